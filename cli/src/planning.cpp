@@ -1,0 +1,81 @@
+#include "planning.hpp"
+
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedules.hpp"
+#include "pipewright/sim/simulate.hpp"
+
+#include <fmt/format.h>
+
+namespace pipewright::cli {
+namespace {
+
+plan::Timeline predict(const plan::Scenario& scenario, const Plan& plan) {
+  const auto outcome = sim::simulate(plan.program, plan.costs, scenario.cluster);
+  if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
+    throw Infeasible("deadlock: " + sim::to_string(*deadlock));
+  return std::get<sim::Completed>(outcome).timeline;
+}
+
+/// Memory 0 means that the scenario sets no limit.
+void check_memory(const plan::Scenario& scenario, const plan::Timeline& predicted) {
+  const plan::Bytes limit = scenario.cluster.device.memory;
+  if (limit == plan::Bytes{}) return;
+  const auto peaks = plan::peak_per_rank(predicted);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
+    if (peaks[rank] > limit)
+      throw Infeasible(fmt::format(
+          "rank {} needs {:.1f} MB, but a {} has {:.1f} MB: use more ranks, or fewer or smaller "
+          "microbatches",
+          rank, static_cast<double>(peaks[rank].value) / 1e6, scenario.cluster.device.name,
+          static_cast<double>(limit.value) / 1e6));
+}
+
+}  // namespace
+
+std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts& costs,
+                               int parts) {
+  if (method == "uniform")
+    return plan::uniform_boundaries(static_cast<int>(costs.layers.size()), parts);
+  std::vector<double> weights;
+  for (const plan::LayerCost& layer : costs.layers)
+    weights.push_back(method == "parameters" ? static_cast<double>(layer.parameters.value)
+                                             : plan::compute_time(layer).value);
+  // The loss runs where the last layer runs.
+  if (method == "cost") weights.back() += plan::compute_time(costs.loss).value;
+  return plan::balanced_boundaries(weights, parts);
+}
+
+Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  const plan::Pipeline& wanted = scenario.pipeline;
+  Plan plan;
+  plan.partition =
+      plan::one_stage_per_rank(boundaries_by(wanted.partition, costs, wanted.ranks));
+  plan.schedule = plan::make_schedule(wanted.schedule, wanted.ranks, wanted.microbatches);
+  plan.program =
+      plan::lower(plan.schedule, {wanted.communicators, wanted.transfers, wanted.blocking});
+  plan.costs = plan::stage_costs(costs, plan.partition);
+  plan.predicted = predict(scenario, plan);
+  check_memory(scenario, plan.predicted);
+  return plan;
+}
+
+std::string plan_table(const Plan& plan, const plan::LayerCosts& costs) {
+  std::string text = fmt::format("partition {}\n", plan::to_string(plan.partition.boundaries));
+  text += "stage  rank  layers                  forward   backward  parameters  activations/microbatch\n";
+  for (std::size_t s = 0; s < plan.costs.size(); ++s) {
+    const plan::StageCost& cost = plan.costs[s];
+    const auto first = static_cast<std::size_t>(plan.partition.boundaries[s]);
+    const auto last = static_cast<std::size_t>(plan.partition.boundaries[s + 1]) - 1;
+    text += fmt::format(
+        "{:<5}  {:<4}  {:<22} {:7.2f} ms {:7.2f} ms {:8.2f} MB {:8.2f} MB\n", s,
+        plan.partition.rank_of_stage[s],
+        first == last ? costs.layers[first].name
+                      : fmt::format("{} .. {}", costs.layers[first].name, costs.layers[last].name),
+        1e3 * cost.forward.value, 1e3 * (cost.input_gradient + cost.weight_gradient).value,
+        static_cast<double>(cost.parameters.value) / 1e6,
+        static_cast<double>(cost.activation.value) / 1e6);
+  }
+  return text;
+}
+
+}  // namespace pipewright::cli

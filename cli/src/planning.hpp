@@ -1,0 +1,41 @@
+#pragma once
+
+// From costs to a plan and its prediction.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/plan/timeline.hpp"
+
+namespace pipewright::cli {
+
+struct Plan {
+  plan::Partition partition;
+  plan::Schedule schedule;
+  plan::Program program;
+  std::vector<plan::StageCost> costs;  // by stage
+  plan::Timeline predicted;
+};
+
+/// The plan cannot run as asked: a deadlock, or over memory. Exit code 1.
+class Infeasible : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Boundaries for `parts` by method (one of plan::partition_methods).
+std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts& costs, int parts);
+
+/// Partition, schedule, Program and prediction. Throws Infeasible.
+Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
+
+/// The plan in a few lines: stages with their layers, the schedule's head.
+std::string plan_table(const Plan& plan, const plan::LayerCosts& costs);
+
+}  // namespace pipewright::cli

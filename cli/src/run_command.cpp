@@ -1,0 +1,133 @@
+#include "pipewright/plan/comparison.hpp"
+
+#include "commands.hpp"
+#include "console.hpp"
+#include "interrupt.hpp"
+#include "run_directory.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct RunOptions {
+  ScenarioOptions scenario;
+  std::string costs;
+  std::string out;
+  bool verify = false;
+};
+
+plan::Json report_of(const plan::Scenario& scenario, const Plan& plan,
+                     const TrainingOutcome& outcome, const Workload& workload) {
+  plan::Json report{{"format", "pipewright/report/1"},
+                    {"scenario", scenario.name},
+                    {"schedule", scenario.pipeline.schedule},
+                    {"ranks", scenario.pipeline.ranks},
+                    {"microbatches", scenario.pipeline.microbatches},
+                    {"boundaries", plan.partition.boundaries},
+                    {"interrupted", outcome.interrupted},
+                    {"predicted", to_json(plan::figures_of(plan.predicted))}};
+  if (outcome.steps.empty()) return report;
+  const auto measured = typical_figures(outcome.steps, outcome.warm_up());
+  report["measured"] = to_json(measured);
+  report["error_percent"] = plan::error_json(plan::figures_of(plan.predicted), measured);
+  report["steps_measured"] = outcome.steps.size() - outcome.warm_up();
+  report["loss"] = outcome.losses;
+  report[workload.unit() + "_per_s"] = outcome.units_per_s;
+  return report;
+}
+
+void add_verification(plan::Json& report, const Verification& v) {
+  report["verify"] = {{"bit_identical", v.bit_identical()},
+                      {"losses", v.steps},
+                      {"equal_losses", v.equal_losses},
+                      {"parameter_tensors", v.tensors},
+                      {"equal_parameter_tensors", v.equal_tensors},
+                      {"parameters", v.parameters}};
+  if (!v.bit_identical()) report["verify"]["first_difference"] = v.first_difference;
+}
+
+std::string summary(const plan::Json& report, const Plan& plan, const TrainingOutcome& outcome,
+                    const Workload& workload) {
+  const auto measured = typical_figures(outcome.steps, outcome.warm_up());
+  return fmt::format(
+      "\n{}\nloss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s (figures: medians of {} steps after "
+      "warm-up; peak: largest)\n",
+      plan::comparison_table(plan::figures_of(plan.predicted), measured), outcome.losses.front(),
+      outcome.losses.back(), outcome.losses.size(), outcome.units_per_s, workload.unit(),
+      report["steps_measured"].get<int>());
+}
+
+/// Costs from a file, for a run that need not measure them again.
+plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
+                           const std::string& file) {
+  if (!file.empty()) return plan::layer_costs_from_json(plan::JsonDocument::read(file));
+  say(fmt::format("profiling {} layers on this machine's CPU …", workload.setup().layers.size()));
+  auto costs = measure_costs(scenario, workload);
+  double worst = 0;
+  for (const plan::LayerCost& layer : costs.layers) worst = std::max(worst, layer.spread);
+  say(fmt::format("measured on {}; the largest spread of a layer is {:.1f} %", costs.device,
+                  100 * worst));
+  return costs;
+}
+
+int run(const RunOptions& options) {
+  const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
+                                      options.scenario.data_path);
+  const Workload workload(scenario);
+  catch_interrupts();
+  const auto costs = costs_for(scenario, workload, options.costs);
+  const Plan plan = make_plan(scenario, costs);
+  say(plan_table(plan, costs));
+
+  RunDirectory directory(options.out, scenario.name);
+  directory.write_plan(scenario, costs, plan);
+  const TrainingOutcome outcome = train(scenario, plan, workload);
+  plan::Json report = report_of(scenario, plan, outcome, workload);
+  if (!outcome.steps.empty())
+    directory.write_timelines(
+        plan, timeline_of(typical_step(outcome.steps, outcome.warm_up()), "measured"),
+        fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
+                    scenario.pipeline.ranks, scenario.pipeline.microbatches));
+  directory.write_report(report);
+  if (outcome.interrupted) {
+    say(fmt::format("interrupted after {} steps; what was done lies in {}", outcome.losses.size(),
+                    directory.path().string()));
+    return Interrupted;
+  }
+
+  bool identical = true;
+  std::string verdict;
+  if (options.verify) {
+    const Verification verification = verify(scenario, workload, outcome);
+    add_verification(report, verification);
+    directory.write_report(report);
+    identical = verification.bit_identical();
+    verdict = to_string(verification) + "\n";
+  }
+  if (options.scenario.json)
+    fmt::print("{}\n", report.dump(2));
+  else
+    fmt::print("{}{}the run lies in {}\n", summary(report, plan, outcome, workload), verdict,
+               directory.path().string());
+  return identical ? Done : NegativeAnswer;
+}
+
+}  // namespace
+
+Action add_run(CLI::App& program) {
+  auto* const command = program.add_subcommand(
+      "run", "The whole loop: profile, partition, predict, train, compare");
+  auto options = std::make_shared<RunOptions>();
+  add_scenario_options(*command, options->scenario);
+  command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")
+      ->type_name("FILE");
+  command->add_option("-o,--out", options->out, "The run directory; default runs/<name>-<time>")
+      ->type_name("DIR");
+  command->add_flag("--verify", options->verify,
+                    "Train again without a pipeline and demand bit-identical results");
+  command->footer(
+      "Example: pipewright run scenarios/gpt-text/scenario.json --set pipeline.schedule=gpipe "
+      "--verify");
+  return [options] { return run(*options); };
+}
+
+}  // namespace pipewright::cli

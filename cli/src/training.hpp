@@ -1,0 +1,47 @@
+#pragma once
+
+// The training loop of `run` and `train`.
+
+#include <string>
+#include <vector>
+
+#include "planning.hpp"
+#include "recorder.hpp"
+#include "workload.hpp"
+
+namespace pipewright::cli {
+
+struct TrainingOutcome {
+  std::vector<double> losses;             // by step
+  std::vector<at::Tensor> parameters;     // in the order of layers
+  std::vector<StepRecord> steps;
+  bool interrupted = false;
+  double units_per_s = 0;  // at the typical step's pace
+
+  /// Steps that warm caches and are left out of the figures.
+  std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
+};
+
+/// Trains by the plan: one thread a rank. Prints loss and rate on stderr. Throws exec::RankFailure.
+TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload);
+
+/// What `--verify` found.
+struct Verification {
+  std::size_t steps = 0;
+  std::size_t equal_losses = 0;
+  std::size_t tensors = 0;
+  std::size_t equal_tensors = 0;
+  std::int64_t parameters = 0;  // numbers compared
+  std::string first_difference;
+  bool bit_identical() const { return equal_losses == steps && equal_tensors == tensors; }
+};
+
+/// Trains the same steps without a pipeline and compares every loss and every final parameter, bit
+/// for bit. Throws Stopped.
+Verification verify(const plan::Scenario& scenario, const Workload& workload,
+                    const TrainingOutcome& pipelined);
+
+/// One or two lines that say what was compared.
+std::string to_string(const Verification& verification);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,99 @@
+#include "workload.hpp"
+
+#include "pipewright/profiler/profile.hpp"
+
+#include "console.hpp"
+#include "interrupt.hpp"
+
+namespace pipewright::cli {
+
+using plan::Scenario;
+
+Scenario read_scenario(const std::filesystem::path& file,
+                       const std::vector<std::string>& assignments, const std::string& data_path) {
+  auto document = plan::JsonDocument::read(file);
+  for (const std::string& assignment : assignments) document.set(assignment);
+  Scenario scenario = plan::scenario_from_json(document);
+  if (!data_path.empty()) scenario.data.path = std::filesystem::absolute(data_path);
+  return scenario;
+}
+
+Workload::Workload(const Scenario& scenario) {
+  const auto& training = scenario.training;
+  const exec::BatchShape batch{scenario.pipeline.microbatches, training.microbatch_size,
+                               training.seed};
+  units_per_step_ = static_cast<double>(batch.microbatches) * batch.microbatch_size;
+  if (const auto* gpt = std::get_if<plan::GptShape>(&scenario.model)) {
+    data_ = exec::open_text(scenario.data.path, gpt->sequence, batch);
+    setup_.layers = exec::gpt_layers(*gpt);
+    units_per_step_ *= gpt->sequence;
+    unit_ = "tokens";
+  } else {
+    const auto& alexnet = std::get<plan::AlexNetShape>(scenario.model);
+    data_ = exec::open_cifar10(scenario.data.path, alexnet.image_size, batch);
+    setup_.layers = exec::alexnet_layers(alexnet, training.seed);
+    unit_ = "images";
+  }
+  setup_.loss = exec::cross_entropy;
+  setup_.data = data_.get();
+  setup_.optimizer.learning_rate = training.learning_rate;
+  setup_.optimizer.weight_decay = training.weight_decay;
+  setup_.base_seed = training.seed;
+}
+
+namespace {
+
+/// The scenario's layers as the profiler wants them, with optimizers of their own: what is measured
+/// trains too, so it must not be the model that is trained later.
+struct Bench {
+  exec::MemoryAccount account;
+  std::vector<std::unique_ptr<exec::AdamW>> optimizers;
+  profiler::Subject subject;
+};
+
+void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& setup) {
+  for (int l = 0; l < static_cast<int>(setup.layers.size()); ++l) {
+    auto layer = exec::build_layer(setup.layers, l, setup.base_seed);
+    auto* const optimizer =
+        bench.optimizers
+            .emplace_back(std::make_unique<exec::AdamW>(layer->parameters(), setup.optimizer))
+            .get();
+    bench.subject.layers.push_back(
+        {setup.layers[static_cast<std::size_t>(l)].name,
+         [layer](const at::Tensor& input) { return layer->forward(input, {}); },
+         layer->parameters(), [optimizer] { optimizer->step(); }});
+  }
+  const at::Tensor target = setup.data->target(0, 0);
+  bench.subject.loss = {
+      "loss", [&setup, target](const at::Tensor& output) { return setup.loss(output, target); },
+      {}, {}};
+  bench.subject.load = [&setup] { return setup.data->input(0, 0); };
+  bench.subject.target = {static_cast<std::int64_t>(target.nbytes())};
+  bench.subject.microbatch_size = scenario.training.microbatch_size;
+  auto* const account = &bench.account;
+  bench.subject.memory = {[account] { return account->held(); },
+                          [account] { return account->peak(); },
+                          [account] { account->reset_peak(); }};
+}
+
+}  // namespace
+
+plan::LayerCosts measure_costs(const Scenario& scenario, const Workload& workload) {
+  at::set_num_threads(1);
+  Bench bench;
+  const exec::ChargeTo charge(bench.account);
+  fill(bench, scenario, workload.setup());
+  ProgressLine line;
+  auto costs = profiler::profile(
+      bench.subject, scenario.profile,
+      [&](const profiler::Progress& progress) {
+        line.show(fmt::format("profiling: pass {} of at most {}, spread {:.1f} % (wanted {:.1f} %)",
+                              progress.passes, scenario.profile.most_repeats,
+                              100 * progress.spread, 100 * scenario.profile.spread));
+      },
+      &interrupted());
+  if (interrupted()) throw Stopped{};
+  return costs;
+}
+
+}  // namespace pipewright::cli

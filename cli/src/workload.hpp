@@ -1,0 +1,45 @@
+#pragma once
+
+// A scenario made real: its layers, its data, and what one sample is called.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/executor.hpp"
+#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/scenario.hpp"
+
+namespace pipewright::cli {
+
+/// Reads a scenario and applies the command line's `--set` in their order.
+plan::Scenario read_scenario(const std::filesystem::path& file,
+                             const std::vector<std::string>& assignments,
+                             const std::string& data_path = "");
+
+class Workload {
+ public:
+  /// Opens the data. Throws InputError when it does not fit.
+  explicit Workload(const plan::Scenario& scenario);
+
+  const exec::TrainingSetup& setup() const { return setup_; }
+  /// What a step consumes: tokens of a text, or images.
+  double units_per_step() const { return units_per_step_; }
+  const std::string& unit() const { return unit_; }
+
+ private:
+  std::unique_ptr<exec::Dataset> data_;
+  exec::TrainingSetup setup_;
+  double units_per_step_ = 0;
+  std::string unit_;
+};
+
+/// Measures the layers of a scenario on this machine, with a progress line. Throws Stopped when the
+/// user asked to stop.
+plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload);
+
+/// The user asked to stop.
+struct Stopped {};
+
+}  // namespace pipewright::cli

@@ -1,0 +1,38 @@
+# pipewright::libtorch, from the torch wheel. find_package(Torch) of that wheel demands a CUDA compiler
+# even to build CPU code, so its libraries are imported here by name.
+if(NOT PIPEWRIGHT_TORCH_DIR)
+  file(GLOB torch_dirs "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  list(POP_FRONT torch_dirs torch_dir)
+  set(PIPEWRIGHT_TORCH_DIR "${torch_dir}" CACHE PATH "Folder `torch` of an installed wheel" FORCE)
+endif()
+if(NOT EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "LibTorch not found in .venv: run ./dev setup "
+                      "(or pass -DPIPEWRIGHT_TORCH_DIR=<site-packages>/torch)")
+endif()
+
+# The wheel carries fmt 12 headers beside its own. Ours must win, in LibTorch's headers too: we link the
+# system's fmt, and spdlog is compiled against it. This folder holds nothing but a link to it.
+get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+set(fmt_first "${CMAKE_CURRENT_BINARY_DIR}/fmt-before-libtorch")
+file(MAKE_DIRECTORY "${fmt_first}")
+file(CREATE_LINK "${fmt_include}/fmt" "${fmt_first}/fmt" SYMBOLIC)
+
+add_library(pipewright_c10 SHARED IMPORTED)
+set_target_properties(pipewright_c10 PROPERTIES
+  IMPORTED_LOCATION "${PIPEWRIGHT_TORCH_DIR}/lib/libc10.so")
+
+# libtorch_cpu.so finds its CUDA libraries by its own RPATH, at link time and at run time, so the
+# programs need only its folder, which CMake puts into their rpath. No CUDA driver is needed.
+add_library(pipewright_torch_cpu SHARED IMPORTED)
+set_target_properties(pipewright_torch_cpu PROPERTIES
+  IMPORTED_LOCATION "${PIPEWRIGHT_TORCH_DIR}/lib/libtorch_cpu.so")
+
+add_library(pipewright::libtorch INTERFACE IMPORTED)
+target_include_directories(pipewright::libtorch SYSTEM INTERFACE
+  "${fmt_first}"
+  "${PIPEWRIGHT_TORCH_DIR}/include"
+  "${PIPEWRIGHT_TORCH_DIR}/include/torch/csrc/api/include")
+# As the wheel was built: its headers leave out the process groups without the first two.
+target_compile_definitions(pipewright::libtorch INTERFACE
+  USE_DISTRIBUTED USE_C10D_GLOO _GLIBCXX_USE_CXX11_ABI=1)
+target_link_libraries(pipewright::libtorch INTERFACE pipewright_torch_cpu pipewright_c10 fmt::fmt)

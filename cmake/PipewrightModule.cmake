@@ -1,0 +1,19 @@
+include(PipewrightWarnings)
+
+# pipewright_add_module(plan) makes the static library pipewright::plan from the folder it is called in.
+# The link line is left to that folder: it is the list of what the module may include.
+function(pipewright_add_module name)
+  set(target pipewright_${name})
+  # A folder is a target, so every source in it belongs to it: a list by hand would only repeat `ls`.
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/*.cpp")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.hpp")
+
+  add_library(${target} STATIC ${sources})
+  add_library(pipewright::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}/include" FILES ${headers})
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  pipewright_set_warnings(${target})
+endfunction()

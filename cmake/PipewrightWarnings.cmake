@@ -1,0 +1,16 @@
+# The one list of warnings. LibTorch and the other libraries are system includes, so it is ours alone.
+function(pipewright_set_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # False positives of GCC 12 on appending to a std::string (GCC bug 105329 and its kin).
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND PIPEWRIGHT_SANITIZE)
+    # Instrumented code confuses GCC's data flow: it then warns about variables that are set.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
+  if(PIPEWRIGHT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()

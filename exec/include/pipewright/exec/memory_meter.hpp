@@ -1,0 +1,42 @@
+#pragma once
+
+// Counts the bytes that tensors really hold, by account: an allocation is charged to the account
+// of the thread that makes it and credited back to that account by whichever thread frees it.
+
+#include <memory>
+
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::exec {
+
+struct AccountEntry;  // lives as long as the process, as a tensor may outlive its account
+
+/// One account of the CPU allocator. The first one opened puts the counting allocator in place; it
+/// stays there for the life of the process.
+class MemoryAccount {
+ public:
+  MemoryAccount();
+
+  plan::Bytes held() const;
+  /// The most held since the last `reset_peak`.
+  plan::Bytes peak() const;
+  void reset_peak();
+
+ private:
+  friend class ChargeTo;
+  AccountEntry* entry_;
+};
+
+/// While it lives, the allocations of this thread are charged to `account`.
+class ChargeTo {
+ public:
+  explicit ChargeTo(const MemoryAccount& account);
+  ~ChargeTo();
+  ChargeTo(const ChargeTo&) = delete;
+  ChargeTo& operator=(const ChargeTo&) = delete;
+
+ private:
+  AccountEntry* before_;
+};
+
+}  // namespace pipewright::exec

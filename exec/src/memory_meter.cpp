@@ -1,0 +1,99 @@
+#include "pipewright/exec/memory_meter.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
+
+namespace pipewright::exec {
+
+struct AccountEntry {
+  std::atomic<std::int64_t> held{0};
+  std::atomic<std::int64_t> peak{0};
+
+  void add(std::int64_t size) {
+    const auto now = held.fetch_add(size, std::memory_order_relaxed) + size;
+    auto before = peak.load(std::memory_order_relaxed);
+    while (now > before && !peak.compare_exchange_weak(before, now, std::memory_order_relaxed)) {
+    }
+  }
+  void subtract(std::int64_t size) { held.fetch_sub(size, std::memory_order_relaxed); }
+};
+
+namespace {
+
+/// The account of allocations that nobody asked to have charged.
+AccountEntry* common_account() {
+  static auto* const entry = new AccountEntry;  // never freed: see AccountEntry
+  return entry;
+}
+
+thread_local AccountEntry* current = nullptr;
+
+/// Stands before each block. As long as a cache line, so that the tensor's data stays aligned as
+/// LibTorch's kernels want it.
+struct alignas(c10::gAlignment) Header {
+  AccountEntry* account;
+  std::int64_t size;
+};
+static_assert(sizeof(Header) == c10::gAlignment);
+
+void release(void* data) {
+  if (data == nullptr) return;
+  auto* const header = static_cast<Header*>(data) - 1;
+  header->account->subtract(header->size);
+  std::free(header);
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    void* block = nullptr;
+    if (posix_memalign(&block, c10::gAlignment, size + sizeof(Header)) != 0)
+      throw std::bad_alloc();
+    auto* const account = current == nullptr ? common_account() : current;
+    auto* const header = new (block) Header{account, static_cast<std::int64_t>(size)};
+    account->add(header->size);
+    void* const data = header + 1;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    std::memcpy(to, from, count);
+  }
+};
+
+void install() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // A step allocates and frees the same large blocks again and again. Without these two, glibc
+    // gives them back to the kernel each time and pays for the page faults.
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    static CountingAllocator allocator;
+    c10::SetCPUAllocator(&allocator, /*priority=*/100);
+  });
+}
+
+}  // namespace
+
+MemoryAccount::MemoryAccount() : entry_(new AccountEntry) { install(); }
+
+plan::Bytes MemoryAccount::held() const { return {entry_->held.load(std::memory_order_relaxed)}; }
+
+plan::Bytes MemoryAccount::peak() const { return {entry_->peak.load(std::memory_order_relaxed)}; }
+
+void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_order_relaxed); }
+
+ChargeTo::ChargeTo(const MemoryAccount& account) : before_(current) { current = account.entry_; }
+
+ChargeTo::~ChargeTo() { current = before_; }
+
+}  // namespace pipewright::exec

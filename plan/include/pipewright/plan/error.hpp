@@ -1,0 +1,25 @@
+#pragma once
+
+// Errors that a user can act on. A broken promise inside our own code is an assert instead.
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright::plan {
+
+/// What was given cannot be used: the command line prints the message and exits with 2.
+/// A file's errors come all at once, one a line, each `file:line:column: /pointer: message`.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// `, did you mean "ranks"?` when a candidate is close enough to what was written, else nothing.
+std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
+
+/// `a, b or c`, for messages that list what is possible.
+std::string listed(const std::vector<std::string>& words);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,44 @@
+#pragma once
+
+// A Partition cuts the layers into stages and puts each stage on a rank. Stage s holds the layers
+// [boundaries[s], boundaries[s + 1]).
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/json_document.hpp"
+
+namespace pipewright::plan {
+
+struct Partition {
+  std::vector<int> boundaries;     // first 0, last the number of layers
+  std::vector<int> rank_of_stage;  //
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+int stage_count(const Partition& partition);
+int layer_count(const Partition& partition);
+
+/// `[0, 2, 3]`.
+std::string to_string(const std::vector<int>& boundaries);
+
+/// The boundaries whose heaviest part is as light as possible (exact, by dynamic programming); among
+/// those the most even (least sum of squares), and among those the latest boundaries, as DeepSpeed
+/// breaks its ties. Every part gets at least one item. O(parts · items²) time.
+/// Throws InputError when there are more parts than items, no part, or a negative weight.
+std::vector<int> balanced_boundaries(const std::vector<double>& weights, int parts);
+
+/// Parts whose lengths differ by at most one, the longer ones first.
+/// Throws InputError when there are more parts than items, or no part.
+std::vector<int> uniform_boundaries(int items, int parts);
+
+/// One stage a rank, in order.
+Partition one_stage_per_rank(std::vector<int> boundaries);
+
+/// How a partition may weigh the layers.
+const std::vector<std::string>& partition_methods();  // cost, parameters, uniform
+
+Json to_json(const Partition& partition);
+Partition partition_from_json(const JsonDocument& document);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,90 @@
+#pragma once
+
+// A Program is a Schedule lowered to all that a rank does: load, compute, send, receive, step. The
+// simulator times exactly this value and the executor runs exactly this value.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/action.hpp"
+#include "pipewright/plan/json_document.hpp"
+
+namespace pipewright::plan {
+
+enum class InstructionKind {
+  Load,               // "0LOAD2": the first stage's input, the last stage's target
+  Forward,            // "0F2"
+  Backward,           // "0B2"
+  InputGradient,      // "0I2"
+  WeightGradient,     // "0W2"
+  Recompute,          // "0R2"
+  SendActivation,     // "0SEND_F2": to the stage after
+  ReceiveActivation,  // "1RECV_F2": from the stage before
+  SendGradient,       // "1SEND_B2": to the stage before
+  ReceiveGradient,    // "0RECV_B2": from the stage after
+  OptimizerStep,      // "0STEP"
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::Forward;
+  int stage = 0;
+  int microbatch = -1;  // -1 for OptimizerStep
+  int slot = -1;        // of the stage's buffers, held from the first use of the microbatch to the
+                        // last; -1 for OptimizerStep
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+/// Which operations share one in-order queue: those of a directed pair of ranks, of a pair of ranks
+/// in both directions, or all of a rank.
+enum class CommunicatorLayout { Edge, Pair, Rank };
+
+/// When a transfer may start: once both ends have reached it, or once the sender has.
+enum class TransferMode { Rendezvous, Eager };
+
+struct Program {
+  int microbatches = 0;
+  std::vector<int> rank_of_stage;
+  CommunicatorLayout communicators = CommunicatorLayout::Edge;
+  TransferMode transfers = TransferMode::Eager;
+  bool blocking = false;  // true: a transfer holds the compute lane
+  std::vector<std::vector<Instruction>> ranks;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+/// Without the slot: "0SEND_F2".
+std::string to_string(const Instruction& instruction);
+std::optional<Instruction> parse_instruction(std::string_view text);
+
+bool is_compute(InstructionKind kind);  // holds the compute lane
+bool is_send(InstructionKind kind);
+bool is_receive(InstructionKind kind);
+InstructionKind instruction_kind(ActionKind kind);
+
+int stage_count(const Program& program);
+/// The stage at the other end of a transfer.
+int peer_stage(const Instruction& transfer);
+/// The rank at the other end of a transfer.
+int peer_rank(const Program& program, const Instruction& transfer);
+/// The operation that completes a transfer: the receive of a send, the send of a receive.
+Instruction counterpart(const Instruction& transfer);
+/// How many buffer slots each stage needs at once.
+std::vector<int> slot_counts(const Program& program);
+
+/// Proves that the Program can run: its compute actions are a sound Schedule, every send has its
+/// receive, data is there before it is used, no two live microbatches share a slot.
+/// Throws InputError that names rank, instruction and reason.
+void validate(const Program& program);
+
+const std::vector<std::string>& communicator_layouts();  // edge, pair, rank
+const std::vector<std::string>& transfer_modes();        // rendezvous, eager
+std::string to_string(CommunicatorLayout layout);
+std::string to_string(TransferMode mode);
+CommunicatorLayout parse_communicator_layout(const std::string& name);
+TransferMode parse_transfer_mode(const std::string& name);
+
+Json to_json(const Program& program);
+Program program_from_json(const JsonDocument& document);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,68 @@
+#pragma once
+
+// What happened, or what will: spans of work and samples of memory. Predicted and measured alike.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+enum class Lane { Compute, Send, Receive };
+
+/// One piece of work on one rank; times count from the start of the step.
+struct Span {
+  int rank = 0;
+  Lane lane = Lane::Compute;
+  std::string action;  // the instruction's text, such as "2F0"
+  Seconds start;
+  Seconds end;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// The memory that a rank holds from `time` until its next sample.
+struct MemorySample {
+  int rank = 0;
+  Seconds time;
+  Bytes held;
+  friend bool operator==(const MemorySample&, const MemorySample&) = default;
+};
+
+struct Timeline {
+  std::string name;  // such as "predicted"
+  int ranks = 0;
+  Seconds length;  // of the iteration
+  std::vector<Span> spans;
+  std::vector<MemorySample> memory;
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// The lane on which an instruction runs.
+Lane lane_of(InstructionKind kind);
+
+/// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
+std::string kind_of(std::string_view action);
+
+/// Compute time of each rank.
+std::vector<Seconds> busy_per_rank(const Timeline& timeline);
+/// Iteration time less busy compute time, of each rank.
+std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
+/// The most memory that each rank holds; 0 where nothing was sampled.
+std::vector<Bytes> peak_per_rank(const Timeline& timeline);
+/// Compute time by kind of action, over all ranks.
+std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
+
+/// Chrome Trace Event JSON: opens in Perfetto, one process a rank, one thread a lane, memory as a
+/// counter. Times there are microseconds; the exact seconds stand in `args`.
+std::string to_trace(const Timeline& timeline);
+Timeline timeline_from_trace(const JsonDocument& document);
+
+/// An SVG of several timelines, one above the other on one time axis, with the memory of each rank
+/// under its bars. Fit for a paper: no scripts, no external fonts.
+std::string to_svg(const std::vector<Timeline>& timelines, const std::string& title);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,84 @@
+#include "pipewright/plan/layer_costs.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+Json to_json(const LayerCost& cost) {
+  return {{"name", cost.name},
+          {"forward_s", cost.forward.value},
+          {"input_gradient_s", cost.input_gradient.value},
+          {"weight_gradient_s", cost.weight_gradient.value},
+          {"optimizer_step_s", cost.optimizer_step.value},
+          {"parameter_bytes", cost.parameters.value},
+          {"activation_bytes", cost.activation.value},
+          {"output_bytes", cost.output.value},
+          {"forward_peak_bytes", cost.forward_peak.value},
+          {"backward_peak_bytes", cost.backward_peak.value},
+          {"saves_input", cost.saves_input},
+          {"saves_output", cost.saves_output},
+          {"output_is_view", cost.output_is_view},
+          {"spread", cost.spread}};
+}
+
+LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
+  JsonObject object(diagnostics, pointer);
+  return {.name = object.text("name"),
+          .forward = object.seconds("forward_s"),
+          .input_gradient = object.seconds("input_gradient_s"),
+          .weight_gradient = object.seconds("weight_gradient_s"),
+          .optimizer_step = object.seconds("optimizer_step_s"),
+          .parameters = object.bytes("parameter_bytes"),
+          .activation = object.bytes("activation_bytes"),
+          .output = object.bytes("output_bytes"),
+          .forward_peak = object.bytes("forward_peak_bytes"),
+          .backward_peak = object.bytes("backward_peak_bytes"),
+          .saves_input = object.flag("saves_input"),
+          .saves_output = object.flag("saves_output"),
+          .output_is_view = object.flag("output_is_view"),
+          .spread = object.number("spread", at_least(0), 0)};
+}
+
+LayerCosts read_layer_costs(JsonObject& root) {
+  LayerCosts costs;
+  costs.device = root.text("device");
+  costs.dtype = root.text("dtype");
+  costs.software = root.text("software");
+  costs.microbatch_size = root.integer("microbatch_size", at_least(1));
+  costs.load = root.seconds("load_s");
+  costs.input = root.bytes("input_bytes");
+  costs.target = root.bytes("target_bytes");
+  for (const std::string& pointer : root.elements("layers"))
+    costs.layers.push_back(read_layer_cost(root.diagnostics(), pointer));
+  if (const Json* layers = root.find("layers"); layers != nullptr && *layers == Json::array())
+    root.error("layers", "at least one layer is needed");
+  costs.loss = read_layer_cost(root.diagnostics(), root.child("loss"));
+  return costs;
+}
+
+}  // namespace
+
+Seconds compute_time(const LayerCost& cost) {
+  return cost.forward + cost.input_gradient + cost.weight_gradient;
+}
+
+Json to_json(const LayerCosts& costs) {
+  Json layers = Json::array();
+  for (const LayerCost& layer : costs.layers)
+    layers.push_back(to_json(layer));
+  return {{"format", "pipewright/costs/1"},
+          {"device", costs.device},
+          {"dtype", costs.dtype},
+          {"software", costs.software},
+          {"microbatch_size", costs.microbatch_size},
+          {"load_s", costs.load.value},
+          {"input_bytes", costs.input.value},
+          {"target_bytes", costs.target.value},
+          {"layers", std::move(layers)},
+          {"loss", to_json(costs.loss)}};
+}
+
+LayerCosts layer_costs_from_json(const JsonDocument& document) {
+  return read_document<LayerCosts>(document, "pipewright/costs/1", read_layer_costs);
+}
+
+}  // namespace pipewright::plan

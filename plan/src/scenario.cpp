@@ -1,0 +1,233 @@
+#include "pipewright/plan/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/schedules.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+// More than any model of today; beyond them sizes could not be counted in 64 bits.
+constexpr Range size_range{.least = 1, .most = 1'000'000};
+constexpr Range blocks_range{.least = 1, .most = 10'000};
+constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
+// Below 63 nothing is left of the image behind the last pooling.
+constexpr Range image_range{.least = 63, .most = 10'000};
+constexpr int byte_values = 256;
+
+Model model_from(const ModelShape& shape) {
+  if (const auto* gpt = std::get_if<GptShape>(&shape))
+    return gpt_model(*gpt);
+  return alexnet_model(std::get<AlexNetShape>(shape));
+}
+
+struct ModelToJson {
+  Json operator()(const GptShape& shape) const {
+    return {{"kind", "gpt"},        {"blocks", shape.blocks},     {"hidden", shape.hidden},
+            {"heads", shape.heads}, {"sequence", shape.sequence}, {"vocabulary", shape.vocabulary}};
+  }
+  Json operator()(const AlexNetShape& shape) const {
+    return {{"kind", "alexnet"}, {"classes", shape.classes}, {"image_size", shape.image_size}};
+  }
+};
+
+Json inline_json(const Cluster& cluster) {
+  Json json = to_json(cluster);
+  json.erase("format");
+  return json;
+}
+
+Json to_json(const Pipeline& pipeline) {
+  return {{"ranks", pipeline.ranks},
+          {"microbatches", pipeline.microbatches},
+          {"schedule", pipeline.schedule},
+          {"partition", pipeline.partition},
+          {"communicators", to_string(pipeline.communicators)},
+          {"transfers", to_string(pipeline.transfers)},
+          {"blocking", pipeline.blocking}};
+}
+
+Json to_json(const Training& training) {
+  return {{"steps", training.steps},
+          {"microbatch_size", training.microbatch_size},
+          {"learning_rate", training.learning_rate},
+          {"weight_decay", training.weight_decay},
+          {"seed", training.seed}};
+}
+
+Json to_json(const ProfileSettings& profile) {
+  return {{"warm_up", profile.warm_up},
+          {"least_repeats", profile.least_repeats},
+          {"most_repeats", profile.most_repeats},
+          {"spread", profile.spread}};
+}
+
+/// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
+/// check across fields would judge the stand-in.
+template <class Value>
+bool taken(JsonObject& object, const std::string& key, const Value& value) {
+  const Json* written = object.find(key);
+  return written == nullptr || *written == Json(value);
+}
+
+GptShape read_gpt(JsonObject& object) {
+  const GptShape plain;
+  const GptShape shape{.blocks = object.integer("blocks", blocks_range, plain.blocks),
+                       .hidden = object.integer("hidden", size_range, plain.hidden),
+                       .heads = object.integer("heads", size_range, plain.heads),
+                       .sequence = object.integer("sequence", size_range, plain.sequence),
+                       .vocabulary = object.integer("vocabulary", size_range, plain.vocabulary)};
+  const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
+  if (sound && shape.hidden % shape.heads != 0)
+    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally",
+                                      shape.heads, shape.hidden));
+  if (shape.vocabulary != byte_values)
+    object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
+                                           "be {}, not {}",
+                                           byte_values, shape.vocabulary));
+  return shape;
+}
+
+AlexNetShape read_alexnet(JsonObject& object) {
+  const AlexNetShape plain;
+  return {.classes = object.integer("classes", classes_range, plain.classes),
+          .image_size = object.integer("image_size", image_range, plain.image_size)};
+}
+
+/// Nothing when the file does not say soundly what the model is.
+std::optional<ModelShape> read_model(JsonObject& root) {
+  const std::string pointer = root.child("model");
+  JsonObject object(root.diagnostics(), pointer);
+  const std::string kind = object.choice("kind", {"gpt", "alexnet"});
+  if (!object.has("kind") || !taken(object, "kind", kind)) {
+    // Which keys belong here is not known then, so none is called unknown.
+    for (const char* key :
+         {"blocks", "hidden", "heads", "sequence", "vocabulary", "classes", "image_size"})
+      object.allow(key);
+    return {};
+  }
+  if (kind == "alexnet")
+    return read_alexnet(object);
+  const GptShape shape = read_gpt(object);
+  if (!taken(object, "blocks", shape.blocks))
+    return {};
+  return shape;
+}
+
+std::filesystem::path beside(const JsonDocument& document, const std::filesystem::path& path) {
+  if (path.empty())
+    return path;  // an error by now, and no path can be made of it
+  const auto folder = std::filesystem::path(document.name()).parent_path();
+  return std::filesystem::absolute(folder / path).lexically_normal();
+}
+
+DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
+  const std::string pointer = root.child("data");
+  JsonObject object(root.diagnostics(), pointer);
+  const std::string kind = object.choice("kind", {"text", "cifar10"});
+  const std::string path = object.text("path");
+  if (object.has("path") && path.empty() && taken(object, "path", path))
+    object.error("path", "the path is empty");
+  if (model && object.has("kind") && taken(object, "kind", kind)) {
+    const bool is_gpt = std::holds_alternative<GptShape>(*model);
+    if (is_gpt && kind != "text")
+      object.error("kind", fmt::format("a gpt model learns from text, not from {}", kind));
+    if (!is_gpt && kind != "cifar10")
+      object.error("kind", fmt::format("an alexnet model learns from cifar10, not from {}", kind));
+  }
+  return {.kind = kind, .path = beside(root.diagnostics().document(), path)};
+}
+
+Cluster read_inline_cluster(JsonObject& root) {
+  const std::string pointer = root.child("cluster");
+  JsonObject object(root.diagnostics(), pointer);
+  return read_cluster(object);
+}
+
+Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
+  const std::string pointer = root.child("pipeline");
+  JsonObject object(root.diagnostics(), pointer);
+  Pipeline pipeline;
+  pipeline.ranks = object.integer("ranks", at_least(1));
+  pipeline.microbatches = object.integer("microbatches", at_least(1));
+  pipeline.schedule = object.choice("schedule", schedule_names());
+  pipeline.partition = object.choice("partition", partition_methods(), pipeline.partition);
+  pipeline.communicators = parse_communicator_layout(
+      object.choice("communicators", communicator_layouts(), to_string(pipeline.communicators)));
+  pipeline.transfers = parse_transfer_mode(
+      object.choice("transfers", transfer_modes(), to_string(pipeline.transfers)));
+  pipeline.blocking = object.flag("blocking", pipeline.blocking);
+
+  if (!model)
+    return pipeline;
+  const std::size_t layers = model_from(*model).layers.size();
+  if (static_cast<std::size_t>(pipeline.ranks) > layers)
+    object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
+                                      pipeline.ranks, layers));
+  return pipeline;
+}
+
+Training read_training(JsonObject& root) {
+  const std::string pointer = root.child("training");
+  JsonObject object(root.diagnostics(), pointer);
+  const Training plain;
+  return {.steps = object.integer("steps", at_least(1)),
+          .microbatch_size = object.integer("microbatch_size", at_least(1)),
+          .learning_rate = object.number("learning_rate", more_than(0), plain.learning_rate),
+          .weight_decay = object.number("weight_decay", at_least(0), plain.weight_decay),
+          .seed = object.integer("seed", at_least(0), plain.seed)};
+}
+
+ProfileSettings read_profile(JsonObject& root) {
+  const std::string pointer = root.child("profile", /*required=*/false);
+  JsonObject object(root.diagnostics(), pointer);
+  ProfileSettings profile;
+  profile.warm_up = object.integer("warm_up", at_least(0), profile.warm_up);
+  profile.least_repeats = object.integer("least_repeats", at_least(1), profile.least_repeats);
+  profile.most_repeats = object.integer("most_repeats", at_least(1), profile.most_repeats);
+  profile.spread = object.number("spread", more_than(0), profile.spread);
+  const bool sound = taken(object, "least_repeats", profile.least_repeats) &&
+                     taken(object, "most_repeats", profile.most_repeats);
+  if (sound && profile.least_repeats > profile.most_repeats)
+    object.error(object.has("least_repeats") ? "least_repeats" : "most_repeats",
+                 fmt::format("the least number of repeats, {}, is more than the most, {}",
+                             profile.least_repeats, profile.most_repeats));
+  return profile;
+}
+
+Scenario read_scenario(JsonObject& root) {
+  Scenario scenario;
+  scenario.name = root.text("name");
+  const auto model = read_model(root);
+  scenario.model = model.value_or(ModelShape{});
+  scenario.data = read_data(root, model);
+  scenario.cluster = read_inline_cluster(root);
+  scenario.pipeline = read_pipeline(root, model);
+  scenario.training = read_training(root);
+  scenario.profile = read_profile(root);
+  return scenario;
+}
+
+}  // namespace
+
+Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
+
+Json to_json(const Scenario& scenario) {
+  return {{"format", "pipewright/scenario/1"},
+          {"name", scenario.name},
+          {"model", std::visit(ModelToJson{}, scenario.model)},
+          {"data", {{"kind", scenario.data.kind}, {"path", scenario.data.path.string()}}},
+          {"cluster", inline_json(scenario.cluster)},
+          {"pipeline", to_json(scenario.pipeline)},
+          {"training", to_json(scenario.training)},
+          {"profile", to_json(scenario.profile)}};
+}
+
+Scenario scenario_from_json(const JsonDocument& document) {
+  return read_document<Scenario>(document, "pipewright/scenario/1", read_scenario);
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,69 @@
+#include "layer_memory.hpp"
+
+#include <algorithm>
+
+namespace pipewright::profiler {
+
+using plan::Bytes;
+
+namespace {
+
+Bytes size_of(const at::Tensor& tensor) { return {static_cast<std::int64_t>(tensor.nbytes())}; }
+
+/// A copy of the input that nobody else holds, as the output of a node that saves nothing: once it
+/// is dropped, it stays alive only if the layer has kept it.
+at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
+  const at::Tensor copy = input.detach().clone();
+  if (!needs_gradient) return copy;
+  return copy + at::zeros({}, copy.options().requires_grad(true));
+}
+
+/// Drops output and input one after the other while the graph stays: what is still held then was
+/// saved for the backward.
+void measure_saved(const Probe& probe, const MemoryGauge& gauge, const at::Tensor& model_input,
+                   bool needs_gradient, plan::LayerCost& cost) {
+  at::Tensor input = inner_copy(model_input, needs_gradient);
+  const Bytes input_size = size_of(input);
+  const Bytes before = gauge.held();
+  gauge.reset_peak();
+  at::Tensor output = probe.forward(input);
+  cost.forward_peak = gauge.peak() - before;
+  cost.output = size_of(output);
+  cost.output_is_view = output.storage().is_alias_of(input.storage());
+
+  const auto graph = output.grad_fn();  // keeps what the backward needs, and nothing else
+  const Bytes with_output = gauge.held();
+  output = at::Tensor();
+  const Bytes without_output = gauge.held();
+  cost.saves_output = !cost.output_is_view && without_output == with_output;
+  cost.activation = without_output - before;
+  input = at::Tensor();
+  cost.saves_input = without_output - gauge.held() < input_size;
+}
+
+/// The gradient of the output is made inside the backward, as it is in a stage of several layers.
+void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
+                           const at::Tensor& model_input, bool needs_gradient,
+                           plan::LayerCost& cost) {
+  at::Tensor input = model_input.detach().clone();
+  if (needs_gradient) input.requires_grad_();
+  at::Tensor output = probe.forward(input);
+  if (!output.requires_grad()) return;
+  const at::Tensor root = (output * at::ones_like(output)).sum();
+  output = at::Tensor();
+  const Bytes before = gauge.held();
+  gauge.reset_peak();
+  torch::autograd::backward({root}, {});
+  cost.backward_peak = std::max(Bytes{}, gauge.peak() - before);
+}
+
+}  // namespace
+
+void measure_memory(const Probe& probe, const MemoryGauge& gauge, const at::Tensor& input,
+                    bool input_needs_gradient, plan::LayerCost& cost) {
+  for (const at::Tensor& parameter : probe.parameters) cost.parameters += size_of(parameter);
+  measure_saved(probe, gauge, input, input_needs_gradient, cost);
+  measure_backward_peak(probe, gauge, input, input_needs_gradient, cost);
+}
+
+}  // namespace pipewright::profiler

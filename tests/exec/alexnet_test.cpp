@@ -1,0 +1,138 @@
+#include <torch/torch.h>
+
+#include "pipewright/exec/layer.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+
+constexpr int base_seed = 1;
+constexpr int first_dropout = 15;
+constexpr int second_dropout = 18;
+
+std::int64_t parameters_of(const Layer& layer) {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : layer.parameters())
+    count += parameter.numel();
+  return count;
+}
+
+std::vector<int> shape_of_one_sample(const at::Tensor& output) {
+  return {output.sizes().begin() + 1, output.sizes().end()};
+}
+
+std::shared_ptr<Layer> dropout(int index, int seed = 7) {
+  return build_layer(alexnet_layers({}, seed), index, base_seed);
+}
+
+TEST_CASE("AlexNet has the 22 layers and the parameters that its tutorials count",
+          "[exec][alexnet]") {
+  const auto specs = alexnet_layers({}, /*seed=*/0);
+  std::vector<std::int64_t> counts;
+  counts.reserve(specs.size());
+  for (int i = 0; i < static_cast<int>(specs.size()); ++i)
+    counts.push_back(parameters_of(*build_layer(specs, i, base_seed)));
+
+  CHECK(counts == std::vector<std::int64_t>{23296,  0,        0,          // conv, relu, pool
+                                            307392, 0,        0,          // conv, relu, pool
+                                            663936, 0,        884992, 0,  // two of conv, relu
+                                            590080, 0,        0,          // conv, relu, pool
+                                            0,      0,                    // average pool, flatten
+                                            0,      37752832, 0,          // dropout, linear, relu
+                                            0,      16781312, 0,          // dropout, linear, relu
+                                            40970});                      // linear
+}
+
+TEST_CASE("AlexNet's layers are those of the planned model, at every image size",
+          "[exec][alexnet]") {
+  const int image_size = GENERATE(63, 64, 224);
+  const plan::AlexNetShape shape{.classes = 10, .image_size = image_size};
+  const plan::Model model = plan::alexnet_model(shape);
+  const auto specs = alexnet_layers(shape, /*seed=*/0);
+  REQUIRE(specs.size() == model.layers.size());
+
+  const at::NoGradGuard no_grad;
+  at::Tensor output = at::ones({1, 3, image_size, image_size});
+  for (int i = 0; i < static_cast<int>(specs.size()); ++i) {
+    const plan::Layer& planned = model.layers[static_cast<std::size_t>(i)];
+    INFO("layer " << i << ", " << planned.name << ", image size " << image_size);
+    const auto layer = build_layer(specs, i, base_seed);
+    output = layer->forward(output, {});
+
+    CHECK(specs[static_cast<std::size_t>(i)].name == planned.name);
+    CHECK(parameters_of(*layer) == planned.parameters);
+    CHECK(shape_of_one_sample(output) == planned.output_shape);
+  }
+}
+
+TEST_CASE("AlexNet has as many outputs as classes are asked for", "[exec][alexnet]") {
+  const auto specs = alexnet_layers({.classes = 3}, /*seed=*/0);
+  const auto last = build_layer(specs, 21, base_seed);
+  CHECK(last->forward(at::ones({2, 4096}), {}).sizes() == at::IntArrayRef{2, 3});
+}
+
+TEST_CASE("AlexNet's relu leaves its input as it was", "[exec][alexnet]") {
+  const auto relu = build_layer(alexnet_layers({}, /*seed=*/0), 1, base_seed);
+  const at::Tensor input = torch::tensor({-1.0F, 2.0F});
+  CHECK(at::equal(relu->forward(input, {}), torch::tensor({0.0F, 2.0F})));
+  CHECK(at::equal(input, torch::tensor({-1.0F, 2.0F})));
+}
+
+TEST_CASE("dropout zeroes about half of its input and doubles the rest", "[exec][alexnet]") {
+  const at::Tensor output = dropout(first_dropout)->forward(at::ones({100, 100}), {});
+  const auto dropped = (output == 0).sum().item<int>();
+  const auto doubled = (output == 2).sum().item<int>();
+  CHECK(dropped + doubled == 10'000);
+  CHECK(dropped == Approx(5'000).margin(250));  // five standard deviations
+}
+
+TEST_CASE("dropout is the same for a step and microbatch, whatever ran before", "[exec][alexnet]") {
+  const at::Tensor input = at::ones({4, 256});
+  const auto layer = dropout(first_dropout);
+  const at::Tensor output = layer->forward(input, {.step = 3, .microbatch = 1});
+  layer->forward(input, {.step = 3, .microbatch = 0});
+  torch::manual_seed(99);
+
+  CHECK(at::equal(layer->forward(input, {.step = 3, .microbatch = 1}), output));
+  CHECK(at::equal(dropout(first_dropout)->forward(input, {.step = 3, .microbatch = 1}), output));
+}
+
+TEST_CASE("dropout differs between steps, microbatches, layers and seeds", "[exec][alexnet]") {
+  const at::Tensor input = at::ones({4, 256});
+  const auto layer = dropout(first_dropout);
+  const at::Tensor output = layer->forward(input, {.step = 3, .microbatch = 1});
+
+  CHECK_FALSE(at::equal(layer->forward(input, {.step = 4, .microbatch = 1}), output));
+  CHECK_FALSE(at::equal(layer->forward(input, {.step = 3, .microbatch = 2}), output));
+  CHECK_FALSE(at::equal(layer->forward(input, {.step = 1, .microbatch = 3}), output));
+  CHECK_FALSE(
+      at::equal(dropout(second_dropout)->forward(input, {.step = 3, .microbatch = 1}), output));
+  CHECK_FALSE(at::equal(
+      dropout(first_dropout, /*seed=*/8)->forward(input, {.step = 3, .microbatch = 1}), output));
+}
+
+TEST_CASE("dropout leaves the random numbers of the process alone", "[exec][alexnet]") {
+  const auto layer = dropout(first_dropout);
+  const at::Generator& generator = at::detail::getDefaultCPUGenerator();
+  const at::Tensor before = generator.get_state();
+  layer->forward(at::ones({4, 256}), {});
+  CHECK(at::equal(generator.get_state(), before));
+}
+
+TEST_CASE("dropout lets no gradient through where it dropped", "[exec][alexnet]") {
+  const at::Tensor input = at::ones({4, 256}).requires_grad_();
+  const at::Tensor output = dropout(first_dropout)->forward(input, {});
+  output.sum().backward();
+  CHECK(at::equal(input.grad(), output.detach()));  // of ones, both are the scaled mask
+}
+
+TEST_CASE("dropout passes its input on outside training", "[exec][alexnet]") {
+  const auto layer = dropout(first_dropout);
+  layer->eval();
+  const at::Tensor input = at::ones({4, 256});
+  CHECK(at::equal(layer->forward(input, {}), input));
+}
+
+}  // namespace

@@ -1,0 +1,25 @@
+# Installs the build into an empty prefix and lets a project of its own find it, link it and run.
+# cmake -D build_dir=… -D work_dir=… -D generator=… -D compiler=… -P check.cmake
+set(prefix "${work_dir}/prefix")
+set(consumer_build "${work_dir}/consumer")
+file(REMOVE_RECURSE "${work_dir}")
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+run(${CMAKE_COMMAND} --install "${build_dir}" --prefix "${prefix}")
+run(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${consumer_build}" -G "${generator}"
+    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix})
+run(${CMAKE_COMMAND} --build "${consumer_build}")
+
+execute_process(COMMAND "${consumer_build}/consumer" OUTPUT_VARIABLE grid COMMAND_ERROR_IS_FATAL ANY)
+message(STATUS "The consumer prints:\n${grid}")
+if(NOT grid MATCHES "0F0")
+  message(FATAL_ERROR "The consumer's schedule has no 0F0")
+endif()
+
+# The installed program has an rpath of its own.
+if(EXISTS "${prefix}/bin/pipewright")
+  run("${prefix}/bin/pipewright" --help)
+endif()

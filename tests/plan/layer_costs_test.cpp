@@ -1,0 +1,91 @@
+#include "pipewright/plan/layer_costs.hpp"
+
+#include "error_of.hpp"
+#include "support/catch.hpp"
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+namespace {
+
+/// Every field has a value of its own, so that a swap of two shows.
+LayerCost cost_of(const std::string& name, double scale) {
+  return {.name = name,
+          .forward = {0.1 * scale},
+          .input_gradient = {0.2 * scale},
+          .weight_gradient = {0.3 * scale},
+          .optimizer_step = {0.4 * scale},
+          .parameters = {101},
+          .activation = {102},
+          .output = {103},
+          .forward_peak = {104},
+          .backward_peak = {9'000'000'000'000'000'000},
+          .saves_input = true,
+          .saves_output = false,
+          .output_is_view = true,
+          .spread = 0.05};
+}
+
+LayerCosts costs() {
+  return {.device = "a processor",
+          .dtype = "float32",
+          .software = "LibTorch 2.11.0",
+          .microbatch_size = 4,
+          .load = {1e-5 / 3},
+          .input = {512},
+          .target = {513},
+          .layers = {cost_of("first", 1.0 / 3), cost_of("second", 1e-9)},
+          .loss = cost_of("loss", 7)};
+}
+
+std::string error_in(const Json& json) {
+  return error_of([&] { layer_costs_from_json(JsonDocument::parse(json.dump(), "costs.json")); });
+}
+
+}  // namespace
+
+TEST_CASE("Layer costs read back bit for bit", "[plan][costs]") {
+  const auto text = to_json(costs()).dump(2);
+  CHECK(layer_costs_from_json(JsonDocument::parse(text, "costs.json")) == costs());
+}
+
+TEST_CASE("The compute time of a layer is forward and backward", "[plan][costs]") {
+  CHECK(compute_time({.name = "a",
+                      .forward = {1},
+                      .input_gradient = {2},
+                      .weight_gradient = {4},
+                      .optimizer_step = {8},
+                      .parameters = {},
+                      .activation = {},
+                      .output = {},
+                      .forward_peak = {},
+                      .backward_peak = {}}) == Seconds{7});
+}
+
+TEST_CASE("A negative time is refused", "[plan][costs]") {
+  Json json = to_json(costs());
+  json["layers"][1]["forward_s"] = -1e-3;
+  CHECK_THAT(error_in(json),
+             Catch::Matchers::EndsWith(
+                 "/layers/1/forward_s: -0.001 is not possible: it must be at least 0"));
+}
+
+TEST_CASE("Of a layer's figures the spread alone may be left out", "[plan][costs]") {
+  const Json whole = to_json(costs());
+  for (const auto& item : whole["layers"][0].items()) {
+    Json json = whole;
+    json["layers"][0].erase(item.key());
+    const std::string error = error_in(json);
+    CAPTURE(item.key());
+    if (item.key() == "spread")
+      CHECK(error == "no error");
+    else
+      CHECK_THAT(error, Catch::Matchers::EndsWith("/layers/0: \"" + item.key() + "\" is missing"));
+  }
+}
+
+TEST_CASE("Costs without a layer are refused", "[plan][costs]") {
+  Json json = to_json(costs());
+  json["layers"] = Json::array();
+  CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers: at least one layer is needed"));
+}

@@ -1,0 +1,175 @@
+#include "pipewright/plan/scenario.hpp"
+
+#include "error_of.hpp"
+#include "support/catch.hpp"
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+namespace {
+
+/// The least that a scenario must say; each line can be pointed at.
+const std::string least = R"({
+"format": "pipewright/scenario/1", "name": "small",
+"model": {"kind": "gpt"},
+"data": {"kind": "text", "path": "text.txt"},
+"cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"},
+  "within_node": {"latency_s": 0, "bandwidth_per_s": 1e12}},
+"pipeline": {"ranks": 2, "microbatches": 8, "schedule": "1f1b"},
+"training": {"steps": 1, "microbatch_size": 4}
+})";
+
+std::string with(const std::string& old_part, const std::string& new_part,
+                 std::string text = least) {
+  const auto at = text.find(old_part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, old_part.size(), new_part);
+}
+
+Scenario read(const std::string& text, const std::string& name = "s.json") {
+  return scenario_from_json(JsonDocument::parse(text, name));
+}
+
+std::string error_in(const std::string& text) {
+  return error_of([&] { read(text); });
+}
+
+Scenario unusual() {
+  Scenario scenario = read(least);
+  scenario.name = "unusual";
+  scenario.model =
+      GptShape{.blocks = 3, .hidden = 24, .heads = 3, .sequence = 5, .vocabulary = 256};
+  scenario.cluster.nodes = 2;
+  scenario.cluster.device.memory = {1'000'000};
+  scenario.cluster.between_nodes = {.latency = {0.1 + 0.2}, .bandwidth_per_s = 7, .shared = true};
+  scenario.pipeline = {.ranks = 5,
+                       .microbatches = 9,
+                       .schedule = "gpipe",
+                       .partition = "uniform",
+                       .communicators = CommunicatorLayout::Rank,
+                       .transfers = TransferMode::Rendezvous,
+                       .blocking = true};
+  scenario.training = {
+      .steps = 2, .microbatch_size = 3, .learning_rate = 1.0 / 3, .weight_decay = 0, .seed = 0};
+  scenario.profile = {.warm_up = 0, .least_repeats = 4, .most_repeats = 4, .spread = 1.0 / 7};
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
+  CHECK(read(to_json(unusual()).dump(2), "/elsewhere/s.json") == unusual());
+  const Scenario alexnet = read(with(R"({"kind": "text")", R"({"kind": "cifar10")",
+                                     with(R"("gpt")", R"("alexnet", "image_size": 64)")));
+  CHECK(alexnet.model == ModelShape{AlexNetShape{.classes = 10, .image_size = 64}});
+  CHECK(read(to_json(alexnet).dump()) == alexnet);
+}
+
+TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
+  const Scenario scenario = read(least);
+  CHECK(scenario.model == ModelShape{GptShape{}});
+  CHECK(scenario.pipeline == Pipeline{});
+  CHECK(scenario.training.seed == Training{}.seed);
+  CHECK(scenario.profile == ProfileSettings{});
+}
+
+TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]") {
+  CHECK(read(least, "/a/b/s.json").data.path == "/a/b/text.txt");
+  CHECK(read(with("text.txt", "../c.txt"), "/a/b/s.json").data.path == "/a/c.txt");
+  CHECK(read(with("text.txt", "/d/c.txt"), "/a/b/s.json").data.path == "/d/c.txt");
+  CHECK(read(least, "s.json").data.path.is_absolute());
+}
+
+TEST_CASE("A misspelt key of a scenario is told with the one that was meant", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"partion\": \"cost\"")) ==
+        "s.json:7:26: /pipeline/partion: unknown key \"partion\", did you mean \"partition\"?");
+}
+
+TEST_CASE("An unknown schedule or partition is told with the possible ones", "[plan][scenario]") {
+  CHECK_THAT(
+      error_in(with("1f1b", "1f1")),
+      Catch::Matchers::StartsWith("s.json:7:45: /pipeline/schedule: \"1f1\" is not known here, did "
+                                  "you mean \"1f1b\"? (possible: "));
+  CHECK(error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": \"costs\"")) ==
+        "s.json:7:65: /pipeline/partition: \"costs\" is not known here, did you mean \"cost\"? "
+        "(possible: cost, parameters or uniform)");
+}
+
+TEST_CASE("Zero microbatches are refused", "[plan][scenario]") {
+  CHECK(error_in(with("\"microbatches\": 8", "\"microbatches\": 0")) ==
+        "s.json:7:26: /pipeline/microbatches: 0 is not possible: it must be at least 1");
+}
+
+TEST_CASE("More ranks than layers are refused, more than devices are not", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9")) ==
+        "s.json:7:14: /pipeline/ranks: 9 ranks asked for, but the model has 8 layers");
+  CHECK(read(with("\"ranks\": 2", "\"ranks\": 8")).pipeline.ranks == 8);
+}
+
+TEST_CASE("Model and data must fit each other", "[plan][scenario]") {
+  CHECK(error_in(with("\"kind\": \"text\"", "\"kind\": \"cifar10\"")) ==
+        "s.json:4:10: /data/kind: a gpt model learns from text, not from cifar10");
+  CHECK(error_in(with("\"gpt\"", "\"alexnet\"")) ==
+        "s.json:4:10: /data/kind: an alexnet model learns from cifar10, not from text");
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"vocabulary\": 100")) ==
+        "s.json:3:26: /model/vocabulary: a text is read byte by byte, so the vocabulary must be "
+        "256, not 100");
+}
+
+TEST_CASE("A model must have a shape that can be built", "[plan][scenario]") {
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 10, \"heads\": 4")) ==
+        "s.json:3:40: /model/heads: 4 heads cannot share a hidden width of 10 equally");
+  const auto alexnet =
+      with("\"text\"", "\"cifar10\"", with("\"gpt\"", "\"alexnet\", \"image_size\": 62"));
+  CHECK(error_in(alexnet) ==
+        "s.json:3:30: /model/image_size: 62 is not possible: it must be at least 63 and at most "
+        "10000");
+}
+
+TEST_CASE("The least number of repeats is no more than the most", "[plan][scenario]") {
+  const std::string text = with("\"steps\": 1, \"microbatch_size\": 4}",
+                                "\"steps\": 1, \"microbatch_size\": 4},\n"
+                                "\"profile\": {\"least_repeats\": 200}");
+  CHECK(error_in(text) ==
+        "s.json:9:13: /profile/least_repeats: the least number of repeats, 200, is more than the "
+        "most, 100");
+}
+
+TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[plan][scenario]") {
+  CHECK(error_in(R"({"format": "pipewright/scenario/1",
+"model": {"kind": "gtp", "block": 3},
+"data": {"kind": "cifar10", "path": ""},
+"cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"}},
+"pipeline": {"ranks": 90, "microbatches": "8", "schedule": "1f1b"},
+"training": {"steps": 1, "microbatch_size": 4, "learning_rate": 0}})") ==
+        "s.json:1:1: /: \"name\" is missing\n"
+        "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt "
+        "or alexnet)\n"
+        "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
+        "s.json:3:29: /data/path: the path is empty\n"
+        "s.json:4:1: /cluster: \"within_node\" is missing\n"
+        "s.json:5:27: /pipeline/microbatches: a whole number is needed here, not the text \"8\"\n"
+        "s.json:6:48: /training/learning_rate: 0 is not possible: it must be more than 0");
+}
+
+TEST_CASE("A stand-in for a refused number is not judged", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9", with("\"gpt\"", "\"gpt\", \"blocks\": 0"))) ==
+        "s.json:3:26: /model/blocks: 0 is not possible: it must be at least 1 and at most 10000");
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 6, \"heads\": 0")) ==
+        "s.json:3:39: /model/heads: 0 is not possible: it must be at least 1 and at most 1000000");
+}
+
+TEST_CASE("--set overrides a scenario and names itself in errors", "[plan][scenario]") {
+  auto document = JsonDocument::parse(least, "s.json");
+  document.set("pipeline.ranks=4");
+  document.set("pipeline.schedule=gpipe");
+  CHECK(scenario_from_json(document).pipeline.ranks == 4);
+  CHECK(scenario_from_json(document).pipeline.schedule == "gpipe");
+  document.set("pipeline.rank=4");
+  CHECK(error_of([&] { scenario_from_json(document); }) ==
+        "--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean \"ranks\"?");
+}
+
+TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
+  CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
+}

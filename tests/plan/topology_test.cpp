@@ -1,0 +1,90 @@
+#include "pipewright/plan/topology.hpp"
+
+#include <filesystem>
+
+#include "error_of.hpp"
+#include "support/catch.hpp"
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+TEST_CASE("Of pipe 2 and data 4, rank 5 is pipe 1, data 1", "[plan][topology]") {
+  const Topology topology({"pipe", "data"}, {2, 4});
+  CHECK(topology.rank_count() == 8);
+  CHECK(topology.length_of("data") == 4);
+  CHECK(topology.coordinate_of(5) == std::vector<int>{1, 1});
+  CHECK(topology.coordinate_of(5, "pipe") == 1);
+  CHECK(topology.rank_of({1, 1}) == 5);
+}
+
+TEST_CASE("A group holds the ranks that differ along its axis alone", "[plan][topology]") {
+  const Topology topology({"pipe", "data"}, {2, 3});
+  CHECK(topology.groups_along("pipe") == std::vector<std::vector<int>>{{0, 3}, {1, 4}, {2, 5}});
+  CHECK(topology.groups_along("data") == std::vector<std::vector<int>>{{0, 1, 2}, {3, 4, 5}});
+}
+
+TEST_CASE("A topology says in words what it cannot be", "[plan][topology]") {
+  const auto make = [](std::vector<std::string> axes, std::vector<int> lengths) {
+    return error_of([&] { Topology(std::move(axes), std::move(lengths)); });
+  };
+  CHECK(make({"pipe", "data"}, {2}) == "2 axes are named, but 1 lengths are given");
+  CHECK(make({"pipe", ""}, {2, 2}) == "axis 1 has no name");
+  CHECK(make({"pipe", "pipe"}, {2, 2}) == "the axis \"pipe\" stands twice");
+  CHECK(make({"pipe"}, {0}) == "the axis \"pipe\" has the length 0, the least is 1");
+  CHECK(make({"a", "b", "c"}, {65536, 65536, 65536}) ==
+        "the axes together have more ranks than can be counted");
+}
+
+TEST_CASE("A topology says in words what it was wrongly asked", "[plan][topology]") {
+  const Topology topology({"pipe", "data"}, {2, 4});
+  CHECK(error_of([&] { topology.length_of("date"); }) ==
+        "no axis is called \"date\", did you mean \"data\"? (known: pipe or data)");
+  CHECK(error_of([&] { topology.groups_along("tensor"); }) ==
+        "no axis is called \"tensor\" (known: pipe or data)");
+  CHECK(error_of([&] { topology.coordinate_of(8); }) ==
+        "there is no rank 8: the 8 ranks are 0 to 7");
+  CHECK(error_of([&] { topology.rank_of({1}); }) ==
+        "a coordinate of 1 numbers is given, but there are 2 axes");
+  CHECK(error_of([&] {
+          topology.rank_of({1, 4});
+        }) == "data 4 does not exist: the axis has 0 to 3");
+}
+
+TEST_CASE("A topology reads back as it was written", "[plan][topology]") {
+  const Topology topology({"pipe", "data", "tensor"}, {2, 3, 4});
+  const auto text = to_json(topology).dump();
+  CHECK(topology_from_json(JsonDocument::parse(text, "topology.json")) == topology);
+}
+
+TEST_CASE("A topology file's error is told where it stands", "[plan][topology]") {
+  const auto read = [](const std::string& text) {
+    return error_of([&] { topology_from_json(JsonDocument::parse(text, "t.json")); });
+  };
+  CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a", "a"], "lengths": [1, 2]})") ==
+        "t.json:1:37: /axes: the axis \"a\" stands twice");
+  CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a"], "lengths": [0]})") ==
+        "t.json:1:64: /lengths/0: 0 is not possible: it must be at least 1");
+}
+
+TEST_CASE("Coordinates and groups are those of DeepSpeed's ProcessTopology", "[plan][topology]") {
+  const auto file =
+      std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "topology" / "process_topology.json";
+  if (!std::filesystem::exists(file)) {
+    WARN("skipped: there is no published topology " << file.string());
+    return;
+  }
+  const auto document = JsonDocument::read(file);
+  for (const Json& known : document.root()) {
+    const Topology topology(known["axes"].get<std::vector<std::string>>(),
+                            known["dims"].get<std::vector<int>>());
+    CAPTURE(to_json(topology).dump());
+    REQUIRE(topology.rank_count() == known["world_size"]);
+    for (int rank = 0; rank < topology.rank_count(); ++rank) {
+      CHECK(Json(topology.coordinate_of(rank)) == known["coord_of_rank"][std::size_t(rank)]);
+      CHECK(topology.rank_of(topology.coordinate_of(rank)) == rank);
+    }
+    // DeepSpeed has no groups of a single rank.
+    for (const std::string& axis : topology.axes())
+      CHECK(Json(topology.groups_along(axis)) == known["axis_comm_lists"][axis]);
+  }
+}

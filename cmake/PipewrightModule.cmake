@@ -17,3 +17,14 @@ function(pipewright_add_module name)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
   pipewright_set_warnings(${target})
 endfunction()
+
+# Headers that most sources of a target include and that take seconds to read.
+function(pipewright_precompile target)
+  if(PIPEWRIGHT_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # ccache preprocesses first; with this the output still names the precompiled header.
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+    endif()
+  endif()
+endfunction()

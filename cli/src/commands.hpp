@@ -3,11 +3,10 @@
 // Each command adds itself to the program: its options, its help, and what it does. The function
 // returned by `add_…` runs it and gives the exit code.
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace pipewright::cli {
 

@@ -1,7 +1,6 @@
-#include "pipewright/plan/comparison.hpp"
-
 #include "commands.hpp"
 #include "console.hpp"
+#include "pipewright/plan/comparison.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -20,7 +19,8 @@ plan::Timeline read_timeline(const std::string& file) {
 std::map<std::string, double> mean_by_kind(const plan::Timeline& timeline) {
   std::map<std::string, int> count;
   for (const plan::Span& span : timeline.spans)
-    if (span.lane == plan::Lane::Compute) ++count[plan::kind_of(span.action)];
+    if (span.lane == plan::Lane::Compute)
+      ++count[plan::kind_of(span.action)];
   std::map<std::string, double> mean;
   for (const auto& [kind, sum] : plan::busy_per_kind(timeline))
     mean[kind] = sum.value / count[kind];

@@ -2,9 +2,9 @@
 
 // What a person sees: results on stdout, messages and progress on stderr.
 
-#include <string>
-
 #include <fmt/format.h>
+
+#include <string>
 
 namespace pipewright::cli {
 

@@ -6,7 +6,8 @@ namespace pipewright::cli {
 namespace {
 
 std::atomic<bool> flag{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch such a flag");
+static_assert(std::atomic<bool>::is_always_lock_free,
+              "a signal handler may only touch such a flag");
 
 }  // namespace
 

@@ -1,8 +1,7 @@
-#include "pipewright/exec/executor.hpp"
-#include "pipewright/plan/error.hpp"
-
 #include "commands.hpp"
 #include "console.hpp"
+#include "pipewright/exec/executor.hpp"
+#include "pipewright/plan/error.hpp"
 #include "planning.hpp"
 #include "workload.hpp"
 
@@ -32,8 +31,9 @@ int main(int argc, char** argv) {
   CLI::App program("Plans, predicts and runs pipeline-parallel training.", "pipewright");
   program.require_subcommand(1);
   program.set_version_flag("--version", PIPEWRIGHT_VERSION);
-  program.footer("Exit codes: 0 done, 1 a negative answer or failed work, 2 bad usage or input, "
-                 "130 interrupted.");
+  program.footer(
+      "Exit codes: 0 done, 1 a negative answer or failed work, 2 bad usage or input, "
+      "130 interrupted.");
   std::vector<Action> actions{add_run(program),      add_profile(program),  add_partition(program),
                               add_schedule(program), add_simulate(program), add_train(program),
                               add_compare(program)};
@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
   }
   const auto commands = program.get_subcommands({});
   for (std::size_t i = 0; i < commands.size(); ++i)
-    if (commands[i]->parsed()) return guarded(actions[i]);
+    if (commands[i]->parsed())
+      return guarded(actions[i]);
   return BadInput;
 }
 

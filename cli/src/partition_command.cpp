@@ -26,14 +26,16 @@ plan::Model read_model(const std::string& file) {
 }
 
 std::vector<double> weights_of(const PartitionOptions& options) {
-  if (!options.weights.empty()) return options.weights;
+  if (!options.weights.empty())
+    return options.weights;
   std::vector<double> weights;
   if (!options.costs.empty()) {
     const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
     for (const plan::LayerCost& layer : costs.layers)
       weights.push_back(options.method == "parameters" ? static_cast<double>(layer.parameters.value)
                                                        : plan::compute_time(layer).value);
-    if (options.method == "cost") weights.back() += plan::compute_time(costs.loss).value;
+    if (options.method == "cost")
+      weights.back() += plan::compute_time(costs.loss).value;
     return weights;
   }
   if (options.model.empty())
@@ -86,7 +88,8 @@ Action add_partition(CLI::App& program) {
   auto* const weights =
       command->add_option("--weights", options->weights, "What each item weighs")->delimiter(',');
   auto* const model = command->add_option("--model", options->model, "A model or scenario file");
-  auto* const costs = command->add_option("--costs", options->costs, "Layer costs, measured before");
+  auto* const costs =
+      command->add_option("--costs", options->costs, "Layer costs, measured before");
   weights->excludes(model)->excludes(costs);
   model->excludes(costs);
   command->add_flag("--json", options->json, "Print one JSON document");

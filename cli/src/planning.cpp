@@ -1,10 +1,10 @@
 #include "planning.hpp"
 
+#include <fmt/format.h>
+
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "pipewright/sim/simulate.hpp"
-
-#include <fmt/format.h>
 
 namespace pipewright::cli {
 namespace {
@@ -16,10 +16,31 @@ plan::Timeline predict(const plan::Scenario& scenario, const Plan& plan) {
   return std::get<sim::Completed>(outcome).timeline;
 }
 
+/// Costs from a file may be those of another model or another microbatch size.
+void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  const plan::Model model = model_of(scenario);
+  if (costs.layers.size() != model.layers.size())
+    throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
+                                       costs.layers.size(), model.layers.size()));
+  for (std::size_t l = 0; l < model.layers.size(); ++l)
+    if (costs.layers[l].name != model.layers[l].name ||
+        costs.layers[l].parameters != model.layers[l].parameter_bytes)
+      throw plan::InputError(fmt::format(
+          "the costs of layer {} are for \"{}\" of {} parameter bytes, but the model has \"{}\" of "
+          "{} there",
+          l, costs.layers[l].name, costs.layers[l].parameters.value, model.layers[l].name,
+          model.layers[l].parameter_bytes.value));
+  if (costs.microbatch_size != scenario.training.microbatch_size)
+    throw plan::InputError(
+        fmt::format("the costs are for microbatches of {}, but training.microbatch_size is {}",
+                    costs.microbatch_size, scenario.training.microbatch_size));
+}
+
 /// Memory 0 means that the scenario sets no limit.
 void check_memory(const plan::Scenario& scenario, const plan::Timeline& predicted) {
   const plan::Bytes limit = scenario.cluster.device.memory;
-  if (limit == plan::Bytes{}) return;
+  if (limit == plan::Bytes{})
+    return;
   const auto peaks = plan::peak_per_rank(predicted);
   for (std::size_t rank = 0; rank < peaks.size(); ++rank)
     if (peaks[rank] > limit)
@@ -41,15 +62,16 @@ std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts
     weights.push_back(method == "parameters" ? static_cast<double>(layer.parameters.value)
                                              : plan::compute_time(layer).value);
   // The loss runs where the last layer runs.
-  if (method == "cost") weights.back() += plan::compute_time(costs.loss).value;
+  if (method == "cost")
+    weights.back() += plan::compute_time(costs.loss).value;
   return plan::balanced_boundaries(weights, parts);
 }
 
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  check_costs(scenario, costs);
   const plan::Pipeline& wanted = scenario.pipeline;
   Plan plan;
-  plan.partition =
-      plan::one_stage_per_rank(boundaries_by(wanted.partition, costs, wanted.ranks));
+  plan.partition = plan::one_stage_per_rank(boundaries_by(wanted.partition, costs, wanted.ranks));
   plan.schedule = plan::make_schedule(wanted.schedule, wanted.ranks, wanted.microbatches);
   plan.program =
       plan::lower(plan.schedule, {wanted.communicators, wanted.transfers, wanted.blocking});
@@ -61,7 +83,9 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
 
 std::string plan_table(const Plan& plan, const plan::LayerCosts& costs) {
   std::string text = fmt::format("partition {}\n", plan::to_string(plan.partition.boundaries));
-  text += "stage  rank  layers                  forward   backward  parameters  activations/microbatch\n";
+  text +=
+      "stage  rank  layers                  forward   backward  parameters  "
+      "activations/microbatch\n";
   for (std::size_t s = 0; s < plan.costs.size(); ++s) {
     const plan::StageCost& cost = plan.costs[s];
     const auto first = static_cast<std::size_t>(plan.partition.boundaries[s]);

@@ -1,8 +1,7 @@
-#include "pipewright/plan/json_document.hpp"
-
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {
@@ -23,13 +22,14 @@ std::string row(const plan::LayerCost& cost) {
 }
 
 std::string table(const plan::LayerCosts& costs) {
-  auto text = fmt::format("{}, {}, microbatches of {}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
-                          costs.device, costs.software, costs.microbatch_size, "layer", "forward",
-                          "in.grad", "w.grad", "step", "parameters", "activation", "output",
-                          "spread");
+  auto text = fmt::format(
+      "{}, {}, microbatches of {}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
+      costs.device, costs.software, costs.microbatch_size, "layer", "forward", "in.grad", "w.grad",
+      "step", "parameters", "activation", "output", "spread");
   text += fmt::format("{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n", "", "ms", "ms",
                       "ms", "ms", "MB", "MB", "MB", "%");
-  for (const plan::LayerCost& cost : costs.layers) text += row(cost);
+  for (const plan::LayerCost& cost : costs.layers)
+    text += row(cost);
   return text + row(costs.loss);
 }
 
@@ -40,7 +40,8 @@ int profile(const ProfileOptions& options) {
   catch_interrupts();
   const auto costs = measure_costs(scenario, workload);
   const std::string document = to_json(costs).dump(2) + "\n";
-  if (!options.out.empty()) plan::write_file(options.out, document);
+  if (!options.out.empty())
+    plan::write_file(options.out, document);
   fmt::print("{}", options.scenario.json ? document : table(costs));
   return Done;
 }

@@ -27,7 +27,8 @@ exec::Observer Recorder::observer() {
 
 void Recorder::end_step(plan::Seconds duration) {
   steps_.push_back({duration, current_});
-  for (auto& records : current_) records.clear();
+  for (auto& records : current_)
+    records.clear();
 }
 
 plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
@@ -41,7 +42,8 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
       const auto lane = plan::lane_of(record.instruction.kind);
       timeline.spans.push_back(
           {record.rank, lane, to_string(record.instruction), record.start, record.end});
-      if (lane != plan::Lane::Compute) continue;
+      if (lane != plan::Lane::Compute)
+        continue;
       timeline.memory.push_back({record.rank, record.start, record.peak});
       timeline.memory.push_back({record.rank, record.end, record.held_after});
     }
@@ -58,11 +60,13 @@ plan::StepFigures typical_figures(const std::vector<StepRecord>& steps, std::siz
     const auto figures = plan::figures_of(timeline_of(steps[s], "step"));
     for (std::size_t r = 0; r < ranks; ++r) {
       typical.peak[r] = std::max(typical.peak[r], figures.peak[r]);
-      if (s < skip) continue;
+      if (s < skip)
+        continue;
       busy[r].push_back(figures.busy[r].value);
       bubble[r].push_back(figures.bubble[r].value);
     }
-    if (s >= skip) iteration.push_back(figures.iteration.value);
+    if (s >= skip)
+      iteration.push_back(figures.iteration.value);
   }
   typical.iteration = {median(iteration)};
   for (std::size_t r = 0; r < ranks; ++r) {

@@ -1,8 +1,7 @@
-#include "pipewright/plan/comparison.hpp"
-
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/plan/comparison.hpp"
 #include "run_directory.hpp"
 
 namespace pipewright::cli {
@@ -25,7 +24,8 @@ plan::Json report_of(const plan::Scenario& scenario, const Plan& plan,
                     {"boundaries", plan.partition.boundaries},
                     {"interrupted", outcome.interrupted},
                     {"predicted", to_json(plan::figures_of(plan.predicted))}};
-  if (outcome.steps.empty()) return report;
+  if (outcome.steps.empty())
+    return report;
   const auto measured = typical_figures(outcome.steps, outcome.warm_up());
   report["measured"] = to_json(measured);
   report["error_percent"] = plan::error_json(plan::figures_of(plan.predicted), measured);
@@ -42,7 +42,8 @@ void add_verification(plan::Json& report, const Verification& v) {
                       {"parameter_tensors", v.tensors},
                       {"equal_parameter_tensors", v.equal_tensors},
                       {"parameters", v.parameters}};
-  if (!v.bit_identical()) report["verify"]["first_difference"] = v.first_difference;
+  if (!v.bit_identical())
+    report["verify"]["first_difference"] = v.first_difference;
 }
 
 std::string summary(const plan::Json& report, const Plan& plan, const TrainingOutcome& outcome,
@@ -59,11 +60,13 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 /// Costs from a file, for a run that need not measure them again.
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
                            const std::string& file) {
-  if (!file.empty()) return plan::layer_costs_from_json(plan::JsonDocument::read(file));
+  if (!file.empty())
+    return plan::layer_costs_from_json(plan::JsonDocument::read(file));
   say(fmt::format("profiling {} layers on this machine's CPU …", workload.setup().layers.size()));
   auto costs = measure_costs(scenario, workload);
   double worst = 0;
-  for (const plan::LayerCost& layer : costs.layers) worst = std::max(worst, layer.spread);
+  for (const plan::LayerCost& layer : costs.layers)
+    worst = std::max(worst, layer.spread);
   say(fmt::format("measured on {}; the largest spread of a layer is {:.1f} %", costs.device,
                   100 * worst));
   return costs;
@@ -114,8 +117,8 @@ int run(const RunOptions& options) {
 }  // namespace
 
 Action add_run(CLI::App& program) {
-  auto* const command = program.add_subcommand(
-      "run", "The whole loop: profile, partition, predict, train, compare");
+  auto* const command =
+      program.add_subcommand("run", "The whole loop: profile, partition, predict, train, compare");
   auto options = std::make_shared<RunOptions>();
   add_scenario_options(*command, options->scenario);
   command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")

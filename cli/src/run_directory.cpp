@@ -1,9 +1,9 @@
 #include "run_directory.hpp"
 
+#include <fmt/chrono.h>
+
 #include <chrono>
 #include <ctime>
-
-#include <fmt/chrono.h>
 
 namespace pipewright::cli {
 namespace {

@@ -19,7 +19,8 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json, predicted.trace.json.
+  /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
+  /// predicted.trace.json.
   void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
   /// measured.trace.json (the typical step) and timeline.svg: predicted above measured.
   void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);

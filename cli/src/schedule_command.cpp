@@ -1,12 +1,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "commands.hpp"
+#include "console.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "pipewright/sim/simulate.hpp"
-
-#include "commands.hpp"
-#include "console.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -25,8 +24,10 @@ struct ScheduleOptions {
 std::string read_text(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream || !text) throw plan::InputError(fmt::format("{}: cannot be read", file));
+  if (stream)
+    text << stream.rdbuf();
+  if (!stream || !text)
+    throw plan::InputError(fmt::format("{}: cannot be read", file));
   return std::move(text).str();
 }
 
@@ -51,8 +52,9 @@ plan::Schedule wanted_schedule(const ScheduleOptions& options) {
 std::vector<plan::StageCost> equal_stages(const ScheduleOptions& options, int stages) {
   const auto& given = options.costs;
   if (given.size() != 3 && given.size() != 4)
-    throw plan::InputError("--costs: write forward, input gradient, weight gradient and, if it is "
-                           "not 0, the transfer: 1,1,1 or 1,1,1,0.1");
+    throw plan::InputError(
+        "--costs: write forward, input gradient, weight gradient and, if it is "
+        "not 0, the transfer: 1,1,1 or 1,1,1,0.1");
   for (const double cost : given)
     if (!(cost >= 0) || cost > 1e12)
       throw plan::InputError(fmt::format("--costs: {} is not possible: times are 0 or more", cost));
@@ -68,7 +70,8 @@ std::vector<plan::StageCost> equal_stages(const ScheduleOptions& options, int st
 plan::Timeline timed(const ScheduleOptions& options, const plan::Program& program) {
   plan::Cluster cluster;
   cluster.devices_per_node = static_cast<int>(program.ranks.size());
-  if (options.costs.size() == 4) cluster.within_node.latency = {options.costs[3]};
+  if (options.costs.size() == 4)
+    cluster.within_node.latency = {options.costs[3]};
   const auto outcome =
       sim::simulate(program, equal_stages(options, plan::stage_count(program)), cluster);
   // A valid Schedule, lowered as `lower` does, cannot deadlock under eager transfers on edges.
@@ -80,9 +83,11 @@ plan::Json rows(const plan::Schedule& schedule, const plan::Program& program, bo
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     plan::Json row = plan::Json::array();
     if (lower)
-      for (const plan::Instruction& i : program.ranks[rank]) row.push_back(to_string(i));
+      for (const plan::Instruction& i : program.ranks[rank])
+        row.push_back(to_string(i));
     else
-      for (const plan::Action& action : schedule.ranks[rank]) row.push_back(to_string(action));
+      for (const plan::Action& action : schedule.ranks[rank])
+        row.push_back(to_string(action));
     ranks.push_back(std::move(row));
   }
   return ranks;
@@ -92,7 +97,8 @@ std::string csv(const plan::Json& ranks) {
   std::string text;
   for (const plan::Json& row : ranks) {
     std::string line;
-    for (const plan::Json& cell : row) line += (line.empty() ? "" : ",") + cell.get<std::string>();
+    for (const plan::Json& cell : row)
+      line += (line.empty() ? "" : ",") + cell.get<std::string>();
     text += line + "\n";
   }
   return text;
@@ -103,15 +109,18 @@ int schedule(ScheduleOptions options) {
   const auto program = plan::lower(schedule);
   const auto ranks = rows(schedule, program, options.lower);
   const bool with_times = !options.costs.empty() || options.json;
-  if (options.costs.empty()) options.costs = {1, 1, 1, 0};
+  if (options.costs.empty())
+    options.costs = {1, 1, 1, 0};
 
   plan::Json answer{{"ranks", ranks}};
   if (with_times) {
     const auto timeline = timed(options, program);
     const auto figures = plan::bubble_per_rank(timeline);
     plan::Json bubble = plan::Json::array(), peak = plan::Json::array();
-    for (const plan::Seconds b : figures) bubble.push_back(b.value);
-    for (const plan::Bytes b : plan::peak_per_rank(timeline)) peak.push_back(b.value);
+    for (const plan::Seconds b : figures)
+      bubble.push_back(b.value);
+    for (const plan::Bytes b : plan::peak_per_rank(timeline))
+      peak.push_back(b.value);
     answer["iteration_time"] = timeline.length.value;
     answer["bubble"] = bubble;
     answer["peak_activations"] = peak;

@@ -1,8 +1,7 @@
-#include "pipewright/plan/comparison.hpp"
-
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/plan/comparison.hpp"
 #include "planning.hpp"
 #include "workload.hpp"
 
@@ -35,7 +34,8 @@ int simulate(const SimulateOptions& options) {
                          ? measure_costs(scenario, Workload(scenario))
                          : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
   const Plan plan = make_plan(scenario, costs);
-  if (!options.trace.empty()) plan::write_file(options.trace, plan::to_trace(plan.predicted));
+  if (!options.trace.empty())
+    plan::write_file(options.trace, plan::to_trace(plan.predicted));
   if (!options.svg.empty())
     plan::write_file(options.svg, plan::to_svg({plan.predicted}, scenario.name));
   const auto figures = plan::figures_of(plan.predicted);
@@ -59,7 +59,8 @@ Action add_simulate(CLI::App& program) {
       ->type_name("FILE");
   command->add_option("--svg", options->svg, "Draw the timeline")->type_name("FILE");
   command->footer(
-      "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg t.svg");
+      "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "
+      "t.svg");
   return [options] { return simulate(*options); };
 }
 

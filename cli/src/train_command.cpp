@@ -23,7 +23,8 @@ int train_command(const TrainOptions& options) {
   const Plan plan = make_plan(scenario, costs);
   say(plan_table(plan, costs));
   const TrainingOutcome outcome = train(scenario, plan, workload);
-  if (outcome.interrupted) return Interrupted;
+  if (outcome.interrupted)
+    return Interrupted;
 
   plan::Json answer{{"loss", outcome.losses}, {workload.unit() + "_per_s", outcome.units_per_s}};
   std::string verdict;

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "pipewright/exec/serial.hpp"
-
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/exec/serial.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -20,11 +19,12 @@ class Reporter {
   void report(int step, const exec::StepResult& result) {
     elapsed_ += result.duration.value;
     const double per_step = elapsed_ / (step + 1);
-    const auto text = fmt::format(
-        "{}: step {}/{}  loss {:.4f}  {:.0f} {}/s  {} left", label_, step + 1, steps_, result.loss,
-        workload_.units_per_step() / per_step, workload_.unit(),
-        duration_text(per_step * (steps_ - step - 1)));
-    const bool tenth = step == 0 || step + 1 == steps_ || (step + 1) % std::max(1, steps_ / 10) == 0;
+    const auto text =
+        fmt::format("{}: step {}/{}  loss {:.4f}  {:.0f} {}/s  {} left", label_, step + 1, steps_,
+                    result.loss, workload_.units_per_step() / per_step, workload_.unit(),
+                    duration_text(per_step * (steps_ - step - 1)));
+    const bool tenth =
+        step == 0 || step + 1 == steps_ || (step + 1) % std::max(1, steps_ / 10) == 0;
     if (line_.is_shown() && step + 1 < steps_)
       line_.show(text);
     else if (tenth) {
@@ -82,15 +82,17 @@ Verification verify(const plan::Scenario& scenario, const Workload& workload,
   exec::SerialTrainer serial(workload.setup(), scenario.pipeline.microbatches);
   Reporter reporter("without a pipeline", scenario.training.steps, workload);
   for (std::size_t step = 0; step < pipelined.losses.size(); ++step) {
-    if (interrupted()) throw Stopped{};
+    if (interrupted())
+      throw Stopped{};
     const auto result = serial.step(static_cast<int>(step));
     reporter.report(static_cast<int>(step), result);
     ++found.steps;
     if (same_bits(result.loss, pipelined.losses[step]))
       ++found.equal_losses;
     else if (found.first_difference.empty())
-      found.first_difference = fmt::format("loss of step {}: {:.17g} without a pipeline, {:.17g} with",
-                                           step, result.loss, pipelined.losses[step]);
+      found.first_difference =
+          fmt::format("loss of step {}: {:.17g} without a pipeline, {:.17g} with", step,
+                      result.loss, pipelined.losses[step]);
   }
   const auto parameters = serial.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -109,7 +111,8 @@ std::string to_string(const Verification& v) {
       "verify: {} of {} losses and {} of {} parameter tensors ({} numbers) are bit-identical to "
       "training without a pipeline",
       v.equal_losses, v.steps, v.equal_tensors, v.tensors, v.parameters);
-  if (!v.bit_identical()) text += "\nverify: first difference: " + v.first_difference;
+  if (!v.bit_identical())
+    text += "\nverify: first difference: " + v.first_difference;
   return text;
 }
 

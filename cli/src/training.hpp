@@ -12,8 +12,8 @@
 namespace pipewright::cli {
 
 struct TrainingOutcome {
-  std::vector<double> losses;             // by step
-  std::vector<at::Tensor> parameters;     // in the order of layers
+  std::vector<double> losses;          // by step
+  std::vector<at::Tensor> parameters;  // in the order of layers
   std::vector<StepRecord> steps;
   bool interrupted = false;
   double units_per_s = 0;  // at the typical step's pace

@@ -1,9 +1,8 @@
 #include "workload.hpp"
 
-#include "pipewright/profiler/profile.hpp"
-
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/profiler/profile.hpp"
 
 namespace pipewright::cli {
 
@@ -12,9 +11,11 @@ using plan::Scenario;
 Scenario read_scenario(const std::filesystem::path& file,
                        const std::vector<std::string>& assignments, const std::string& data_path) {
   auto document = plan::JsonDocument::read(file);
-  for (const std::string& assignment : assignments) document.set(assignment);
+  for (const std::string& assignment : assignments)
+    document.set(assignment);
   Scenario scenario = plan::scenario_from_json(document);
-  if (!data_path.empty()) scenario.data.path = std::filesystem::absolute(data_path);
+  if (!data_path.empty())
+    scenario.data.path = std::filesystem::absolute(data_path);
   return scenario;
 }
 
@@ -65,8 +66,10 @@ void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& set
   }
   const at::Tensor target = setup.data->target(0, 0);
   bench.subject.loss = {
-      "loss", [&setup, target](const at::Tensor& output) { return setup.loss(output, target); },
-      {}, {}};
+      "loss",
+      [&setup, target](const at::Tensor& output) { return setup.loss(output, target); },
+      {},
+      {}};
   bench.subject.load = [&setup] { return setup.data->input(0, 0); };
   bench.subject.target = {static_cast<std::int64_t>(target.nbytes())};
   bench.subject.microbatch_size = scenario.training.microbatch_size;
@@ -88,11 +91,12 @@ plan::LayerCosts measure_costs(const Scenario& scenario, const Workload& workloa
       bench.subject, scenario.profile,
       [&](const profiler::Progress& progress) {
         line.show(fmt::format("profiling: pass {} of at most {}, spread {:.1f} % (wanted {:.1f} %)",
-                              progress.passes, scenario.profile.most_repeats,
-                              100 * progress.spread, 100 * scenario.profile.spread));
+                              progress.passes, scenario.profile.most_repeats, 100 * progress.spread,
+                              100 * scenario.profile.spread));
       },
       &interrupted());
-  if (interrupted()) throw Stopped{};
+  if (interrupted())
+    throw Stopped{};
   return costs;
 }
 

@@ -1,5 +1,8 @@
 #include "pipewright/exec/executor.hpp"
 
+#include <fmt/format.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <barrier>
 #include <exception>
@@ -7,11 +10,7 @@
 #include <numeric>
 #include <thread>
 
-#include <fmt/format.h>
-#include <sched.h>
-
 #include "pipewright/plan/error.hpp"
-
 #include "rank_worker.hpp"
 
 namespace pipewright::exec {
@@ -36,10 +35,12 @@ void check(const plan::Program& program, const plan::Partition& partition,
 /// Keeps a rank on one core, so that the kernel does not move it away from its caches.
 void pin_to_core(int rank, int ranks) {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks)
+    return;
   int skip = rank;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || skip-- > 0) continue;
+    if (!CPU_ISSET(core, &allowed) || skip-- > 0)
+      continue;
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(core, &own);
@@ -68,16 +69,19 @@ struct Executor::State {
   ~State() {
     finished = true;
     gate.arrive_and_wait();
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+      thread.join();
   }
 
   /// A rank's thread: one turn a step, between two meetings at the gate.
   void serve(std::size_t rank) {
     at::set_num_threads(1);
-    if (options.pin_threads) pin_to_core(static_cast<int>(rank), static_cast<int>(workers.size()));
+    if (options.pin_threads)
+      pin_to_core(static_cast<int>(rank), static_cast<int>(workers.size()));
     for (;;) {
       gate.arrive_and_wait();
-      if (finished) return;
+      if (finished)
+        return;
       try {
         workers[rank]->run(current_step, step_begin);
       } catch (...) {
@@ -95,7 +99,8 @@ struct Executor::State {
         std::rethrow_exception(why);
       } catch (const Aborted&) {  // a consequence, not a cause
       } catch (...) {
-        if (!failure) failure = why;
+        if (!failure)
+          failure = why;
       }
     }
     transport->abort();
@@ -138,14 +143,17 @@ Executor::Executor(plan::Program program, const plan::Partition& partition,
 Executor::~Executor() = default;
 
 std::optional<StepResult> Executor::step(int step) {
-  if (state_->ended) throw std::logic_error("this executor has ended");
+  if (state_->ended)
+    throw std::logic_error("this executor has ended");
   state_->current_step = step;
   state_->step_begin = Clock::now();
   state_->gate.arrive_and_wait();
   state_->gate.arrive_and_wait();
   const std::chrono::duration<double> duration = Clock::now() - state_->step_begin;
-  if (state_->failure) std::rethrow_exception(state_->failure);
-  if (state_->ended) return {};
+  if (state_->failure)
+    std::rethrow_exception(state_->failure);
+  if (state_->ended)
+    return {};
   return StepResult{state_->mean_loss(), {duration.count()}};
 }
 
@@ -154,7 +162,8 @@ std::vector<at::Tensor> Executor::parameters() const {
   for (int index = 0; index < plan::stage_count(state_->program); ++index)
     for (const auto& worker : state_->workers) {
       const auto found = worker->stages().find(index);
-      if (found == worker->stages().end()) continue;
+      if (found == worker->stages().end())
+        continue;
       const auto& own = found->second->parameters();
       parameters.insert(parameters.end(), own.begin(), own.end());
     }

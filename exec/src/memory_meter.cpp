@@ -1,14 +1,14 @@
 #include "pipewright/exec/memory_meter.hpp"
 
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
-
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
-#include <malloc.h>
 
 namespace pipewright::exec {
 
@@ -44,7 +44,8 @@ struct alignas(c10::gAlignment) Header {
 static_assert(sizeof(Header) == c10::gAlignment);
 
 void release(void* data) {
-  if (data == nullptr) return;
+  if (data == nullptr)
+    return;
   auto* const header = static_cast<Header*>(data) - 1;
   header->account->subtract(header->size);
   std::free(header);
@@ -53,7 +54,8 @@ void release(void* data) {
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
-    if (size == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    if (size == 0)
+      return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
     void* block = nullptr;
     if (posix_memalign(&block, c10::gAlignment, size + sizeof(Header)) != 0)
       throw std::bad_alloc();

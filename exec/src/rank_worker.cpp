@@ -37,7 +37,8 @@ RankWorker::RankWorker(int rank, const plan::Program& program, const plan::Parti
   const ChargeTo charge(account_);
   const auto slots = plan::slot_counts(program);
   for (std::size_t index = 0; index < program.rank_of_stage.size(); ++index) {
-    if (program.rank_of_stage[index] != rank) continue;
+    if (program.rank_of_stage[index] != rank)
+      continue;
     stages_[static_cast<int>(index)] =
         std::make_unique<Stage>(partition.boundaries[index], partition.boundaries[index + 1],
                                 slots[index], program.microbatches, setup);
@@ -49,7 +50,8 @@ void RankWorker::run(int step, Clock::time_point step_begin) {
   step_begin_ = step_begin;
   posted_.clear();
   for (const Instruction& i : program_.ranks[static_cast<std::size_t>(rank_)]) {
-    if (stopped()) throw Aborted();
+    if (stopped())
+      throw Aborted();
     try {
       run_one(i, step);
     } catch (const Aborted&) {
@@ -64,10 +66,12 @@ void RankWorker::run(int step, Clock::time_point step_begin) {
 void RankWorker::run_one(const Instruction& i, int step) {
   if (plan::is_receive(i.kind)) {
     post(i);
-    if (program_.blocking) complete(i);
+    if (program_.blocking)
+      complete(i);
     return;
   }
-  if (takes_input(i.kind)) fetch_input(i);
+  if (takes_input(i.kind))
+    fetch_input(i);
   const auto begin = Clock::now();
   const auto held_before = account_.held();
   account_.reset_peak();
@@ -78,7 +82,9 @@ void RankWorker::run_one(const Instruction& i, int step) {
 void RankWorker::perform(const Instruction& i, int step) {
   Stage& own = stage(i.stage);
   switch (i.kind) {
-    case InstructionKind::Load: own.load(i, step); break;
+    case InstructionKind::Load:
+      own.load(i, step);
+      break;
     case InstructionKind::Forward:
       own.forward(i, step);
       hand_on(i);
@@ -91,13 +97,22 @@ void RankWorker::perform(const Instruction& i, int step) {
       own.input_gradient(i);
       hand_on(i);
       break;
-    case InstructionKind::WeightGradient: own.weight_gradient(i); break;
-    case InstructionKind::SendActivation: transport_.send(i, own.output_for_next(i)); break;
-    case InstructionKind::SendGradient: transport_.send(i, own.take_input_gradient(i)); break;
-    case InstructionKind::OptimizerStep: own.optimizer_step(); break;
+    case InstructionKind::WeightGradient:
+      own.weight_gradient(i);
+      break;
+    case InstructionKind::SendActivation:
+      transport_.send(i, own.output_for_next(i));
+      break;
+    case InstructionKind::SendGradient:
+      transport_.send(i, own.take_input_gradient(i));
+      break;
+    case InstructionKind::OptimizerStep:
+      own.optimizer_step();
+      break;
     case InstructionKind::Recompute:
     case InstructionKind::ReceiveActivation:
-    case InstructionKind::ReceiveGradient: break;  // refused at the start; done by `post`
+    case InstructionKind::ReceiveGradient:
+      break;  // refused at the start; done by `post`
   }
 }
 
@@ -107,17 +122,19 @@ void RankWorker::post(const Instruction& receive) { posted_[key_of(receive)] = C
 void RankWorker::complete(const Instruction& receive) {
   at::Tensor tensor = transport_.receive(receive);
   StageBuffers& buffers = stage(receive.stage).buffers(receive);
-  auto& place = receive.kind == InstructionKind::ReceiveActivation ? buffers.input
-                                                                   : buffers.output_gradient;
+  auto& place =
+      receive.kind == InstructionKind::ReceiveActivation ? buffers.input : buffers.output_gradient;
   place = std::move(tensor);
   note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
 }
 
 void RankWorker::fetch_input(const Instruction& i) {
   const Instruction receive = receive_for(i);
-  if (posted_.contains(key_of(receive))) return complete(receive);
+  if (posted_.contains(key_of(receive)))
+    return complete(receive);
   const auto local = handed_over_.find(key_of(receive));
-  if (local == handed_over_.end()) return;
+  if (local == handed_over_.end())
+    return;
   StageBuffers& buffers = stage(i.stage).buffers(i);
   auto& place = i.kind == InstructionKind::Forward ? buffers.input : buffers.output_gradient;
   place = std::move(local->second);
@@ -128,7 +145,8 @@ void RankWorker::fetch_input(const Instruction& i) {
 void RankWorker::hand_on(const Instruction& i) {
   const bool forward = i.kind == InstructionKind::Forward;
   const int next = forward ? i.stage + 1 : i.stage - 1;
-  if (!lives_here(next)) return;
+  if (!lives_here(next))
+    return;
   const auto kind = forward ? InstructionKind::ReceiveActivation : InstructionKind::ReceiveGradient;
   handed_over_[{kind, next, i.microbatch}] =
       forward ? stage(i.stage).output_for_next(i) : stage(i.stage).take_input_gradient(i);
@@ -136,12 +154,13 @@ void RankWorker::hand_on(const Instruction& i) {
 
 void RankWorker::note(const Instruction& i, Clock::time_point begin,
                       plan::Bytes held_before) const {
-  if (!options_.observer) return;
+  if (!options_.observer)
+    return;
   const auto since = [&](Clock::time_point time) {
     return plan::Seconds{std::chrono::duration<double>(time - step_begin_).count()};
   };
-  options_.observer({rank_, i, since(begin), since(Clock::now()), held_before, account_.peak(),
-                     account_.held()});
+  options_.observer(
+      {rank_, i, since(begin), since(Clock::now()), held_before, account_.peak(), account_.held()});
 }
 
 bool RankWorker::stopped() const {

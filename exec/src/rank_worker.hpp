@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "pipewright/exec/transport.hpp"
-
 #include "stage.hpp"
 
 namespace pipewright::exec {

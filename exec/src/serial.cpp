@@ -18,7 +18,8 @@ StepResult SerialTrainer::step(int step) {
   double sum = 0;
   for (int m = 0; m < microbatches_; ++m) {
     at::Tensor value = setup_.data->input(step, m);
-    for (const auto& layer : layers_) value = layer->forward(value, {step, m});
+    for (const auto& layer : layers_)
+      value = layer->forward(value, {step, m});
     const at::Tensor loss = setup_.loss(value, setup_.data->target(step, m));
     sum += loss.item<double>();
     (loss / microbatches_).backward();

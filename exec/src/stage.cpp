@@ -34,16 +34,20 @@ Stage::Stage(int first, int last, int slots, int microbatches, const TrainingSet
 }
 
 void Stage::load(const Instruction& i, int step) {
-  if (first_ == 0) buffers(i).input = setup_.data->input(step, i.microbatch);
-  if (is_last()) buffers(i).target = setup_.data->target(step, i.microbatch);
+  if (first_ == 0)
+    buffers(i).input = setup_.data->input(step, i.microbatch);
+  if (is_last())
+    buffers(i).target = setup_.data->target(step, i.microbatch);
 }
 
 void Stage::forward(const Instruction& i, int step) {
   StageBuffers& held = buffers(i);
-  if (first_ > 0 && at::isFloatingType(held.input.scalar_type())) held.input.requires_grad_();
+  if (first_ > 0 && at::isFloatingType(held.input.scalar_type()))
+    held.input.requires_grad_();
 
   at::Tensor value = held.input;
-  for (const auto& layer : layers_) value = layer->forward(value, {step, i.microbatch});
+  for (const auto& layer : layers_)
+    value = layer->forward(value, {step, i.microbatch});
   if (!is_last()) {
     held.output = std::move(value);
     return;
@@ -63,7 +67,8 @@ void Stage::backward(const Instruction& i) {
 
 void Stage::input_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
-  if (!held.input.requires_grad()) return;
+  if (!held.input.requires_grad())
+    return;
   held.input_gradient = torch::autograd::grad({held.output}, {held.input}, {held.output_gradient},
                                               /*retain_graph=*/true)
                             .front();
@@ -73,10 +78,10 @@ void Stage::weight_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
   const auto& parameters = optimizer_->parameters();
   if (!parameters.empty()) {
-    const auto gradients =
-        torch::autograd::grad({held.output}, parameters, {held.output_gradient});
+    const auto gradients = torch::autograd::grad({held.output}, parameters, {held.output_gradient});
     const at::NoGradGuard no_grad;
-    for (std::size_t p = 0; p < parameters.size(); ++p) parameters[p].grad().add_(gradients[p]);
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      parameters[p].grad().add_(gradients[p]);
   }
   drop_activations(held);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// One stage on its rank: its layers, their optimizer, and the buffers of the microbatches under way.
+// One stage on its rank: its layers, their optimizer, and the buffers of the microbatches under
+// way.
 
 #include <memory>
 #include <vector>

@@ -1,9 +1,9 @@
 #include "pipewright/plan/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 namespace pipewright::plan {
 namespace {
@@ -32,7 +32,8 @@ std::string did_you_mean(std::string_view written, const std::vector<std::string
   for (const std::string& candidate : candidates) {
     const bool contained = written.size() >= 3 && candidate.find(written) != std::string::npos;
     const std::size_t distance = contained ? 1 : edit_distance(written, candidate);
-    if (distance > best_distance || (best != nullptr && distance == best_distance)) continue;
+    if (distance > best_distance || (best != nullptr && distance == best_distance))
+      continue;
     best = &candidate;
     best_distance = distance;
   }
@@ -42,7 +43,8 @@ std::string did_you_mean(std::string_view written, const std::vector<std::string
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    if (i > 0)
+      text += i + 1 == words.size() ? " or " : ", ";
     text += words[i];
   }
   return text;

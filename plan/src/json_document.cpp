@@ -1,5 +1,7 @@
 #include "pipewright/plan/json_document.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -7,8 +9,6 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
-
-#include <fmt/format.h>
 
 namespace pipewright::plan {
 namespace {
@@ -58,7 +58,8 @@ class PositionScanner {
     else if (text_[at_] == '"')
       string();
     else
-      while (at_ < text_.size() && std::strchr(",]} \t\r\n", text_[at_]) == nullptr) ++at_;
+      while (at_ < text_.size() && std::strchr(",]} \t\r\n", text_[at_]) == nullptr)
+        ++at_;
   }
 
   void object(const std::string& pointer) {
@@ -67,12 +68,14 @@ class PositionScanner {
       const std::size_t key_at = at_;
       const auto key = Json::parse(string()).get<std::string>();
       const std::string child = pointer + "/" + escaped(key);
-      if (!offsets_.insert_or_assign(child, key_at).second) doubled_.push_back(child);
+      if (!offsets_.insert_or_assign(child, key_at).second)
+        doubled_.push_back(child);
       skip_space();
       ++at_;  // the colon
       value(child);
       skip_space();
-      if (text_[at_] == ',') ++at_;
+      if (text_[at_] == ',')
+        ++at_;
     }
     ++at_;
   }
@@ -83,20 +86,23 @@ class PositionScanner {
     for (skip_space(); text_[at_] != ']'; skip_space()) {
       value(fmt::format("{}/{}", pointer, index++));
       skip_space();
-      if (text_[at_] == ',') ++at_;
+      if (text_[at_] == ',')
+        ++at_;
     }
     ++at_;
   }
 
   std::string_view string() {
     const std::size_t begin = at_++;
-    while (text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    while (text_[at_] != '"')
+      at_ += text_[at_] == '\\' ? 2 : 1;
     ++at_;
     return text_.substr(begin, at_ - begin);
   }
 
   void skip_space() {
-    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) != nullptr) ++at_;
+    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) != nullptr)
+      ++at_;
   }
 
   std::string_view text_;
@@ -112,12 +118,15 @@ bool nests_deeper_than(std::string_view text, int limit) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > limit) return true;
+      if (++depth > limit)
+        return true;
     } else if (c == '}' || c == ']') {
       --depth;
     }
@@ -126,9 +135,12 @@ bool nests_deeper_than(std::string_view text, int limit) {
 }
 
 std::string kind_of(const Json& value) {
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "a list";
-  if (value.is_null()) return "null";
+  if (value.is_object())
+    return "an object";
+  if (value.is_array())
+    return "a list";
+  if (value.is_null())
+    return "null";
   // A text from the command line need not be UTF-8.
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   return value.is_string() ? fmt::format("the text {}", text) : text;
@@ -174,12 +186,13 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
                                  line_and_column(document.text_, offset),
                                  reason_behind(": ", error.what())));
   } catch (const Json::out_of_range& error) {  // a number beyond double: its position is not told
-    throw InputError(
-        fmt::format("{}:1:1: /: not usable: {}", document.name_, reason_behind("] ", error.what())));
+    throw InputError(fmt::format("{}:1:1: /: not usable: {}", document.name_,
+                                 reason_behind("] ", error.what())));
   }
   const auto doubled = PositionScanner(document.text_, document.offsets_).scan();
   Diagnostics diagnostics(document);
-  for (const std::string& pointer : doubled) diagnostics.add(pointer, "this key stands twice");
+  for (const std::string& pointer : doubled)
+    diagnostics.add(pointer, "this key stands twice");
   diagnostics.throw_if_any();
   return document;
 }
@@ -203,7 +216,8 @@ void JsonDocument::set(const std::string& assignment) {
         fmt::format("--set {}: write it as path=value, such as pipeline.ranks=4", assignment));
   const std::string right = assignment.substr(equals + 1);
   Json value = Json::parse(right, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) value = right;
+  if (value.is_discarded())
+    value = right;
 
   std::string pointer;
   Json* target = &root_;
@@ -227,7 +241,8 @@ std::string JsonDocument::position(const std::string& pointer) const {
       return "--set " + found->second;
     if (const auto found = offsets_.find(at); found != offsets_.end())
       return fmt::format("{}:{}", name_, line_and_column(text_, found->second));
-    if (at.empty()) return name_ + ":1:1";
+    if (at.empty())
+      return name_ + ":1:1";
   }
 }
 
@@ -237,14 +252,16 @@ void Diagnostics::add(const std::string& pointer, std::string_view message) {
 }
 
 void Diagnostics::throw_if_any() const {
-  if (!errors_.empty()) throw InputError(fmt::format("{}", fmt::join(errors_, "\n")));
+  if (!errors_.empty())
+    throw InputError(fmt::format("{}", fmt::join(errors_, "\n")));
 }
 
 JsonObject::JsonObject(Diagnostics& diagnostics, std::string pointer)
     : diagnostics_(diagnostics), pointer_(std::move(pointer)), object_(nullptr) {
   const Json& root = diagnostics_.document().root();
   const Json::json_pointer where(pointer_);
-  if (!root.contains(where)) return;  // its absence was recorded by who asked for it
+  if (!root.contains(where))
+    return;  // its absence was recorded by who asked for it
   const Json& value = root.at(where);
   if (value.is_object())
     object_ = &value;
@@ -253,12 +270,14 @@ JsonObject::JsonObject(Diagnostics& diagnostics, std::string pointer)
 }
 
 JsonObject::~JsonObject() {
-  if (object_ == nullptr) return;
+  if (object_ == nullptr)
+    return;
   for (const auto& item : object_->items()) {
-    if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
-    diagnostics_.add(pointer_ + "/" + escaped(item.key()),
-                     fmt::format("unknown key \"{}\"{}", item.key(),
-                                 did_you_mean(item.key(), known_)));
+    if (std::find(known_.begin(), known_.end(), item.key()) != known_.end())
+      continue;
+    diagnostics_.add(
+        pointer_ + "/" + escaped(item.key()),
+        fmt::format("unknown key \"{}\"{}", item.key(), did_you_mean(item.key(), known_)));
   }
 }
 
@@ -266,7 +285,8 @@ void JsonObject::allow(const std::string& key) { known_.push_back(key); }
 
 const Json* JsonObject::find(const std::string& key) {
   allow(key);
-  if (object_ == nullptr || !object_->contains(key)) return nullptr;
+  if (object_ == nullptr || !object_->contains(key))
+    return nullptr;
   return &object_->at(key);
 }
 
@@ -287,7 +307,8 @@ void JsonObject::error(const std::string& key, std::string_view message) {
 
 bool JsonObject::in_range(const std::string& pointer, double value, Range range) {
   const bool low = range.excludes_least ? value <= range.least : value < range.least;
-  if (std::isfinite(value) && !low && value <= range.most) return true;
+  if (std::isfinite(value) && !low && value <= range.most)
+    return true;
   std::string rule;
   if (std::isfinite(range.least))
     rule = fmt::format("{} {:.15g}", range.excludes_least ? "more than" : "at least", range.least);
@@ -300,43 +321,52 @@ bool JsonObject::in_range(const std::string& pointer, double value, Range range)
 
 std::string JsonObject::text(const std::string& key, std::optional<std::string> fallback) {
   const Json* value = want(key, fallback.has_value());
-  if (value == nullptr) return fallback.value_or("");
-  if (value->is_string()) return value->get<std::string>();
+  if (value == nullptr)
+    return fallback.value_or("");
+  if (value->is_string())
+    return value->get<std::string>();
   error(key, fmt::format("a text is needed here, not {}", kind_of(*value)));
   return fallback.value_or("");
 }
 
 bool JsonObject::flag(const std::string& key, std::optional<bool> fallback) {
   const Json* value = want(key, fallback.has_value());
-  if (value == nullptr) return fallback.value_or(false);
-  if (value->is_boolean()) return value->get<bool>();
+  if (value == nullptr)
+    return fallback.value_or(false);
+  if (value->is_boolean())
+    return value->get<bool>();
   error(key, fmt::format("true or false is needed here, not {}", kind_of(*value)));
   return fallback.value_or(false);
 }
 
 std::int64_t JsonObject::big_integer(const std::string& key, Range range,
                                      std::optional<std::int64_t> fallback) {
-  const auto harmless = fallback.value_or(std::isfinite(range.least)
-                                              ? static_cast<std::int64_t>(range.least) +
-                                                    (range.excludes_least ? 1 : 0)
-                                              : 0);
+  const auto harmless =
+      fallback.value_or(std::isfinite(range.least) ? static_cast<std::int64_t>(range.least) +
+                                                         (range.excludes_least ? 1 : 0)
+                                                   : 0);
   const Json* value = want(key, fallback.has_value());
-  if (value == nullptr) return harmless;
+  if (value == nullptr)
+    return harmless;
   if (!value->is_number_integer()) {
     error(key, fmt::format("a whole number is needed here, not {}", kind_of(*value)));
     return harmless;
   }
-  if (!in_range(pointer_ + "/" + escaped(key), value->get<double>(), range)) return harmless;
-  if (fits_64_bits(*value)) return value->get<std::int64_t>();
+  if (!in_range(pointer_ + "/" + escaped(key), value->get<double>(), range))
+    return harmless;
+  if (fits_64_bits(*value))
+    return value->get<std::int64_t>();
   error(key, fmt::format("{} is too large", value->dump()));
   return harmless;
 }
 
 int JsonObject::integer(const std::string& key, Range range, std::optional<int> fallback) {
   std::optional<std::int64_t> wide;
-  if (fallback) wide = *fallback;
+  if (fallback)
+    wide = *fallback;
   const std::int64_t number = big_integer(key, range, wide);
-  if (fits_int(number)) return static_cast<int>(number);
+  if (fits_int(number))
+    return static_cast<int>(number);
   error(key, fmt::format("{} is too {}", number, number > 0 ? "large" : "small"));
   return fallback.value_or(1);
 }
@@ -344,7 +374,8 @@ int JsonObject::integer(const std::string& key, Range range, std::optional<int> 
 double JsonObject::number(const std::string& key, Range range, std::optional<double> fallback) {
   const double harmless = fallback.value_or(1.0);
   const Json* value = want(key, fallback.has_value());
-  if (value == nullptr) return harmless;
+  if (value == nullptr)
+    return harmless;
   if (!value->is_number()) {
     error(key, fmt::format("a number is needed here, not {}", kind_of(*value)));
     return harmless;
@@ -355,26 +386,30 @@ double JsonObject::number(const std::string& key, Range range, std::optional<dou
 
 Seconds JsonObject::seconds(const std::string& key, std::optional<Seconds> fallback) {
   std::optional<double> plain;
-  if (fallback) plain = fallback->value;
+  if (fallback)
+    plain = fallback->value;
   return {number(key, at_least(0), plain)};
 }
 
 Bytes JsonObject::bytes(const std::string& key, std::optional<Bytes> fallback) {
   std::optional<std::int64_t> plain;
-  if (fallback) plain = fallback->value;
+  if (fallback)
+    plain = fallback->value;
   return {big_integer(key, {.least = 0, .most = 9e18}, plain)};
 }
 
 std::string JsonObject::choice(const std::string& key, const std::vector<std::string>& words,
                                std::optional<std::string> fallback) {
   const Json* value = want(key, fallback.has_value());
-  if (value == nullptr) return fallback.value_or(words.front());
+  if (value == nullptr)
+    return fallback.value_or(words.front());
   if (!value->is_string()) {
     error(key, fmt::format("{} is needed here, not {}", listed(words), kind_of(*value)));
     return words.front();
   }
   auto word = value->get<std::string>();
-  if (std::find(words.begin(), words.end(), word) != words.end()) return word;
+  if (std::find(words.begin(), words.end(), word) != words.end())
+    return word;
   error(key, fmt::format("\"{}\" is not known here{} (possible: {})", word,
                          did_you_mean(word, words), listed(words)));
   return words.front();
@@ -383,7 +418,8 @@ std::string JsonObject::choice(const std::string& key, const std::vector<std::st
 std::vector<std::string> JsonObject::elements(const std::string& key, bool required) {
   std::vector<std::string> pointers;
   const Json* value = want(key, !required);
-  if (value == nullptr) return pointers;
+  if (value == nullptr)
+    return pointers;
   if (!value->is_array()) {
     error(key, fmt::format("a list is needed here, not {}", kind_of(*value)));
     return pointers;
@@ -395,7 +431,8 @@ std::vector<std::string> JsonObject::elements(const std::string& key, bool requi
 
 std::vector<int> JsonObject::integers(const std::string& key, Range range,
                                       std::optional<std::vector<int>> fallback) {
-  if (!has(key) && fallback) return allow(key), *fallback;
+  if (!has(key) && fallback)
+    return allow(key), *fallback;
   std::vector<int> numbers;
   for (const std::string& at : elements(key)) {
     const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
@@ -413,7 +450,8 @@ std::vector<int> JsonObject::integers(const std::string& key, Range range,
 
 std::vector<std::string> JsonObject::texts(const std::string& key,
                                            std::optional<std::vector<std::string>> fallback) {
-  if (!has(key) && fallback) return allow(key), *fallback;
+  if (!has(key) && fallback)
+    return allow(key), *fallback;
   std::vector<std::string> words;
   for (const std::string& at : elements(key)) {
     const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
@@ -436,8 +474,10 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
   stream.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream.close();
   std::error_code renamed;
-  if (stream) std::filesystem::rename(temporary, file, renamed);
-  if (stream && !renamed) return;
+  if (stream)
+    std::filesystem::rename(temporary, file, renamed);
+  if (stream && !renamed)
+    return;
   const std::string reason = renamed ? renamed.message() : std::strerror(errno);
   std::filesystem::remove(temporary, renamed);
   throw std::runtime_error(fmt::format("{}: cannot be written: {}", file.string(), reason));

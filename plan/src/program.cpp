@@ -1,11 +1,11 @@
 #include "pipewright/plan/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
 
@@ -33,7 +33,8 @@ constexpr std::array<KindWord, 11> kind_words{{
 
 std::string_view word_of(InstructionKind kind) {
   for (const KindWord& entry : kind_words)
-    if (entry.kind == kind) return entry.word;
+    if (entry.kind == kind)
+      return entry.word;
   assert(false);
   return "";
 }
@@ -42,13 +43,15 @@ std::string_view word_of(InstructionKind kind) {
 std::optional<int> take_number(std::string_view& text) {
   int number = 0;
   const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (bad != std::errc() || number < 0) return {};
+  if (bad != std::errc() || number < 0)
+    return {};
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return number;
 }
 
 std::string with_slot(const Instruction& instruction) {
-  if (instruction.slot < 0) return to_string(instruction);
+  if (instruction.slot < 0)
+    return to_string(instruction);
   return fmt::format("{}#{}", to_string(instruction), instruction.slot);
 }
 
@@ -56,31 +59,38 @@ std::string with_slot(const Instruction& instruction) {
 
 std::string to_string(const Instruction& instruction) {
   const auto word = word_of(instruction.kind);
-  if (instruction.microbatch < 0) return fmt::format("{}{}", instruction.stage, word);
+  if (instruction.microbatch < 0)
+    return fmt::format("{}{}", instruction.stage, word);
   return fmt::format("{}{}{}", instruction.stage, word, instruction.microbatch);
 }
 
 std::optional<Instruction> parse_instruction(std::string_view text) {
   Instruction instruction;
   const auto stage = take_number(text);
-  if (!stage) return {};
+  if (!stage)
+    return {};
   instruction.stage = *stage;
   const auto entry = std::find_if(kind_words.begin(), kind_words.end(),
                                   [&](const KindWord& e) { return text.starts_with(e.word); });
-  if (entry == kind_words.end()) return {};
+  if (entry == kind_words.end())
+    return {};
   instruction.kind = entry->kind;
   text.remove_prefix(entry->word.size());
   if (instruction.kind == InstructionKind::OptimizerStep)
     return text.empty() ? std::optional(instruction) : std::nullopt;
 
   const auto microbatch = take_number(text);
-  if (!microbatch) return {};
+  if (!microbatch)
+    return {};
   instruction.microbatch = *microbatch;
-  if (text.empty()) return instruction;
-  if (text.front() != '#') return {};
+  if (text.empty())
+    return instruction;
+  if (text.front() != '#')
+    return {};
   text.remove_prefix(1);
   const auto slot = take_number(text);
-  if (!slot || !text.empty()) return {};
+  if (!slot || !text.empty())
+    return {};
   instruction.slot = *slot;
   return instruction;
 }
@@ -97,11 +107,16 @@ bool is_receive(InstructionKind kind) {
 
 InstructionKind instruction_kind(ActionKind kind) {
   switch (kind) {
-    case ActionKind::Forward: return InstructionKind::Forward;
-    case ActionKind::Backward: return InstructionKind::Backward;
-    case ActionKind::InputGradient: return InstructionKind::InputGradient;
-    case ActionKind::WeightGradient: return InstructionKind::WeightGradient;
-    case ActionKind::Recompute: return InstructionKind::Recompute;
+    case ActionKind::Forward:
+      return InstructionKind::Forward;
+    case ActionKind::Backward:
+      return InstructionKind::Backward;
+    case ActionKind::InputGradient:
+      return InstructionKind::InputGradient;
+    case ActionKind::WeightGradient:
+      return InstructionKind::WeightGradient;
+    case ActionKind::Recompute:
+      return InstructionKind::Recompute;
   }
   assert(false);
   return InstructionKind::Forward;
@@ -135,7 +150,9 @@ Instruction counterpart(const Instruction& transfer) {
     case InstructionKind::InputGradient:
     case InstructionKind::WeightGradient:
     case InstructionKind::Recompute:
-    case InstructionKind::OptimizerStep: assert(false); break;
+    case InstructionKind::OptimizerStep:
+      assert(false);
+      break;
   }
   return other;
 }
@@ -170,7 +187,9 @@ std::string to_string(CommunicatorLayout layout) {
   return communicator_layouts()[static_cast<std::size_t>(layout)];
 }
 
-std::string to_string(TransferMode mode) { return transfer_modes()[static_cast<std::size_t>(mode)]; }
+std::string to_string(TransferMode mode) {
+  return transfer_modes()[static_cast<std::size_t>(mode)];
+}
 
 namespace {
 
@@ -196,7 +215,8 @@ Json to_json(const Program& program) {
   Json ranks = Json::array();
   for (const auto& instructions : program.ranks) {
     Json row = Json::array();
-    for (const Instruction& instruction : instructions) row.push_back(with_slot(instruction));
+    for (const Instruction& instruction : instructions)
+      row.push_back(with_slot(instruction));
     ranks.push_back(std::move(row));
   }
   return {{"format", "pipewright/program/1"},
@@ -248,7 +268,14 @@ Program program_from_json(const JsonDocument& document) {
   try {
     validate(program);
   } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: /ranks: {}", document.position("/ranks"), error.what()));
+    const auto place = fmt::format("{}: /ranks: ", document.position("/ranks"));
+    std::string text = place;
+    for (const char letter : std::string_view(error.what())) {
+      text += letter;
+      if (letter == '\n')
+        text += place;
+    }
+    throw InputError(text);
   }
   return program;
 }

@@ -1,8 +1,8 @@
 #include "pipewright/plan/schedule.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "pipewright/plan/error.hpp"
 
@@ -12,14 +12,16 @@ namespace {
 std::string joined(const std::vector<Action>& actions, std::string_view separator) {
   std::string text;
   for (const Action& action : actions) {
-    if (!text.empty()) text += separator;
+    if (!text.empty())
+      text += separator;
     text += to_string(action);
   }
   return text;
 }
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '"')) text.remove_prefix(1);
+  while (!text.empty() && (text.front() == ' ' || text.front() == '"'))
+    text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '"' || text.back() == '\r'))
     text.remove_suffix(1);
   return text;
@@ -29,13 +31,15 @@ std::string_view trimmed(std::string_view text) {
 
 std::string to_string(const Schedule& schedule) {
   std::string text;
-  for (const auto& actions : schedule.ranks) text += joined(actions, " ") + "\n";
+  for (const auto& actions : schedule.ranks)
+    text += joined(actions, " ") + "\n";
   return text;
 }
 
 std::string to_csv(const Schedule& schedule) {
   std::string text;
-  for (const auto& actions : schedule.ranks) text += joined(actions, ",") + "\n";
+  for (const auto& actions : schedule.ranks)
+    text += joined(actions, ",") + "\n";
   return text;
 }
 
@@ -60,20 +64,23 @@ Schedule parse_csv(std::string_view text, const std::string& name) {
             "{}:{}:{}: \"{}\" is no action: write stage, one of F B I W R, microbatch, such as 3F0",
             name, row, column, cell));
       }
-      if (comma == std::string_view::npos) break;
+      if (comma == std::string_view::npos)
+        break;
       line = line.substr(comma + 1);
     }
   }
   if (schedule.microbatches == 0 && errors.empty())
     errors.push_back(fmt::format("{}:1:1: no action in the file", name));
-  if (!errors.empty()) throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
+  if (!errors.empty())
+    throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
   return schedule;
 }
 
 int stage_count(const Schedule& schedule) {
   int last = -1;
   for (const auto& actions : schedule.ranks)
-    for (const Action& action : actions) last = std::max(last, action.stage);
+    for (const Action& action : actions)
+      last = std::max(last, action.stage);
   return last + 1;
 }
 
@@ -82,7 +89,8 @@ std::vector<int> rank_of_stage(const Schedule& schedule) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
     for (const Action& action : schedule.ranks[rank]) {
       int& owner = ranks[static_cast<std::size_t>(action.stage)];
-      if (owner < 0) owner = static_cast<int>(rank);
+      if (owner < 0)
+        owner = static_cast<int>(rank);
     }
   return ranks;
 }

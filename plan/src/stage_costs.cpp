@@ -1,8 +1,8 @@
 #include "pipewright/plan/stage_costs.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "pipewright/plan/error.hpp"
 
@@ -15,7 +15,8 @@ class StageSum {
   explicit StageSum(const std::vector<LayerCost>& layers) : layers_(layers) {}
 
   StageCost run() {
-    for (const LayerCost& layer : layers_) add_times(layer);
+    for (const LayerCost& layer : layers_)
+      add_times(layer);
     add_forward_memory();
     add_backward_peak();
     return sum_;
@@ -35,8 +36,10 @@ class StageSum {
   /// Whether the memory of layer `at`'s output outlives the forward: the layer itself or the one
   /// after saves it, or the stage ends with it. A view passes the question on.
   bool output_is_kept(std::size_t at) const {
-    if (layers_[at].saves_output || at + 1 == layers_.size()) return true;
-    if (layers_[at + 1].saves_input) return true;
+    if (layers_[at].saves_output || at + 1 == layers_.size())
+      return true;
+    if (layers_[at + 1].saves_input)
+      return true;
     return layers_[at + 1].output_is_view && output_is_kept(at + 1);
   }
 
@@ -45,16 +48,26 @@ class StageSum {
     return layer.saves_output || layer.output_is_view ? Bytes{} : layer.output;
   }
 
+  /// While a layer runs, its input is still alive, kept or not: the part of it that `activation`
+  /// does not hold. A view's memory is that of the layer before.
+  Bytes unkept_input(std::size_t at) const {
+    while (at-- > 0) {
+      if (output_is_kept(at))
+        return {};
+      if (!layers_[at].output_is_view)
+        return unsaved_output(layers_[at]);
+    }
+    return {};
+  }
+
   void add_forward_memory() {
     for (std::size_t at = 0; at < layers_.size(); ++at) {
-      // While a layer runs, its input is still alive, kept or not.
-      const Bytes input = at == 0 || output_is_kept(at - 1) ? Bytes{}
-                                                            : unsaved_output(layers_[at - 1]);
-      sum_.forward_peak =
-          std::max(sum_.forward_peak, sum_.activation + input + layers_[at].forward_peak);
+      sum_.forward_peak = std::max(sum_.forward_peak,
+                                   sum_.activation + unkept_input(at) + layers_[at].forward_peak);
       sum_.activation += layers_[at].activation;
       held_in_backward_.push_back(sum_.activation);
-      if (output_is_kept(at)) sum_.activation += unsaved_output(layers_[at]);
+      if (output_is_kept(at))
+        sum_.activation += unsaved_output(layers_[at]);
     }
     sum_.forward_peak = std::max(sum_.forward_peak, sum_.activation);
   }
@@ -63,9 +76,17 @@ class StageSum {
   /// did not save that itself. The stage's own output stays to the end, and the gradient of that
   /// comes from the stage after, on whose account it is.
   void add_backward_peak() {
+    std::size_t maker = layers_.size() - 1;  // of the memory of the stage's own output
+    while (maker > 0 && layers_[maker].output_is_view)
+      --maker;
+    const Bytes own_output = layers_[maker].output_is_view ? Bytes{} : layers_[maker].output;
+
     for (std::size_t at = layers_.size(); at-- > 0;) {
       Bytes held = held_in_backward_[at] + layers_[at].backward_peak;
-      if (at + 1 == layers_.size()) held += unsaved_output(layers_[at]) - layers_[at].output;
+      if (at < maker || (at == maker && !layers_[at].saves_output))
+        held += own_output;
+      if (at + 1 == layers_.size())
+        held -= layers_[at].output;
       sum_.backward_peak = std::max(sum_.backward_peak, held - sum_.activation);
     }
   }
@@ -86,18 +107,25 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
   const int count = stage_count(partition);
   for (int stage = 0; stage < count; ++stage) {
     const auto begin = costs.layers.begin() + partition.boundaries[static_cast<std::size_t>(stage)];
-    const auto end = costs.layers.begin() + partition.boundaries[static_cast<std::size_t>(stage) + 1];
+    const auto end =
+        costs.layers.begin() + partition.boundaries[static_cast<std::size_t>(stage) + 1];
     std::vector<LayerCost> part(begin, end);
     const Bytes output = part.back().output;
     const bool last = stage + 1 == count;
-    if (last) part.push_back(costs.loss);
+    if (last)
+      part.push_back(costs.loss);
 
     StageCost sum = StageSum(part).run();
-    if (stage == 0) sum.load = costs.load;
-    if (stage == 0) sum.loaded += costs.input;
-    if (last) sum.loaded += costs.target;
-    if (!last) sum.output = output;
-    if (stage > 0) sum.input_gradient_bytes = stages.back().output;
+    if (stage == 0)
+      sum.load = costs.load;
+    if (stage == 0)
+      sum.loaded += costs.input;
+    if (last)
+      sum.loaded += costs.target;
+    if (!last)
+      sum.output = output;
+    if (stage > 0)
+      sum.input_gradient_bytes = stages.back().output;
     stages.push_back(sum);
   }
   return stages;

@@ -23,7 +23,8 @@ std::size_t index_of(int rank, const Timeline& timeline) {
 }  // namespace
 
 Lane lane_of(InstructionKind kind) {
-  if (is_send(kind)) return Lane::Send;
+  if (is_send(kind))
+    return Lane::Send;
   return is_receive(kind) ? Lane::Receive : Lane::Compute;
 }
 

@@ -1,9 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program.hpp"
@@ -19,7 +19,8 @@ std::optional<ActionKind> action_kind(InstructionKind kind) {
   for (const ActionKind action :
        {ActionKind::Forward, ActionKind::Backward, ActionKind::InputGradient,
         ActionKind::WeightGradient, ActionKind::Recompute})
-    if (instruction_kind(action) == kind) return action;
+    if (instruction_kind(action) == kind)
+      return action;
   return {};
 }
 
@@ -29,7 +30,8 @@ Schedule schedule_of(const Program& program) {
   for (const auto& instructions : program.ranks) {
     auto& actions = schedule.ranks.emplace_back();
     for (const Instruction& i : instructions)
-      if (const auto kind = action_kind(i.kind)) actions.push_back({*kind, i.stage, i.microbatch});
+      if (const auto kind = action_kind(i.kind))
+        actions.push_back({*kind, i.stage, i.microbatch});
   }
   return schedule;
 }
@@ -40,10 +42,19 @@ class Checker {
 
   std::vector<std::string> run() {
     check_bounds();
-    if (!errors_.empty()) return errors_;
-    validate(schedule_of(program_));  // throws by itself: the words are the same
+    if (!errors_.empty())
+      return errors_;
+    const Schedule schedule = schedule_of(program_);
+    validate(schedule);  // throws by itself: the words are the same
+    for (int stage = stage_count(schedule); stage < stage_count(program_); ++stage)
+      errors_.push_back(fmt::format("rank {}: stage {} has no action",
+                                    program_.rank_of_stage[static_cast<std::size_t>(stage)],
+                                    stage));
+    if (!errors_.empty())
+      return errors_;
     check_transfers();
-    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) check_order(rank);
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      check_order(rank);
     return errors_;
   }
 
@@ -77,53 +88,66 @@ class Checker {
   void check_transfers() {
     std::map<Key, int> count;
     for (const auto& instructions : program_.ranks)
-      for (const Instruction& i : instructions) ++count[key_of(i)];
+      for (const Instruction& i : instructions)
+        ++count[key_of(i)];
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       for (const Instruction& i : program_.ranks[rank]) {
-        if (count[key_of(i)] > 1) say(rank, i, "stands more than once");
-        if (!is_send(i.kind) && !is_receive(i.kind)) continue;
+        if (count[key_of(i)] > 1)
+          say(rank, i, "stands more than once");
+        if (!is_send(i.kind) && !is_receive(i.kind))
+          continue;
         const Instruction other = counterpart(i);
         if (!count.contains(key_of(other)))
-          say(rank, i, fmt::format("nothing completes it: {} is missing on rank {}",
-                                   to_string(other), peer_rank(program_, i)));
+          say(rank, i,
+              fmt::format("nothing completes it: {} is missing on rank {}", to_string(other),
+                          peer_rank(program_, i)));
       }
   }
 
   /// Whether `stage` gets its data by a transfer from (or to) its neighbour.
   bool crosses_ranks(int stage, int neighbour) const {
-    if (neighbour < 0 || neighbour >= stage_count(program_)) return false;
+    if (neighbour < 0 || neighbour >= stage_count(program_))
+      return false;
     return program_.rank_of_stage[static_cast<std::size_t>(stage)] !=
            program_.rank_of_stage[static_cast<std::size_t>(neighbour)];
   }
 
-  /// The instruction of the same rank that must have run before; nothing when none must.
-  std::optional<Instruction> needs(const Instruction& i) const {
-    const auto local = [&](InstructionKind kind) { return Instruction{kind, i.stage, i.microbatch}; };
+  /// The instructions of the same rank that must have run before.
+  std::vector<Instruction> needs(const Instruction& i) const {
+    const auto local = [&](InstructionKind kind) {
+      return Instruction{kind, i.stage, i.microbatch};
+    };
+    std::vector<Instruction> needed;
     switch (i.kind) {
       case InstructionKind::Forward:
-        if (i.stage == 0) return local(InstructionKind::Load);
-        if (crosses_ranks(i.stage, i.stage - 1)) return local(InstructionKind::ReceiveActivation);
-        return {};
+        if (i.stage == 0 || i.stage + 1 == stage_count(program_))
+          needed.push_back(local(InstructionKind::Load));
+        if (crosses_ranks(i.stage, i.stage - 1))
+          needed.push_back(local(InstructionKind::ReceiveActivation));
+        return needed;
       case InstructionKind::Backward:
       case InstructionKind::InputGradient:
-        if (crosses_ranks(i.stage, i.stage + 1)) return local(InstructionKind::ReceiveGradient);
-        return {};
-      case InstructionKind::SendActivation: return local(InstructionKind::Forward);
+        if (crosses_ranks(i.stage, i.stage + 1))
+          needed.push_back(local(InstructionKind::ReceiveGradient));
+        return needed;
+      case InstructionKind::SendActivation:
+        return {local(InstructionKind::Forward)};
       case InstructionKind::SendGradient:
       case InstructionKind::Load:
       case InstructionKind::ReceiveActivation:
       case InstructionKind::ReceiveGradient:
       case InstructionKind::WeightGradient:
       case InstructionKind::Recompute:
-      case InstructionKind::OptimizerStep: return {};
+      case InstructionKind::OptimizerStep:
+        return {};
     }
     return {};
   }
 
   void check_order(std::size_t rank) {
     std::set<Key> done;
-    std::map<std::pair<int, int>, int> holder;          // (stage, slot) → microbatch
-    std::map<std::pair<int, int>, int> slot_of;         // (stage, microbatch) → slot
+    std::map<std::pair<int, int>, int> holder;            // (stage, slot) → microbatch
+    std::map<std::pair<int, int>, int> slot_of;           // (stage, microbatch) → slot
     std::map<std::pair<int, int>, std::size_t> last_use;  // (stage, microbatch) → position
     const auto& list = program_.ranks[rank];
     for (std::size_t at = 0; at < list.size(); ++at)
@@ -131,28 +155,40 @@ class Checker {
 
     for (std::size_t at = 0; at < list.size(); ++at) {
       const Instruction& i = list[at];
-      if (const auto before = needs(i); before && !done.contains(key_of(*before)))
-        say(rank, i, fmt::format("needs {} before it", to_string(*before)));
+      for (const Instruction& before : needs(i))
+        if (!done.contains(key_of(before)))
+          say(rank, i, fmt::format("needs {} before it", to_string(before)));
+      if (is_compute(i.kind) && done.contains({InstructionKind::OptimizerStep, i.stage, -1}))
+        say(rank, i, fmt::format("comes after {}STEP", i.stage));
       if (i.kind == InstructionKind::SendGradient &&
           !done.contains({InstructionKind::Backward, i.stage, i.microbatch}) &&
           !done.contains({InstructionKind::InputGradient, i.stage, i.microbatch}))
         say(rank, i, fmt::format("needs {}B{} before it", i.stage, i.microbatch));
       done.insert(key_of(i));
-      if (i.kind == InstructionKind::OptimizerStep) continue;
+      if (i.kind == InstructionKind::OptimizerStep)
+        continue;
       check_slot(rank, i, holder, slot_of);
-      if (last_use[{i.stage, i.microbatch}] == at) holder.erase({i.stage, i.slot});
+      if (last_use[{i.stage, i.microbatch}] == at)
+        holder.erase({i.stage, i.slot});
     }
   }
 
-  void check_slot(std::size_t rank, const Instruction& i, std::map<std::pair<int, int>, int>& holder,
+  void check_slot(std::size_t rank, const Instruction& i,
+                  std::map<std::pair<int, int>, int>& holder,
                   std::map<std::pair<int, int>, int>& slot_of) {
-    if (i.slot < 0) return say(rank, i, "has no buffer slot");
+    if (i.slot < 0)
+      return say(rank, i, "has no buffer slot");
+    if (i.slot >= program_.microbatches)
+      return say(rank, i,
+                 fmt::format("uses slot {}, but {} microbatches need no more slots than that",
+                             i.slot, program_.microbatches));
     const int own = slot_of.try_emplace({i.stage, i.microbatch}, i.slot).first->second;
     if (own != i.slot)
       say(rank, i, fmt::format("uses slot {}, but its microbatch lies in slot {}", i.slot, own));
     const int microbatch = holder.try_emplace({i.stage, i.slot}, i.microbatch).first->second;
     if (microbatch != i.microbatch)
-      say(rank, i, fmt::format("uses slot {}, which still holds microbatch {}", i.slot, microbatch));
+      say(rank, i,
+          fmt::format("uses slot {}, which still holds microbatch {}", i.slot, microbatch));
   }
 
   const Program& program_;
@@ -163,7 +199,8 @@ class Checker {
 
 void validate(const Program& program) {
   const auto errors = Checker(program).run();
-  if (!errors.empty()) throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
+  if (!errors.empty())
+    throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
 }
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedule.hpp"
@@ -19,22 +19,39 @@ struct Progress {
 class Checker {
  public:
   explicit Checker(const Schedule& schedule)
-      : schedule_(schedule),
-        stages_(stage_count(schedule)),
-        owner_(rank_of_stage(schedule)),
-        progress_(static_cast<std::size_t>(stages_) *
-                  static_cast<std::size_t>(std::max(schedule.microbatches, 0))) {}
+      : schedule_(schedule), stages_(stage_count(schedule)), owner_(rank_of_stage(schedule)) {}
 
   std::vector<std::string> run() {
-    check_placement();
-    if (errors_.empty()) check_counts();
-    if (errors_.empty()) check_progress();
+    check_size();
+    if (errors_.empty())
+      check_placement();
+    if (errors_.empty())
+      check_counts();
+    if (errors_.empty())
+      check_progress();
     return errors_;
   }
 
  private:
   Progress& at(int stage, int microbatch) {
-    return progress_[static_cast<std::size_t>(stage * schedule_.microbatches + microbatch)];
+    return progress_[static_cast<std::size_t>(stage) *
+                         static_cast<std::size_t>(schedule_.microbatches) +
+                     static_cast<std::size_t>(microbatch)];
+  }
+
+  /// A mistyped stage or microbatch of many digits would otherwise list as many missing actions.
+  void check_size() {
+    const std::size_t places = static_cast<std::size_t>(stages_) *
+                               static_cast<std::size_t>(std::max(schedule_.microbatches, 0));
+    std::size_t actions = 0;
+    for (const auto& list : schedule_.ranks)
+      actions += list.size();
+    if (places > 100'000 && actions < 2 * places)
+      errors_.push_back(
+          fmt::format("{} stages and {} microbatches need {} actions at least, but there are {}",
+                      stages_, schedule_.microbatches, 2 * places, actions));
+    else
+      progress_.resize(places);
   }
 
   void check_placement() {
@@ -66,21 +83,24 @@ class Checker {
       for (int m = 0; m < schedule_.microbatches; ++m) {
         const Progress seen = at(stage, m);
         check_count(stage, 'F', m, seen.forwards, "forward");
-        if (seen.input_gradients == 1 && seen.weight_gradients == 1) continue;
+        if (seen.input_gradients == 1 && seen.weight_gradients == 1)
+          continue;
         if (seen.input_gradients == 0 && seen.weight_gradients == 0)
           check_count(stage, 'B', m, 0, "backward");
         else
-          errors_.push_back(fmt::format(
-              "rank {}: stage {}, microbatch {}: {} input gradients and {} weight gradients, one of "
-              "each is needed (B counts as both)",
-              owner_[static_cast<std::size_t>(stage)], stage, m, seen.input_gradients,
-              seen.weight_gradients));
+          errors_.push_back(
+              fmt::format("rank {}: stage {}, microbatch {}: {} input gradients and {} weight "
+                          "gradients, one of "
+                          "each is needed (B counts as both)",
+                          owner_[static_cast<std::size_t>(stage)], stage, m, seen.input_gradients,
+                          seen.weight_gradients));
       }
     std::fill(progress_.begin(), progress_.end(), Progress{});
   }
 
   void check_count(int stage, char letter, int microbatch, int count, const char* what) {
-    if (count == 1) return;
+    if (count == 1)
+      return;
     errors_.push_back(fmt::format("rank {}, action {}{}{}: the {} stands {} times, once is needed",
                                   owner_[static_cast<std::size_t>(stage)], stage, letter,
                                   microbatch, what, count));
@@ -91,11 +111,13 @@ class Checker {
     const auto [kind, stage, m] = action;
     switch (kind) {
       case ActionKind::Forward:
-        if (stage > 0 && at(stage - 1, m).forwards == 0) return fmt::format("{}F{}", stage - 1, m);
+        if (stage > 0 && at(stage - 1, m).forwards == 0)
+          return fmt::format("{}F{}", stage - 1, m);
         return "";
       case ActionKind::Backward:
       case ActionKind::InputGradient:
-        if (at(stage, m).forwards == 0) return fmt::format("{}F{}", stage, m);
+        if (at(stage, m).forwards == 0)
+          return fmt::format("{}F{}", stage, m);
         if (stage + 1 < stages_ && at(stage + 1, m).input_gradients == 0)
           return fmt::format("the input gradient of {}F{}", stage + 1, m);
         return "";
@@ -128,7 +150,8 @@ class Checker {
       }
     }
     for (std::size_t rank = 0; rank < next.size(); ++rank) {
-      if (next[rank] == schedule_.ranks[rank].size()) continue;
+      if (next[rank] == schedule_.ranks[rank].size())
+        continue;
       const Action& stuck = schedule_.ranks[rank][next[rank]];
       errors_.push_back(fmt::format("rank {}, action {}: waits for ever for {}", rank,
                                     to_string(stuck), obstacle(stuck)));
@@ -146,7 +169,8 @@ class Checker {
 
 void validate(const Schedule& schedule) {
   const auto errors = Checker(schedule).run();
-  if (!errors.empty()) throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
+  if (!errors.empty())
+    throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
 }
 
 }  // namespace pipewright::plan

@@ -14,8 +14,9 @@ Bytes size_of(const at::Tensor& tensor) { return {static_cast<std::int64_t>(tens
 /// is dropped, it stays alive only if the layer has kept it.
 at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   const at::Tensor copy = input.detach().clone();
-  if (!needs_gradient) return copy;
-  return copy + at::zeros({}, copy.options().requires_grad(true));
+  if (!needs_gradient)
+    return copy;
+  return copy + torch::zeros({}, copy.options().requires_grad(true));
 }
 
 /// Drops output and input one after the other while the graph stays: what is still held then was
@@ -46,9 +47,11 @@ void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
                            const at::Tensor& model_input, bool needs_gradient,
                            plan::LayerCost& cost) {
   at::Tensor input = model_input.detach().clone();
-  if (needs_gradient) input.requires_grad_();
+  if (needs_gradient)
+    input.requires_grad_();
   at::Tensor output = probe.forward(input);
-  if (!output.requires_grad()) return;
+  if (!output.requires_grad())
+    return;
   const at::Tensor root = (output * at::ones_like(output)).sum();
   output = at::Tensor();
   const Bytes before = gauge.held();
@@ -61,7 +64,8 @@ void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
 
 void measure_memory(const Probe& probe, const MemoryGauge& gauge, const at::Tensor& input,
                     bool input_needs_gradient, plan::LayerCost& cost) {
-  for (const at::Tensor& parameter : probe.parameters) cost.parameters += size_of(parameter);
+  for (const at::Tensor& parameter : probe.parameters)
+    cost.parameters += size_of(parameter);
   measure_saved(probe, gauge, input, input_needs_gradient, cost);
   measure_backward_peak(probe, gauge, input, input_needs_gradient, cost);
 }

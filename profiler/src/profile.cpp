@@ -27,7 +27,8 @@ struct Samples {
 
   std::vector<double> whole() const {
     std::vector<double> sums = forward;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += backward[i];
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += backward[i];
     return sums;
   }
 };
@@ -51,11 +52,14 @@ class Profiler {
     forward(segments, counts, whole);
     backward(segments, counts, whole);
     for (std::size_t l = 0; l < probes_.size(); ++l) {
-      if (!probes_[l].optimizer_step) continue;
+      if (!probes_[l].optimizer_step)
+        continue;
       const double step = timed(probes_[l].optimizer_step);
-      if (counts) samples_[l].optimizer_step.push_back(step);
+      if (counts)
+        samples_[l].optimizer_step.push_back(step);
     }
-    if (counts) whole_.push_back(whole);
+    if (counts)
+      whole_.push_back(whole);
   }
 
   /// The same forward, then the gradient of each layer's input alone.
@@ -73,7 +77,8 @@ class Profiler {
                                 /*retain_graph=*/false);
         });
       }
-      if (counts) samples_[l].input_gradient.push_back(seconds);
+      if (counts)
+        samples_[l].input_gradient.push_back(seconds);
       segment = {};
     }
   }
@@ -105,14 +110,17 @@ class Profiler {
   void forward(std::vector<Segment>& segments, bool counts, double& whole) {
     at::Tensor value;
     const double load = timed([&] { value = subject_.load(); });
-    if (counts) load_.push_back(load);
+    if (counts)
+      load_.push_back(load);
     for (std::size_t l = 0; l < probes_.size(); ++l) {
       Segment& segment = segments.emplace_back();
       segment.input = value.detach();
-      if (l > 0) segment.input.requires_grad_();
+      if (l > 0)
+        segment.input.requires_grad_();
       const double seconds = timed([&] { segment.output = probes_[l].forward(segment.input); });
       whole += seconds;
-      if (counts) samples_[l].forward.push_back(seconds);
+      if (counts)
+        samples_[l].forward.push_back(seconds);
       value = segment.output;
     }
   }
@@ -128,7 +136,8 @@ class Profiler {
           segment.output = at::Tensor();
         });
       whole += seconds;
-      if (counts) samples_[l].backward.push_back(seconds);
+      if (counts)
+        samples_[l].backward.push_back(seconds);
       gradient = segment.input.grad();
       segment = {};
     }
@@ -144,7 +153,8 @@ class Profiler {
     cost.input_gradient = {input};
     // Without parameters all of the backward leads to the input, however the two were timed.
     cost.weight_gradient = {probes_[l].parameters.empty() ? 0 : backward - input};
-    if (probes_[l].parameters.empty()) cost.input_gradient = {backward};
+    if (probes_[l].parameters.empty())
+      cost.input_gradient = {backward};
     cost.optimizer_step = {median(samples.optimizer_step)};
     cost.spread = spread(samples.whole());
     return cost;
@@ -172,8 +182,10 @@ plan::LayerCosts profile(const Subject& subject, const plan::ProfileSettings& se
     profiler.pass(/*counts=*/true);
     profiler.input_gradient_pass(/*counts=*/true);
     const Progress progress{profiler.passes(), profiler.whole_spread()};
-    if (report) report(progress);
-    if (progress.passes >= settings.least_repeats && progress.spread <= settings.spread) break;
+    if (report)
+      report(progress);
+    if (progress.passes >= settings.least_repeats && progress.spread <= settings.spread)
+      break;
   }
   return profiler.costs();
 }
@@ -182,7 +194,8 @@ std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
     const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    if (line.starts_with("model name") && colon != std::string::npos)
+      return line.substr(colon + 2);
   }
   return "CPU";
 }

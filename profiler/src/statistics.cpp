@@ -17,13 +17,15 @@ double quantile(const std::vector<double>& sorted, double fraction) {
 }  // namespace
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
+  if (values.empty())
+    return 0;
   std::sort(values.begin(), values.end());
   return quantile(values, 0.5);
 }
 
 double spread(std::vector<double> values) {
-  if (values.empty()) return 0;
+  if (values.empty())
+    return 0;
   std::sort(values.begin(), values.end());
   const double middle = quantile(values, 0.5);
   return middle > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / middle : 0;

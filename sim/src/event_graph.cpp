@@ -29,9 +29,11 @@ class Builder {
     for (const auto& instructions : program_.ranks) {
       lane_ = -1;
       queues_.clear();
-      for (const Instruction& i : instructions) connect(event++, i);
+      for (const Instruction& i : instructions)
+        connect(event++, i);
     }
-    if (program_.transfers == plan::TransferMode::Rendezvous) join_ends();
+    if (program_.transfers == plan::TransferMode::Rendezvous)
+      join_ends();
     return std::move(events_);
   }
 
@@ -39,7 +41,8 @@ class Builder {
   Event& at(int event) { return events_[static_cast<std::size_t>(event)]; }
 
   void wait(int event, int predecessor, Until until) {
-    if (predecessor < 0) return;
+    if (predecessor < 0)
+      return;
     at(predecessor).successors.push_back({event, until});
     at(event).predecessors.push_back(predecessor);
   }
@@ -61,17 +64,22 @@ class Builder {
       wait(event, at(event).partner, Until::Done);
     }
     for (const int input : inputs_of(i))
-      if (input != event) wait(event, input, Until::Done);
-    if (plan::is_compute(i.kind) || program_.blocking) lane_ = event;
+      if (input != event)
+        wait(event, input, Until::Done);
+    if (plan::is_compute(i.kind) || program_.blocking)
+      lane_ = event;
   }
 
   /// Names the in-order queue of a transfer on its own rank.
   std::pair<int, int> queue_of(const Instruction& transfer) const {
     const int peer = plan::peer_rank(program_, transfer);
     switch (program_.communicators) {
-      case CommunicatorLayout::Edge: return {peer, plan::is_send(transfer.kind) ? 1 : 0};
-      case CommunicatorLayout::Pair: return {peer, 0};
-      case CommunicatorLayout::Rank: return {0, 0};
+      case CommunicatorLayout::Edge:
+        return {peer, plan::is_send(transfer.kind) ? 1 : 0};
+      case CommunicatorLayout::Pair:
+        return {peer, 0};
+      case CommunicatorLayout::Rank:
+        return {0, 0};
     }
     return {0, 0};
   }
@@ -95,13 +103,15 @@ class Builder {
       case InstructionKind::ReceiveActivation:
       case InstructionKind::SendGradient:
       case InstructionKind::ReceiveGradient:
-      case InstructionKind::OptimizerStep: return {};
+      case InstructionKind::OptimizerStep:
+        return {};
     }
     return {};
   }
 
   int same_rank(int stage, int neighbour, InstructionKind kind, int microbatch) const {
-    if (neighbour < 0 || neighbour >= plan::stage_count(program_)) return -1;
+    if (neighbour < 0 || neighbour >= plan::stage_count(program_))
+      return -1;
     const auto& ranks = program_.rank_of_stage;
     if (ranks[static_cast<std::size_t>(stage)] != ranks[static_cast<std::size_t>(neighbour)])
       return -1;
@@ -113,9 +123,11 @@ class Builder {
   void join_ends() {
     for (std::size_t event = 0; event < events_.size(); ++event) {
       const int send = events_[event].partner;
-      if (send < 0) continue;
+      if (send < 0)
+        continue;
       for (const int before : std::vector<int>(events_[event].predecessors)) {
-        if (before == send) continue;
+        if (before == send)
+          continue;
         const auto& edges = at(before).successors;
         const auto edge = std::find_if(edges.begin(), edges.end(), [&](const Edge& e) {
           return e.event == static_cast<int>(event);
@@ -128,7 +140,7 @@ class Builder {
   const plan::Program& program_;
   std::vector<Event> events_;
   std::map<Key, int> index_;
-  int lane_ = -1;                            // the event that holds this rank's lane last
+  int lane_ = -1;                              // the event that holds this rank's lane last
   std::map<std::pair<int, int>, int> queues_;  // the last event of each queue of this rank
 };
 

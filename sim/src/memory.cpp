@@ -28,7 +28,9 @@ class Ledger {
   void enter(const Instruction& i, Seconds start, Seconds end) {
     const plan::StageCost& cost = costs_[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
-      case InstructionKind::Load: allocate(i.stage, start, cost.loaded); break;
+      case InstructionKind::Load:
+        allocate(i.stage, start, cost.loaded);
+        break;
       case InstructionKind::Forward:
         allocate(i.stage, start, cost.activation);
         transient(i.stage, start, end, cost.forward_peak - cost.activation);
@@ -51,7 +53,8 @@ class Ledger {
       case InstructionKind::ReceiveActivation:
       case InstructionKind::SendGradient:
       case InstructionKind::ReceiveGradient:
-      case InstructionKind::OptimizerStep: break;
+      case InstructionKind::OptimizerStep:
+        break;
     }
   }
 
@@ -96,7 +99,8 @@ class Ledger {
   }
 
   void transient(int stage, Seconds start, Seconds end, Bytes amount) {
-    if (amount <= Bytes{}) return;
+    if (amount <= Bytes{})
+      return;
     changes_of(stage).push_back({start, Order::TransientBegins, amount});
     changes_of(stage).push_back({end, Order::TransientEnds, Bytes{} - amount});
   }

@@ -1,13 +1,12 @@
 #include "pipewright/sim/simulate.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include "pipewright/plan/error.hpp"
+#include <algorithm>
 
 #include "event_graph.hpp"
 #include "memory.hpp"
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -39,14 +38,16 @@ class Engine {
   Outcome run() {
     visit_all();
     const auto stuck = std::find_if(pending_.begin(), pending_.end(), [](int n) { return n > 0; });
-    if (stuck != pending_.end()) return cycle_from(static_cast<int>(stuck - pending_.begin()));
+    if (stuck != pending_.end())
+      return cycle_from(static_cast<int>(stuck - pending_.begin()));
 
     plan::Timeline timeline{.name = "predicted",
                             .ranks = static_cast<int>(program_.ranks.size()),
                             .length = {},
                             .spans = spans(),
                             .memory = {}};
-    for (const Span& span : timeline.spans) timeline.length = std::max(timeline.length, span.end);
+    for (const Span& span : timeline.spans)
+      timeline.length = std::max(timeline.length, span.end);
     timeline.memory = memory_curve(program_, costs_, timeline.spans);
     return Completed{std::move(timeline)};
   }
@@ -57,7 +58,8 @@ class Engine {
     std::vector<int> ready;
     for (std::size_t i = 0; i < events_.size(); ++i) {
       pending_[i] = static_cast<int>(events_[i].predecessors.size());
-      if (pending_[i] == 0) ready.push_back(static_cast<int>(i));
+      if (pending_[i] == 0)
+        ready.push_back(static_cast<int>(i));
     }
     while (!ready.empty()) {
       const auto at = static_cast<std::size_t>(ready.back());
@@ -68,8 +70,10 @@ class Engine {
         const bool arrives = events_[next].partner == static_cast<int>(at);
         const Seconds from = edge.until == Until::Done ? times_[at].done : times_[at].released;
         // A receive is posted whether or not its data is there yet; `finish` adds the arrival.
-        if (!arrives) times_[next].start = std::max(times_[next].start, from);
-        if (--pending_[next] == 0) ready.push_back(edge.event);
+        if (!arrives)
+          times_[next].start = std::max(times_[next].start, from);
+        if (--pending_[next] == 0)
+          ready.push_back(edge.event);
       }
     }
   }
@@ -99,17 +103,24 @@ class Engine {
   Seconds duration(const Instruction& i) const {
     const plan::StageCost& cost = costs_[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
-      case InstructionKind::Load: return cost.load;
+      case InstructionKind::Load:
+        return cost.load;
       case InstructionKind::Forward:
-      case InstructionKind::Recompute: return cost.forward;
-      case InstructionKind::Backward: return cost.input_gradient + cost.weight_gradient;
-      case InstructionKind::InputGradient: return cost.input_gradient;
-      case InstructionKind::WeightGradient: return cost.weight_gradient;
-      case InstructionKind::OptimizerStep: return cost.optimizer_step;
+      case InstructionKind::Recompute:
+        return cost.forward;
+      case InstructionKind::Backward:
+        return cost.input_gradient + cost.weight_gradient;
+      case InstructionKind::InputGradient:
+        return cost.input_gradient;
+      case InstructionKind::WeightGradient:
+        return cost.weight_gradient;
+      case InstructionKind::OptimizerStep:
+        return cost.optimizer_step;
       case InstructionKind::SendActivation:
       case InstructionKind::ReceiveActivation:
       case InstructionKind::SendGradient:
-      case InstructionKind::ReceiveGradient: return {};
+      case InstructionKind::ReceiveGradient:
+        return {};
     }
     return {};
   }

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -8,36 +7,16 @@
 #include "pipewright/exec/dataset.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
+#include "support/temp_folder.hpp"
 
 namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::TempFolder;
 namespace fs = std::filesystem;
 
 constexpr int record_size = 3073;
-
-/// A folder of one test's own, removed with it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (fs::temp_directory_path() / "pipewright-cifar10-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TempFolder() { fs::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  fs::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// A label, then pixels that are all `shade` but the red one of row 1, column 2, which is 255.
 std::string record(int label, int shade) {

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <torch/torch.h>
 
 #include <fstream>
@@ -8,41 +7,25 @@
 #include "pipewright/exec/dataset.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
+#include "support/temp_folder.hpp"
 
 namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::TempFolder;
 namespace fs = std::filesystem;
 
-/// A folder of one test's own, removed with it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (fs::temp_directory_path() / "pipewright-text-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TempFolder() { fs::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  /// A file of the bytes 0, 1, 2, … `size` - 1 (up to 256), so that a byte tells its offset.
-  fs::path write_counting(int size) const {
-    std::string bytes(static_cast<std::size_t>(size), '\0');
-    std::iota(bytes.begin(), bytes.end(), '\0');
-    std::ofstream(path_ / "text", std::ios::binary) << bytes;
-    return path_ / "text";
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+/// A file of the bytes 0, 1, 2, … `size` - 1 (up to 256), so that a byte tells its offset.
+fs::path write_counting(const TempFolder& folder, int size) {
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  std::iota(bytes.begin(), bytes.end(), '\0');
+  return folder.write("text", bytes);
+}
 
 TEST_CASE("text: inputs and targets are int64 windows, the target one byte later", "[exec][data]") {
   const TempFolder folder;
-  const auto text = open_text(folder.write_counting(256), 16,
+  const auto text = open_text(write_counting(folder, 256), 16,
                               {.microbatches = 4, .microbatch_size = 8, .seed = 3});
   for (int step = 0; step < 5; ++step)
     for (int microbatch = 0; microbatch < 4; ++microbatch) {
@@ -59,28 +42,28 @@ TEST_CASE("text: every offset that leaves room for the target is drawn, and no o
           "[exec][data]") {
   const TempFolder folder;
   const auto text =
-      open_text(folder.write_counting(20), 16, {.microbatches = 1, .microbatch_size = 200});
+      open_text(write_counting(folder, 20), 16, {.microbatches = 1, .microbatch_size = 200});
   const at::Tensor offsets = text->input(0, 0).select(1, 0);
   CHECK(at::equal(std::get<0>(at::_unique(offsets)), at::arange(4)));
 }
 
 TEST_CASE("text: a file of one window and a byte has one sample", "[exec][data]") {
   const TempFolder folder;
-  const auto text = open_text(folder.write_counting(17), 16, {});
+  const auto text = open_text(write_counting(folder, 17), 16, {});
   CHECK(at::equal(text->input(0, 0), at::arange(16).unsqueeze(0)));
   CHECK(at::equal(text->target(0, 0), at::arange(1, 17).unsqueeze(0)));
 }
 
 TEST_CASE("text: bytes above 127 are tokens above 127", "[exec][data]") {
   const TempFolder folder;
-  const auto text = open_text(folder.write_counting(256), 255, {});
+  const auto text = open_text(write_counting(folder, 256), 255, {});
   CHECK(text->target(0, 0).max().item<int>() == 255);
   CHECK(text->input(0, 0).min().item<int>() == 0);
 }
 
 TEST_CASE("text: a microbatch depends on seed, step and microbatch alone", "[exec][data]") {
   const TempFolder folder;
-  const fs::path file = folder.write_counting(256);
+  const fs::path file = write_counting(folder, 256);
   const BatchShape shape{.microbatches = 4, .microbatch_size = 8, .seed = 3};
   const auto text = open_text(file, 16, shape);
   const at::Tensor input = text->input(2, 1);
@@ -97,7 +80,7 @@ TEST_CASE("text: a microbatch depends on seed, step and microbatch alone", "[exe
 
 TEST_CASE("text: a file too short for a window and its target is refused", "[exec][data]") {
   const TempFolder folder;
-  const fs::path file = folder.write_counting(16);
+  const fs::path file = write_counting(folder, 16);
   CHECK_THROWS_AS(open_text(file, 16, {}), plan::InputError);
   CHECK_THROWS_WITH(open_text(file, 16, {}),
                     fmt::format("{}: its 16 bytes are too few: a window of 16 bytes and the byte "

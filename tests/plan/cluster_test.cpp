@@ -1,7 +1,7 @@
 #include "pipewright/plan/cluster.hpp"
 
-#include "error_of.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "error_of.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;

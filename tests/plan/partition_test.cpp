@@ -6,8 +6,8 @@
 #include <random>
 #include <tuple>
 
-#include "error_of.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;

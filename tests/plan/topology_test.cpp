@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "error_of.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;

@@ -15,18 +15,22 @@ class Mailbox {
  public:
   void put(const Instruction& send, at::Tensor tensor, bool wait_until_taken) {
     std::unique_lock lock(mutex_);
-    if (aborted_) throw Aborted();
+    if (aborted_)
+      throw Aborted();
     letters_[key_of(send)] = std::move(tensor);
     changed_.notify_all();
-    if (!wait_until_taken) return;
+    if (!wait_until_taken)
+      return;
     changed_.wait(lock, [&] { return aborted_ || !letters_.contains(key_of(send)); });
-    if (aborted_) throw Aborted();
+    if (aborted_)
+      throw Aborted();
   }
 
   at::Tensor take(const Instruction& send) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return aborted_ || letters_.contains(key_of(send)); });
-    if (aborted_) throw Aborted();
+    if (aborted_)
+      throw Aborted();
     at::Tensor tensor = std::move(letters_.extract(key_of(send)).mapped());
     changed_.notify_all();
     return tensor;
@@ -53,8 +57,7 @@ class InProcessTransport final : public Transport {
   explicit InProcessTransport(const plan::Program& program)
       : ranks_(program.ranks.size()),
         rank_of_stage_(program.rank_of_stage),
-        wait_until_taken_(program.blocking &&
-                          program.transfers == plan::TransferMode::Rendezvous),
+        wait_until_taken_(program.blocking && program.transfers == plan::TransferMode::Rendezvous),
         mailboxes_(ranks_ * ranks_) {}
 
   void send(const Instruction& send, at::Tensor tensor) override {
@@ -67,7 +70,8 @@ class InProcessTransport final : public Transport {
   }
 
   void abort() override {
-    for (Mailbox& box : mailboxes_) box.abort();
+    for (Mailbox& box : mailboxes_)
+      box.abort();
   }
 
  private:

@@ -20,24 +20,28 @@ void assign_slots(std::vector<Instruction>& instructions) {
   std::map<int, std::set<int>> taken;  // stage → slots
   for (std::size_t at = 0; at < instructions.size(); ++at) {
     Instruction& i = instructions[at];
-    if (i.microbatch < 0) continue;
+    if (i.microbatch < 0)
+      continue;
     std::set<int>& slots = taken[i.stage];
     const Buffers buffers{i.stage, i.microbatch};
     if (!held.contains(buffers)) {
       int slot = 0;
-      while (slots.contains(slot)) ++slot;
+      while (slots.contains(slot))
+        ++slot;
       slots.insert(slot);
       held[buffers] = slot;
     }
     i.slot = held[buffers];
-    if (last_use[buffers] == at) slots.erase(i.slot);
+    if (last_use[buffers] == at)
+      slots.erase(i.slot);
   }
 }
 
 }  // namespace
 
 Program with_slots(Program program) {
-  for (auto& instructions : program.ranks) assign_slots(instructions);
+  for (auto& instructions : program.ranks)
+    assign_slots(instructions);
   return program;
 }
 

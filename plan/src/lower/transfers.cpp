@@ -5,7 +5,8 @@ namespace {
 
 /// Whether both stages exist and live on different ranks.
 bool crosses_ranks(const Program& program, int stage, int other) {
-  if (other < 0 || other >= stage_count(program)) return false;
+  if (other < 0 || other >= stage_count(program))
+    return false;
   return program.rank_of_stage[static_cast<std::size_t>(stage)] !=
          program.rank_of_stage[static_cast<std::size_t>(other)];
 }

@@ -1,11 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
-#include <fmt/format.h>
-
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules.hpp"
-
 #include "sizes.hpp"
 
 namespace pipewright::plan {
@@ -27,8 +26,10 @@ Schedule make_schedule(const std::string& name, int stages, int microbatches) {
   std::string lower_case = name;
   std::transform(name.begin(), name.end(), lower_case.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (lower_case == "gpipe") return make_gpipe(stages, microbatches);
-  if (lower_case == "1f1b") return make_1f1b(stages, microbatches);
+  if (lower_case == "gpipe")
+    return make_gpipe(stages, microbatches);
+  if (lower_case == "1f1b")
+    return make_1f1b(stages, microbatches);
   throw InputError(fmt::format("no schedule is called \"{}\"{} (known: {})", name,
                                did_you_mean(lower_case, schedule_names()),
                                listed(schedule_names())));

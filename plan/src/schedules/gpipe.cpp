@@ -1,5 +1,4 @@
 #include "pipewright/plan/schedules.hpp"
-
 #include "sizes.hpp"
 
 namespace pipewright::plan {
@@ -9,8 +8,10 @@ Schedule make_gpipe(int stages, int microbatches) {
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (int stage = 0; stage < stages; ++stage) {
     std::vector<Action> actions;
-    for (int m = 0; m < microbatches; ++m) actions.push_back({ActionKind::Forward, stage, m});
-    for (int m = 0; m < microbatches; ++m) actions.push_back({ActionKind::Backward, stage, m});
+    for (int m = 0; m < microbatches; ++m)
+      actions.push_back({ActionKind::Forward, stage, m});
+    for (int m = 0; m < microbatches; ++m)
+      actions.push_back({ActionKind::Backward, stage, m});
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "pipewright/plan/schedules.hpp"
-
 #include "sizes.hpp"
 
 namespace pipewright::plan {
@@ -12,7 +11,8 @@ Schedule make_1f1b(int stages, int microbatches) {
   for (int stage = 0; stage < stages; ++stage) {
     const int warm_up = std::min(stages - stage - 1, microbatches);
     std::vector<Action> actions;
-    for (int m = 0; m < warm_up; ++m) actions.push_back({ActionKind::Forward, stage, m});
+    for (int m = 0; m < warm_up; ++m)
+      actions.push_back({ActionKind::Forward, stage, m});
 
     // Steady: one forward, then the oldest backward that is ready.
     for (int m = warm_up; m < microbatches; ++m) {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
-
 #include <torch/torch.h>
+
+#include <vector>
 
 namespace pipewright::exec {
 

@@ -3,10 +3,10 @@
 // Where microbatches come from: a pure function of step and microbatch, so that any rank can fetch
 // its part by itself, and two runs read the same.
 
+#include <torch/torch.h>
+
 #include <filesystem>
 #include <memory>
-
-#include <torch/torch.h>
 
 namespace pipewright::exec {
 
@@ -26,7 +26,8 @@ struct BatchShape {
 };
 
 /// Random windows of `sequence` bytes of a file; the target is the window one byte later. Both are
-/// int64 [microbatch_size, sequence]. Throws InputError when the file cannot be read or is too short.
+/// int64 [microbatch_size, sequence]. Throws InputError when the file cannot be read or is too
+/// short.
 std::unique_ptr<Dataset> open_text(const std::filesystem::path& file, int sequence,
                                    const BatchShape& shape);
 

@@ -46,9 +46,9 @@ struct TrainingSetup {
 };
 
 struct ExecutorOptions {
-  Observer observer;                            // empty: nothing is recorded
-  const std::atomic<bool>* stop = nullptr;      // set from anywhere: the step ends early
-  bool pin_threads = true;  // a core for each rank, when there are enough
+  Observer observer;                        // empty: nothing is recorded
+  const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
+  bool pin_threads = true;                  // a core for each rank, when there are enough
 };
 
 /// A rank's work threw: names rank, action and cause.

@@ -3,12 +3,12 @@
 // The model front: a model is a list of LayerSpecs, each of which builds one layer on the rank that
 // needs it.
 
+#include <torch/torch.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <torch/torch.h>
 
 #include "pipewright/plan/model.hpp"
 
@@ -31,8 +31,8 @@ struct LayerSpec {
   std::function<std::shared_ptr<Layer>()> build;
 };
 
-/// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts with
-/// the same weights under every partition. Safe to call from several threads.
+/// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts
+/// with the same weights under every partition. Safe to call from several threads.
 std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed);
 
 /// Mean loss of one microbatch from the last layer's output and the target.

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <torch/torch.h>
+
 #include <functional>
 #include <memory>
 #include <stdexcept>
-
-#include <torch/torch.h>
 
 #include "pipewright/plan/program.hpp"
 

@@ -11,8 +11,8 @@ namespace pipewright::plan {
 
 struct Device {
   std::string name;
-  Bytes memory;                     // 0: not limited
-  double flops_per_s = 0;           // peak; 0: not known
+  Bytes memory;                       // 0: not limited
+  double flops_per_s = 0;             // peak; 0: not known
   double memory_bandwidth_per_s = 0;  // bytes; 0: not known
   friend bool operator==(const Device&, const Device&) = default;
 };

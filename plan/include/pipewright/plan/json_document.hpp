@@ -8,13 +8,12 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/quantity.hpp"

@@ -18,13 +18,13 @@ struct LayerCost {
   Seconds weight_gradient;  // the rest of the backward
   Seconds optimizer_step;   // for this layer's parameters, once a step
   Bytes parameters;
-  Bytes activation;       // kept for the backward by the layer itself, its input not counted
-  Bytes output;           //
-  Bytes forward_peak;     // most that is alive during the forward, above what was before
-  Bytes backward_peak;    // most that is alive during the backward, above input and activation;
-                          // the gradient of the output is part of it
-  bool saves_input = false;     // the layer's backward needs its input
-  bool saves_output = false;    // … its output, which `activation` then includes
+  Bytes activation;           // kept for the backward by the layer itself, its input not counted
+  Bytes output;               //
+  Bytes forward_peak;         // most that is alive during the forward, above what was before
+  Bytes backward_peak;        // most that is alive during the backward, above input and activation;
+                              // the gradient of the output is part of it
+  bool saves_input = false;   // the layer's backward needs its input
+  bool saves_output = false;  // … its output, which `activation` then includes
   bool output_is_view = false;  // the output is the input's memory under another shape
   double spread = 0;            // of forward plus backward: interquartile range over median
   friend bool operator==(const LayerCost&, const LayerCost&) = default;

@@ -13,14 +13,14 @@ namespace pipewright::plan {
 
 struct Layer {
   std::string name;
-  std::string kind;                 // such as "transformer-block"
-  std::int64_t parameters = 0;      // count
-  Bytes parameter_bytes;            //
-  double forward_flops = 0;         // of one sample; a multiply-add counts two
-  std::vector<int> output_shape;    // of one sample, without the batch dimension
-  std::string dtype = "float32";    // of the output
-  std::string tied_key;             // layers with the same key share a weight; empty: none
-  bool checkpointable = false;      // may be recomputed in the backward
+  std::string kind;               // such as "transformer-block"
+  std::int64_t parameters = 0;    // count
+  Bytes parameter_bytes;          //
+  double forward_flops = 0;       // of one sample; a multiply-add counts two
+  std::vector<int> output_shape;  // of one sample, without the batch dimension
+  std::string dtype = "float32";  // of the output
+  std::string tied_key;           // layers with the same key share a weight; empty: none
+  bool checkpointable = false;    // may be recomputed in the backward
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
@@ -36,8 +36,8 @@ struct GptShape {
   int blocks = 6;
   int hidden = 256;
   int heads = 4;
-  int sequence = 128;   // tokens of one sample
-  int vocabulary = 256; // 256: the bytes of a text
+  int sequence = 128;    // tokens of one sample
+  int vocabulary = 256;  // 256: the bytes of a text
   friend bool operator==(const GptShape&, const GptShape&) = default;
 };
 Model gpt_model(const GptShape& shape);

@@ -22,10 +22,10 @@ int layer_count(const Partition& partition);
 /// `[0, 2, 3]`.
 std::string to_string(const std::vector<int>& boundaries);
 
-/// The boundaries whose heaviest part is as light as possible (exact, by dynamic programming); among
-/// those the most even (least sum of squares), and among those the latest boundaries, as DeepSpeed
-/// breaks its ties. Every part gets at least one item. O(parts · items²) time.
-/// Throws InputError when there are more parts than items, no part, or a negative weight.
+/// The boundaries whose heaviest part is as light as possible (exact, by dynamic programming);
+/// among those the most even (least sum of squares), and among those the latest boundaries, as
+/// DeepSpeed breaks its ties. Every part gets at least one item. O(parts · items²) time. Throws
+/// InputError when there are more parts than items, no part, or a negative weight.
 std::vector<int> balanced_boundaries(const std::vector<double>& weights, int parts);
 
 /// Parts whose lengths differ by at most one, the longer ones first.

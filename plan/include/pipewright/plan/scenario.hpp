@@ -17,8 +17,9 @@ namespace pipewright::plan {
 using ModelShape = std::variant<GptShape, AlexNetShape>;
 
 struct DataSource {
-  std::string kind;            // text: bytes of one file; cifar10: data_batch_*.bin
-  std::filesystem::path path;  // the file, or for cifar10 the folder; relative to the scenario's file
+  std::string kind;  // text: bytes of one file; cifar10: data_batch_*.bin
+  std::filesystem::path
+      path;  // the file, or for cifar10 the folder; relative to the scenario's file
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
@@ -65,7 +66,8 @@ struct Scenario {
 Model model_of(const Scenario& scenario);
 
 Json to_json(const Scenario& scenario);
-/// Also checks what no single field shows: more ranks than layers, data that does not fit the model.
+/// Also checks what no single field shows: more ranks than layers, data that does not fit the
+/// model.
 Scenario scenario_from_json(const JsonDocument& document);
 
 }  // namespace pipewright::plan

@@ -18,11 +18,11 @@ struct StageCost {
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer_state;
-  Bytes loaded;          // by LOAD, held until the backward has run
-  Bytes activation;      // kept by the forward until the backward has run, output included
-  Bytes forward_peak;    // most alive during the forward, above what was before
-  Bytes backward_peak;   // most alive during the backward, above what was before
-  Bytes output;          // sent to the stage after
+  Bytes loaded;                // by LOAD, held until the backward has run
+  Bytes activation;            // kept by the forward until the backward has run, output included
+  Bytes forward_peak;          // most alive during the forward, above what was before
+  Bytes backward_peak;         // most alive during the backward, above what was before
+  Bytes output;                // sent to the stage after
   Bytes input_gradient_bytes;  // sent to the stage before; held until its backward has run
 };
 

@@ -3,12 +3,12 @@
 // Measures what each layer costs on this machine's CPU, by running the whole model microbatch by
 // microbatch, layer by layer, as training does: so caches are as warm as they will be, not warmer.
 
+#include <torch/torch.h>
+
 #include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <torch/torch.h>
 
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/scenario.hpp"
@@ -32,16 +32,16 @@ struct MemoryGauge {
 
 struct Subject {
   std::vector<Probe> layers;
-  Probe loss;                            // from the last layer's output to a scalar
-  std::function<at::Tensor()> load;      // makes one microbatch of input
-  plan::Bytes target;                    // of one microbatch
+  Probe loss;                        // from the last layer's output to a scalar
+  std::function<at::Tensor()> load;  // makes one microbatch of input
+  plan::Bytes target;                // of one microbatch
   int microbatch_size = 1;
   MemoryGauge memory;
 };
 
 struct Progress {
-  int passes = 0;      // so far
-  double spread = 0;   // of the whole model's forward and backward
+  int passes = 0;     // so far
+  double spread = 0;  // of the whole model's forward and backward
 };
 
 /// Runs passes until the time of a whole pass has a spread (interquartile range over median) of at

@@ -23,8 +23,8 @@ struct Completed {
 
 /// Some ranks wait for each other for ever.
 struct Deadlock {
-  std::vector<std::string> cycle;  // "rank 0, 0SEND_F1", each waiting for the next, the last for the
-                                   // first
+  std::vector<std::string> cycle;  // "rank 0, 0SEND_F1", each waiting for the next, the last for
+                                   // the first
 };
 
 using Outcome = std::variant<Completed, Deadlock>;
@@ -34,7 +34,7 @@ using Outcome = std::variant<Completed, Deadlock>;
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);
 
-/// "rank 0, 0SEND_F1 waits for rank 1, 1RECV_F1, which waits for …".
+/// "rank 0, 0SEND_F1, which waits for rank 1, 1SEND_B0, which waits for the first".
 std::string to_string(const Deadlock& deadlock);
 
 }  // namespace pipewright::sim

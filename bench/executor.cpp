@@ -1,0 +1,303 @@
+// Times the executor on a small GPT against one thread that trains the same batch without a
+// pipeline, and prints one JSON line. Its peer is torch_pipelining.py: same model, cut and keys.
+//
+// The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
+// serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
+
+#include "pipewright/exec/executor.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/serial.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedules.hpp"
+
+namespace pipewright {
+namespace {
+
+struct Options {
+  int ranks = 2;
+  std::string schedule = "1F1B";
+  int microbatches = 8;
+  int layers = 8;  // blocks; embedding and head come on top
+  int hidden = 256;
+  int heads = 4;
+  int sequence = 128;
+  int microbatch_size = 4;
+  int steps = 4;  // measured of each kind in a round
+  int rounds = 3;
+  bool recording = false;
+};
+
+constexpr int vocabulary = 256;
+constexpr int warm_up_steps = 2;
+
+/// The same random tokens in every step; the target is the next token, around the end.
+class RandomTokens final : public exec::Dataset {
+ public:
+  explicit RandomTokens(const Options& options)
+      : inputs_(at::randint(vocabulary,
+                            {options.microbatches, options.microbatch_size, options.sequence},
+                            at::kLong)),
+        targets_(inputs_.roll(-1, /*dims=*/2)) {}
+
+  at::Tensor input(int, int microbatch) const override { return inputs_[microbatch]; }
+  at::Tensor target(int, int microbatch) const override { return targets_[microbatch]; }
+
+ private:
+  at::Tensor inputs_, targets_;
+};
+
+/// Keeps what the executor reports as `pipewright run` does: a list a rank, no lock, one copy a
+/// step.
+class Recorder {
+ public:
+  explicit Recorder(const plan::Program& program) : current_(program.ranks.size()) {
+    for (std::size_t rank = 0; rank < current_.size(); ++rank)
+      current_[rank].reserve(program.ranks[rank].size());
+  }
+
+  exec::Observer observer() {
+    return [this](const exec::InstructionRecord& record) {
+      current_[static_cast<std::size_t>(record.rank)].push_back(record);
+    };
+  }
+
+  void end_step() {
+    steps_.push_back(current_);
+    for (auto& records : current_)
+      records.clear();
+  }
+
+ private:
+  std::vector<std::vector<exec::InstructionRecord>> current_;
+  std::vector<std::vector<std::vector<exec::InstructionRecord>>> steps_;
+};
+
+/// Equal numbers of layers, halves rounded to even: what Python's round() makes of i * n / P.
+plan::Partition even_partition(int layers, int ranks) {
+  if (ranks < 1 || ranks > layers)
+    throw plan::InputError(
+        fmt::format("{} ranks asked for, but the model has {} layers", ranks, layers));
+  std::vector<int> boundaries;
+  for (int rank = 0; rank <= ranks; ++rank)
+    boundaries.push_back(
+        static_cast<int>(std::nearbyint(static_cast<double>(rank) * layers / ranks)));
+  return plan::one_stage_per_rank(std::move(boundaries));
+}
+
+/// Keeps this thread on the first core it may use, where rank 0 runs too.
+void pin_to_first_core() {
+  cpu_set_t allowed, own;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
+  int core = 0;
+  while (core < CPU_SETSIZE && !CPU_ISSET(core, &allowed))
+    ++core;
+  CPU_ZERO(&own);
+  CPU_SET(core, &own);
+  sched_setaffinity(0, sizeof own, &own);
+}
+
+template <typename Work>
+double seconds_of(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The value that a share of all values lies below: 0.5 is the median.
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const auto above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+double rounded(double value, int decimals) {
+  const double scale = std::pow(10, decimals);
+  return std::round(value * scale) / scale;
+}
+
+struct Measurement {
+  std::vector<double> iteration, single;  // seconds; a round's median each
+  std::vector<double> recording_ratio;    // recorded over unrecorded; one a pair of steps
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options),
+        data_(options),
+        setup_(setup()),
+        partition_(even_partition(static_cast<int>(setup_.layers.size()), options.ranks)),
+        program_(plan::lower(
+            plan::make_schedule(options.schedule, options.ranks, options.microbatches))),
+        recorder_(program_),
+        pipeline_(program_, partition_, setup_),
+        serial_(setup_, options.microbatches) {
+    if (options_.recording)
+      recorded_.emplace(program_, partition_, setup_,
+                        exec::ExecutorOptions{.observer = recorder_.observer()});
+    // Last: threads inherit their cores, and the ranks want one each.
+    at::set_num_threads(1);
+    pin_to_first_core();
+  }
+
+  /// Serial and pipelined steps take turns, so that a drift of the machine meets both.
+  Measurement measure() {
+    for (int i = 0; i < warm_up_steps; ++i) {
+      serial_step();
+      pipeline_step();
+      if (options_.recording)
+        recorded_step();
+    }
+    Measurement measured;
+    for (int round = 0; round < options_.rounds; ++round) {
+      std::vector<double> single, iteration;
+      for (int i = 0; i < options_.steps; ++i)
+        single.push_back(serial_step());
+      for (int i = 0; i < options_.steps; ++i) {
+        if (!options_.recording) {
+          iteration.push_back(pipeline_step());
+          continue;
+        }
+        // Each goes first in every other pair.
+        double recorded = i % 2 == 0 ? recorded_step() : 0;
+        iteration.push_back(pipeline_step());
+        if (i % 2 != 0)
+          recorded = recorded_step();
+        measured.recording_ratio.push_back(recorded / iteration.back());
+      }
+      measured.single.push_back(median(single));
+      measured.iteration.push_back(median(iteration));
+    }
+    return measured;
+  }
+
+ private:
+  exec::TrainingSetup setup() const {
+    exec::TrainingSetup setup;
+    setup.layers = exec::gpt_layers({.blocks = options_.layers,
+                                     .hidden = options_.hidden,
+                                     .heads = options_.heads,
+                                     .sequence = options_.sequence,
+                                     .vocabulary = vocabulary});
+    setup.loss = exec::cross_entropy;
+    setup.data = &data_;
+    setup.optimizer.learning_rate = 1e-3;
+    return setup;
+  }
+
+  double serial_step() {
+    return seconds_of([this] { serial_.step(0); });
+  }
+  double pipeline_step() {
+    return seconds_of([this] { pipeline_.step(0); });
+  }
+  double recorded_step() {
+    return seconds_of([this] {
+      recorded_->step(0);
+      recorder_.end_step();
+    });
+  }
+
+  Options options_;
+  RandomTokens data_;
+  exec::TrainingSetup setup_;
+  plan::Partition partition_;
+  plan::Program program_;
+  Recorder recorder_;
+  exec::Executor pipeline_;
+  std::optional<exec::Executor> recorded_;
+  exec::SerialTrainer serial_;
+};
+
+/// The ratio to the ideal is taken round by round: neighbours in time share the machine's state.
+plan::Json report(const Options& options, const Measurement& measured) {
+  const double bubble_factor =
+      static_cast<double>(options.microbatches + options.ranks - 1) / options.microbatches;
+  std::vector<double> ideal, over_ideal;
+  for (std::size_t round = 0; round < measured.single.size(); ++round) {
+    ideal.push_back(measured.single[round] / options.ranks * bubble_factor);
+    over_ideal.push_back(measured.iteration[round] / ideal[round]);
+  }
+  plan::Json json{{"program", "pipewright"},
+                  {"ranks", options.ranks},
+                  {"schedule", options.schedule},
+                  {"microbatches", options.microbatches},
+                  {"layers", options.layers},
+                  {"hidden", options.hidden},
+                  {"heads", options.heads},
+                  {"seq", options.sequence},
+                  {"mbs", options.microbatch_size},
+                  {"steps", options.steps},
+                  {"rounds", options.rounds},
+                  {"iteration_s", rounded(median(measured.iteration), 6)},
+                  {"single_s", rounded(median(measured.single), 6)},
+                  {"ideal_s", rounded(median(ideal), 6)},
+                  {"over_ideal", rounded(median(over_ideal), 4)}};
+  if (options.recording) {
+    const auto percent = [&](double share) {
+      return rounded(100 * (quantile(measured.recording_ratio, share) - 1), 3);
+    };
+    json["recording_cost_percent"] = percent(0.5);
+    json["recording_cost_quartiles"] = {percent(0.25), percent(0.75)};
+    json["recording_pairs"] = measured.recording_ratio.size();
+  }
+  return json;
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App program("Times the executor on a small GPT and prints one JSON line.");
+  const auto add_size = [&](const std::string& name, int& value, const std::string& help) {
+    program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  add_size("--ranks", options.ranks, "Threads, one a stage");
+  program.add_option("--schedule", options.schedule, "Any case")->capture_default_str();
+  add_size("--microbatches", options.microbatches, "Of a step");
+  add_size("--layers", options.layers, "Transformer blocks");
+  add_size("--hidden", options.hidden, "Width");
+  add_size("--heads", options.heads, "Of attention");
+  add_size("--seq", options.sequence, "Tokens of a sample");
+  add_size("--mbs", options.microbatch_size, "Samples of a microbatch");
+  add_size("--steps", options.steps, "Measured of each kind in a round");
+  add_size("--rounds", options.rounds, "Serial and pipelined steps take turns this often");
+  program.add_flag("--recording", options.recording,
+                   "Also what recording costs, by pairs of a recorded and an unrecorded step");
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    fmt::print("{}\n", report(options, Bench(options).measure()).dump());
+    return 0;
+  } catch (const plan::InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace pipewright
+
+int main(int argc, char** argv) { return pipewright::main(argc, argv); }

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Measures our executor and torch.distributed.pipelining, in turn, against the schedule's ideal, and
+# what recording costs. Called by ./dev bench; --quick only shows that everything runs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+rounds=3 ours_and_torch=(--steps 4 --rounds 3) recording=(--steps 12 --rounds 4)
+case ${1:-} in
+  '') ;;
+  --quick) rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1) ;;
+  *)
+    echo "usage: ${BASH_SOURCE[0]} [--quick]" >&2
+    exit 2
+    ;;
+esac
+
+large=(--layers 8 --hidden 256 --mbs 4 --seq 128 --microbatches 8)
+small=(--layers 4 --hidden 128 --mbs 4 --seq 128 --microbatches 16)
+
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+
+say() { echo "bench: $*" >&2; }
+ours() { build/bin/pipewright_bench_executor --ranks 2 "$@" >>"$results"; }
+# Its warnings, such as that NumPy is missing, are shown only when it fails.
+torch() {
+  local log
+  log=$(.venv/bin/python -W ignore bench/torch_pipelining.py --ranks 2 "$@" 2>&1 >>"$results") ||
+    { echo "$log" >&2; return 1; }
+}
+compare() {
+  ours "${ours_and_torch[@]}" "$@"
+  torch "${ours_and_torch[@]}" "$@"
+}
+
+echo "$(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg) at the start. This wants 2 cores and" \
+  "a quiet machine: whatever else runs shows as distance from the ideal."
+for ((round = 1; round <= rounds; ++round)); do
+  say "round $round of $rounds"
+  compare "${large[@]}" --schedule 1F1B
+  compare "${large[@]}" --schedule GPipe
+  compare "${small[@]}" --schedule 1F1B
+done
+say "recording"
+ours "${recording[@]}" "${small[@]}" --schedule 1F1B --recording
+
+.venv/bin/python - "$results" <<'END'
+import json
+import statistics
+import sys
+
+with open(sys.argv[1]) as file:
+    runs = [json.loads(line) for line in file]
+recording = next(run for run in runs if "recording_cost_percent" in run)
+runs.remove(recording)
+
+
+def name_of(run):
+    return "{schedule} {layers} layers of {hidden}, M={microbatches}, P={ranks}".format(**run)
+
+
+def over_ideal(name, program):
+    return [r["over_ideal"] for r in runs if name_of(r) == name and r["program"] == program]
+
+
+def range_of(values):
+    return f"{statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})"
+
+
+print(f"{'iteration over ideal':<36} {'pipewright':<22} {'torch':<22} nearer to the ideal")
+for name in dict.fromkeys(map(name_of, runs)):
+    ours = over_ideal(name, "pipewright")
+    torch = over_ideal(name, "torch.distributed.pipelining")
+    nearer = "pipewright" if statistics.median(ours) < statistics.median(torch) else "torch"
+    print(f"{name:<36} {range_of(ours):<22} {range_of(torch):<22} {nearer}")
+
+low, high = recording["recording_cost_quartiles"]
+print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iteration (quartiles "
+      f"{low:.2f} .. {high:.2f} %) over {recording['recording_pairs']} pairs: {name_of(recording)}")
+END

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Time torch.distributed.pipelining on a small GPT against one thread that trains the same batch
+without a pipeline, and print one JSON line. The peer of executor.cpp: same model, cut and keys.
+
+One process a rank, one thread each, pinned to a core, over Gloo. Rank 0 also runs the serial
+steps, while the others wait; both kinds take turns, so that a drift of the machine meets both. The
+optimizer is the fused AdamW, as in our executor.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import get_schedule_class
+
+VOCABULARY = 256
+WARM_UP_STEPS = 2
+
+
+class Embedding(nn.Module):
+    def __init__(self, hidden, sequence):
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, hidden)
+        self.positions = nn.Embedding(sequence, hidden)
+
+    def forward(self, x):
+        return self.tokens(x) + self.positions(torch.arange(x.shape[1]))
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block, as in exec/src/models/gpt.cpp."""
+
+    def __init__(self, hidden, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.qkv, self.project = nn.Linear(hidden, 3 * hidden), nn.Linear(hidden, hidden)
+        self.up, self.down = nn.Linear(hidden, 4 * hidden), nn.Linear(4 * hidden, hidden)
+
+    def forward(self, x):
+        batch, sequence, hidden = x.shape
+        query, key, value = (
+            part.view(batch, sequence, self.heads, hidden // self.heads).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).chunk(3, -1)
+        )
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.project(mixed.transpose(1, 2).reshape(batch, sequence, hidden))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+def build_layers(options):
+    torch.manual_seed(0)
+    head = nn.Sequential(nn.LayerNorm(options.hidden), nn.Linear(options.hidden, VOCABULARY))
+    blocks = [Block(options.hidden, options.heads) for _ in range(options.layers)]
+    return [Embedding(options.hidden, options.seq), *blocks, head]
+
+
+def loss_of(output, target):
+    return F.cross_entropy(output.flatten(0, 1), target.flatten())
+
+
+def optimizer_of(model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+
+def batch_of(options):
+    """The same random tokens in every step; the target is the next token, around the end."""
+    inputs = torch.randint(VOCABULARY, (options.mbs * options.microbatches, options.seq))
+    return inputs, inputs.roll(-1, 1)
+
+
+def serial_step_of(options):
+    model = nn.Sequential(*build_layers(options))
+    optimizer = optimizer_of(model)
+    inputs, targets = (whole.chunk(options.microbatches) for whole in batch_of(options))
+
+    def step():
+        for x, target in zip(inputs, targets):
+            (loss_of(model(x), target) / options.microbatches).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def pipeline_step_of(options, rank):
+    layers = build_layers(options)
+    cut = [round(i * len(layers) / options.ranks) for i in range(options.ranks + 1)]
+    model = nn.Sequential(*layers[cut[rank] : cut[rank + 1]])
+    stage = PipelineStage(model, rank, options.ranks, torch.device("cpu"))
+    schedule = get_schedule_class(options.schedule)(stage, options.microbatches, loss_fn=loss_of)
+    optimizer = optimizer_of(model)
+    inputs, targets = batch_of(options)
+
+    def step():
+        if rank == 0:
+            schedule.step(inputs)
+        elif rank == options.ranks - 1:
+            schedule.step(target=targets, losses=[])
+        else:
+            schedule.step()
+        optimizer.step()
+        optimizer.zero_grad()
+        dist.barrier()
+
+    return step
+
+
+def seconds_of(work):
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def run_rank(rank, options, cores, store, results):
+    """Every rank runs the same turns; rank 0 times them."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    dist.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=options.ranks
+    )
+    pipeline_step = pipeline_step_of(options, rank)
+    serial_step = serial_step_of(options) if rank == 0 else lambda: None
+
+    def turn(steps):
+        single = [seconds_of(serial_step) for _ in range(steps)]
+        iteration = []
+        for _ in range(steps):
+            dist.barrier()
+            iteration.append(seconds_of(pipeline_step))
+        return statistics.median(single), statistics.median(iteration)
+
+    turn(WARM_UP_STEPS)
+    rounds = [turn(options.steps) for _ in range(options.rounds)]
+    if rank == 0:
+        results.put(rounds)
+    dist.destroy_process_group()
+
+
+def report(options, rounds):
+    """The ratio to the ideal is taken by round: neighbours in time share the machine's state."""
+    bubble_factor = (options.microbatches + options.ranks - 1) / options.microbatches
+    ideal = [single / options.ranks * bubble_factor for single, _ in rounds]
+    over_ideal = [iteration / best for (_, iteration), best in zip(rounds, ideal)]
+    return {
+        "program": "torch.distributed.pipelining",
+        **vars(options),
+        "iteration_s": round(statistics.median(iteration for _, iteration in rounds), 6),
+        "single_s": round(statistics.median(single for single, _ in rounds), 6),
+        "ideal_s": round(statistics.median(ideal), 6),
+        "over_ideal": round(statistics.median(over_ideal), 4),
+    }
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--schedule", default="1F1B")
+    parser.add_argument("--microbatches", type=int, default=8)
+    parser.add_argument("--layers", type=int, default=8, help="transformer blocks")
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--seq", type=int, default=128, help="tokens of a sample")
+    parser.add_argument("--mbs", type=int, default=4, help="samples of a microbatch")
+    parser.add_argument("--steps", type=int, default=4, help="measured of each kind in a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
+    cores = sorted(os.sched_getaffinity(0))
+    results = mp.get_context("spawn").SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        mp.spawn(run_rank, (options, cores, store, results), options.ranks)
+    print(json.dumps(report(options, results.get())))
+
+
+if __name__ == "__main__":
+    main()

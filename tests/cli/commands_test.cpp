@@ -1,0 +1,126 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/layer_costs.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::run_program;
+using test::TempFolder;
+
+TEST_CASE("every command has help with an example", "[cli]") {
+  for (const char* command :
+       {"run", "profile", "partition", "schedule", "simulate", "train", "compare"}) {
+    const auto result = run_program({command, "--help"});
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("Example") != std::string::npos);
+    CHECK(result.out.find("--json") != std::string::npos);
+  }
+}
+
+TEST_CASE("partition: weights on the command line", "[cli][partition]") {
+  const auto result = run_program({"partition", "--parts", "2", "--weights", "3,1,2"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        "[0, 1, 3]\npart 0: items 0 to 0, weight 3\npart 1: items 1 to 2, weight 3\n");
+}
+
+TEST_CASE("partition: the worked example of AlexNet, by parameters", "[cli][partition]") {
+  const auto result = run_program({"partition", "--method", "parameters", "--parts", "2", "--model",
+                                   test::alexnet_scenario, "--json"});
+  REQUIRE(result.exit_code == 0);
+  CHECK(json::parse(result.out)["boundaries"] == json({0, 19, 22}));
+}
+
+TEST_CASE("partition: what cannot be cut is refused in words", "[cli][partition]") {
+  const auto too_many = run_program({"partition", "--parts", "4", "--weights", "3,1,2"});
+  CHECK(too_many.exit_code == 2);
+  CHECK(too_many.err.find("4 parts") != std::string::npos);
+  CHECK(run_program({"partition", "--parts", "0", "--weights", "1"}).exit_code == 2);
+  CHECK(run_program({"partition", "--parts", "1", "--weights", "1,-2"}).exit_code == 2);
+  CHECK(run_program({"partition", "--parts", "1", "--method", "costs", "--weights", "1"})
+            .err.find("did you mean \"cost\"?") != std::string::npos);
+}
+
+TEST_CASE("schedule: CSV of 1F1B, and lowered", "[cli][schedule]") {
+  const std::vector<std::string> base{"schedule", "1f1b", "--ranks", "2", "--microbatches", "2"};
+  CHECK(run_program(base).out == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  auto lowered = base;
+  lowered.emplace_back("--lower");
+  CHECK(run_program(lowered).out ==
+        "0LOAD0,0F0,0SEND_F0,0LOAD1,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0STEP\n"
+        "1RECV_F0,1LOAD0,1F0,1B0,1SEND_B0,1RECV_F1,1LOAD1,1F1,1B1,1SEND_B1,1STEP\n");
+}
+
+TEST_CASE("schedule --json: times and activations for equal stages", "[cli][schedule]") {
+  const auto result = run_program(
+      {"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1,1,1", "--json"});
+  REQUIRE(result.exit_code == 0);
+  const auto answer = json::parse(result.out);
+  CHECK(answer["ranks"].size() == 4);
+  CHECK(answer["iteration_time"] == 33);  // (M + P - 1) (F + I + W)
+  CHECK(answer["bubble"] == json({9, 9, 9, 9}));
+  CHECK(answer["peak_activations"] == json({4, 3, 2, 1}));
+}
+
+TEST_CASE("schedule --check: somebody's file is proved sound, or the reason is said",
+          "[cli][schedule]") {
+  const TempFolder folder;
+  const auto good = folder.write("good.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  CHECK(run_program({"schedule", "--check", good.string()}).exit_code == 0);
+  const auto bad = folder.write("bad.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n");
+  const auto result = run_program({"schedule", "--check", bad.string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("rank 1, action 1B1") != std::string::npos);
+  CHECK(run_program({"schedule", "zigzag", "--ranks", "2", "--microbatches", "2"}).exit_code == 2);
+  CHECK(
+      run_program({"schedule", "1f1b", "--ranks", "2", "--microbatches", "2", "--costs", "1,-1,1"})
+          .exit_code == 2);
+}
+
+TEST_CASE("profile -o: writes costs that simulate takes, for another plan as well",
+          "[cli][profile]") {
+  const TempFolder folder;
+  const auto costs = (folder.path() / "costs.json").string();
+  REQUIRE(run_program(test::small_gpt("profile", {"-o", costs})).exit_code == 0);
+  const auto read = plan::layer_costs_from_json(plan::JsonDocument::read(costs));
+  CHECK(read.layers.front().name == "embedding");
+  CHECK(read.layers.front().input_gradient.value == 0);
+  CHECK(read.layers[1].parameters.value == 4 * 12'704);
+  CHECK(read.layers[1].activation.value > 0);
+
+  const auto trace = folder.path() / "t.json", svg = folder.path() / "t.svg";
+  const auto result =
+      run_program(test::small_gpt("simulate", {"--costs", costs, "--set", "pipeline.ranks=3",
+                                               "--trace", trace.string(), "--svg", svg.string()}));
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("rank    busy ms") != std::string::npos);
+  CHECK(std::filesystem::exists(trace));
+  CHECK(std::filesystem::exists(svg));
+
+  const auto compared = run_program({"compare", trace.string(), trace.string(), "--json"});
+  REQUIRE(compared.exit_code == 0);
+  CHECK(json::parse(compared.out)["error_percent"]["iteration_s"] == 0);
+}
+
+TEST_CASE("costs of another model are refused", "[cli][simulate]") {
+  const TempFolder folder;
+  const auto costs = (folder.path() / "costs.json").string();
+  REQUIRE(run_program(test::small_gpt("profile", {"-o", costs})).exit_code == 0);
+  const auto result = run_program({"simulate", test::gpt_scenario, "--costs", costs});
+  CHECK(result.exit_code == 2);
+}
+
+TEST_CASE("train: loss and rate, and verification when asked for", "[cli][train]") {
+  const auto result = run_program(test::small_gpt("train", {"--verify", "--json"}));
+  REQUIRE(result.exit_code == 0);
+  const auto answer = json::parse(result.out);
+  CHECK(answer["loss"].size() == 4);
+  CHECK(answer["verify"]["bit_identical"] == true);
+  CHECK(answer["tokens_per_s"] > 0);
+}
+
+}  // namespace

@@ -1,0 +1,195 @@
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/timeline.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::run_program;
+using test::small_gpt;
+using test::TempFolder;
+
+TEST_CASE("run --verify: bit-identical for gpipe and 1f1b on 2 and 4 ranks", "[cli][run]") {
+  for (const char* schedule : {"gpipe", "1f1b"})
+    for (const char* ranks : {"2", "4"}) {
+      INFO(schedule << ", " << ranks << " ranks");
+      const TempFolder folder;
+      const auto out = (folder.path() / "run").string();
+      const auto result = run_program(
+          small_gpt("run", {"--set", std::string("pipeline.schedule=") + schedule, "--set",
+                            std::string("pipeline.ranks=") + ranks, "--verify", "--out", out}));
+      REQUIRE(result.exit_code == 0);
+      CHECK(result.out.find("4 of 4 losses and 54 of 54 parameter tensors") != std::string::npos);
+      const auto report = json::parse(test::text_of(out + "/report.json"));
+      CHECK(report["verify"]["bit_identical"] == true);
+      CHECK(report["ranks"] == std::stoi(ranks));
+      CHECK(report["schedule"] == schedule);
+    }
+}
+
+TEST_CASE("run --json: one document on stdout, with what it predicted and measured", "[cli][run]") {
+  const TempFolder folder;
+  const auto result =
+      run_program(small_gpt("run", {"--json", "--out", (folder.path() / "run").string()}));
+  REQUIRE(result.exit_code == 0);
+  const auto report = json::parse(result.out);
+  for (const char* side : {"predicted", "measured", "error_percent"}) {
+    CHECK(report[side]["iteration_s"].is_number());
+    for (const char* by_rank : {"busy_s", "bubble_s", "peak_bytes"})
+      CHECK(report[side][by_rank].size() == 2);
+  }
+  CHECK(report["loss"].size() == 4);
+  CHECK(report["loss"][3] < report["loss"][0]);
+  CHECK_FALSE(report.contains("verify"));
+  // Memory does not depend on the machine's mood.
+  for (const auto& error : report["error_percent"]["peak_bytes"])
+    CHECK(std::abs(error.get<double>()) < 5);
+}
+
+TEST_CASE("run: peak memory is predicted within 5 per cent for the shipped model",
+          "[cli][run][memory]") {
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const TempFolder folder;
+    const auto result = run_program({"run", test::gpt_scenario, "--set", "training.steps=2",
+                                     "--set", "profile.warm_up=0", "--set",
+                                     "profile.least_repeats=1", "--set", "profile.most_repeats=1",
+                                     "--set", std::string("pipeline.schedule=") + schedule,
+                                     "--json", "--out", (folder.path() / "run").string()});
+    REQUIRE(result.exit_code == 0);
+    for (const auto& error : json::parse(result.out)["error_percent"]["peak_bytes"])
+      CHECK(std::abs(error.get<double>()) < 5);
+  }
+}
+
+TEST_CASE("run: everything in the run directory can be read back", "[cli][run]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "run";
+  REQUIRE(run_program(small_gpt("run", {"--out", out.string()})).exit_code == 0);
+  const auto open = [&](const char* file) { return plan::JsonDocument::read(out / file); };
+
+  const auto scenario = plan::scenario_from_json(open("scenario.json"));
+  CHECK(scenario.training.steps == 4);
+  CHECK(plan::layer_costs_from_json(open("costs.json")).layers.size() == 6);
+  CHECK(plan::model_from_json(open("model.json")) == plan::model_of(scenario));
+  CHECK(plan::stage_count(plan::partition_from_json(open("partition.json"))) == 2);
+  const auto program = plan::program_from_json(open("program.json"));
+  for (const char* trace : {"predicted.trace.json", "measured.trace.json"}) {
+    const auto timeline = plan::timeline_from_trace(open(trace));
+    CHECK(timeline.ranks == 2);
+    // The same Program was timed and run, so both timelines hold the same instructions.
+    CHECK(timeline.spans.size() == program.ranks[0].size() + program.ranks[1].size());
+  }
+  CHECK(test::text_of(out / "timeline.svg").starts_with("<?xml"));
+
+  // The run again, from its own files, without measuring.
+  const auto again = run_program({"simulate", (out / "scenario.json").string(), "--costs",
+                                  (out / "costs.json").string(), "--json"});
+  REQUIRE(again.exit_code == 0);
+  const auto report = json::parse(test::text_of(out / "report.json"));
+  CHECK(json::parse(again.out) == report["predicted"]);
+}
+
+TEST_CASE("run: Ctrl-C ends training within a second, with 130 and a whole directory",
+          "[cli][run]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "run";
+  const test::Running program(
+      small_gpt("run", {"--set", "training.steps=1000000", "--out", out.string()}));
+  while (program.err().find("training: step 1/") == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  program.signal(SIGINT);
+  const auto result = program.wait();
+  CHECK(result.exit_code == 130);
+  CHECK(result.err.find("interrupted after") != std::string::npos);
+  const auto report = json::parse(test::text_of(out / "report.json"));
+  CHECK(report["interrupted"] == true);
+  CHECK(report["loss"].size() >= 1);
+  for (const char* file : {"scenario.json", "costs.json", "program.json", "predicted.trace.json",
+                           "measured.trace.json", "timeline.svg"})
+    CHECK(std::filesystem::exists(out / file));
+  for (const auto& entry : std::filesystem::directory_iterator(out))
+    CHECK(entry.path().extension() != ".part");
+}
+
+TEST_CASE("run: bad input is refused with 2, all errors at once, and nothing is written",
+          "[cli][run]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "run";
+  const auto result = run_program({"run", test::gpt_scenario, "--set", "pipeline.rank=4", "--set",
+                                   "pipeline.microbatches=0", "--out", out.string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean "
+                        "\"ranks\"?") != std::string::npos);
+  CHECK(result.err.find("/pipeline/microbatches: 0 is not possible") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(out));
+
+  CHECK(run_program({"run", "no-such-file.json"}).exit_code == 2);
+  CHECK(run_program({"run", test::gpt_scenario, "--data", "no-such-text"}).exit_code == 2);
+  CHECK(run_program({"run"}).exit_code == 2);
+  CHECK(run_program({"rnu"}).exit_code == 2);
+}
+
+TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
+  const TempFolder folder;
+  folder.write("precious", "data");
+  const auto result = run_program(small_gpt("run", {"--out", folder.path().string()}));
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("is there already and not empty") != std::string::npos);
+}
+
+TEST_CASE("run: more memory than the device has is refused with 1 before training", "[cli][run]") {
+  const TempFolder folder;
+  const auto result = run_program(small_gpt("run", {"--set", "cluster.device.memory_bytes=1000",
+                                                    "--out", (folder.path() / "run").string()}));
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("rank 0 needs") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+/// CIFAR-10's binary format: 3073-byte records of a label and the pixels.
+std::string cifar_records(int count) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i)
+    bytes += static_cast<char>(i % 10) + std::string(3072, static_cast<char>(i * 17));
+  return bytes;
+}
+
+TEST_CASE("alexnet: partitioned by parameters into [0, 19, 22], trained on CIFAR-10's format",
+          "[cli][alexnet]") {
+  const TempFolder folder;
+  folder.write("data_batch_1.bin", cifar_records(8));
+  const auto result =
+      run_program({"run", test::alexnet_scenario, "--data", folder.path().string(), "--set",
+                   "model.image_size=64", "--set", "training.steps=2", "--set", "profile.warm_up=0",
+                   "--set", "profile.least_repeats=1", "--set", "profile.most_repeats=1",
+                   "--verify", "--json", "--out", (folder.path() / "run").string()});
+  REQUIRE(result.exit_code == 0);
+  const auto report = json::parse(result.out);
+  CHECK(report["boundaries"] == json({0, 19, 22}));
+  CHECK(report["verify"]["bit_identical"] == true);
+  for (const auto& error : report["error_percent"]["peak_bytes"])
+    CHECK(std::abs(error.get<double>()) < 5);
+}
+
+TEST_CASE("alexnet: a truncated data file is refused with its name and size", "[cli][alexnet]") {
+  const TempFolder folder;
+  folder.write("data_batch_1.bin", cifar_records(2).substr(0, 5000));
+  const auto result =
+      run_program({"run", test::alexnet_scenario, "--data", folder.path().string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("data_batch_1.bin") != std::string::npos);
+  CHECK(result.err.find("5000") != std::string::npos);
+}
+
+}  // namespace

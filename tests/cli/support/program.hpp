@@ -1,0 +1,83 @@
+// Runs the built program as a user would.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/temp_folder.hpp"
+
+namespace pipewright::test {
+
+inline std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+struct Result {
+  int exit_code = -1;  // 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+/// A started program; its output goes to files, so that nothing blocks.
+class Running {
+ public:
+  explicit Running(const std::vector<std::string>& arguments) : pid_(fork()) {
+    if (pid_ != 0)
+      return;
+    std::vector<char*> raw{const_cast<char*>(PIPEWRIGHT_PROGRAM)};
+    for (const std::string& argument : arguments)
+      raw.push_back(const_cast<char*>(argument.c_str()));
+    raw.push_back(nullptr);
+    if (std::freopen((folder_.path() / "out").c_str(), "w", stdout) == nullptr)
+      _exit(99);
+    if (std::freopen((folder_.path() / "err").c_str(), "w", stderr) == nullptr)
+      _exit(99);
+    execv(PIPEWRIGHT_PROGRAM, raw.data());
+    _exit(99);
+  }
+
+  void signal(int number) const { kill(pid_, number); }
+  std::string err() const { return text_of(folder_.path() / "err"); }
+
+  Result wait() const {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return {code, text_of(folder_.path() / "out"), err()};
+  }
+
+ private:
+  TempFolder folder_;
+  pid_t pid_;
+};
+
+inline Result run_program(const std::vector<std::string>& arguments) {
+  return Running(arguments).wait();
+}
+
+inline const std::string gpt_scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt-text/scenario.json";
+inline const std::string alexnet_scenario =
+    PIPEWRIGHT_SOURCE_DIR "/scenarios/alexnet-cifar10/scenario.json";
+
+/// The shipped GPT, small enough for a test; more arguments follow.
+inline std::vector<std::string> small_gpt(const std::string& command,
+                                          const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{command, gpt_scenario};
+  for (const char* assignment :
+       {"model.blocks=4", "model.hidden=32", "model.heads=2", "model.sequence=16",
+        "training.steps=4", "training.microbatch_size=2", "pipeline.microbatches=4",
+        "profile.least_repeats=2", "profile.most_repeats=2"})
+    arguments.insert(arguments.end(), {"--set", assignment});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace pipewright::test

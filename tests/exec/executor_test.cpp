@@ -1,0 +1,197 @@
+#include "pipewright/exec/executor.hpp"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <mutex>
+#include <set>
+
+#include "exec/support/small_gpt.hpp"
+#include "pipewright/exec/serial.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::small_partition;
+using test::small_setup;
+
+constexpr int steps = 3;
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+/// Trains pipelined and serially, and demands equal bits of every loss and parameter.
+void check_equals_serial(const plan::Schedule& schedule, const plan::Partition& partition,
+                         const plan::LoweringOptions& options = {}) {
+  const auto setup = small_setup();
+  Executor executor(plan::lower(schedule, options), partition, setup);
+  SerialTrainer serial(setup, schedule.microbatches);
+  for (int step = 0; step < steps; ++step)
+    CHECK(executor.step(step).value().loss == serial.step(step).loss);
+  const auto pipelined = executor.parameters(), expected = serial.parameters();
+  REQUIRE(pipelined.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(same_bits(pipelined[i], expected[i]));
+}
+
+TEST_CASE("every schedule trains bit for bit as without a pipeline", "[exec]") {
+  for (const std::string& name : plan::schedule_names())
+    for (const int ranks : {1, 2, 3, 4, 6})
+      for (const int microbatches : {1, 4, 7}) {
+        INFO(fmt::format("{}, {} ranks, {} microbatches", name, ranks, microbatches));
+        check_equals_serial(plan::make_schedule(name, ranks, microbatches), small_partition(ranks));
+      }
+}
+
+TEST_CASE("communicators, transfer modes and blocking do not change what is computed", "[exec]") {
+  const auto schedule = plan::make_1f1b(2, 4);
+  for (const auto layout : {plan::CommunicatorLayout::Edge, plan::CommunicatorLayout::Pair,
+                            plan::CommunicatorLayout::Rank})
+    for (const auto mode : {plan::TransferMode::Eager, plan::TransferMode::Rendezvous})
+      check_equals_serial(schedule, small_partition(2), {layout, mode, false});
+  check_equals_serial(schedule, small_partition(2),
+                      {plan::CommunicatorLayout::Edge, plan::TransferMode::Eager, true});
+}
+
+TEST_CASE("a backward split into I and W gives the same bits", "[exec]") {
+  check_equals_serial(plan::parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n"
+                                      "1F0,1I0,1F1,1W0,1I1,1W1\n",
+                                      "split.csv"),
+                      small_partition(2));
+}
+
+TEST_CASE("two stages of one rank hand over without a transfer", "[exec]") {
+  // A V: rank 0 holds the first and the last stage.
+  auto partition = small_partition(4);
+  partition.rank_of_stage = {0, 1, 1, 0};
+  check_equals_serial(plan::parse_csv("0F0,0F1,3F0,3B0,3F1,3B1,0B0,0B1\n"
+                                      "1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n",
+                                      "v.csv"),
+                      partition);
+}
+
+TEST_CASE("the first weights do not depend on the partition", "[exec]") {
+  const auto setup = small_setup();
+  const Executor two(plan::lower(plan::make_1f1b(2, 2)), small_partition(2), setup);
+  const Executor three(plan::lower(plan::make_1f1b(3, 2)), small_partition(3), setup);
+  const auto left = two.parameters(), right = three.parameters();
+  REQUIRE(left.size() == right.size());
+  for (std::size_t i = 0; i < left.size(); ++i)
+    CHECK(same_bits(left[i], right[i]));
+}
+
+TEST_CASE("the loss falls", "[exec]") {
+  auto setup = small_setup();
+  setup.optimizer.learning_rate = 1e-2;
+  Executor executor(plan::lower(plan::make_1f1b(2, 4)), small_partition(2), setup);
+  const double first = executor.step(0).value().loss;
+  double last = first;
+  for (int repeat = 0; repeat < 20; ++repeat)
+    last = executor.step(0).value().loss;
+  CHECK(last < first / 2);
+}
+
+TEST_CASE("the observer hears of every instruction once, in order, with times that fit", "[exec]") {
+  const auto program = plan::lower(plan::make_1f1b(2, 3));
+  std::vector<std::vector<InstructionRecord>> heard(2);
+  Executor executor(program, small_partition(2), small_setup(),
+                    {.observer = [&](const InstructionRecord& record) {
+                      heard[static_cast<std::size_t>(record.rank)].push_back(record);
+                    }});
+  const auto result = executor.step(0).value();
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    std::multiset<std::string> expected, seen;
+    for (const auto& i : program.ranks[rank])
+      expected.insert(to_string(i));
+    double before = 0;
+    for (const InstructionRecord& record : heard[rank]) {
+      seen.insert(to_string(record.instruction));
+      CHECK(record.start <= record.end);
+      CHECK(record.end <= result.duration);
+      CHECK(record.peak >= record.held_after);
+      if (is_compute(record.instruction.kind))
+        CHECK(record.start.value >= before);
+      if (is_compute(record.instruction.kind))
+        before = record.end.value;
+    }
+    CHECK(seen == expected);
+  }
+}
+
+TEST_CASE("no activation outlives its step", "[exec]") {
+  const auto program = plan::lower(plan::make_1f1b(2, 4));
+  std::vector<plan::Bytes> at_begin(2);
+  Executor executor(program, small_partition(2), small_setup(),
+                    {.observer = [&](const InstructionRecord& record) {
+                      if (to_string(record.instruction) == fmt::format("{}LOAD0", record.rank))
+                        at_begin[static_cast<std::size_t>(record.rank)] = record.held_before;
+                    }});
+  // What stays is parameters, gradients and AdamW's two moments, beside a step count of 4 bytes for
+  // each tensor.
+  std::int64_t standing = 0;
+  for (const at::Tensor& tensor : executor.parameters())
+    standing += 4 * static_cast<std::int64_t>(tensor.nbytes()) + 4;
+  for (int step = 0; step < 10; ++step) {
+    executor.step(step);
+    CHECK(at_begin[0].value + at_begin[1].value == standing);
+  }
+}
+
+/// Passes its input on until the given microbatch, where it throws.
+class Failing final : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    if (context.microbatch == 2)
+      throw std::runtime_error("the cable is out");
+    return input * 1;
+  }
+};
+
+TEST_CASE("a layer that throws ends all ranks, and the message names rank, action and cause",
+          "[exec]") {
+  auto setup = small_setup();
+  setup.layers[4] = {"failing", [] { return std::make_shared<Failing>(); }};
+  Executor executor(plan::lower(plan::make_1f1b(3, 4)), small_partition(3), setup);
+  std::string message;
+  try {
+    executor.step(0);
+  } catch (const RankFailure& failure) {
+    message = failure.what();
+  }
+  CHECK(message == "rank 2, action 2F2, step 0: the cable is out");
+  CHECK_THROWS_AS(executor.step(1), std::logic_error);
+}
+
+TEST_CASE("a stop ends the step on every rank", "[exec]") {
+  std::atomic<bool> stop{false};
+  Executor executor(plan::lower(plan::make_gpipe(4, 4)), small_partition(4), small_setup(),
+                    {.observer =
+                         [&](const InstructionRecord& record) {
+                           if (to_string(record.instruction) == "1F1")
+                             stop = true;
+                         },
+                     .stop = &stop});
+  CHECK_FALSE(executor.step(0).has_value());
+}
+
+TEST_CASE("what cannot run is refused before it starts", "[exec]") {
+  const auto setup = small_setup();
+  const auto program = plan::lower(plan::make_1f1b(2, 2));
+  const auto refused = [&](const plan::Program& p, const plan::Partition& partition) {
+    return test::error_of([&] { Executor(p, partition, setup); });
+  };
+  CHECK(refused(program, plan::one_stage_per_rank({0, 2, 5})) ==
+        "the partition [0, 2, 5] is for 5 layers, but the model has 6");
+  auto swapped = small_partition(2);
+  swapped.rank_of_stage = {1, 0};
+  CHECK(refused(program, swapped) == "partition and program place the stages on different ranks");
+  CHECK(refused(plan::lower(plan::parse_csv("0F0,0R0,0B0\n", "r.csv")), small_partition(1)) ==
+        "0R0: the executor cannot recompute activations yet");
+}
+
+}  // namespace

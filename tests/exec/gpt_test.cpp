@@ -1,0 +1,47 @@
+#include <torch/torch.h>
+
+#include "exec/support/small_gpt.hpp"
+#include "pipewright/exec/layer.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+
+TEST_CASE("GPT: layers have the names, parameters and shapes that the Model says", "[exec]") {
+  const auto& shape = test::small_shape;
+  const auto specs = gpt_layers(shape);
+  const auto model = plan::gpt_model(shape);
+  REQUIRE(specs.size() == model.layers.size());
+  at::Tensor value = test::MadeUpTokens().input(0, 0);
+  for (std::size_t l = 0; l < specs.size(); ++l) {
+    const auto layer = build_layer(specs, static_cast<int>(l), 0);
+    std::int64_t parameters = 0;
+    for (const at::Tensor& tensor : layer->parameters())
+      parameters += tensor.numel();
+    CHECK(specs[l].name == model.layers[l].name);
+    CHECK(parameters == model.layers[l].parameters);
+    value = layer->forward(value, {});
+    const std::vector<int> out(value.sizes().begin() + 1, value.sizes().end());
+    CHECK(out == model.layers[l].output_shape);
+  }
+}
+
+TEST_CASE("GPT: no token sees a later one", "[exec]") {
+  const auto specs = gpt_layers(test::small_shape);
+  const auto run = [&](at::Tensor value) {
+    for (int l = 0; l < static_cast<int>(specs.size()); ++l)
+      value = build_layer(specs, l, 0)->forward(value, {});
+    return value;
+  };
+  at::Tensor tokens = test::MadeUpTokens().input(0, 0);
+  const at::Tensor before = run(tokens);
+  tokens = tokens.clone();
+  tokens.select(1, 5).fill_(31);
+  const at::Tensor after = run(tokens);
+  CHECK(at::equal(before.slice(1, 0, 5), after.slice(1, 0, 5)));
+  CHECK_FALSE(at::equal(before.slice(1, 5), after.slice(1, 5)));
+}
+
+}  // namespace

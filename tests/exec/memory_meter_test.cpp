@@ -1,0 +1,67 @@
+#include "pipewright/exec/memory_meter.hpp"
+
+#include <torch/torch.h>
+
+#include <thread>
+
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright::exec;
+using pipewright::plan::Bytes;
+
+TEST_CASE("memory: a tensor is charged while it lives, and the peak remembers it", "[exec]") {
+  MemoryAccount account;
+  const ChargeTo charge(account);
+  {
+    const at::Tensor kept = at::empty({1000}, at::kFloat);
+    CHECK(account.held() == Bytes{4000});
+    { const at::Tensor gone = at::empty({500}, at::kFloat); }
+    CHECK(account.held() == Bytes{4000});
+    CHECK(account.peak() == Bytes{6000});
+    account.reset_peak();
+    CHECK(account.peak() == Bytes{4000});
+  }
+  CHECK(account.held() == Bytes{0});
+}
+
+TEST_CASE("memory: whoever frees it, the account that allocated is credited", "[exec]") {
+  MemoryAccount maker, user;
+  at::Tensor tensor;
+  std::thread([&] {
+    const ChargeTo charge(maker);
+    tensor = at::empty({256}, at::kFloat);
+  }).join();
+  std::thread([&] {
+    const ChargeTo charge(user);
+    CHECK(maker.held() == Bytes{1024});
+    tensor = at::Tensor();
+  }).join();
+  CHECK(maker.held() == Bytes{0});
+  CHECK(user.held() == Bytes{0});
+}
+
+TEST_CASE("memory: charges nest, and end with their scope", "[exec]") {
+  MemoryAccount outer, inner;
+  const ChargeTo charge(outer);
+  at::Tensor a, b;
+  {
+    const ChargeTo nested(inner);
+    a = at::empty({1}, at::kFloat);
+  }
+  b = at::empty({2}, at::kFloat);
+  CHECK(inner.held() == Bytes{4});
+  CHECK(outer.held() == Bytes{8});
+}
+
+TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
+  const MemoryAccount account;
+  for (const int size : {1, 3, 17, 1000, 1 << 20}) {
+    const at::Tensor tensor = at::empty({size}, at::kByte);
+    CHECK(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64 == 0);
+  }
+  CHECK(at::empty({0}, at::kFloat).numel() == 0);
+}
+
+}  // namespace

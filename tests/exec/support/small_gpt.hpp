@@ -1,0 +1,40 @@
+// A GPT small enough that a step takes milliseconds, on data made up from step and microbatch.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "pipewright/exec/executor.hpp"
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedules.hpp"
+
+namespace pipewright::test {
+
+inline const plan::GptShape small_shape{
+    .blocks = 4, .hidden = 16, .heads = 2, .sequence = 8, .vocabulary = 32};
+
+class MadeUpTokens final : public exec::Dataset {
+ public:
+  at::Tensor input(int step, int microbatch) const override {
+    const at::Tensor position = at::arange(16, at::kLong).view({2, 8});
+    return (position * 7 + step * 5 + microbatch * 11) % 32;
+  }
+  at::Tensor target(int step, int microbatch) const override {
+    return (input(step, microbatch) * 3 + 1) % 32;
+  }
+};
+
+inline exec::TrainingSetup small_setup() {
+  static const MadeUpTokens data;
+  return {.layers = exec::gpt_layers(small_shape),
+          .loss = exec::cross_entropy,
+          .data = &data,
+          .optimizer = {},
+          .base_seed = 3};
+}
+
+/// Six layers over `parts` stages, one a rank.
+inline plan::Partition small_partition(int parts) {
+  return plan::one_stage_per_rank(plan::uniform_boundaries(6, parts));
+}
+
+}  // namespace pipewright::test

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-rounds=3 ours_and_torch=(--steps 4 --rounds 3) recording=(--steps 12 --rounds 4)
+rounds=3 ours_and_torch=(--steps 4 --rounds 2) recording=(--steps 12 --rounds 4)
 case ${1:-} in
   '') ;;
   --quick) rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1) ;;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "pipewright/sim/simulate.hpp"
@@ -79,6 +81,16 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan.predicted = predict(scenario, plan);
   check_memory(scenario, plan.predicted);
   return plan;
+}
+
+std::string core_warning(const plan::Scenario& scenario) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (scenario.pipeline.ranks <= cores)
+    return "";
+  return fmt::format(
+      "note: {} ranks share {} cores, but the prediction gives each rank a core of its own: expect "
+      "training to take longer than predicted\n",
+      scenario.pipeline.ranks, cores);
 }
 
 std::string plan_table(const Plan& plan, const plan::LayerCosts& costs) {

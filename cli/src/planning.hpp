@@ -35,6 +35,9 @@ std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts
 /// Partition, schedule, Program and prediction. Throws Infeasible.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
+/// What to say when ranks are more than cores; else nothing.
+std::string core_warning(const plan::Scenario& scenario);
+
 /// The plan in a few lines: stages with their layers, the schedule's head.
 std::string plan_table(const Plan& plan, const plan::LayerCosts& costs);
 

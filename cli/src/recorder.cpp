@@ -3,17 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/plan/statistics.hpp"
+
 namespace pipewright::cli {
-namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-}  // namespace
-
 Recorder::Recorder(const plan::Program& program) : current_(program.ranks.size()) {
   for (std::size_t rank = 0; rank < current_.size(); ++rank)
     current_[rank].reserve(program.ranks[rank].size());
@@ -68,10 +60,10 @@ plan::StepFigures typical_figures(const std::vector<StepRecord>& steps, std::siz
     if (s >= skip)
       iteration.push_back(figures.iteration.value);
   }
-  typical.iteration = {median(iteration)};
+  typical.iteration = {plan::median(iteration)};
   for (std::size_t r = 0; r < ranks; ++r) {
-    typical.busy.push_back({median(busy[r])});
-    typical.bubble.push_back({median(bubble[r])});
+    typical.busy.push_back({plan::median(busy[r])});
+    typical.bubble.push_back({plan::median(bubble[r])});
   }
   return typical;
 }

@@ -57,21 +57,6 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
       report["steps_measured"].get<int>());
 }
 
-/// Costs from a file, for a run that need not measure them again.
-plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
-                           const std::string& file) {
-  if (!file.empty())
-    return plan::layer_costs_from_json(plan::JsonDocument::read(file));
-  say(fmt::format("profiling {} layers on this machine's CPU …", workload.setup().layers.size()));
-  auto costs = measure_costs(scenario, workload);
-  double worst = 0;
-  for (const plan::LayerCost& layer : costs.layers)
-    worst = std::max(worst, layer.spread);
-  say(fmt::format("measured on {}; the largest spread of a layer is {:.1f} %", costs.device,
-                  100 * worst));
-  return costs;
-}
-
 int run(const RunOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
@@ -79,7 +64,7 @@ int run(const RunOptions& options) {
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);
   const Plan plan = make_plan(scenario, costs);
-  say(plan_table(plan, costs));
+  say(plan_table(plan, costs) + core_warning(scenario));
 
   RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);

@@ -6,6 +6,7 @@
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "pipewright/sim/simulate.hpp"
+#include "planning.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -37,7 +38,7 @@ plan::Schedule wanted_schedule(const ScheduleOptions& options) {
     try {
       plan::validate(schedule);
     } catch (const plan::InputError& error) {
-      throw plan::InputError(fmt::format("{}: {}", options.check, error.what()));
+      throw Infeasible(fmt::format("{} is not sound:\n{}", options.check, error.what()));
     }
     return schedule;
   }

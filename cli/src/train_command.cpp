@@ -17,11 +17,9 @@ int train_command(const TrainOptions& options) {
                                       options.scenario.data_path);
   const Workload workload(scenario);
   catch_interrupts();
-  const auto costs = options.costs.empty()
-                         ? measure_costs(scenario, workload)
-                         : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
+  const auto costs = costs_for(scenario, workload, options.costs);
   const Plan plan = make_plan(scenario, costs);
-  say(plan_table(plan, costs));
+  say(plan_table(plan, costs) + core_warning(scenario));
   const TrainingOutcome outcome = train(scenario, plan, workload);
   if (outcome.interrupted)
     return Interrupted;

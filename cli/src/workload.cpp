@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <algorithm>
+
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "pipewright/profiler/profile.hpp"
@@ -97,6 +99,20 @@ plan::LayerCosts measure_costs(const Scenario& scenario, const Workload& workloa
       &interrupted());
   if (interrupted())
     throw Stopped{};
+  return costs;
+}
+
+plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
+                           const std::string& file) {
+  if (!file.empty())
+    return plan::layer_costs_from_json(plan::JsonDocument::read(file));
+  say(fmt::format("profiling {} layers on this machine's CPU …", workload.setup().layers.size()));
+  auto costs = measure_costs(scenario, workload);
+  double worst = 0;
+  for (const plan::LayerCost& layer : costs.layers)
+    worst = std::max(worst, layer.spread);
+  say(fmt::format("measured on {}; the largest spread of a layer is {:.1f} %", costs.device,
+                  100 * worst));
   return costs;
 }
 

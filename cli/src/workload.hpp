@@ -39,6 +39,10 @@ class Workload {
 /// user asked to stop.
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload);
 
+/// Costs from `file`, or measured now when there is none.
+plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
+                           const std::string& file);
+
 /// The user asked to stop.
 struct Stopped {};
 

@@ -75,10 +75,13 @@ class CountingAllocator final : public c10::Allocator {
 void install() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // A step allocates and frees the same large blocks again and again. Without these two, glibc
-    // gives them back to the kernel each time and pays for the page faults.
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    // A step allocates and frees the same large blocks again and again. Left alone, glibc maps each
+    // of them anew or gives emptied arenas back to the kernel, and pays for the page faults. One
+    // arena that only grows keeps its pages. 32 MiB is the largest threshold that glibc accepts.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 64 << 20);
+    mallopt(M_ARENA_MAX, 1);
     static CountingAllocator allocator;
     c10::SetCPUAllocator(&allocator, /*priority=*/100);
   });

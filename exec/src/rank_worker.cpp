@@ -9,10 +9,6 @@ using plan::InstructionKind;
 
 namespace {
 
-std::tuple<InstructionKind, int, int> key_of(const Instruction& i) {
-  return {i.kind, i.stage, i.microbatch};
-}
-
 /// The receive that would bring what `i` needs, if a rank border lies before it.
 Instruction receive_for(const Instruction& i) {
   const auto kind = i.kind == InstructionKind::Forward ? InstructionKind::ReceiveActivation

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "pipewright/exec/transport.hpp"
 #include "stage.hpp"
@@ -27,8 +26,6 @@ class RankWorker {
   const std::map<int, std::unique_ptr<Stage>>& stages() const { return stages_; }
 
  private:
-  using Key = std::tuple<plan::InstructionKind, int, int>;
-
   void run_one(const plan::Instruction& i, int step);
   void perform(const plan::Instruction& i, int step);
   void post(const plan::Instruction& receive);
@@ -46,8 +43,10 @@ class RankWorker {
   Transport& transport_;
   MemoryAccount account_;
   std::map<int, std::unique_ptr<Stage>> stages_;
-  std::map<Key, Clock::time_point> posted_;  // receives whose data nothing has needed yet
-  std::map<Key, at::Tensor> handed_over_;    // between stages of this rank, by their receive
+  std::map<plan::InstructionKey, Clock::time_point>
+      posted_;  // receives whose data nothing has needed yet
+  std::map<plan::InstructionKey, at::Tensor>
+      handed_over_;  // between stages of this rank, by their receive
   Clock::time_point step_begin_;
 };
 

@@ -124,6 +124,13 @@ InstructionKind instruction_kind(ActionKind kind) {
 
 int stage_count(const Program& program) { return static_cast<int>(program.rank_of_stage.size()); }
 
+bool crosses_ranks(const Program& program, int stage, int other) {
+  if (other < 0 || other >= stage_count(program))
+    return false;
+  return program.rank_of_stage[static_cast<std::size_t>(stage)] !=
+         program.rank_of_stage[static_cast<std::size_t>(other)];
+}
+
 Instruction counterpart(const Instruction& transfer) {
   Instruction other = transfer;
   other.slot = -1;

@@ -12,9 +12,6 @@
 namespace pipewright::plan {
 namespace {
 
-using Key = std::tuple<InstructionKind, int, int>;
-Key key_of(const Instruction& i) { return {i.kind, i.stage, i.microbatch}; }
-
 std::optional<ActionKind> action_kind(InstructionKind kind) {
   for (const ActionKind action :
        {ActionKind::Forward, ActionKind::Backward, ActionKind::InputGradient,
@@ -86,7 +83,7 @@ class Checker {
   }
 
   void check_transfers() {
-    std::map<Key, int> count;
+    std::map<InstructionKey, int> count;
     for (const auto& instructions : program_.ranks)
       for (const Instruction& i : instructions)
         ++count[key_of(i)];
@@ -104,14 +101,6 @@ class Checker {
       }
   }
 
-  /// Whether `stage` gets its data by a transfer from (or to) its neighbour.
-  bool crosses_ranks(int stage, int neighbour) const {
-    if (neighbour < 0 || neighbour >= stage_count(program_))
-      return false;
-    return program_.rank_of_stage[static_cast<std::size_t>(stage)] !=
-           program_.rank_of_stage[static_cast<std::size_t>(neighbour)];
-  }
-
   /// The instructions of the same rank that must have run before.
   std::vector<Instruction> needs(const Instruction& i) const {
     const auto local = [&](InstructionKind kind) {
@@ -122,12 +111,12 @@ class Checker {
       case InstructionKind::Forward:
         if (i.stage == 0 || i.stage + 1 == stage_count(program_))
           needed.push_back(local(InstructionKind::Load));
-        if (crosses_ranks(i.stage, i.stage - 1))
+        if (crosses_ranks(program_, i.stage, i.stage - 1))
           needed.push_back(local(InstructionKind::ReceiveActivation));
         return needed;
       case InstructionKind::Backward:
       case InstructionKind::InputGradient:
-        if (crosses_ranks(i.stage, i.stage + 1))
+        if (crosses_ranks(program_, i.stage, i.stage + 1))
           needed.push_back(local(InstructionKind::ReceiveGradient));
         return needed;
       case InstructionKind::SendActivation:
@@ -145,7 +134,7 @@ class Checker {
   }
 
   void check_order(std::size_t rank) {
-    std::set<Key> done;
+    std::set<InstructionKey> done;
     std::map<std::pair<int, int>, int> holder;            // (stage, slot) → microbatch
     std::map<std::pair<int, int>, int> slot_of;           // (stage, microbatch) → slot
     std::map<std::pair<int, int>, std::size_t> last_use;  // (stage, microbatch) → position

@@ -5,12 +5,14 @@
 #include <fstream>
 
 #include "layer_memory.hpp"
-#include "statistics.hpp"
+#include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::profiler {
 namespace {
 
+using plan::median;
 using plan::Seconds;
+using plan::spread;
 using Clock = std::chrono::steady_clock;
 
 /// Seconds that `work` takes.

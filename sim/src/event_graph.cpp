@@ -12,9 +12,6 @@ using plan::CommunicatorLayout;
 using plan::Instruction;
 using plan::InstructionKind;
 
-using Key = std::tuple<InstructionKind, int, int>;
-Key key_of(const Instruction& i) { return {i.kind, i.stage, i.microbatch}; }
-
 class Builder {
  public:
   explicit Builder(const plan::Program& program) : program_(program) {}
@@ -22,7 +19,7 @@ class Builder {
   std::vector<Event> run() {
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       for (const Instruction& i : program_.ranks[rank]) {
-        index_[key_of(i)] = static_cast<int>(events_.size());
+        index_[plan::key_of(i)] = static_cast<int>(events_.size());
         events_.push_back({.instruction = &i, .rank = static_cast<int>(rank)});
       }
     int event = 0;
@@ -60,7 +57,7 @@ class Builder {
       queue = event;
     }
     if (plan::is_receive(i.kind)) {
-      at(event).partner = index_.at(key_of(plan::counterpart(i)));
+      at(event).partner = index_.at(plan::key_of(plan::counterpart(i)));
       wait(event, at(event).partner, Until::Done);
     }
     for (const int input : inputs_of(i))
@@ -139,7 +136,7 @@ class Builder {
 
   const plan::Program& program_;
   std::vector<Event> events_;
-  std::map<Key, int> index_;
+  std::map<plan::InstructionKey, int> index_;
   int lane_ = -1;                              // the event that holds this rank's lane last
   std::map<std::pair<int, int>, int> queues_;  // the last event of each queue of this rank
 };

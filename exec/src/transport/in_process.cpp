@@ -1,7 +1,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <tuple>
 
 #include "pipewright/exec/transport.hpp"
 
@@ -43,12 +42,9 @@ class Mailbox {
   }
 
  private:
-  using Key = std::tuple<plan::InstructionKind, int, int>;
-  static Key key_of(const Instruction& send) { return {send.kind, send.stage, send.microbatch}; }
-
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Key, at::Tensor> letters_;
+  std::map<plan::InstructionKey, at::Tensor> letters_;
   bool aborted_ = false;
 };
 

@@ -1,18 +1,6 @@
 #include "pipewright/plan/lower.hpp"
 
 namespace pipewright::plan {
-namespace {
-
-/// Whether both stages exist and live on different ranks.
-bool crosses_ranks(const Program& program, int stage, int other) {
-  if (other < 0 || other >= stage_count(program))
-    return false;
-  return program.rank_of_stage[static_cast<std::size_t>(stage)] !=
-         program.rank_of_stage[static_cast<std::size_t>(other)];
-}
-
-}  // namespace
-
 Program with_transfers(Program program) {
   for (auto& instructions : program.ranks) {
     std::vector<Instruction> lowered;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "pipewright/plan/action.hpp"
@@ -53,6 +54,10 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
+/// What names an instruction in its Program; the slot does not.
+using InstructionKey = std::tuple<InstructionKind, int, int>;
+inline InstructionKey key_of(const Instruction& i) { return {i.kind, i.stage, i.microbatch}; }
+
 /// Without the slot: "0SEND_F2".
 std::string to_string(const Instruction& instruction);
 std::optional<Instruction> parse_instruction(std::string_view text);
@@ -63,6 +68,8 @@ bool is_receive(InstructionKind kind);
 InstructionKind instruction_kind(ActionKind kind);
 
 int stage_count(const Program& program);
+/// Whether both stages exist and live on different ranks.
+bool crosses_ranks(const Program& program, int stage, int other);
 /// The stage at the other end of a transfer.
 int peer_stage(const Instruction& transfer);
 /// The rank at the other end of a transfer.

@@ -1,9 +1,9 @@
-#include "statistics.hpp"
+#include "pipewright/plan/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace pipewright::profiler {
+namespace pipewright::plan {
 namespace {
 
 /// Linear interpolation between the two nearest of the sorted values.
@@ -31,4 +31,4 @@ double spread(std::vector<double> values) {
   return middle > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / middle : 0;
 }
 
-}  // namespace pipewright::profiler
+}  // namespace pipewright::plan

@@ -52,7 +52,8 @@ void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
   at::Tensor output = probe.forward(input);
   if (!output.requires_grad())
     return;
-  const at::Tensor root = (output * at::ones_like(output)).sum();
+  const at::Tensor ones = at::ones_like(output);  // outlives the backward, so it does not count
+  const at::Tensor root = (output * ones).sum();
   output = at::Tensor();
   const Bytes before = gauge.held();
   gauge.reset_peak();

@@ -77,7 +77,6 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
 
 Verification verify(const plan::Scenario& scenario, const Workload& workload,
                     const TrainingOutcome& pipelined) {
-  at::set_num_threads(1);
   Verification found;
   exec::SerialTrainer serial(workload.setup(), scenario.pipeline.microbatches);
   Reporter reporter("without a pipeline", scenario.training.steps, workload);

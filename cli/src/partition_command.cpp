@@ -28,22 +28,16 @@ plan::Model read_model(const std::string& file) {
 std::vector<double> weights_of(const PartitionOptions& options) {
   if (!options.weights.empty())
     return options.weights;
-  std::vector<double> weights;
-  if (!options.costs.empty()) {
-    const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
-    for (const plan::LayerCost& layer : costs.layers)
-      weights.push_back(options.method == "parameters" ? static_cast<double>(layer.parameters.value)
-                                                       : plan::compute_time(layer).value);
-    if (options.method == "cost")
-      weights.back() += plan::compute_time(costs.loss).value;
-    return weights;
-  }
+  if (!options.costs.empty())
+    return layer_weights(options.method,
+                         plan::layer_costs_from_json(plan::JsonDocument::read(options.costs)));
   if (options.model.empty())
     throw plan::InputError("nothing to partition: give --weights, --model or --costs");
   if (options.method == "cost")
     throw plan::InputError(
         "--method cost needs measured costs: give --costs (pipewright profile makes them), or take "
         "--method parameters");
+  std::vector<double> weights;
   for (const plan::Layer& layer : read_model(options.model).layers)
     weights.push_back(static_cast<double>(layer.parameters));
   return weights;
@@ -56,10 +50,7 @@ int partition(const PartitionOptions& options) {
                                        plan::did_you_mean(options.method, methods),
                                        plan::listed(methods)));
   const auto weights = weights_of(options);
-  const auto boundaries =
-      options.method == "uniform"
-          ? plan::uniform_boundaries(static_cast<int>(weights.size()), options.parts)
-          : plan::balanced_boundaries(weights, options.parts);
+  const auto boundaries = boundaries_by(options.method, weights, options.parts);
   std::vector<double> sums;
   for (std::size_t part = 0; part + 1 < boundaries.size(); ++part)
     sums.push_back(std::accumulate(weights.begin() + boundaries[part],

@@ -55,10 +55,7 @@ void check_memory(const plan::Scenario& scenario, const plan::Timeline& predicte
 
 }  // namespace
 
-std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts& costs,
-                               int parts) {
-  if (method == "uniform")
-    return plan::uniform_boundaries(static_cast<int>(costs.layers.size()), parts);
+std::vector<double> layer_weights(const std::string& method, const plan::LayerCosts& costs) {
   std::vector<double> weights;
   for (const plan::LayerCost& layer : costs.layers)
     weights.push_back(method == "parameters" ? static_cast<double>(layer.parameters.value)
@@ -66,6 +63,13 @@ std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts
   // The loss runs where the last layer runs.
   if (method == "cost")
     weights.back() += plan::compute_time(costs.loss).value;
+  return weights;
+}
+
+std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
+                               int parts) {
+  if (method == "uniform")
+    return plan::uniform_boundaries(static_cast<int>(weights.size()), parts);
   return plan::balanced_boundaries(weights, parts);
 }
 
@@ -73,7 +77,8 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   check_costs(scenario, costs);
   const plan::Pipeline& wanted = scenario.pipeline;
   Plan plan;
-  plan.partition = plan::one_stage_per_rank(boundaries_by(wanted.partition, costs, wanted.ranks));
+  plan.partition = plan::one_stage_per_rank(
+      boundaries_by(wanted.partition, layer_weights(wanted.partition, costs), wanted.ranks));
   plan.schedule = plan::make_schedule(wanted.schedule, wanted.ranks, wanted.microbatches);
   plan.program =
       plan::lower(plan.schedule, {wanted.communicators, wanted.transfers, wanted.blocking});

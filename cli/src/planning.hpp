@@ -29,8 +29,13 @@ class Infeasible : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Boundaries for `parts` by method (one of plan::partition_methods).
-std::vector<int> boundaries_by(const std::string& method, const plan::LayerCosts& costs, int parts);
+/// What each layer weighs by method (one of plan::partition_methods): its parameter bytes, or else
+/// its time, the loss with the last layer.
+std::vector<double> layer_weights(const std::string& method, const plan::LayerCosts& costs);
+
+/// Boundaries of `parts` parts: the weights balanced, or for "uniform" the layers counted.
+std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
+                               int parts);
 
 /// Partition, schedule, Program and prediction. Throws Infeasible.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);

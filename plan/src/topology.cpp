@@ -74,9 +74,30 @@ int Topology::rank_of(const std::vector<int>& coordinate) const {
   return rank;
 }
 
-std::vector<std::vector<int>> Topology::groups_along(const std::string& axis) const {
+std::vector<int> Topology::ranks_where(const std::vector<AxisIndex>& conditions) const {
+  std::vector<std::size_t> axes;
+  axes.reserve(conditions.size());
+  for (const AxisIndex& condition : conditions)
+    axes.push_back(index_of(condition.axis));
+  std::vector<int> ranks;
+  for (int rank = 0; rank < rank_count(); ++rank) {
+    const std::vector<int> coordinate = coordinate_of(rank);
+    bool all_hold = true;
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      all_hold = all_hold && coordinate[axes[i]] == conditions[i].index;
+    if (all_hold)
+      ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::vector<int> Topology::ranks_at(const std::string& axis, int index) const {
+  return ranks_where({{axis, index}});
+}
+
+RankGroups Topology::groups_along(const std::string& axis) const {
   const std::size_t along = index_of(axis);
-  std::vector<std::vector<int>> groups;
+  RankGroups groups;
   for (int first = 0; first < rank_count(); ++first) {
     std::vector<int> coordinate = coordinate_of(first);
     if (coordinate[along] != 0)
@@ -87,6 +108,33 @@ std::vector<std::vector<int>> Topology::groups_along(const std::string& axis) co
     groups.push_back(std::move(group));
   }
   return groups;
+}
+
+std::string Topology::repr_of(int rank, const std::vector<std::string>& omitted,
+                              std::string_view inner, std::string_view outer) const {
+  const std::vector<int> coordinate = coordinate_of(rank);
+  std::string repr;
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    if (std::find(omitted.begin(), omitted.end(), axes_[i]) == omitted.end())
+      repr += fmt::format("{}{}{}{:02}", repr.empty() ? "" : outer, axes_[i], inner, coordinate[i]);
+  return repr;
+}
+
+Topology pipe_data_topology(int pipe, int data) { return {{"pipe", "data"}, {pipe, data}}; }
+
+Topology pipe_data_model_topology(int pipe, int data, int model) {
+  return {{"pipe", "data", "model"}, {pipe, data, model}};
+}
+
+void require_ranks(const Topology& topology, int ranks) {
+  if (topology.rank_count() == ranks)
+    return;
+  std::string product;
+  for (std::size_t i = 0; i < topology.axes().size(); ++i)
+    product +=
+        fmt::format("{}{} {}", i == 0 ? "" : " x ", topology.axes()[i], topology.lengths()[i]);
+  throw InputError(
+      fmt::format("{} is {} ranks, but there are {}", product, topology.rank_count(), ranks));
 }
 
 Json to_json(const Topology& topology) {

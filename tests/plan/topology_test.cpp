@@ -1,7 +1,5 @@
 #include "pipewright/plan/topology.hpp"
 
-#include <filesystem>
-
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -23,6 +21,35 @@ TEST_CASE("A group holds the ranks that differ along its axis alone", "[plan][to
   CHECK(topology.groups_along("data") == std::vector<std::vector<int>>{{0, 1, 2}, {3, 4, 5}});
 }
 
+TEST_CASE("Ranks are found by some of their indices", "[plan][topology]") {
+  const Topology topology({"pipe", "data", "model"}, {2, 2, 2});
+  CHECK(topology.ranks_where({{"pipe", 0}, {"data", 1}}) == std::vector<int>{2, 3});
+  CHECK(topology.ranks_where({}) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(topology.ranks_where({{"model", 2}}).empty());
+  CHECK(topology.ranks_where({{"pipe", 0}, {"pipe", 1}}).empty());
+  CHECK(topology.ranks_at("model", 1) == std::vector<int>{1, 3, 5, 7});
+}
+
+TEST_CASE("A rank's name has two digits an axis, and no omitted axis", "[plan][topology]") {
+  const Topology topology({"pipe", "model"}, {2, 12});
+  CHECK(topology.repr_of(23) == "model_11");
+  CHECK(topology.repr_of(23, {}) == "pipe_01-model_11");
+  CHECK(topology.repr_of(13, {}, "=", ", ") == "pipe=01, model=01");
+  CHECK(topology.repr_of(0, {"pipe", "model"}).empty());
+  CHECK(Topology({"data"}, {101}).repr_of(100, {}) == "data_100");
+}
+
+TEST_CASE("Of the usual axes the last is the fastest", "[plan][topology]") {
+  CHECK(pipe_data_topology(2, 4) == Topology({"pipe", "data"}, {2, 4}));
+  CHECK(pipe_data_model_topology(2, 4, 3) == Topology({"pipe", "data", "model"}, {2, 4, 3}));
+}
+
+TEST_CASE("A product other than the number of ranks is refused", "[plan][topology]") {
+  CHECK_NOTHROW(require_ranks(pipe_data_topology(2, 4), 8));
+  CHECK(error_of([] { require_ranks(pipe_data_topology(2, 4), 6); }) ==
+        "pipe 2 x data 4 is 8 ranks, but there are 6");
+}
+
 TEST_CASE("A topology says in words what it cannot be", "[plan][topology]") {
   const auto make = [](std::vector<std::string> axes, std::vector<int> lengths) {
     return error_of([&] { Topology(std::move(axes), std::move(lengths)); });
@@ -41,6 +68,10 @@ TEST_CASE("A topology says in words what it was wrongly asked", "[plan][topology
         "no axis is called \"date\", did you mean \"data\"? (known: pipe or data)");
   CHECK(error_of([&] { topology.groups_along("tensor"); }) ==
         "no axis is called \"tensor\" (known: pipe or data)");
+  CHECK(error_of([&] {
+          topology.ranks_where({{"pipe", 0}, {"tensor", 0}});
+        }) == "no axis is called \"tensor\" (known: pipe or data)");
+  CHECK(error_of([&] { topology.repr_of(-1); }) == "there is no rank -1: the 8 ranks are 0 to 7");
   CHECK(error_of([&] { topology.coordinate_of(8); }) ==
         "there is no rank 8: the 8 ranks are 0 to 7");
   CHECK(error_of([&] { topology.rank_of({1}); }) ==
@@ -64,27 +95,4 @@ TEST_CASE("A topology file's error is told where it stands", "[plan][topology]")
         "t.json:1:37: /axes: the axis \"a\" stands twice");
   CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a"], "lengths": [0]})") ==
         "t.json:1:64: /lengths/0: 0 is not possible: it must be at least 1");
-}
-
-TEST_CASE("Coordinates and groups are those of DeepSpeed's ProcessTopology", "[plan][topology]") {
-  const auto file =
-      std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "topology" / "process_topology.json";
-  if (!std::filesystem::exists(file)) {
-    WARN("skipped: there is no published topology " << file.string());
-    return;
-  }
-  const auto document = JsonDocument::read(file);
-  for (const Json& known : document.root()) {
-    const Topology topology(known["axes"].get<std::vector<std::string>>(),
-                            known["dims"].get<std::vector<int>>());
-    CAPTURE(to_json(topology).dump());
-    REQUIRE(topology.rank_count() == known["world_size"]);
-    for (int rank = 0; rank < topology.rank_count(); ++rank) {
-      CHECK(Json(topology.coordinate_of(rank)) == known["coord_of_rank"][std::size_t(rank)]);
-      CHECK(topology.rank_of(topology.coordinate_of(rank)) == rank);
-    }
-    // DeepSpeed has no groups of a single rank.
-    for (const std::string& axis : topology.axes())
-      CHECK(Json(topology.groups_along(axis)) == known["axis_comm_lists"][axis]);
-  }
 }

@@ -1,10 +1,11 @@
-// Equality with what DeepSpeed's ProcessTopology answers, field by field.
+// Equality with what DeepSpeed's ProcessTopology and PipelineParallelGrid answer, field by field.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
-#include "pipewright/plan/topology.hpp"
+#include "pipewright/plan/grid.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -77,12 +78,64 @@ Json topology_answers(const Json& known) {
   return answer;
 }
 
+std::vector<int> group_of(int rank, const RankGroups& groups) {
+  for (const std::vector<int>& group : groups)
+    if (std::find(group.begin(), group.end(), rank) != group.end())
+      return group;
+  return {};
+}
+
+Json rank_answers(const Grid& grid, int rank) {
+  const auto replica = group_of(rank, grid.replica_groups());
+  Json answer{{"rank", rank},
+              {"stage_id", grid.stage_of(rank)},
+              {"data_parallel_id", grid.data_index_of(rank)},
+              {"is_first_stage", grid.is_first_stage(rank)},
+              {"is_last_stage", grid.is_last_stage(rank)},
+              {"dp_group", group_of(rank, grid.data_groups())},
+              {"pp_group", group_of(rank, grid.pipe_groups())},
+              {"slice_group", group_of(rank, grid.model_groups())},
+              {"ds_model_rank", std::find(replica.begin(), replica.end(), rank) - replica.begin()},
+              {"ds_model_world_size", replica.size()},
+              {"slice_parallel_rank", grid.model_index_of(rank)}};
+  for (int stage = 0; stage < grid.pipe_size(); ++stage)
+    answer["stage_to_global"].push_back(grid.stage_to_global(rank, stage));
+  return answer;
+}
+
+Json grid_answers(const Json& known) {
+  const int ranks = known["world_size"];
+  const bool given = known["given_topology"];
+  const Grid grid(given ? topology_of(known) : default_grid_topology(ranks));
+  Json answer{{"world_size", grid.topology().rank_count()},
+              {"axes", grid.topology().axes()},
+              {"dims", grid.topology().lengths()},
+              {"data_parallel_size", grid.data_size()},
+              {"pipe_parallel_size", grid.pipe_size()},
+              {"model_parallel_size", grid.model_size()},
+              {"p2p_groups", grid.p2p_groups()},
+              {"dp_groups", grid.data_groups()},
+              {"pp_groups", grid.pipe_groups()},
+              // It has no list of these when every rank is alone.
+              {"mp_groups", grid.model_size() == 1 ? Json() : Json(grid.model_groups())},
+              {"ds_model_groups", grid.replica_groups()},
+              {"groups_in_creation_order", grid.groups_in_creation_order()}};
+  for (int rank = 0; rank < ranks; ++rank)
+    answer["per_rank"].push_back(rank_answers(grid, rank));
+  return answer;
+}
+
 }  // namespace
 
 TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology]") {
   compare_cases("process_topology.json",
                 {"peer", "peer_version", "axis_comm_lists_of_unknown_axis", "dim_of_unknown_axis"},
                 topology_answers);
+}
+
+TEST_CASE("A grid answers as DeepSpeed's PipelineParallelGrid", "[plan][topology]") {
+  compare_cases("pipeline_parallel_grid.json", {"peer", "peer_version", "given_topology"},
+                grid_answers);
 }
 
 TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse", "[plan][topology]") {

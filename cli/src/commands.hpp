@@ -16,6 +16,7 @@ Action add_run(CLI::App& program);
 Action add_profile(CLI::App& program);
 Action add_partition(CLI::App& program);
 Action add_schedule(CLI::App& program);
+Action add_topology(CLI::App& program);
 Action add_simulate(CLI::App& program);
 Action add_train(CLI::App& program);
 Action add_compare(CLI::App& program);

@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done, 1 a negative answer or failed work, 2 bad usage or input, "
       "130 interrupted.");
   std::vector<Action> actions{add_run(program),      add_profile(program),  add_partition(program),
-                              add_schedule(program), add_simulate(program), add_train(program),
-                              add_compare(program)};
+                              add_schedule(program), add_topology(program), add_simulate(program),
+                              add_train(program),    add_compare(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,234 @@
+#include "v_block.hpp"
+
+#include <algorithm>
+#include <queue>
+
+namespace pipewright::plan {
+namespace {
+
+constexpr int interval = 6;  // forward, input and weight gradient of two stages
+
+/// What a rank does in a slot: a hop of leg 0 .. 3, a weight gradient, or nothing. Microbatches
+/// keep their order within a leg and weight gradients that of the input gradients, so they are not
+/// named.
+using Cell = int;
+constexpr Cell weight_gradient = v_legs;
+constexpr Cell idle = -1;
+using Row = std::vector<Cell>;
+
+bool is_forward(Cell cell) { return cell == 0 || cell == 1; }
+
+bool is_input_gradient(Cell cell) { return cell == 2 || cell == 3; }
+
+void put(Row& row, int slot, Cell cell) {
+  if (slot >= static_cast<int>(row.size()))
+    row.resize(static_cast<std::size_t>(slot) + 1, idle);
+  row[static_cast<std::size_t>(slot)] = cell;
+}
+
+std::vector<Row> repeated(const Block& block, int microbatches) {
+  std::vector<Row> rows(block.size());
+  for (std::size_t rank = 0; rank < block.size(); ++rank)
+    for (int leg = 0; leg < v_legs; ++leg)
+      for (int m = 0; m < microbatches; ++m)
+        put(rows[rank], block[rank][static_cast<std::size_t>(leg)] + interval * m, leg);
+  return rows;
+}
+
+/// Each weight gradient goes into the first slot that its input gradient leaves idle.
+void fill_with_weight_gradients(Row& row) {
+  int owed = 0;
+  for (Cell& cell : row) {
+    if (is_input_gradient(cell))
+      ++owed;
+    if (cell == idle && owed > 0) {
+      cell = weight_gradient;
+      --owed;
+    }
+  }
+  row.insert(row.end(), static_cast<std::size_t>(owed), weight_gradient);
+}
+
+void drop_weight_gradients(Row& row) {
+  std::replace(row.begin(), row.end(), weight_gradient, idle);
+  while (row.back() == idle)
+    row.pop_back();
+}
+
+/// The most activations kept at once.
+int peak(const Row& row) {
+  int kept = 0, most = 0;
+  for (const Cell cell : row) {
+    kept += is_forward(cell) ? 1 : cell == weight_gradient ? -1 : 0;
+    most = std::max(most, kept);
+  }
+  return most;
+}
+
+/// The same, where weight gradients that are not in the row yet fill its idle slots.
+int peak_when_filled(Row row) {
+  fill_with_weight_gradients(row);
+  return peak(row);
+}
+
+/// The rows while they are walked slot by slot: which microbatch a cell is, and where its hop and
+/// those before it ended up.
+class Walk {
+ public:
+  explicit Walk(std::size_t ranks)
+      : ranks_(static_cast<int>(ranks)), seen_(ranks), hop_slots_(4 * ranks), last_(ranks) {}
+
+  /// The microbatch of the next cell of this kind on the rank.
+  int microbatch(int rank, Cell cell) const {
+    return seen_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)];
+  }
+
+  /// The first slot in which the next such cell may stand, after what it needs.
+  int earliest(const Row& row, int rank, Cell cell) const {
+    const auto m = static_cast<std::size_t>(microbatch(rank, cell));
+    const int after_same_kind =
+        last_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)];
+    if (cell == weight_gradient)
+      return std::max(after_same_kind, slot_of_input_gradient(row, m) + 1);
+    const int hop = hop_of_leg(cell, rank, ranks_);
+    return hop == 0
+               ? after_same_kind
+               : std::max(after_same_kind, hop_slots_[static_cast<std::size_t>(hop - 1)][m] + 1);
+  }
+
+  void pass(int rank, Cell cell, int slot) {
+    ++seen_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)];
+    last_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)] = slot + 1;
+    if (cell != weight_gradient)
+      hop_slots_[static_cast<std::size_t>(hop_of_leg(cell, rank, ranks_))].push_back(slot);
+  }
+
+ private:
+  static int slot_of_input_gradient(const Row& row, std::size_t number) {
+    for (std::size_t slot = 0;; ++slot)
+      if (is_input_gradient(row[slot]) && number-- == 0)
+        return static_cast<int>(slot);
+  }
+
+  int ranks_;
+  std::vector<std::array<int, v_legs + 1>> seen_;
+  std::vector<std::vector<int>> hop_slots_;  // by hop, then microbatch
+  std::vector<std::array<int, v_legs + 1>> last_;
+};
+
+/// Calls `visit(slot, rank)` for every cell that is not idle, in the order of time.
+template <class Visit>
+void for_each_cell(const std::vector<Row>& rows, const Visit& visit) {
+  std::size_t slots = 0;
+  for (const Row& row : rows)
+    slots = std::max(slots, row.size());
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      if (slot < rows[rank].size() && rows[rank][slot] != idle)
+        visit(static_cast<int>(slot), static_cast<int>(rank));
+}
+
+/// Closes the slots in which everybody waits, without changing any rank's order.
+std::vector<Row> squeezed(const std::vector<Row>& rows) {
+  std::vector<Row> result(rows.size());
+  Walk walk(rows.size());
+  for_each_cell(rows, [&](int slot, int rank) {
+    Row& row = result[static_cast<std::size_t>(rank)];
+    const Cell cell = rows[static_cast<std::size_t>(rank)][static_cast<std::size_t>(slot)];
+    const int after_row = static_cast<int>(row.size());
+    const int to =
+        cell == weight_gradient ? after_row : std::max(after_row, walk.earliest(row, rank, cell));
+    put(row, to, cell);
+    walk.pass(rank, cell, to);
+  });
+  return result;
+}
+
+/// Moves the cell to the first idle slot that holds the peak, and says where it stands then.
+int move_forward(Row& row, int earliest, int slot, int most, int (*peak_of)(const Row&)) {
+  auto& from = row[static_cast<std::size_t>(slot)];
+  for (int to = earliest; to < slot; ++to) {
+    auto& cell = row[static_cast<std::size_t>(to)];
+    if (cell != idle)
+      continue;
+    std::swap(cell, from);
+    if (peak_of(row) <= most)
+      return to;
+    std::swap(cell, from);
+  }
+  return slot;
+}
+
+enum class Phase { WarmUp, Steady, CoolDown };
+
+/// Lets the cells of the cool-down, and of the warm-up where weight gradients are placed, run as
+/// early as the peak allows. The steady phase stays: from the end of the first microbatch to the
+/// start of the last.
+std::vector<Row> reordered(std::vector<Row> rows, int microbatches, bool placed) {
+  const auto peak_of = placed ? &peak : +[](const Row& row) { return peak_when_filled(row); };
+  int most = 0;
+  for (const Row& row : rows)
+    most = std::max(most, peak_of(row));
+
+  Phase phase = Phase::WarmUp;
+  Walk walk(rows.size());
+  for_each_cell(rows, [&](int slot, int rank) {
+    Row& row = rows[static_cast<std::size_t>(rank)];
+    const Cell cell = row[static_cast<std::size_t>(slot)];
+    if (phase == Phase::WarmUp && rank == 0 && cell == v_legs - 1)
+      phase = Phase::Steady;
+    const bool moves = phase == Phase::CoolDown || (phase == Phase::WarmUp && placed);
+    if (phase == Phase::Steady && cell == 0 && walk.microbatch(rank, cell) == microbatches - 1)
+      phase = Phase::CoolDown;
+    walk.pass(
+        rank, cell,
+        moves ? move_forward(row, walk.earliest(row, rank, cell), slot, most, peak_of) : slot);
+  });
+  return rows;
+}
+
+Schedule to_schedule(const std::vector<Row>& rows, int microbatches) {
+  const int ranks = static_cast<int>(rows.size());
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<Action> actions;
+    std::array<int, v_legs> next{};
+    std::queue<Action> owed;
+    for (const Cell cell : rows[static_cast<std::size_t>(rank)]) {
+      if (cell == weight_gradient) {
+        actions.push_back(owed.front());
+        owed.pop();
+      } else if (cell != idle) {
+        const int m = next[static_cast<std::size_t>(cell)]++;
+        actions.push_back(action_of_hop(hop_of_leg(cell, rank, ranks), m, ranks));
+        if (is_input_gradient(cell))
+          owed.push({ActionKind::WeightGradient, actions.back().stage, m});
+      }
+    }
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Schedule repeat_block(const Block& block, int microbatches) {
+  const auto for_each_row = [](std::vector<Row>& rows, void (*change)(Row&)) {
+    std::for_each(rows.begin(), rows.end(), change);
+  };
+  std::vector<Row> rows = repeated(block, microbatches);
+  for_each_row(rows, fill_with_weight_gradients);
+  rows = squeezed(reordered(rows, microbatches, true));
+
+  // Forwards and input gradients once more, free of where weight gradients stood.
+  for_each_row(rows, drop_weight_gradients);
+  rows = reordered(rows, microbatches, false);
+  for_each_row(rows, fill_with_weight_gradients);
+  rows = squeezed(rows);
+
+  for_each_row(rows, drop_weight_gradients);
+  for_each_row(rows, fill_with_weight_gradients);
+  return to_schedule(rows, microbatches);
+}
+
+}  // namespace pipewright::plan

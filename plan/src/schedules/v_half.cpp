@@ -1,0 +1,25 @@
+#include "v_block.hpp"
+#include "v_shape.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// Forwards go down in every second slot and up in every slot, and so do input gradients. For even
+/// P they start three slots later, so that no two hops meet in a slot modulo six.
+Block v_half_block(int ranks) {
+  const int pause = ranks % 2 == 0 ? 3 : 0;
+  Block block;
+  for (int r = 0; r < ranks; ++r)
+    block.push_back(
+        {2 * r, 3 * ranks - 2 - r, 3 * ranks - 1 + pause + 2 * r, 6 * ranks - 2 + pause - r});
+  return block;
+}
+
+}  // namespace
+
+Schedule make_v_half(int ranks, int microbatches, const VCosts& costs) {
+  check_v_shape("v-half", ranks, microbatches, costs);
+  return repeat_block(v_half_block(ranks), microbatches);
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,24 @@
+#include "v_block.hpp"
+#include "v_shape.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// A microbatch never waits: each hop follows the one before at once. Where P is divisible by
+/// three, input gradients start two slots later, so that no two hops meet in a slot modulo six.
+Block v_min_block(int ranks) {
+  const int pause = ranks % 3 == 0 ? 2 : 0;
+  Block block;
+  for (int r = 0; r < ranks; ++r)
+    block.push_back({r, 2 * ranks - 1 - r, 2 * ranks + pause + r, 4 * ranks - 1 + pause - r});
+  return block;
+}
+
+}  // namespace
+
+Schedule make_v_min(int ranks, int microbatches, const VCosts& costs) {
+  check_v_shape("v-min", ranks, microbatches, costs);
+  return repeat_block(v_min_block(ranks), microbatches);
+}
+
+}  // namespace pipewright::plan

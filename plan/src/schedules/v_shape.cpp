@@ -1,0 +1,162 @@
+#include "v_shape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "pipewright/plan/error.hpp"
+#include "sizes.hpp"
+
+namespace pipewright::plan {
+
+int rank_of_hop(int hop, int ranks) {
+  const int leg = hop / ranks;
+  const int along = hop % ranks;
+  return leg % 2 == 0 ? along : ranks - 1 - along;
+}
+
+int hop_of_leg(int leg, int rank, int ranks) {
+  return leg * ranks + (leg % 2 == 0 ? rank : ranks - 1 - rank);
+}
+
+Action action_of_hop(int hop, int microbatch, int ranks) {
+  if (hop < 2 * ranks)
+    return {ActionKind::Forward, hop, microbatch};
+  return {ActionKind::InputGradient, 4 * ranks - 1 - hop, microbatch};
+}
+
+int hop_of(const Action& action, int ranks) {
+  return action.kind == ActionKind::Forward ? action.stage : 4 * ranks - 1 - action.stage;
+}
+
+bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
+
+double duration_of(ActionKind kind, const VCosts& costs) {
+  switch (kind) {
+    case ActionKind::Forward:
+    case ActionKind::Recompute:
+      return costs.forward;
+    case ActionKind::InputGradient:
+      return costs.input_gradient;
+    case ActionKind::WeightGradient:
+      return costs.weight_gradient;
+    case ActionKind::Backward:
+      return costs.input_gradient + costs.weight_gradient;
+  }
+  assert(false);
+  return 0;
+}
+
+int units_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Forward:
+      return 2;
+    case ActionKind::InputGradient:
+    case ActionKind::WeightGradient:
+      return -1;
+    case ActionKind::Backward:
+      return -2;
+    case ActionKind::Recompute:
+      return 0;
+  }
+  assert(false);
+  return 0;
+}
+
+HopEnds::HopEnds(int ranks, int microbatches)
+    : ranks_(ranks), ends_(static_cast<std::size_t>(v_legs * ranks * microbatches), -1) {}
+
+bool HopEnds::known(int hop, int microbatch) const { return (*this)(hop, microbatch) >= 0; }
+
+double HopEnds::operator()(int hop, int microbatch) const {
+  return ends_[static_cast<std::size_t>(microbatch * v_legs * ranks_ + hop)];
+}
+
+void HopEnds::set(int hop, int microbatch, double end) {
+  ends_[static_cast<std::size_t>(microbatch * v_legs * ranks_ + hop)] = end;
+}
+
+bool HopEnds::can_start(int hop, int microbatch) const {
+  return hop == 0 || known(hop - 1, microbatch);
+}
+
+double HopEnds::ready(int hop, int microbatch, double transfer) const {
+  if (hop == 0)
+    return 0;
+  return (*this)(hop - 1, microbatch) + (comes_from_another_rank(hop, ranks_) ? transfer : 0);
+}
+
+StartTimes start_times(const Schedule& schedule, const VCosts& costs) {
+  const int ranks = static_cast<int>(schedule.ranks.size());
+  HopEnds ends(ranks, schedule.microbatches);
+  StartTimes starts(schedule.ranks.size());
+  std::vector<double> free_at(schedule.ranks.size(), 0);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+      while (starts[rank].size() < schedule.ranks[rank].size()) {
+        const Action& action = schedule.ranks[rank][starts[rank].size()];
+        const int hop = hop_of(action, ranks);
+        const bool is_hop = action.kind != ActionKind::WeightGradient;
+        if (is_hop && !ends.can_start(hop, action.microbatch))
+          break;
+        const double ready = is_hop ? ends.ready(hop, action.microbatch, costs.transfer) : 0;
+        starts[rank].push_back(std::max(free_at[rank], ready));
+        free_at[rank] = starts[rank].back() + duration_of(action.kind, costs);
+        if (is_hop)
+          ends.set(hop, action.microbatch, free_at[rank]);
+        progress = true;
+      }
+  }
+  return starts;
+}
+
+VScore score_of(const Schedule& schedule, const VCosts& costs) {
+  VScore score;
+  const StartTimes starts = start_times(schedule, costs);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const auto& actions = schedule.ranks[rank];
+    assert(starts[rank].size() == actions.size());
+    const double end = starts[rank].back() + duration_of(actions.back().kind, costs);
+    score.end = std::max(score.end, end);
+    score.makespan = std::max(score.makespan, end - starts[rank].front());
+
+    int units = 0, activations = 0, peak_units = 0, peak_activations = 0;
+    for (const Action& action : actions) {
+      units += units_of(action.kind);
+      activations += action.kind == ActionKind::Forward          ? 1
+                     : action.kind == ActionKind::WeightGradient ? -1
+                                                                 : 0;
+      peak_units = std::max(peak_units, units);
+      peak_activations = std::max(peak_activations, activations);
+    }
+    score.units.push_back(peak_units);
+    score.activations.push_back(peak_activations);
+  }
+  return score;
+}
+
+void keep_better(Schedule& best, Schedule candidate, const VCosts& costs) {
+  const VScore old_score = score_of(best, costs);
+  const VScore score = score_of(candidate, costs);
+  const auto at_most = [](const std::vector<int>& a, const std::vector<int>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
+  };
+  const bool shorter = score.makespan < old_score.makespan && score.end <= old_score.end;
+  if (shorter && at_most(score.units, old_score.units) &&
+      at_most(score.activations, old_score.activations))
+    best = std::move(candidate);
+}
+
+void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs) {
+  if (ranks < 1)
+    throw InputError(fmt::format("{}: {} ranks asked for, the least is 1", schedule, ranks));
+  check_sizes(schedule, 2 * ranks, microbatches);
+  for (const double cost :
+       {costs.forward, costs.input_gradient, costs.weight_gradient, costs.transfer})
+    if (!(cost >= 0))
+      throw InputError(fmt::format("{}: a cost is {}, the least is 0", schedule, cost));
+}
+
+}  // namespace pipewright::plan

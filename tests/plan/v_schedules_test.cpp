@@ -1,0 +1,215 @@
+#include "pipewright/plan/v_schedules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+namespace {
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');)
+    cells.push_back(cell);
+  return cells;
+}
+
+/// The value behind `name=` in a setup such as "f=10 b=12 w=8 c=1 m=16".
+std::optional<double> value_in(const std::string& setup, const std::string& name) {
+  std::istringstream in(setup);
+  for (std::string word; in >> word;)
+    if (word.rfind(name + "=", 0) == 0)
+      return std::stod(word.substr(name.size() + 1));
+  return {};
+}
+
+double duration(const Action& action, const VCosts& costs) {
+  return action.kind == ActionKind::Forward         ? costs.forward
+         : action.kind == ActionKind::InputGradient ? costs.input_gradient
+                                                    : costs.weight_gradient;
+}
+
+/// The longest time from a rank's first start to its last end, and the last end of all.
+struct Times {
+  double makespan = 0;
+  double end = 0;
+};
+
+/// Every rank runs its list in order; an action starts once its rank is free and what it needs has
+/// come. Written apart from the generators' own clock.
+Times times_of(const Schedule& schedule, const VCosts& costs) {
+  const int last = stage_count(schedule) - 1;
+  const std::vector<int> ranks = rank_of_stage(schedule);
+  std::map<std::tuple<ActionKind, int, int>, double> ends;
+  std::vector<std::size_t> next(schedule.ranks.size());
+  std::vector<double> first(schedule.ranks.size()), free_at(schedule.ranks.size());
+  std::size_t left = 0;
+  for (const auto& actions : schedule.ranks)
+    left += actions.size();
+  // When what the action needs is at hand on the rank, if that is known.
+  const auto ready = [&](const Action& a, int rank) -> std::optional<double> {
+    std::vector<std::tuple<ActionKind, int, int>> needs;
+    if (a.kind == ActionKind::Forward && a.stage > 0)
+      needs.push_back({a.kind, a.stage - 1, a.microbatch});
+    if (a.kind == ActionKind::InputGradient)
+      needs.push_back({ActionKind::Forward, a.stage, a.microbatch});
+    if (a.kind == ActionKind::InputGradient && a.stage < last)
+      needs.push_back({a.kind, a.stage + 1, a.microbatch});
+    if (a.kind == ActionKind::WeightGradient)
+      needs.push_back({ActionKind::InputGradient, a.stage, a.microbatch});
+    double time = 0;
+    for (const auto& need : needs) {
+      if (!ends.count(need))
+        return {};
+      const bool local = ranks[static_cast<std::size_t>(std::get<1>(need))] == rank;
+      time = std::max(time, ends[need] + (local ? 0 : costs.transfer));
+    }
+    return time;
+  };
+  while (left > 0) {
+    const std::size_t before = left;
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+      while (next[r] < schedule.ranks[r].size()) {
+        const Action& action = schedule.ranks[r][next[r]];
+        const auto at_hand = ready(action, static_cast<int>(r));
+        if (!at_hand)
+          break;
+        const double start = std::max(free_at[r], *at_hand);
+        if (next[r]++ == 0)
+          first[r] = start;
+        free_at[r] = start + duration(action, costs);
+        ends[{action.kind, action.stage, action.microbatch}] = free_at[r];
+        --left;
+      }
+    REQUIRE(left < before);
+  }
+  Times times;
+  for (std::size_t r = 0; r < free_at.size(); ++r) {
+    times.makespan = std::max(times.makespan, free_at[r] - first[r]);
+    times.end = std::max(times.end, free_at[r]);
+  }
+  return times;
+}
+
+/// Each rank's most kept activations, where a forward adds `forward`, an input gradient frees
+/// `input_gradient` and a weight gradient the rest.
+std::vector<int> peaks_of(const Schedule& schedule, int forward, int input_gradient) {
+  std::vector<int> peaks;
+  for (const auto& actions : schedule.ranks) {
+    int kept = 0, peak = 0;
+    for (const Action& action : actions) {
+      kept += action.kind == ActionKind::Forward         ? forward
+              : action.kind == ActionKind::InputGradient ? -input_gradient
+                                                         : input_gradient - forward;
+      peak = std::max(peak, kept);
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+bool at_most(const std::vector<int>& ours, const std::vector<int>& theirs) {
+  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), std::less_equal<>());
+}
+
+/// P, M and setup.
+using Row = std::tuple<int, int, std::string>;
+
+std::ifstream open_reference(const std::string& name) {
+  return std::ifstream(std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "schedules" / name);
+}
+
+std::map<Row, double> read_makespans(const std::string& schedule) {
+  std::map<Row, double> makespans;
+  std::ifstream in = open_reference("zerobubble_summary.csv");
+  for (std::string line; std::getline(in, line);) {
+    const auto cells = cells_of(line);
+    if (cells[0] == schedule)
+      makespans[{std::stoi(cells[3]), std::stoi(cells[4]), cells[6]}] = std::stod(cells[7]);
+  }
+  return makespans;
+}
+
+/// Orders are at hand for a part of the rows.
+std::map<Row, Schedule> read_orders(const std::string& schedule) {
+  std::map<Row, Schedule> orders;
+  std::ifstream in = open_reference("zerobubble_" + schedule + ".csv");
+  std::string line;
+  for (std::getline(in, line); std::getline(in, line);) {
+    const auto cells = cells_of(line);
+    Schedule& order = orders[{std::stoi(cells[3]), std::stoi(cells[4]), cells[9]}];
+    order.microbatches = std::stoi(cells[4]);
+    order.ranks.resize(std::stoul(cells[3]));
+    order.ranks[std::stoul(cells[6])].push_back(parse_action(cells[8]).value());
+  }
+  return orders;
+}
+
+using Make = Schedule (*)(int, int, const VCosts&, std::optional<int>);
+
+/// Skips, with a warning, where the reference is not at hand.
+void check_no_worse(const std::string& name, Make make) {
+  const auto makespans = read_makespans(name);
+  const auto orders = read_orders(name);
+  if (makespans.empty()) {
+    WARN("skipped: no reference orders of " << name << " in " PIPEWRIGHT_REFERENCE_DIR);
+    return;
+  }
+  int equal = 0, shorter = 0, same_text = 0;
+  for (const auto& [row, makespan] : makespans) {
+    const auto& [ranks, microbatches, setup] = row;
+    INFO("P " << ranks << " M " << microbatches << " " << setup);
+    const VCosts costs{*value_in(setup, "f"), *value_in(setup, "b"), *value_in(setup, "w"),
+                       *value_in(setup, "c")};
+    const auto limit = value_in(setup, "m");
+    const Schedule ours = make(ranks, microbatches, costs,
+                               limit ? std::optional<int>(static_cast<int>(*limit)) : std::nullopt);
+    validate(ours);
+    const Times times = times_of(ours, costs);
+    CHECK(times.makespan <= makespan);
+    ++(times.makespan < makespan ? shorter : equal);
+    const auto peaks = peaks_of(ours, 2, 1);
+    if (limit)
+      CHECK(*std::max_element(peaks.begin(), peaks.end()) <= *limit);
+    if (const auto found = orders.find(row); found != orders.end()) {
+      const Times theirs = times_of(found->second, costs);
+      CHECK(theirs.makespan == makespan);
+      CHECK(times.end <= theirs.end);
+      CHECK(at_most(peaks, peaks_of(found->second, 2, 1)));
+      CHECK(at_most(peaks_of(ours, 1, 0), peaks_of(found->second, 1, 0)));
+      same_text += ours == found->second;
+    }
+  }
+  WARN(name << ": " << makespans.size() << " rows: " << equal << " equal, " << shorter
+            << " better; " << orders.size() << " orders" << same_text);
+}
+
+}  // namespace
+
+TEST_CASE("V-Half: no longer and no larger than the reference's orders", "[plan][schedule]") {
+  check_no_worse("V-Half",
+                 [](int ranks, int microbatches, const VCosts& costs, std::optional<int>) {
+                   return make_v_half(ranks, microbatches, costs);
+                 });
+}
+
+TEST_CASE("V-Min: no longer and no larger than the reference's orders", "[plan][schedule]") {
+  check_no_worse("V-Min", [](int ranks, int microbatches, const VCosts& costs, std::optional<int>) {
+    return make_v_min(ranks, microbatches, costs);
+  });
+}
+
+TEST_CASE("ZB-V: no longer and no larger than the reference's orders", "[plan][schedule]") {
+  check_no_worse("ZBV", make_v_zb);
+}

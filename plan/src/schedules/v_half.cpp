@@ -1,5 +1,5 @@
 #include "v_block.hpp"
-#include "v_shape.hpp"
+#include "v_improve.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -19,7 +19,8 @@ Block v_half_block(int ranks) {
 
 Schedule make_v_half(int ranks, int microbatches, const VCosts& costs) {
   check_v_shape("v-half", ranks, microbatches, costs);
-  return repeat_block(v_half_block(ranks), microbatches);
+  const Schedule repeated = repeat_block(v_half_block(ranks), microbatches);
+  return improved(repeated, costs, peaks_of(repeated));
 }
 
 }  // namespace pipewright::plan

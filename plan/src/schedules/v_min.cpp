@@ -1,5 +1,5 @@
 #include "v_block.hpp"
-#include "v_shape.hpp"
+#include "v_improve.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -18,7 +18,8 @@ Block v_min_block(int ranks) {
 
 Schedule make_v_min(int ranks, int microbatches, const VCosts& costs) {
   check_v_shape("v-min", ranks, microbatches, costs);
-  return repeat_block(v_min_block(ranks), microbatches);
+  const Schedule repeated = repeat_block(v_min_block(ranks), microbatches);
+  return improved(repeated, costs, peaks_of(repeated));
 }
 
 }  // namespace pipewright::plan

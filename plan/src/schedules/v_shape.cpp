@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "pipewright/plan/error.hpp"
 #include "sizes.hpp"
@@ -48,20 +49,41 @@ double duration_of(ActionKind kind, const VCosts& costs) {
   return 0;
 }
 
-int units_of(ActionKind kind) {
+Kept& Kept::operator+=(const Kept& other) {
+  units += other.units;
+  whole += other.whole;
+  return *this;
+}
+
+Kept kept_by(ActionKind kind) {
   switch (kind) {
     case ActionKind::Forward:
-      return 2;
+      return {2, 1};
     case ActionKind::InputGradient:
+      return {-1, 0};
     case ActionKind::WeightGradient:
-      return -1;
+      return {-1, -1};
     case ActionKind::Backward:
-      return -2;
+      return {-2, -1};
     case ActionKind::Recompute:
-      return 0;
+      return {};
   }
   assert(false);
-  return 0;
+  return {};
+}
+
+std::vector<Kept> peaks_of(const Schedule& schedule) {
+  std::vector<Kept> peaks;
+  for (const auto& actions : schedule.ranks) {
+    Kept now;
+    Kept peak;
+    for (const Action& action : actions) {
+      now += kept_by(action.kind);
+      peak = {std::max(peak.units, now.units), std::max(peak.whole, now.whole)};
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
 }
 
 HopEnds::HopEnds(int ranks, int microbatches)
@@ -112,41 +134,17 @@ StartTimes start_times(const Schedule& schedule, const VCosts& costs) {
   return starts;
 }
 
-VScore score_of(const Schedule& schedule, const VCosts& costs) {
-  VScore score;
+Times times_of(const Schedule& schedule, const VCosts& costs) {
   const StartTimes starts = start_times(schedule, costs);
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+  Times times;
+  for (std::size_t rank = 0; rank < starts.size(); ++rank) {
     const auto& actions = schedule.ranks[rank];
     assert(starts[rank].size() == actions.size());
     const double end = starts[rank].back() + duration_of(actions.back().kind, costs);
-    score.end = std::max(score.end, end);
-    score.makespan = std::max(score.makespan, end - starts[rank].front());
-
-    int units = 0, activations = 0, peak_units = 0, peak_activations = 0;
-    for (const Action& action : actions) {
-      units += units_of(action.kind);
-      activations += action.kind == ActionKind::Forward          ? 1
-                     : action.kind == ActionKind::WeightGradient ? -1
-                                                                 : 0;
-      peak_units = std::max(peak_units, units);
-      peak_activations = std::max(peak_activations, activations);
-    }
-    score.units.push_back(peak_units);
-    score.activations.push_back(peak_activations);
+    times.makespan = std::max(times.makespan, end - starts[rank].front());
+    times.end = std::max(times.end, end);
   }
-  return score;
-}
-
-void keep_better(Schedule& best, Schedule candidate, const VCosts& costs) {
-  const VScore old_score = score_of(best, costs);
-  const VScore score = score_of(candidate, costs);
-  const auto at_most = [](const std::vector<int>& a, const std::vector<int>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
-  };
-  const bool shorter = score.makespan < old_score.makespan && score.end <= old_score.end;
-  if (shorter && at_most(score.units, old_score.units) &&
-      at_most(score.activations, old_score.activations))
-    best = std::move(candidate);
+  return times;
 }
 
 void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs) {
@@ -155,8 +153,9 @@ void check_v_shape(const char* schedule, int ranks, int microbatches, const VCos
   check_sizes(schedule, 2 * ranks, microbatches);
   for (const double cost :
        {costs.forward, costs.input_gradient, costs.weight_gradient, costs.transfer})
-    if (!(cost >= 0))
-      throw InputError(fmt::format("{}: a cost is {}, the least is 0", schedule, cost));
+    if (!(cost >= 0 && std::isfinite(cost)))
+      throw InputError(
+          fmt::format("{}: a cost is {}, but must be finite and at least 0", schedule, cost));
 }
 
 }  // namespace pipewright::plan

@@ -28,8 +28,21 @@ bool comes_from_another_rank(int hop, int ranks);
 
 double duration_of(ActionKind kind, const VCosts& costs);
 
-/// What an action adds to the kept activations, in units.
-int units_of(ActionKind kind);
+/// Activations that a rank keeps, counted twice: in units, and whole until the weight gradient.
+struct Kept {
+  int units = 0;
+  int whole = 0;
+
+  Kept& operator+=(const Kept& other);
+  friend Kept operator+(Kept a, const Kept& b) { return a += b; }
+  bool fits(const Kept& limit) const { return units <= limit.units && whole <= limit.whole; }
+};
+
+/// What an action adds.
+Kept kept_by(ActionKind kind);
+
+/// The most that each rank keeps.
+std::vector<Kept> peaks_of(const Schedule& schedule);
 
 /// When each hop of each microbatch ends, as far as is known.
 class HopEnds {
@@ -52,17 +65,12 @@ class HopEnds {
 using StartTimes = std::vector<std::vector<double>>;
 StartTimes start_times(const Schedule& schedule, const VCosts& costs);
 
-/// What a schedule is judged by.
-struct VScore {
-  double makespan = 0;           // the longest span of a rank, from its first start to its last end
-  double end = 0;                // the last end of all
-  std::vector<int> units;        // peak units of each rank
-  std::vector<int> activations;  // peak of each rank where a weight gradient frees all at once
+/// The longest span of a rank, from its first start to its last end, and the last end of all.
+struct Times {
+  double makespan = 0;
+  double end = 0;
 };
-VScore score_of(const Schedule& schedule, const VCosts& costs);
-
-/// Replaces `best` by a schedule that is shorter, ends no later and keeps no more on any rank.
-void keep_better(Schedule& best, Schedule candidate, const VCosts& costs);
+Times times_of(const Schedule& schedule, const VCosts& costs);
 
 /// Throws InputError naming the schedule when sizes or costs are out of range.
 void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs);

@@ -1,0 +1,133 @@
+#include "v_greedy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+#include <queue>
+
+namespace pipewright::plan {
+namespace {
+
+class Greedy {
+ public:
+  Greedy(int ranks, int microbatches, const VCosts& costs, const std::vector<Kept>& limits,
+         double patience)
+      : ranks_(ranks),
+        microbatches_(microbatches),
+        costs_(costs),
+        patience_(patience * costs.weight_gradient),
+        ends_(ranks, microbatches) {
+    schedule_.microbatches = microbatches;
+    schedule_.ranks.resize(limits.size());
+    for (const Kept& limit : limits)
+      states_.push_back({.limit = limit});
+  }
+
+  Schedule run() {
+    while (step()) {
+    }
+    return schedule_;
+  }
+
+ private:
+  struct State {
+    Kept limit;
+    Kept kept{};
+    std::array<int, v_legs> done{};
+    double free_at = 0;
+    std::queue<Action> owed{};  // weight gradients, oldest first
+  };
+  struct Choice {
+    Action action{};
+    double start = std::numeric_limits<double>::infinity();
+  };
+
+  bool fits(const State& state, int leg) const;
+  Choice first_hop(int rank) const;
+  Choice choice_of(int rank) const;
+  void run(int rank, const Choice& choice);
+  bool step();
+
+  int ranks_;
+  int microbatches_;
+  VCosts costs_;
+  double patience_;
+  HopEnds ends_;
+  std::vector<State> states_;
+  Schedule schedule_;
+};
+
+/// Whether the next microbatch of a leg fits, so that the oldest on the rank can still come back
+/// up. The oldest of all then always gets on, and no limit leads to a deadlock.
+bool Greedy::fits(const State& state, int leg) const {
+  if (leg >= 2)
+    return true;
+  const Kept forward = kept_by(ActionKind::Forward);
+  const bool oldest_must_come_back = leg == 0 && state.done[1] == state.done[3];
+  return (state.kept + forward + (oldest_must_come_back ? forward : Kept{})).fits(state.limit);
+}
+
+/// The hop that can start first; of several, one that leads back up to the first rank.
+Greedy::Choice Greedy::first_hop(int rank) const {
+  const State& state = states_[static_cast<std::size_t>(rank)];
+  Choice first;
+  for (const int leg : {3, 1, 2, 0}) {
+    const int m = state.done[static_cast<std::size_t>(leg)];
+    const int hop = hop_of_leg(leg, rank, ranks_);
+    if (m == microbatches_ || !ends_.can_start(hop, m) || !fits(state, leg))
+      continue;
+    const double start = std::max(state.free_at, ends_.ready(hop, m, costs_.transfer));
+    if (start < first.start)
+      first = {action_of_hop(hop, m, ranks_), start};
+  }
+  return first;
+}
+
+Greedy::Choice Greedy::choice_of(int rank) const {
+  const State& state = states_[static_cast<std::size_t>(rank)];
+  const Choice hop = first_hop(rank);
+  if (!state.owed.empty() && hop.start >= state.free_at + patience_)
+    return {state.owed.front(), state.free_at};
+  return hop;
+}
+
+void Greedy::run(int rank, const Choice& choice) {
+  State& state = states_[static_cast<std::size_t>(rank)];
+  const Action& action = choice.action;
+  const int hop = hop_of(action, ranks_);
+  state.free_at = choice.start + duration_of(action.kind, costs_);
+  state.kept += kept_by(action.kind);
+  schedule_.ranks[static_cast<std::size_t>(rank)].push_back(action);
+  if (action.kind == ActionKind::WeightGradient) {
+    state.owed.pop();
+    return;
+  }
+  ends_.set(hop, action.microbatch, state.free_at);
+  ++state.done[static_cast<std::size_t>(hop / ranks_)];
+  if (action.kind == ActionKind::InputGradient)
+    state.owed.push({ActionKind::WeightGradient, action.stage, action.microbatch});
+}
+
+/// Runs the choice that starts first of all ranks, so that no later one could have come before it.
+bool Greedy::step() {
+  int rank = -1;
+  Choice first;
+  for (int r = 0; r < ranks_; ++r)
+    if (const Choice choice = choice_of(r); choice.start < first.start) {
+      first = choice;
+      rank = r;
+    }
+  if (rank >= 0)
+    run(rank, first);
+  return rank >= 0;
+}
+
+}  // namespace
+
+Schedule greedy_v(int ranks, int microbatches, const VCosts& costs, const std::vector<Kept>& limits,
+                  double patience) {
+  return Greedy(ranks, microbatches, costs, limits, patience).run();
+}
+
+}  // namespace pipewright::plan

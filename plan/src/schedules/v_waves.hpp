@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+
+#include "v_shape.hpp"
+
+namespace pipewright::plan {
+
+/// Whether a weight gradient may delay a forward, or an input gradient on its way down, where
+/// waiting idle instead would make the rank the worst.
+struct Patience {
+  bool delays_forwards;
+  bool delays_way_down;
+};
+
+/// The construction of ZB-V, and how long each rank idles in it between its first and last action.
+struct Waves {
+  Schedule schedule;
+  std::vector<double> idle;
+};
+
+/// One wave after the other of an input gradient and a forward on every rank; weight gradients fill
+/// what would be idle, or make room under the limit of units. Nothing where the limit is too tight.
+/// `earlier` is the idle time of each rank in an earlier attempt, or empty: a rank that idled less
+/// than the worst then may idle as much longer now.
+std::optional<Waves> construct_waves(int ranks, int microbatches, const VCosts& costs, int limit,
+                                     Patience patience, const std::vector<double>& earlier);
+
+}  // namespace pipewright::plan

@@ -11,12 +11,6 @@
 
 namespace pipewright::plan {
 
-int rank_of_hop(int hop, int ranks) {
-  const int leg = hop / ranks;
-  const int along = hop % ranks;
-  return leg % 2 == 0 ? along : ranks - 1 - along;
-}
-
 int hop_of_leg(int leg, int rank, int ranks) {
   return leg * ranks + (leg % 2 == 0 ? rank : ranks - 1 - rank);
 }
@@ -86,18 +80,18 @@ std::vector<Kept> peaks_of(const Schedule& schedule) {
   return peaks;
 }
 
-HopEnds::HopEnds(int ranks, int microbatches)
-    : ranks_(ranks), ends_(static_cast<std::size_t>(v_legs * ranks * microbatches), -1) {}
+HopEnds::HopEnds(int ranks, int microbatches) : ranks_(ranks), ends_(index(0, microbatches), -1) {}
+
+std::size_t HopEnds::index(int hop, int microbatch) const {
+  const auto hops = static_cast<std::size_t>(v_legs) * static_cast<std::size_t>(ranks_);
+  return static_cast<std::size_t>(microbatch) * hops + static_cast<std::size_t>(hop);
+}
 
 bool HopEnds::known(int hop, int microbatch) const { return (*this)(hop, microbatch) >= 0; }
 
-double HopEnds::operator()(int hop, int microbatch) const {
-  return ends_[static_cast<std::size_t>(microbatch * v_legs * ranks_ + hop)];
-}
+double HopEnds::operator()(int hop, int microbatch) const { return ends_[index(hop, microbatch)]; }
 
-void HopEnds::set(int hop, int microbatch, double end) {
-  ends_[static_cast<std::size_t>(microbatch * v_legs * ranks_ + hop)] = end;
-}
+void HopEnds::set(int hop, int microbatch, double end) { ends_[index(hop, microbatch)] = end; }
 
 bool HopEnds::can_start(int hop, int microbatch) const {
   return hop == 0 || known(hop - 1, microbatch);

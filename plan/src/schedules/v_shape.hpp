@@ -8,6 +8,7 @@
 // A run of P hops is a leg; every rank has one hop of each leg. Weight gradients hang off their
 // hop.
 
+#include <cstddef>
 #include <vector>
 
 #include "pipewright/plan/v_schedules.hpp"
@@ -16,7 +17,6 @@ namespace pipewright::plan {
 
 constexpr int v_legs = 4;
 
-int rank_of_hop(int hop, int ranks);
 int hop_of_leg(int leg, int rank, int ranks);
 Action action_of_hop(int hop, int microbatch, int ranks);
 
@@ -48,7 +48,6 @@ std::vector<Kept> peaks_of(const Schedule& schedule);
 class HopEnds {
  public:
   HopEnds(int ranks, int microbatches);
-  bool known(int hop, int microbatch) const;
   double operator()(int hop, int microbatch) const;
   void set(int hop, int microbatch, double end);
 
@@ -57,6 +56,9 @@ class HopEnds {
   double ready(int hop, int microbatch, double transfer) const;
 
  private:
+  std::size_t index(int hop, int microbatch) const;
+  bool known(int hop, int microbatch) const;
+
   int ranks_;
   std::vector<double> ends_;  // by microbatch, then hop; negative: not known
 };

@@ -24,24 +24,23 @@ struct VCosts {
   double transfer = 0;
 };
 
-/// V-Half (Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024). About half of
-/// the activations of 1F1B: at most 2P + 4 units on a rank. With equal costs the bubble is about 3P
-/// forwards of a stage, half of that of 1F1B.
-/// Needs ranks >= 1, microbatches >= 1 and costs that are not negative; throws InputError
-/// otherwise.
+/// V-Half (Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024, arXiv
+/// 2405.15362): about half of what 1F1B keeps, at most 4 floor(P / 2) + 4 units on a rank. With
+/// equal costs the bubble is about 3P forwards of a stage, half of 1F1B's. Needs ranks >= 1,
+/// microbatches >= 1 and finite costs >= 0; throws InputError otherwise.
 Schedule make_v_half(int ranks, int microbatches, const VCosts& costs = {});
 
-/// V-Min (same paper). About a third of the activations of 1F1B: at most 4P / 3 + 4 units on a
-/// rank. With equal costs the bubble is about 4P forwards of a stage; with unequal ones it grows
-/// with M. Needs ranks >= 1, microbatches >= 1 and costs that are not negative; throws InputError
-/// otherwise.
+/// V-Min (same paper): about a third of what 1F1B keeps, at most 4 floor((P + 4) / 3) units on a
+/// rank. With equal costs the bubble is about 4P forwards of a stage; with others it grows with M.
+/// Needs ranks >= 1, microbatches >= 1 and finite costs >= 0; throws InputError otherwise.
 Schedule make_v_min(int ranks, int microbatches, const VCosts& costs = {});
 
-/// ZB-V (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024), V-ZB in the later paper. No
-/// rank keeps more than `memory_units`; the default 4P is what the first rank of 1F1B keeps. With
-/// equal costs, the default and M >= 2P there is no bubble. Needs ranks >= 1, microbatches >= 1,
-/// costs that are not negative, and memory_units >= 4, which is one microbatch in both stages of a
-/// rank; throws InputError otherwise.
+/// ZB-V (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, arXiv 2401.10241), called V-ZB
+/// in the later paper: as much as 1F1B keeps and no bubble, with equal costs, free transfers and M
+/// >= 2P - 1. No rank keeps more than `memory_units`, 4P unless given. Less lengthens the step: by
+/// the bubble of V-Half or V-Min where those fit, down to one microbatch at a time at 4 units.
+/// Needs ranks >= 1, microbatches >= 1, finite costs >= 0 and memory_units >= 4; throws InputError
+/// otherwise.
 Schedule make_v_zb(int ranks, int microbatches, const VCosts& costs = {},
                    std::optional<int> memory_units = {});
 

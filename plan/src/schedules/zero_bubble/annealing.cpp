@@ -1,0 +1,149 @@
+#include "annealing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "timing.hpp"
+
+namespace pipewright::plan::zero_bubble {
+namespace {
+
+// Found by trial on thousands of small problems with known optimum.
+constexpr int farthest_move = 5;            // places
+constexpr double first_temperature = 0.3;   // in mean times of an action
+constexpr double last_temperature = 0.02;   // likewise
+constexpr double weight_of_mean = 0.02;     // of the stages' mean span, next to the longest
+constexpr long steps_per_cooling = 35;      // times the number of actions
+constexpr long timed_actions = 12'000'000;  // in all steps
+
+/// The action at `from` goes to `to`, those between make room.
+struct Move {
+  int stage = 0;
+  int from = 0;
+  int to = 0;
+};
+
+void apply(const Move& move, Order& order) {
+  const auto from = order.begin() + move.from;
+  const auto to = order.begin() + move.to;
+  if (from < to)
+    std::rotate(from, from + 1, to + 1);
+  else
+    std::rotate(to, from, from + 1);
+}
+
+/// Whether every microbatch runs forward, input gradient, weight gradient, within the memory.
+bool is_sound(const Order& order, int memory_limit) {
+  int forwards = 0;
+  int input_gradients = 0;
+  int weight_gradients = 0;
+  for (const ActionKind kind : order) {
+    (kind == ActionKind::Forward         ? forwards
+     : kind == ActionKind::InputGradient ? input_gradients
+                                         : weight_gradients)++;
+    if (input_gradients > forwards || weight_gradients > input_gradients ||
+        2 * forwards - input_gradients - weight_gradients > memory_limit)
+      return false;
+  }
+  return true;
+}
+
+double energy_of(const Spans& spans) { return spans.longest + weight_of_mean * spans.mean; }
+
+class Annealing {
+ public:
+  Annealing(const Problem& problem, std::vector<Order> orders, double bound)
+      : problem_(problem),
+        bound_(bound),
+        timing_(problem),
+        orders_(std::move(orders)),
+        spans_(timing_.spans(orders_)),
+        best_orders_(orders_),
+        best_spans_(spans_) {}
+
+  /// Cools down again and again, each time from the best orders so far.
+  std::vector<Order> run() {
+    const long actions = 3L * problem_.stage_count() * problem_.microbatches;
+    const long cooling = steps_per_cooling * actions;
+    for (long left = timed_actions / actions; left > 0 && !done(); left -= cooling) {
+      orders_ = best_orders_;
+      spans_ = best_spans_;
+      cool_down(std::min(left, cooling));
+    }
+    return best_orders_;
+  }
+
+ private:
+  bool done() const { return best_spans_.longest <= bound_; }
+
+  void cool_down(long steps) {
+    const double factor = std::pow(last_temperature / first_temperature, 1.0 / steps);
+    double temperature = first_temperature * mean_time();
+    for (long step = 0; step < steps && !done(); ++step, temperature *= factor)
+      try_move(random_move(), temperature);
+  }
+
+  double mean_time() const {
+    double sum = 0;
+    for (const Stage& stage : problem_.stages)
+      sum += stage.forward + stage.input_gradient + stage.weight_gradient;
+    return sum / (3 * problem_.stage_count());
+  }
+
+  int random_below(int limit) { return static_cast<int>(random_() % limit); }
+
+  Move random_move() {
+    const int stage = random_below(problem_.stage_count());
+    const int actions = 3 * problem_.microbatches;
+    const int early = random_below(actions);
+    const int late = std::min(early + 1 + random_below(farthest_move), actions - 1);
+    return random_below(2) == 0 ? Move{stage, early, late} : Move{stage, late, early};
+  }
+
+  void try_move(const Move& move, double temperature) {
+    Order& order = orders_[move.stage];
+    const auto [first, last] = std::minmax(move.from, move.to);
+    if (std::count(order.begin() + first, order.begin() + last + 1, order[move.from]) ==
+        last + 1 - first)
+      return;  // one of a kind among its like
+    apply(move, order);
+    if (is_sound(order, problem_.stages[move.stage].memory_limit)) {
+      const Spans spans = timing_.spans(orders_);
+      if (accepts(energy_of(spans) - energy_of(spans_), temperature)) {
+        spans_ = spans;
+        keep_best();
+        return;
+      }
+    }
+    apply({move.stage, move.to, move.from}, order);
+  }
+
+  bool accepts(double growth, double temperature) {
+    return growth <= 0 || std::exp(-growth / temperature) * (random_.max)() > random_();
+  }
+
+  void keep_best() {
+    if (spans_ < best_spans_) {
+      best_spans_ = spans_;
+      best_orders_ = orders_;
+    }
+  }
+
+  const Problem& problem_;
+  const double bound_;
+  Timing timing_;
+  std::minstd_rand random_{1};
+  std::vector<Order> orders_;
+  Spans spans_;
+  std::vector<Order> best_orders_;
+  Spans best_spans_;
+};
+
+}  // namespace
+
+std::vector<Order> anneal(const Problem& problem, std::vector<Order> orders, double bound) {
+  return Annealing(problem, std::move(orders), bound).run();
+}
+
+}  // namespace pipewright::plan::zero_bubble

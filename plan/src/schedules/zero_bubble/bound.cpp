@@ -1,0 +1,114 @@
+#include "bound.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace pipewright::plan::zero_bubble {
+namespace {
+
+// Proof. Say a stage has M microbatches, times f, i, w, and memory for k = limit / 2 of them, k at
+// most M. `round_trip` is the time from the start of a forward to the earliest start of the same
+// microbatch's input gradient: f, then forwards down to the last stage, then gradients up.
+//
+// Waiting. Until the first input gradient starts, at round_trip, only forwards can run, and no more
+// than k fit into the memory. All other work comes later, or M f pass anyway: `work_start` is the
+// sum of both, the forwards done and the wait, as if the wait came first.
+//
+// Memory. Just before the last forward 2 (M - 1) + 2 - I - W is at most the limit, with W at most I
+// and I less than M. So at least M - k input gradients have run by then, and at least
+// M + 1 - limit weight gradients. Likewise forward m + k follows input gradient m, and when the
+// limit is even also weight gradient m or input gradient m + 1: k microbatches take at least one
+// `cycle`.
+//
+// Chains. The last forward of a stage follows that of the stage before, the last input gradient
+// follows that of the stage after, and a weight gradient is always last.
+
+/// What one stage alone demands, counted from its first start.
+class StageDemand {
+ public:
+  StageDemand(const Stage& stage, int microbatches, double round_trip)
+      : stage_(stage),
+        microbatches_(microbatches),
+        in_flight_(std::min(microbatches, stage.memory_limit / 2)),
+        round_trip_(round_trip) {}
+
+  double last_forward_end() const {
+    const int after_gradient = microbatches_ - in_flight_;  // forwards, and as many gradients
+    const double forwards = after_gradient > 0 ? work_start() : microbatches_ * stage_.forward;
+    const int cycles = (microbatches_ - 1) / in_flight_;
+    return std::max(forwards + after_gradient * stage_.input_gradient + early_weight_gradients(),
+                    cycles * cycle() + stage_.forward);
+  }
+  double last_input_gradient_end() const {
+    return work_start() + microbatches_ * stage_.input_gradient + early_weight_gradients();
+  }
+  double span() const {
+    return work_start() + microbatches_ * (stage_.input_gradient + stage_.weight_gradient);
+  }
+
+ private:
+  double work_start() const {
+    return std::max(microbatches_ * stage_.forward,
+                    round_trip_ + (microbatches_ - in_flight_) * stage_.forward);
+  }
+  double early_weight_gradients() const {
+    return std::max(0, microbatches_ + 1 - stage_.memory_limit) * stage_.weight_gradient;
+  }
+  double cycle() const {
+    const double gradients = round_trip_ + stage_.input_gradient;
+    if (stage_.memory_limit % 2 == 1)
+      return gradients;
+    return gradients + (in_flight_ == 1 ? stage_.weight_gradient
+                                        : std::min(stage_.input_gradient, stage_.weight_gradient));
+  }
+
+  const Stage& stage_;
+  int microbatches_;
+  int in_flight_;
+  double round_trip_;
+};
+
+/// From the start of a forward to the earliest start of its input gradient, stage by stage.
+std::vector<double> round_trips(const Problem& problem) {
+  std::vector<double> trips(problem.stages.size());
+  double below = 0;
+  for (int stage = problem.stage_count() - 1; stage >= 0; --stage) {
+    const Stage& times = problem.stages[stage];
+    trips[stage] = times.forward + below;
+    below += times.forward + times.input_gradient + 2 * problem.transfer;
+  }
+  return trips;
+}
+
+}  // namespace
+
+double lower_bound(const Problem& problem) {
+  const std::vector<double> trips = round_trips(problem);
+  std::vector<StageDemand> demands;
+  std::vector<double> first_starts;
+  double first_start = 0;
+  double last_end = 0;  // of the last microbatch, on its way down and up again
+  for (int stage = 0; stage < problem.stage_count(); ++stage) {
+    const Stage& times = problem.stages[stage];
+    const double transfer = stage > 0 ? problem.transfer : 0;
+    demands.emplace_back(times, problem.microbatches, trips[stage]);
+    first_start += transfer;
+    first_starts.push_back(first_start);
+    last_end = std::max(first_start + demands[stage].last_forward_end(),
+                        last_end + transfer + times.forward);
+    first_start += times.forward;
+  }
+
+  double bound = 0;
+  for (int stage = problem.stage_count() - 1; stage >= 0; --stage) {
+    const Stage& times = problem.stages[stage];
+    const double transfer = stage + 1 < problem.stage_count() ? problem.transfer : 0;
+    last_end = std::max(first_starts[stage] + demands[stage].last_input_gradient_end(),
+                        last_end + transfer + times.input_gradient);
+    bound = std::max(
+        {bound, demands[stage].span(), last_end + times.weight_gradient - first_starts[stage]});
+  }
+  return bound;
+}
+
+}  // namespace pipewright::plan::zero_bubble

@@ -1,0 +1,204 @@
+#include "greedy.hpp"
+
+#include <algorithm>
+
+namespace pipewright::plan::zero_bubble {
+namespace {
+
+/// A stage on its way through the step.
+struct Progress {
+  Order order;
+  std::vector<double> forward_ends;         // by microbatch
+  std::vector<double> input_gradient_ends;  // by microbatch
+  int weight_gradients = 0;
+  double free_at = 0;
+  double idle = 0;  // since the first forward
+
+  int forwards() const { return static_cast<int>(forward_ends.size()); }
+  int input_gradients() const { return static_cast<int>(input_gradient_ends.size()); }
+  int owed_weight_gradients() const { return input_gradients() - weight_gradients; }
+  int held() const { return 2 * forwards() - input_gradients() - weight_gradients; }
+};
+
+class Greedy {
+ public:
+  Greedy(const Problem& problem, const GreedyPolicy& policy)
+      : problem_(problem), policy_(policy), stages_(problem.stages.size()) {}
+
+  /// After the warm-up, each round is one input gradient on every stage, from the last stage to the
+  /// first, and before it a forward on those stages that had better run one.
+  std::vector<Order> run() {
+    warm_up();
+    run_input_gradients();
+    for (int round = 1; round < problem_.microbatches; ++round) {
+      run_forwards();
+      run_input_gradients();
+    }
+    std::vector<Order> orders;
+    for (int stage = 0; stage < count(); ++stage) {
+      while (owes_weight_gradient(stage))
+        run_weight_gradient(stage);
+      orders.push_back(std::move(stages_[stage].order));
+    }
+    return orders;
+  }
+
+ private:
+  int count() const { return problem_.stage_count(); }
+  const Stage& cost(int stage) const { return problem_.stages[stage]; }
+  bool fits_forward(int stage, int held) const { return held + 2 <= cost(stage).memory_limit; }
+  bool owes_weight_gradient(int stage) const { return stages_[stage].owed_weight_gradients() > 0; }
+
+  /// When the input of the next forward is there.
+  double forward_arrival(int stage) const {
+    return stage == 0
+               ? 0
+               : stages_[stage - 1].forward_ends[stages_[stage].forwards()] + problem_.transfer;
+  }
+  /// When the output's gradient of the next input gradient is there.
+  double gradient_arrival(int stage) const {
+    return stage == count() - 1
+               ? 0
+               : stages_[stage + 1].input_gradient_ends[stages_[stage].input_gradients()] +
+                     problem_.transfer;
+  }
+
+  double run_action(int stage, ActionKind kind, double arrival, double time) {
+    Progress& progress = stages_[stage];
+    if (!progress.order.empty())
+      progress.idle += std::max(0.0, arrival - progress.free_at);
+    progress.order.push_back(kind);
+    return progress.free_at = std::max(progress.free_at, arrival) + time;
+  }
+  void run_forward(int stage) {
+    stages_[stage].forward_ends.push_back(
+        run_action(stage, ActionKind::Forward, forward_arrival(stage), cost(stage).forward));
+  }
+  void run_input_gradient(int stage) {
+    stages_[stage].input_gradient_ends.push_back(run_action(
+        stage, ActionKind::InputGradient, gradient_arrival(stage), cost(stage).input_gradient));
+  }
+  void run_weight_gradient(int stage) {
+    run_action(stage, ActionKind::WeightGradient, 0, cost(stage).weight_gradient);
+    ++stages_[stage].weight_gradients;
+  }
+
+  /// How long a stage may idle and still not be the one that has idled most.
+  double idle_allowance(int stage) const {
+    double most = 0;
+    for (const Progress& progress : stages_)
+      most = std::max(most, progress.idle);
+    return most - stages_[stage].idle;
+  }
+
+  /// Runs weight gradients while the stage would wait for `arrival`.
+  void fill_wait(int stage, double arrival) {
+    const Progress& progress = stages_[stage];
+    while (owes_weight_gradient(stage) && progress.free_at + cost(stage).weight_gradient <= arrival)
+      run_weight_gradient(stage);
+    const double wait = arrival - progress.free_at;
+    if (owes_weight_gradient(stage) && wait > 0 &&
+        (policy_.overfill_waits || wait > idle_allowance(stage)))
+      run_weight_gradient(stage);
+  }
+
+  /// The forwards of each stage before its first input gradient: as many as fit into the wait for
+  /// that and into the memory, and fewer than on the stage before.
+  std::vector<int> warm_up_forwards() const {
+    std::vector<int> forwards(count(), 1);
+    double arrival = 0;  // of the first output gradient
+    for (int stage = count() - 1; stage >= 0; --stage) {
+      const Stage& times = cost(stage);
+      double free_at = stages_[stage].free_at;
+      const auto has_time = [&] {
+        return policy_.wait_for_first_gradient ? free_at + times.forward <= arrival
+                                               : free_at < arrival;
+      };
+      while (stage < count() - 1 && forwards[stage] < problem_.microbatches &&
+             fits_forward(stage, 2 * forwards[stage]) && has_time()) {
+        free_at += times.forward;
+        ++forwards[stage];
+      }
+      arrival = std::max(free_at, arrival) + times.input_gradient + problem_.transfer;
+    }
+    for (int stage = 1; stage < count(); ++stage)
+      if (forwards[stage] < problem_.microbatches)
+        forwards[stage] = std::max(1, std::min(forwards[stage], forwards[stage - 1] - 1));
+    return forwards;
+  }
+
+  void warm_up() {
+    for (int stage = 0; stage < count(); ++stage)
+      run_forward(stage);
+    const std::vector<int> forwards = warm_up_forwards();
+    for (int stage = 0; stage < count(); ++stage)
+      while (stages_[stage].forwards() < forwards[stage])
+        run_forward(stage);
+  }
+
+  /// Whether the stage had better wait for its next input gradient than run a forward. Only a stage
+  /// that is far enough ahead to leave the next one without work for this round may.
+  bool holds_forward_back(int stage) const {
+    if (!policy_.gradient_before_forward || stage == count() - 1)
+      return false;
+    const Progress& progress = stages_[stage];
+    const Progress& next = stages_[stage + 1];
+    if (progress.forwards() < next.forwards() + 2)
+      return false;
+    const double gradient =
+        next.free_at + cost(stage + 1).forward + cost(stage + 1).input_gradient + problem_.transfer;
+    if (progress.free_at >= gradient)
+      return true;
+    double end = progress.free_at + cost(stage).forward;
+    int held = progress.held();
+    for (int owed = progress.owed_weight_gradients(); owed > 0 && !fits_forward(stage, held);
+         --owed, --held)
+      end += cost(stage).weight_gradient;
+    return end > gradient && gradient - progress.free_at <= idle_allowance(stage);
+  }
+
+  /// Which stages run a forward in this round. A stage whose successor runs none would only run
+  /// further ahead.
+  std::vector<bool> stages_with_forward() const {
+    std::vector<bool> runs(count());
+    for (int stage = count() - 1; stage >= 0; --stage)
+      runs[stage] = stages_[stage].forwards() < problem_.microbatches &&
+                    !holds_forward_back(stage) && (stage == count() - 1 || runs[stage + 1]);
+    return runs;
+  }
+
+  void run_forwards() {
+    const std::vector<bool> runs = stages_with_forward();
+    for (int stage = 0; stage < count(); ++stage) {
+      if (!runs[stage])
+        continue;
+      while (!fits_forward(stage, stages_[stage].held()))
+        run_weight_gradient(stage);
+      fill_wait(stage, forward_arrival(stage));
+      run_forward(stage);
+    }
+  }
+
+  void run_input_gradients() {
+    for (int stage = count() - 1; stage >= 0; --stage) {
+      fill_wait(stage, gradient_arrival(stage));
+      // The first stage's gradients are awaited by nobody.
+      while (stage == 0 && stages_[0].forwards() == problem_.microbatches &&
+             owes_weight_gradient(0))
+        run_weight_gradient(0);
+      run_input_gradient(stage);
+    }
+  }
+
+  const Problem& problem_;
+  const GreedyPolicy policy_;
+  std::vector<Progress> stages_;
+};
+
+}  // namespace
+
+std::vector<Order> greedy_orders(const Problem& problem, const GreedyPolicy& policy) {
+  return Greedy(problem, policy).run();
+}
+
+}  // namespace pipewright::plan::zero_bubble

@@ -1,0 +1,48 @@
+#pragma once
+
+// Times orders: every stage runs its list strictly in order, and an action starts when the one
+// before has ended on its stage and its input has arrived.
+
+#include <compare>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace pipewright::plan::zero_bubble {
+
+/// How long the stages take from their first start to their last end. The longest span counts; the
+/// mean tells apart what the longest does not.
+struct Spans {
+  double longest = 0;
+  double mean = 0;
+  friend auto operator<=>(const Spans&, const Spans&) = default;
+};
+
+/// Keeps its memory from one use to the next, because a search times many orders.
+class Timing {
+ public:
+  explicit Timing(const Problem& problem);
+
+  /// Infinite when the stages wait for each other for ever.
+  Spans spans(const std::vector<Order>& orders);
+
+ private:
+  struct Progress {
+    int actions = 0;
+    int forwards = 0;
+    int input_gradients = 0;
+    double start = 0;
+    double free_at = 0;
+  };
+
+  void advance(int stage, const Order& order);
+  bool run_forward(int stage);
+  bool run_input_gradient(int stage);
+
+  const Problem& problem_;
+  std::vector<Progress> stages_;
+  std::vector<double> forward_ends_;         // of a stage's microbatches, stage after stage
+  std::vector<double> input_gradient_ends_;  // likewise
+};
+
+}  // namespace pipewright::plan::zero_bubble

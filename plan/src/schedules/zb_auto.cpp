@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <map>
 
 #include "pipewright/plan/error.hpp"
 #include "sizes.hpp"
@@ -98,10 +98,10 @@ Schedule schedule_of(const std::vector<Order>& orders, int microbatches) {
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (const Order& order : orders) {
     const int stage = static_cast<int>(schedule.ranks.size());
-    std::array<int, 5> next{};  // microbatch of each kind
+    std::map<ActionKind, int> next;  // microbatch
     std::vector<Action> actions;
     for (const ActionKind kind : order)
-      actions.push_back({kind, stage, next[static_cast<std::size_t>(kind)]++});
+      actions.push_back({kind, stage, next[kind]++});
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;

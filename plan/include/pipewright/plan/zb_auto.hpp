@@ -18,8 +18,8 @@ struct ZeroBubbleCosts {
   std::vector<Seconds> input_gradient;
   std::vector<Seconds> weight_gradient;
   Seconds transfer;  // of an activation or a gradient between neighbours; takes no compute time
-  /// The most a stage may hold, in units: a forward adds 2, either gradient frees 1. Under 2P units
-  /// the memory is that of 1F1B. Empty: no limit.
+  /// The most a stage may hold, in units: a forward adds 2, either gradient frees 1. A limit of
+  /// 2P is the memory of 1F1B. Empty: no limit.
   std::vector<int> memory_units;
 };
 

@@ -16,6 +16,7 @@ constexpr double last_temperature = 0.02;   // likewise
 constexpr double weight_of_mean = 0.02;     // of the stages' mean span, next to the longest
 constexpr long steps_per_cooling = 35;      // times the number of actions
 constexpr long timed_actions = 12'000'000;  // in all steps
+constexpr double rounding = 1e-9;           // of times that are sums of the same times
 
 /// The action at `from` goes to `to`, those between make room.
 struct Move {
@@ -75,7 +76,7 @@ class Annealing {
   }
 
  private:
-  bool done() const { return best_spans_.longest <= bound_; }
+  bool done() const { return best_spans_.longest <= bound_ * (1 + rounding); }
 
   void cool_down(long steps) {
     const double factor = std::pow(last_temperature / first_temperature, 1.0 / steps);

@@ -11,8 +11,8 @@ namespace {
 // microbatch's input gradient: f, then forwards down to the last stage, then gradients up.
 //
 // Waiting. Until the first input gradient starts, at round_trip, only forwards can run, and no more
-// than k fit into the memory. All other work comes later, or M f pass anyway: `work_start` is the
-// sum of both, the forwards done and the wait, as if the wait came first.
+// than k fit into the memory. So the forwards and the wait take at least M f, and at least
+// round_trip + (M - k) f; the gradients come on top.
 //
 // Memory. Just before the last forward 2 (M - 1) + 2 - I - W is at most the limit, with W at most I
 // and I less than M. So at least M - k input gradients have run by then, and at least
@@ -34,20 +34,21 @@ class StageDemand {
 
   double last_forward_end() const {
     const int after_gradient = microbatches_ - in_flight_;  // forwards, and as many gradients
-    const double forwards = after_gradient > 0 ? work_start() : microbatches_ * stage_.forward;
+    const double forwards =
+        after_gradient > 0 ? forwards_and_wait() : microbatches_ * stage_.forward;
     const int cycles = (microbatches_ - 1) / in_flight_;
     return std::max(forwards + after_gradient * stage_.input_gradient + early_weight_gradients(),
                     cycles * cycle() + stage_.forward);
   }
   double last_input_gradient_end() const {
-    return work_start() + microbatches_ * stage_.input_gradient + early_weight_gradients();
+    return forwards_and_wait() + microbatches_ * stage_.input_gradient + early_weight_gradients();
   }
   double span() const {
-    return work_start() + microbatches_ * (stage_.input_gradient + stage_.weight_gradient);
+    return forwards_and_wait() + microbatches_ * (stage_.input_gradient + stage_.weight_gradient);
   }
 
  private:
-  double work_start() const {
+  double forwards_and_wait() const {
     return std::max(microbatches_ * stage_.forward,
                     round_trip_ + (microbatches_ - in_flight_) * stage_.forward);
   }

@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "progress.hpp"
+
 namespace pipewright::plan::zero_bubble {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-
-/// A stage on its way through the step.
-struct Progress {
-  Order order;
-  std::vector<double> forward_ends;         // by microbatch
-  std::vector<double> input_gradient_ends;  // by microbatch
-  int weight_gradients = 0;
-  double free_at = 0;
-
-  int forwards() const { return static_cast<int>(forward_ends.size()); }
-  int input_gradients() const { return static_cast<int>(input_gradient_ends.size()); }
-  int held() const { return 2 * forwards() - input_gradients() - weight_gradients; }
-};
 
 struct Start {
   double time = never;
@@ -33,7 +22,7 @@ class Eager {
 
   std::vector<Order> run() {
     for (Start next = first_start(); next.time < never; next = first_start())
-      run_action(next);
+      stages_[next.stage].run(next.kind, next.time, problem_.stages[next.stage]);
     std::vector<Order> orders;
     for (Progress& progress : stages_)
       orders.push_back(std::move(progress.order));
@@ -48,7 +37,7 @@ class Eager {
   double forward_start(int stage) const {
     const Progress& progress = stages_[stage];
     if (progress.forwards() == problem_.microbatches ||
-        progress.held() + 2 > problem_.stages[stage].memory_limit)
+        progress.held_units() + 2 > problem_.stages[stage].memory_limit)
       return never;
     if (stage == 0)
       return progress.free_at;
@@ -66,7 +55,7 @@ class Eager {
   }
   double weight_gradient_start(int stage) const {
     const Progress& progress = stages_[stage];
-    return progress.weight_gradients < progress.input_gradients() ? progress.free_at : never;
+    return progress.owed_weight_gradients() > 0 ? progress.free_at : never;
   }
 
   /// What starts first anywhere, so that nothing that starts later could have come before.
@@ -82,22 +71,6 @@ class Eager {
       consider(weight_gradient_start(stage), stage, ActionKind::WeightGradient);
     }
     return first;
-  }
-
-  void run_action(const Start& start) {
-    Progress& progress = stages_[start.stage];
-    const Stage& times = problem_.stages[start.stage];
-    progress.order.push_back(start.kind);
-    if (start.kind == ActionKind::Forward) {
-      progress.free_at = start.time + times.forward;
-      progress.forward_ends.push_back(progress.free_at);
-    } else if (start.kind == ActionKind::InputGradient) {
-      progress.free_at = start.time + times.input_gradient;
-      progress.input_gradient_ends.push_back(progress.free_at);
-    } else {
-      progress.free_at = start.time + times.weight_gradient;
-      ++progress.weight_gradients;
-    }
   }
 
   const Problem& problem_;

@@ -2,23 +2,10 @@
 
 #include <algorithm>
 
+#include "progress.hpp"
+
 namespace pipewright::plan::zero_bubble {
 namespace {
-
-/// A stage on its way through the step.
-struct Progress {
-  Order order;
-  std::vector<double> forward_ends;         // by microbatch
-  std::vector<double> input_gradient_ends;  // by microbatch
-  int weight_gradients = 0;
-  double free_at = 0;
-  double idle = 0;  // since the first forward
-
-  int forwards() const { return static_cast<int>(forward_ends.size()); }
-  int input_gradients() const { return static_cast<int>(input_gradient_ends.size()); }
-  int owed_weight_gradients() const { return input_gradients() - weight_gradients; }
-  int held() const { return 2 * forwards() - input_gradients() - weight_gradients; }
-};
 
 class Greedy {
  public:
@@ -63,24 +50,14 @@ class Greedy {
                      problem_.transfer;
   }
 
-  double run_action(int stage, ActionKind kind, double arrival, double time) {
-    Progress& progress = stages_[stage];
-    if (!progress.order.empty())
-      progress.idle += std::max(0.0, arrival - progress.free_at);
-    progress.order.push_back(kind);
-    return progress.free_at = std::max(progress.free_at, arrival) + time;
-  }
   void run_forward(int stage) {
-    stages_[stage].forward_ends.push_back(
-        run_action(stage, ActionKind::Forward, forward_arrival(stage), cost(stage).forward));
+    stages_[stage].run(ActionKind::Forward, forward_arrival(stage), cost(stage));
   }
   void run_input_gradient(int stage) {
-    stages_[stage].input_gradient_ends.push_back(run_action(
-        stage, ActionKind::InputGradient, gradient_arrival(stage), cost(stage).input_gradient));
+    stages_[stage].run(ActionKind::InputGradient, gradient_arrival(stage), cost(stage));
   }
   void run_weight_gradient(int stage) {
-    run_action(stage, ActionKind::WeightGradient, 0, cost(stage).weight_gradient);
-    ++stages_[stage].weight_gradients;
+    stages_[stage].run(ActionKind::WeightGradient, 0, cost(stage));
   }
 
   /// How long a stage may idle and still not be the one that has idled most.
@@ -122,7 +99,7 @@ class Greedy {
       arrival = std::max(free_at, arrival) + times.input_gradient + problem_.transfer;
     }
     for (int stage = 1; stage < count(); ++stage)
-      if (forwards[stage] < problem_.microbatches)
+      if (forwards[stage - 1] < problem_.microbatches)
         forwards[stage] = std::max(1, std::min(forwards[stage], forwards[stage - 1] - 1));
     return forwards;
   }
@@ -150,7 +127,7 @@ class Greedy {
     if (progress.free_at >= gradient)
       return true;
     double end = progress.free_at + cost(stage).forward;
-    int held = progress.held();
+    int held = progress.held_units();
     for (int owed = progress.owed_weight_gradients(); owed > 0 && !fits_forward(stage, held);
          --owed, --held)
       end += cost(stage).weight_gradient;
@@ -172,7 +149,7 @@ class Greedy {
     for (int stage = 0; stage < count(); ++stage) {
       if (!runs[stage])
         continue;
-      while (!fits_forward(stage, stages_[stage].held()))
+      while (!fits_forward(stage, stages_[stage].held_units()))
         run_weight_gradient(stage);
       fill_wait(stage, forward_arrival(stage));
       run_forward(stage);

@@ -3,7 +3,7 @@
 // Times orders: every stage runs its list strictly in order, and an action starts when the one
 // before has ended on its stage and its input has arrived.
 
-#include <compare>
+#include <tuple>
 #include <vector>
 
 #include "problem.hpp"
@@ -15,7 +15,9 @@ namespace pipewright::plan::zero_bubble {
 struct Spans {
   double longest = 0;
   double mean = 0;
-  friend auto operator<=>(const Spans&, const Spans&) = default;
+  friend bool operator<(const Spans& a, const Spans& b) {
+    return std::tie(a.longest, a.mean) < std::tie(b.longest, b.mean);
+  }
 };
 
 /// Keeps its memory from one use to the next, because a search times many orders.

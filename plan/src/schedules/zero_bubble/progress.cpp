@@ -1,0 +1,24 @@
+#include "progress.hpp"
+
+#include <algorithm>
+
+namespace pipewright::plan::zero_bubble {
+
+void Progress::run(ActionKind kind, double arrival, const Stage& times) {
+  const double start = std::max(free_at, arrival);
+  if (!order.empty())
+    idle += start - free_at;
+  order.push_back(kind);
+  if (kind == ActionKind::Forward) {
+    free_at = start + times.forward;
+    forward_ends.push_back(free_at);
+  } else if (kind == ActionKind::InputGradient) {
+    free_at = start + times.input_gradient;
+    input_gradient_ends.push_back(free_at);
+  } else {
+    free_at = start + times.weight_gradient;
+    ++weight_gradients;
+  }
+}
+
+}  // namespace pipewright::plan::zero_bubble

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "timing.hpp"
 
@@ -63,13 +64,17 @@ class Annealing {
         best_orders_(orders_),
         best_spans_(spans_) {}
 
-  /// Cools down again and again, each time from the best orders so far.
+  /// Cools down again and again: every second time from the best orders so far, the others from
+  /// where it stands, lest it search round one place only.
   std::vector<Order> run() {
     const long actions = 3L * problem_.stage_count() * problem_.microbatches;
     const long cooling = steps_per_cooling * actions;
+    bool from_best = true;
     for (long left = timed_actions / actions; left > 0 && !done(); left -= cooling) {
-      orders_ = best_orders_;
-      spans_ = best_spans_;
+      if (std::exchange(from_best, !from_best)) {
+        orders_ = best_orders_;
+        spans_ = best_spans_;
+      }
       cool_down(std::min(left, cooling));
     }
     return best_orders_;

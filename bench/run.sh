@@ -78,3 +78,5 @@ low, high = recording["recording_cost_quartiles"]
 print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iteration (quartiles "
       f"{low:.2f} .. {high:.2f} %) over {recording['recording_pairs']} pairs: {name_of(recording)}")
 END
+
+build/bin/pipewright_bench_partition

@@ -18,7 +18,7 @@ int guarded(const Action& action) {
   } catch (const Stopped&) {
     say("interrupted");
     return Interrupted;
-  } catch (const Infeasible& answer) {
+  } catch (const plan::Infeasible& answer) {
     say(answer.what());
     return NegativeAnswer;
   } catch (const std::exception& failure) {

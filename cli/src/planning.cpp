@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <thread>
 
+#include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "pipewright/sim/simulate.hpp"
@@ -14,7 +16,7 @@ namespace {
 plan::Timeline predict(const plan::Scenario& scenario, const Plan& plan) {
   const auto outcome = sim::simulate(plan.program, plan.costs, scenario.cluster);
   if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
-    throw Infeasible("deadlock: " + sim::to_string(*deadlock));
+    throw plan::Infeasible("deadlock: " + sim::to_string(*deadlock));
   return std::get<sim::Completed>(outcome).timeline;
 }
 
@@ -46,24 +48,37 @@ void check_memory(const plan::Scenario& scenario, const plan::Timeline& predicte
   const auto peaks = plan::peak_per_rank(predicted);
   for (std::size_t rank = 0; rank < peaks.size(); ++rank)
     if (peaks[rank] > limit)
-      throw Infeasible(fmt::format(
+      throw plan::Infeasible(fmt::format(
           "rank {} needs {:.1f} MB, but a {} has {:.1f} MB: use more ranks, or fewer or smaller "
           "microbatches",
           rank, static_cast<double>(peaks[rank].value) / 1e6, scenario.cluster.device.name,
           static_cast<double>(limit.value) / 1e6));
 }
 
+std::vector<double> weights_by(const std::string& method, const plan::Model& model,
+                               const plan::LayerCosts& costs) {
+  if (const auto pattern = plan::type_pattern(method))
+    return plan::type_weights(model, *pattern);
+  return method == "parameters" ? plan::parameter_weights(costs) : plan::profile_weights(costs);
+}
+
 }  // namespace
 
-std::vector<double> layer_weights(const std::string& method, const plan::LayerCosts& costs) {
-  std::vector<double> weights;
-  for (const plan::LayerCost& layer : costs.layers)
-    weights.push_back(method == "parameters" ? static_cast<double>(layer.parameters.value)
-                                             : plan::compute_time(layer).value);
-  // The loss runs where the last layer runs.
-  if (method == "cost")
-    weights.back() += plan::compute_time(costs.loss).value;
-  return weights;
+plan::Model read_model(const std::string& file) {
+  const auto document = plan::JsonDocument::read(file);
+  const plan::Json& root = document.root();
+  if (root.is_object() && root.value("format", "") == "pipewright/scenario/1")
+    return model_of(plan::scenario_from_json(document));
+  return plan::model_from_json(document);
+}
+
+std::vector<double> sums_of(const std::vector<double>& weights,
+                            const std::vector<int>& boundaries) {
+  std::vector<double> sums;
+  for (std::size_t part = 1; part < boundaries.size(); ++part)
+    sums.push_back(std::accumulate(weights.begin() + boundaries[part - 1],
+                                   weights.begin() + boundaries[part], 0.0));
+  return sums;
 }
 
 std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
@@ -77,8 +92,8 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   check_costs(scenario, costs);
   const plan::Pipeline& wanted = scenario.pipeline;
   Plan plan;
-  plan.partition = plan::one_stage_per_rank(
-      boundaries_by(wanted.partition, layer_weights(wanted.partition, costs), wanted.ranks));
+  plan.partition = plan::one_stage_per_rank(boundaries_by(
+      wanted.partition, weights_by(wanted.partition, model_of(scenario), costs), wanted.ranks));
   plan.schedule = plan::make_schedule(wanted.schedule, wanted.ranks, wanted.microbatches);
   plan.program =
       plan::lower(plan.schedule, {wanted.communicators, wanted.transfers, wanted.blocking});

@@ -23,21 +23,17 @@ struct Plan {
   plan::Timeline predicted;
 };
 
-/// The plan cannot run as asked: a deadlock, or over memory. Exit code 1.
-class Infeasible : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+/// A model file, or a scenario that names one.
+plan::Model read_model(const std::string& file);
 
-/// What each layer weighs by method (one of plan::partition_methods): its parameter bytes, or else
-/// its time, the loss with the last layer.
-std::vector<double> layer_weights(const std::string& method, const plan::LayerCosts& costs);
+/// What the items of each part weigh together.
+std::vector<double> sums_of(const std::vector<double>& weights, const std::vector<int>& boundaries);
 
 /// Boundaries of `parts` parts: the weights balanced, or for "uniform" the layers counted.
 std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
                                int parts);
 
-/// Partition, schedule, Program and prediction. Throws Infeasible.
+/// Partition, schedule, Program and prediction. Throws plan::Infeasible.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
 /// What to say when ranks are more than cores; else nothing.

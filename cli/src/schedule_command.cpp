@@ -38,7 +38,7 @@ plan::Schedule wanted_schedule(const ScheduleOptions& options) {
     try {
       plan::validate(schedule);
     } catch (const plan::InputError& error) {
-      throw Infeasible(fmt::format("{} is not sound:\n{}", options.check, error.what()));
+      throw plan::Infeasible(fmt::format("{} is not sound:\n{}", options.check, error.what()));
     }
     return schedule;
   }

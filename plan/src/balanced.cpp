@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "even_cut.hpp"
 #include "pipewright/plan/partition.hpp"
 
 namespace pipewright::plan {
@@ -11,97 +12,83 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Sums of the same weights in another order differ in their last digits: that is no difference.
-constexpr double slack = 1 + 1e-12;
-
-void check_parts(std::size_t items, int parts) {
+void check_parts(int parts) {
   if (parts < 1)
     throw InputError(fmt::format("{} parts asked for, the least is 1", parts));
-  if (static_cast<std::size_t>(parts) > items)
-    throw InputError(fmt::format("{} parts asked for, but there are {} items", parts, items));
 }
 
-void check_weights(const std::vector<double>& weights) {
-  double sum = 0;
+/// What is before each item, and behind the last one the sum of all.
+std::vector<double> sums_before(const std::vector<double>& weights) {
+  std::vector<double> sums{0};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
       throw InputError(fmt::format("the weight of item {} is {}, it must be finite and at least 0",
                                    i, weights[i]));
-    sum += weights[i];
+    sums.push_back(sums.back() + weights[i]);
   }
-  if (!std::isfinite(sum))
+  if (!std::isfinite(sums.back()))
     throw InputError("the weights together are more than a number can hold");
+  return sums;
 }
 
-/// Dynamic programming over (parts, items): how well the first j items can be cut into k parts.
-class Balancer {
- public:
-  Balancer(const std::vector<double>& weights, int parts)
-      : items_(weights.size()), parts_(static_cast<std::size_t>(parts)), sum_before_(items_ + 1) {
-    for (std::size_t i = 0; i < items_; ++i)
-      sum_before_[i + 1] = sum_before_[i] + weights[i];
-  }
-
-  std::vector<int> run() const {
-    const double bottleneck = lightest_bottleneck();
-    // Squares of shares neither overflow nor vanish, whatever unit the weights have.
-    const double unit = bottleneck > 0 ? bottleneck : 1;
-    const auto squared = [&](std::size_t begin, std::size_t end) {
-      const double share = sum(begin, end) / unit;
-      return share <= slack ? share * share : infinity;
-    };
-    const auto least = table(squared, [](double a, double b) { return a + b; });
-
-    // From the last part backwards, each border as late as the least sum of squares allows.
-    std::vector<int> boundaries(parts_ + 1, 0);
-    std::size_t end = items_;
-    for (std::size_t k = parts_; k > 0; --k) {
-      boundaries[k] = static_cast<int>(end);
-      std::size_t begin = end - 1;
-      while (!(least[k - 1][begin] + squared(begin, end) <= least[k][end] * slack))
-        --begin;
-      end = begin;
-    }
-    return boundaries;
-  }
-
- private:
-  double sum(std::size_t begin, std::size_t end) const {
-    return sum_before_[end] - sum_before_[begin];
-  }
-
-  double lightest_bottleneck() const {
-    const auto weight = [&](std::size_t begin, std::size_t end) { return sum(begin, end); };
-    return table(weight, [](double a, double b) { return std::max(a, b); })[parts_][items_];
-  }
-
-  /// table[k][j]: the least that `join` makes of the costs of k parts that hold the first j items.
-  template <class PartCost, class Join>
-  std::vector<std::vector<double>> table(const PartCost& cost, const Join& join) const {
-    std::vector least(parts_ + 1, std::vector<double>(items_ + 1, infinity));
-    least[0][0] = 0;
-    for (std::size_t k = 1; k <= parts_; ++k)
-      for (std::size_t end = k; end <= items_; ++end)
-        for (std::size_t begin = k - 1; begin < end; ++begin)
-          least[k][end] = std::min(least[k][end], join(least[k - 1][begin], cost(begin, end)));
-    return least;
-  }
-
-  std::size_t items_;
-  std::size_t parts_;
-  std::vector<double> sum_before_;  // of the weights before each item
+/// Parts filled from the left while they are no heavier than a cap.
+struct Filling {
+  bool fits;         // all items into the parts
+  double heaviest;   // of the parts
+  double next_step;  // the least cap that would have filled a part with one more item
 };
+
+Filling fill(const std::vector<double>& sums, int parts, double cap) {
+  Filling filling{.fits = false, .heaviest = 0, .next_step = infinity};
+  std::size_t end = 0;
+  for (int part = 0; part < parts; ++part) {
+    const std::size_t begin = end;
+    while (end + 1 < sums.size() && sums[end + 1] - sums[begin] <= cap)
+      ++end;
+    filling.heaviest = std::max(filling.heaviest, sums[end] - sums[begin]);
+    filling.fits = end + 1 == sums.size();
+    if (filling.fits)
+      break;
+    filling.next_step = std::min(filling.next_step, sums[end + 1] - sums[begin]);
+  }
+  return filling;
+}
+
+/// The lightest bottleneck, exactly: halving, but from one sum of items to another, because a cap
+/// between two of them fills parts like the smaller one.
+double lightest_bottleneck(const std::vector<double>& sums, int parts) {
+  double low = sums.back() / parts * (1 - 1e-12);  // nothing less can do
+  double high = sums.back();                       // this does
+  while (low < high) {
+    const Filling least = fill(sums, parts, low);
+    if (least.fits)
+      return least.heaviest;
+    low = least.next_step;
+    const Filling middle = fill(sums, parts, low + (high - low) / 2);
+    if (middle.fits)
+      high = middle.heaviest;
+    else
+      low = middle.next_step;
+  }
+  return high;
+}
 
 }  // namespace
 
 std::vector<int> balanced_boundaries(const std::vector<double>& weights, int parts) {
-  check_parts(weights.size(), parts);
-  check_weights(weights);
-  return Balancer(weights, parts).run();
+  check_parts(parts);
+  const std::vector<double> sums = sums_before(weights);
+  if (weights.size() <= static_cast<std::size_t>(parts))
+    return uniform_boundaries(static_cast<int>(weights.size()), parts);
+  // Sums of the same fractions in another order differ in their last digits: no difference.
+  const double slack = are_whole(sums) ? 1 : 1 + 1e-12;
+  return most_even_cut(sums, parts, lightest_bottleneck(sums, parts) * slack);
 }
 
 std::vector<int> uniform_boundaries(int items, int parts) {
-  check_parts(static_cast<std::size_t>(std::max(items, 0)), parts);
+  check_parts(parts);
+  if (items < 0)
+    throw InputError(fmt::format("{} items to partition, the least is 0", items));
   std::vector<int> boundaries{0};
   for (int part = 0; part < parts; ++part) {
     const bool longer = part < items % parts;

@@ -28,11 +28,6 @@ Partition one_stage_per_rank(std::vector<int> boundaries) {
   return partition;
 }
 
-const std::vector<std::string>& partition_methods() {
-  static const std::vector<std::string> methods{"cost", "parameters", "uniform"};
-  return methods;
-}
-
 Json to_json(const Partition& partition) {
   return {{"format", "pipewright/partition/1"},
           {"boundaries", partition.boundaries},

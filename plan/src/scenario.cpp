@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/schedules.hpp"
 
 namespace pipewright::plan {
@@ -147,6 +147,16 @@ Cluster read_inline_cluster(JsonObject& root) {
   return read_cluster(object);
 }
 
+std::string read_partition_method(JsonObject& object, const std::string& fallback) {
+  std::string method = object.text("partition", fallback);
+  try {
+    check_partition_method(method);
+  } catch (const InputError& error) {
+    object.error("partition", error.what());
+  }
+  return method;
+}
+
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
@@ -154,7 +164,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   pipeline.ranks = object.integer("ranks", at_least(1));
   pipeline.microbatches = object.integer("microbatches", at_least(1));
   pipeline.schedule = object.choice("schedule", schedule_names());
-  pipeline.partition = object.choice("partition", partition_methods(), pipeline.partition);
+  pipeline.partition = read_partition_method(object, pipeline.partition);
   pipeline.communicators = parse_communicator_layout(
       object.choice("communicators", communicator_layouts(), to_string(pipeline.communicators)));
   pipeline.transfers = parse_transfer_mode(

@@ -103,6 +103,10 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
   if (layer_count(partition) != layers)
     throw InputError(fmt::format("the partition {} is for {} layers, but costs are given for {}",
                                  to_string(partition.boundaries), layer_count(partition), layers));
+  for (std::size_t stage = 1; stage < partition.boundaries.size(); ++stage)
+    if (partition.boundaries[stage] <= partition.boundaries[stage - 1])
+      throw InputError(fmt::format("stage {} of the partition {} has no layer", stage - 1,
+                                   to_string(partition.boundaries)));
   std::vector<StageCost> stages;
   const int count = stage_count(partition);
   for (int stage = 0; stage < count; ++stage) {
@@ -129,6 +133,13 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
     stages.push_back(sum);
   }
   return stages;
+}
+
+Bytes stage_memory(const StageCost& cost, int in_flight) {
+  const Bytes held = cost.loaded + cost.activation;
+  const Bytes forward = held * (in_flight - 1) + cost.loaded + cost.forward_peak;
+  const Bytes backward = held * in_flight + cost.backward_peak;
+  return cost.parameters + cost.gradients + cost.optimizer_state + std::max(forward, backward);
 }
 
 }  // namespace pipewright::plan

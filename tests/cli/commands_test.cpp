@@ -21,30 +21,6 @@ TEST_CASE("every command has help with an example", "[cli]") {
   }
 }
 
-TEST_CASE("partition: weights on the command line", "[cli][partition]") {
-  const auto result = run_program({"partition", "--parts", "2", "--weights", "3,1,2"});
-  CHECK(result.exit_code == 0);
-  CHECK(result.out ==
-        "[0, 1, 3]\npart 0: items 0 to 0, weight 3\npart 1: items 1 to 2, weight 3\n");
-}
-
-TEST_CASE("partition: the worked example of AlexNet, by parameters", "[cli][partition]") {
-  const auto result = run_program({"partition", "--method", "parameters", "--parts", "2", "--model",
-                                   test::alexnet_scenario, "--json"});
-  REQUIRE(result.exit_code == 0);
-  CHECK(json::parse(result.out)["boundaries"] == json({0, 19, 22}));
-}
-
-TEST_CASE("partition: what cannot be cut is refused in words", "[cli][partition]") {
-  const auto too_many = run_program({"partition", "--parts", "4", "--weights", "3,1,2"});
-  CHECK(too_many.exit_code == 2);
-  CHECK(too_many.err.find("4 parts") != std::string::npos);
-  CHECK(run_program({"partition", "--parts", "0", "--weights", "1"}).exit_code == 2);
-  CHECK(run_program({"partition", "--parts", "1", "--weights", "1,-2"}).exit_code == 2);
-  CHECK(run_program({"partition", "--parts", "1", "--method", "costs", "--weights", "1"})
-            .err.find("did you mean \"cost\"?") != std::string::npos);
-}
-
 TEST_CASE("schedule: CSV of 1F1B, and lowered", "[cli][schedule]") {
   const std::vector<std::string> base{"schedule", "1f1b", "--ranks", "2", "--microbatches", "2"};
   CHECK(run_program(base).out == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");

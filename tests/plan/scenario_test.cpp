@@ -81,7 +81,7 @@ TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]")
 }
 
 TEST_CASE("A misspelt key of a scenario is told with the one that was meant", "[plan][scenario]") {
-  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"partion\": \"cost\"")) ==
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"partion\": \"profile\"")) ==
         "s.json:7:26: /pipeline/partion: unknown key \"partion\", did you mean \"partition\"?");
 }
 
@@ -90,9 +90,10 @@ TEST_CASE("An unknown schedule or partition is told with the possible ones", "[p
       error_in(with("1f1b", "1f1")),
       Catch::Matchers::StartsWith("s.json:7:45: /pipeline/schedule: \"1f1\" is not known here, did "
                                   "you mean \"1f1b\"? (possible: "));
-  CHECK(error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": \"costs\"")) ==
-        "s.json:7:65: /pipeline/partition: \"costs\" is not known here, did you mean \"cost\"? "
-        "(possible: cost, parameters or uniform)");
+  CHECK(
+      error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": \"profiel\"")) ==
+      "s.json:7:65: /pipeline/partition: \"profiel\" is not known here, did you mean \"profile\"? "
+      "(possible: profile, parameters, uniform or type:REGEX)");
 }
 
 TEST_CASE("Zero microbatches are refused", "[plan][scenario]") {

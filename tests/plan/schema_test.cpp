@@ -151,7 +151,7 @@ TEST_CASE("The schema's defaults are those of the reader", "[plan][schema]") {
 TEST_CASE("The schema's words are those of the reader", "[plan][schema]") {
   const Json pipeline = schema_json("scenario")["properties"]["pipeline"]["properties"];
   CHECK(pipeline["schedule"]["enum"] == Json(schedule_names()));
-  CHECK(pipeline["partition"]["enum"] == Json(partition_methods()));
+  CHECK(pipeline["partition"]["oneOf"][0]["enum"] == Json({"profile", "parameters", "uniform"}));
   CHECK(pipeline["communicators"]["enum"] == Json(communicator_layouts()));
   CHECK(pipeline["transfers"]["enum"] == Json(transfer_modes()));
   const Json program = schema_json("program")["properties"];

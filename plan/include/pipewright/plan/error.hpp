@@ -16,6 +16,13 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What was asked for is understood but cannot be: a deadlock, over memory, no such partition. The
+/// message names what stands in the way; exit code 1.
+class Infeasible : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// `, did you mean "ranks"?` when a candidate is close enough to what was written, else nothing.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
 

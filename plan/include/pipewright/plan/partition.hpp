@@ -22,21 +22,18 @@ int layer_count(const Partition& partition);
 /// `[0, 2, 3]`.
 std::string to_string(const std::vector<int>& boundaries);
 
-/// The boundaries whose heaviest part is as light as possible (exact, by dynamic programming);
-/// among those the most even (least sum of squares), and among those the latest boundaries, as
-/// DeepSpeed breaks its ties. Every part gets at least one item. O(parts · items²) time. Throws
-/// InputError when there are more parts than items, no part, or a negative weight.
+/// The boundaries whose heaviest part is as light as possible, exactly; among those the most even
+/// (least sum of squares), and among those the latest boundaries, as DeepSpeed breaks its ties.
+/// Every part gets an item; with fewer items than parts each item is a part, and the last parts are
+/// empty. About O(items) time. Throws InputError when there is no part, or a negative weight.
 std::vector<int> balanced_boundaries(const std::vector<double>& weights, int parts);
 
-/// Parts whose lengths differ by at most one, the longer ones first.
-/// Throws InputError when there are more parts than items, or no part.
+/// Parts whose lengths differ by at most one, the longer ones first; the last ones are empty when
+/// there are fewer items than parts. Throws InputError when there is no part.
 std::vector<int> uniform_boundaries(int items, int parts);
 
 /// One stage a rank, in order.
 Partition one_stage_per_rank(std::vector<int> boundaries);
-
-/// How a partition may weigh the layers.
-const std::vector<std::string>& partition_methods();  // cost, parameters, uniform
 
 Json to_json(const Partition& partition);
 Partition partition_from_json(const JsonDocument& document);

@@ -27,7 +27,7 @@ struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
   std::string schedule = "1f1b";
-  std::string partition = "cost";  // what the boundaries balance
+  std::string partition = "profile";  // what the boundaries balance
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;

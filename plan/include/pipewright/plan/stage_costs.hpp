@@ -33,4 +33,7 @@ inline constexpr int adamw_states = 2;
 /// layers than the costs.
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition);
 
+/// The most that a stage needs while it keeps `in_flight` microbatches for their backward.
+Bytes stage_memory(const StageCost& cost, int in_flight);
+
 }  // namespace pipewright::plan

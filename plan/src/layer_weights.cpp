@@ -1,0 +1,87 @@
+#include "pipewright/plan/layer_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <regex>
+
+namespace pipewright::plan {
+namespace {
+
+constexpr std::string_view type_prefix = "type:";
+
+std::regex compiled(const std::string& pattern) {
+  try {
+    return std::regex(pattern, std::regex::ECMAScript | std::regex::icase);
+  } catch (const std::regex_error& error) {
+    throw InputError(
+        fmt::format("type:{}: this is no regular expression: {}", pattern, error.what()));
+  }
+}
+
+std::vector<std::string> kinds_of(const Model& model) {
+  std::vector<std::string> kinds;
+  for (const Layer& layer : model.layers)
+    if (std::find(kinds.begin(), kinds.end(), layer.kind) == kinds.end())
+      kinds.push_back(layer.kind);
+  return kinds;
+}
+
+}  // namespace
+
+const std::vector<std::string>& partition_methods() {
+  static const std::vector<std::string> methods{"profile", "parameters", "uniform", "type:REGEX"};
+  return methods;
+}
+
+std::optional<std::string> type_pattern(const std::string& method) {
+  if (!method.starts_with(type_prefix))
+    return {};
+  return method.substr(type_prefix.size());
+}
+
+void check_partition_method(const std::string& method) {
+  const auto& methods = partition_methods();
+  if (const auto pattern = type_pattern(method))
+    compiled(*pattern);
+  else if (std::find(methods.begin(), methods.end(), method) == methods.end())
+    throw InputError(fmt::format("\"{}\" is not known here{} (possible: {})", method,
+                                 did_you_mean(method, methods), listed(methods)));
+}
+
+std::vector<double> profile_weights(const LayerCosts& costs) {
+  std::vector<double> weights;
+  for (const LayerCost& layer : costs.layers)
+    weights.push_back(compute_time(layer).value);
+  if (!weights.empty())
+    weights.back() += compute_time(costs.loss).value;
+  return weights;
+}
+
+std::vector<double> parameter_weights(const LayerCosts& costs) {
+  std::vector<double> weights;
+  for (const LayerCost& layer : costs.layers)
+    weights.push_back(static_cast<double>(layer.parameters.value));
+  return weights;
+}
+
+std::vector<double> parameter_weights(const Model& model) {
+  std::vector<double> weights;
+  for (const Layer& layer : model.layers)
+    weights.push_back(static_cast<double>(layer.parameters));
+  return weights;
+}
+
+std::vector<double> type_weights(const Model& model, const std::string& pattern) {
+  const std::regex expression = compiled(pattern);
+  std::vector<double> weights;
+  for (const Layer& layer : model.layers)
+    weights.push_back(std::regex_search(layer.kind, expression) ? 1 : 0);
+  if (std::accumulate(weights.begin(), weights.end(), 0.0) == 0)
+    throw InputError(
+        fmt::format("type:{} matches no layer (possible: {})", pattern, listed(kinds_of(model))));
+  return weights;
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,36 @@
+#pragma once
+
+// The partition whose simulated iteration is shortest. Balanced stages are not always that: what
+// crosses a border takes time as well, and a schedule waits for some stages more than for others.
+
+#include <optional>
+
+#include "pipewright/plan/cluster.hpp"
+#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/program.hpp"
+
+namespace pipewright::sim {
+
+struct FastestPartition {
+  plan::Partition partition;
+  plan::Seconds iteration;
+  plan::Seconds balanced;  // iteration of the partition that balances the profile
+  bool exact = false;      // every partition was simulated
+  int simulated = 0;       // partitions
+};
+
+/// With no more ways to cut than this all of them are tried.
+inline constexpr int most_to_try_all = 3000;
+
+/// Up to `most_to_try_all` partitions: all of them, exact. Beyond that a descent from the balanced
+/// partition: one border, or several neighbouring ones together, move by 1, 2 or 4 layers as long
+/// as that shortens the iteration. It ends where no such move helps, which need not be the optimum,
+/// but is never slower than the balanced partition if that is within the cap. No rank's peak is
+/// more than `memory_cap`. Throws Infeasible when there are fewer layers than stages, when the
+/// Program deadlocks, or when no partition that was tried is within the cap.
+FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
+                                   const plan::Cluster& cluster,
+                                   std::optional<plan::Bytes> memory_cap = {});
+
+}  // namespace pipewright::sim

@@ -1,0 +1,158 @@
+#include "pipewright/sim/fastest_partition.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "pipewright/plan/layer_weights.hpp"
+#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/sim/simulate.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using Boundaries = std::vector<int>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double gain = 1 - 1e-12;  // less is rounding
+
+class Search {
+ public:
+  Search(const plan::Program& program, const plan::LayerCosts& costs, const plan::Cluster& cluster,
+         std::optional<plan::Bytes> memory_cap)
+      : program_(program),
+        costs_(costs),
+        cluster_(cluster),
+        memory_cap_(memory_cap),
+        layers_(static_cast<int>(costs.layers.size())),
+        stages_(plan::stage_count(program)) {}
+
+  FastestPartition run() {
+    if (layers_ < stages_)
+      throw plan::Infeasible(
+          fmt::format("{} stages need a layer each, but there are {}", stages_, layers_));
+    const Boundaries balanced = plan::balanced_boundaries(plan::profile_weights(costs_), stages_);
+    const double at_start = length_of(balanced);
+    best_ = balanced;
+    best_length_ = within_cap(balanced) ? at_start : infinity;
+
+    const bool few = partitions() <= most_to_try_all;
+    if (few)
+      try_all();
+    else
+      descend();
+    if (best_length_ == infinity)
+      throw plan::Infeasible(fmt::format(
+          "memory: {} partitions tried, in the leanest a rank peaks at {} bytes, the cap is {}",
+          known_.size(), leanest_.value, memory_cap_->value));
+    return {.partition = partition_of(best_),
+            .iteration = {best_length_},
+            .balanced = {at_start},
+            .exact = few,
+            .simulated = static_cast<int>(known_.size())};
+  }
+
+ private:
+  struct Known {
+    double length;
+    plan::Bytes peak;
+  };
+
+  /// Ways to choose the inner borders.
+  double partitions() const {
+    double ways = 1;
+    for (int border = 1; border < stages_; ++border)
+      ways = ways * (layers_ - border) / border;
+    return ways;
+  }
+
+  plan::Partition partition_of(const Boundaries& boundaries) const {
+    return {.boundaries = boundaries, .rank_of_stage = program_.rank_of_stage};
+  }
+
+  const Known& known(const Boundaries& boundaries) {
+    const auto [at, is_new] = known_.try_emplace(boundaries);
+    if (!is_new)
+      return at->second;
+    const auto outcome =
+        simulate(program_, plan::stage_costs(costs_, partition_of(boundaries)), cluster_);
+    if (const auto* deadlock = std::get_if<Deadlock>(&outcome))
+      throw plan::Infeasible("deadlock: " + to_string(*deadlock));
+    const plan::Timeline& timeline = std::get<Completed>(outcome).timeline;
+    const auto peaks = plan::peak_per_rank(timeline);
+    at->second = {timeline.length.value, *std::max_element(peaks.begin(), peaks.end())};
+    leanest_ = std::min(leanest_, at->second.peak);
+    return at->second;
+  }
+
+  double length_of(const Boundaries& boundaries) { return known(boundaries).length; }
+  bool within_cap(const Boundaries& boundaries) {
+    return !memory_cap_ || known(boundaries).peak <= *memory_cap_;
+  }
+
+  /// Whether these boundaries are now the best.
+  bool offer(const Boundaries& boundaries) {
+    if (!within_cap(boundaries) || !(length_of(boundaries) < best_length_ * gain))
+      return false;
+    best_ = boundaries;
+    best_length_ = length_of(boundaries);
+    return true;
+  }
+
+  void try_all() {
+    std::vector<bool> cut(static_cast<std::size_t>(layers_) - 1, false);
+    std::fill(cut.end() - (stages_ - 1), cut.end(), true);
+    do {
+      Boundaries boundaries{0};
+      for (int layer = 1; layer < layers_; ++layer)
+        if (cut[static_cast<std::size_t>(layer) - 1])
+          boundaries.push_back(layer);
+      boundaries.push_back(layers_);
+      offer(boundaries);
+    } while (std::next_permutation(cut.begin(), cut.end()));
+  }
+
+  /// Takes the best of all moves until there is none.
+  void descend() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      const Boundaries from = best_;
+      for (std::size_t first = 1; first + 1 < from.size(); ++first)
+        for (std::size_t last = first; last + 1 < from.size(); ++last)
+          for (const int by : {-4, -2, -1, 1, 2, 4})
+            moved |= offer_moved(from, first, last, by);
+    }
+  }
+
+  bool offer_moved(Boundaries boundaries, std::size_t first, std::size_t last, int by) {
+    for (std::size_t border = first; border <= last; ++border)
+      boundaries[border] += by;
+    const bool increasing =
+        boundaries[first - 1] < boundaries[first] && boundaries[last] < boundaries[last + 1];
+    return increasing && offer(boundaries);
+  }
+
+  const plan::Program& program_;
+  const plan::LayerCosts& costs_;
+  const plan::Cluster& cluster_;
+  std::optional<plan::Bytes> memory_cap_;
+  int layers_;
+  int stages_;
+  Boundaries best_;
+  double best_length_ = infinity;
+  plan::Bytes leanest_{std::numeric_limits<std::int64_t>::max()};
+  std::map<Boundaries, Known> known_;
+};
+
+}  // namespace
+
+FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
+                                   const plan::Cluster& cluster,
+                                   std::optional<plan::Bytes> memory_cap) {
+  return Search(program, costs, cluster, memory_cap).run();
+}
+
+}  // namespace pipewright::sim

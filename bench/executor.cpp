@@ -21,7 +21,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 
 namespace pipewright {
 namespace {

@@ -10,7 +10,7 @@
 #include "pipewright/plan/layout.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/replicated_partition.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/sim/fastest_partition.hpp"
 #include "planning.hpp"
 

@@ -5,9 +5,10 @@
 #include <numeric>
 #include <thread>
 
+#include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/sim/simulate.hpp"
 
 namespace pipewright::cli {
@@ -16,7 +17,7 @@ namespace {
 plan::Timeline predict(const plan::Scenario& scenario, const Plan& plan) {
   const auto outcome = sim::simulate(plan.program, plan.costs, scenario.cluster);
   if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
-    throw plan::Infeasible("deadlock: " + sim::to_string(*deadlock));
+    throw plan::Infeasible(deadlock->cycle);
   return std::get<sim::Completed>(outcome).timeline;
 }
 
@@ -38,6 +39,31 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
     throw plan::InputError(
         fmt::format("the costs are for microbatches of {}, but training.microbatch_size is {}",
                     costs.microbatch_size, scenario.training.microbatch_size));
+}
+
+/// For the schedules that order their actions by them. A transfer is as long as the slowest between
+/// neighbouring stages that lie on different nodes, or else on different ranks.
+plan::ActionTimes times_of(const std::vector<plan::StageCost>& costs,
+                           const plan::Cluster& cluster) {
+  plan::ActionTimes times{{}, {}, {}, 0};
+  const plan::Link& link = cluster.nodes > 1 ? cluster.between_nodes : cluster.within_node;
+  for (const plan::StageCost& cost : costs) {
+    times.forward.push_back(cost.forward.value);
+    times.input_gradient.push_back(cost.input_gradient.value);
+    times.weight_gradient.push_back(cost.weight_gradient.value);
+    times.transfer =
+        std::max(times.transfer, (plan::occupancy(link, cost.output) + link.latency).value);
+  }
+  return times;
+}
+
+plan::LoweringOptions lowering_of(const plan::Pipeline& pipeline,
+                                  const plan::ScheduleRequest& request) {
+  plan::LoweringOptions options = plan::lowering_of(request);
+  options.communicators = pipeline.communicators;
+  options.transfers = pipeline.transfers;
+  options.blocking = pipeline.blocking;
+  return options;
 }
 
 /// Memory 0 means that the scenario sets no limit.
@@ -88,16 +114,28 @@ std::vector<int> boundaries_by(const std::string& method, const std::vector<doub
   return plan::balanced_boundaries(weights, parts);
 }
 
+plan::Program sound_program(const plan::Scenario& scenario) {
+  const plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
+  const plan::Program program =
+      plan::lower(plan::make_schedule(request), lowering_of(scenario.pipeline, request));
+  if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
+    throw plan::Infeasible(*deadlock);
+  return program;
+}
+
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   check_costs(scenario, costs);
   const plan::Pipeline& wanted = scenario.pipeline;
   Plan plan;
-  plan.partition = plan::one_stage_per_rank(boundaries_by(
-      wanted.partition, weights_by(wanted.partition, model_of(scenario), costs), wanted.ranks));
-  plan.schedule = plan::make_schedule(wanted.schedule, wanted.ranks, wanted.microbatches);
-  plan.program =
-      plan::lower(plan.schedule, {wanted.communicators, wanted.transfers, wanted.blocking});
+  plan::ScheduleRequest request = plan::request_of(wanted);
+  plan.partition.boundaries =
+      boundaries_by(wanted.partition, weights_by(wanted.partition, model_of(scenario), costs),
+                    plan::stage_count(request));
   plan.costs = plan::stage_costs(costs, plan.partition);
+  request.times = times_of(plan.costs, scenario.cluster);
+  plan.schedule = plan::make_schedule(request);
+  plan.program = plan::lower(plan.schedule, lowering_of(wanted, request));
+  plan.partition.rank_of_stage = plan.program.placement.routes.front();
   plan.predicted = predict(scenario, plan);
   check_memory(scenario, plan.predicted);
   return plan;

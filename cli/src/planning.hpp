@@ -33,6 +33,10 @@ std::vector<double> sums_of(const std::vector<double>& weights, const std::vecto
 std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
                                int parts);
 
+/// Refuses, before anything is measured, sizes that the schedule does not take (InputError) and
+/// communicators under which it deadlocks (Infeasible). Returns the Program that equal times give.
+plan::Program sound_program(const plan::Scenario& scenario);
+
 /// Partition, schedule, Program and prediction. Throws plan::Infeasible.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 

@@ -1,6 +1,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/comparison.hpp"
 #include "run_directory.hpp"
 
@@ -60,6 +61,7 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 int run(const RunOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
+  exec::require_trainable(sound_program(scenario));
   const Workload workload(scenario);
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);

@@ -1,145 +1,247 @@
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 
 #include "commands.hpp"
 #include "console.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/plan/deepspeed.hpp"
+#include "pipewright/plan/error.hpp"
 #include "planning.hpp"
+#include "schedule_check.hpp"
+#include "schedule_figures.hpp"
+#include "schedule_table.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 struct ScheduleOptions {
-  std::string name;
-  int ranks = 0;
-  int microbatches = 0;
-  std::vector<double> costs;  // f, i, w and, if given, the transfer
+  plan::ScheduleRequest request;
+  std::string placement;
+  std::string costs;
   std::string check;
+  std::string communicators = "edge";
+  std::string transfers = "eager";
+  bool early_receives = false;
+  bool split = false;
+  bool merge = false;
+  bool recompute = false;
+  int replicas = 1;
+  std::vector<int> tied;
   bool lower = false;
+  bool list = false;
+  bool torch = false;
   bool csv = false;  // the default: the flag only says so
   bool json = false;
+  std::string svg;
 };
 
-std::string read_text(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (stream)
-    text << stream.rdbuf();
-  if (!stream || !text)
-    throw plan::InputError(fmt::format("{}: cannot be read", file));
-  return std::move(text).str();
+plan::LoweringOptions lowering(const ScheduleOptions& options) {
+  plan::LoweringOptions lowering = plan::lowering_of(options.request);
+  lowering.communicators = plan::parse_communicator_layout(options.communicators);
+  lowering.transfers = plan::parse_transfer_mode(options.transfers);
+  lowering.receives = options.early_receives ? plan::ReceivePlacement::WithSend
+                                             : plan::ReceivePlacement::JustInTime;
+  if (options.replicas < 1)
+    throw plan::InputError(fmt::format("--replicas {}: the least is 1", options.replicas));
+  lowering.replicas = options.replicas;
+  lowering.tied_stages = options.tied;
+  return lowering;
 }
 
-plan::Schedule wanted_schedule(const ScheduleOptions& options) {
-  if (!options.check.empty()) {
-    auto schedule = plan::parse_csv(read_text(options.check), options.check);
-    try {
-      plan::validate(schedule);
-    } catch (const plan::InputError& error) {
-      throw plan::Infeasible(fmt::format("{} is not sound:\n{}", options.check, error.what()));
-    }
-    return schedule;
-  }
-  if (options.name.empty())
+plan::Schedule named_schedule(const ScheduleOptions& options) {
+  if (options.request.name.empty())
     throw plan::InputError(
         fmt::format("give a schedule's name ({}) with --ranks and --microbatches, or --check FILE",
                     plan::listed(plan::schedule_names())));
-  return plan::make_schedule(options.name, options.ranks, options.microbatches);
+  plan::Schedule schedule = plan::make_schedule(options.request);
+  if (options.split)
+    schedule = plan::split_backwards(std::move(schedule));
+  if (options.merge)
+    schedule = plan::merge_backwards(std::move(schedule));
+  return options.recompute ? plan::with_recompute(std::move(schedule)) : schedule;
 }
 
-/// Equal stages of the given costs; each forward keeps one activation, so that bytes count them.
-std::vector<plan::StageCost> equal_stages(const ScheduleOptions& options, int stages) {
-  const auto& given = options.costs;
-  if (given.size() != 3 && given.size() != 4)
-    throw plan::InputError(
-        "--costs: write forward, input gradient, weight gradient and, if it is "
-        "not 0, the transfer: 1,1,1 or 1,1,1,0.1");
-  for (const double cost : given)
-    if (!(cost >= 0) || cost > 1e12)
-      throw plan::InputError(fmt::format("--costs: {} is not possible: times are 0 or more", cost));
-  plan::StageCost stage;
-  stage.forward = {given[0]};
-  stage.input_gradient = {given[1]};
-  stage.weight_gradient = {given[2]};
-  stage.activation = {1};
-  stage.forward_peak = {1};
-  return std::vector<plan::StageCost>(static_cast<std::size_t>(stages), stage);
+CheckedSchedule wanted(const ScheduleOptions& options) {
+  if (!options.check.empty())
+    return check_schedule(options.check, lowering(options));
+  CheckedSchedule made;
+  made.schedule = named_schedule(options);
+  made.program = plan::lower(made.schedule, lowering(options));
+  return made;
 }
 
-plan::Timeline timed(const ScheduleOptions& options, const plan::Program& program) {
-  plan::Cluster cluster;
-  cluster.devices_per_node = static_cast<int>(program.ranks.size());
-  if (options.costs.size() == 4)
-    cluster.within_node.latency = {options.costs[3]};
-  const auto outcome =
-      sim::simulate(program, equal_stages(options, plan::stage_count(program)), cluster);
-  // A valid Schedule, lowered as `lower` does, cannot deadlock under eager transfers on edges.
-  return std::get<sim::Completed>(outcome).timeline;
+/// DeepSpeed's own stream of the schedules that bear its names: steps of instructions with buffers.
+std::optional<plan::DeepSpeedStream> deepspeed_stream(const plan::ScheduleRequest& request) {
+  if (request.name == "deepspeed-train")
+    return plan::deepspeed_train(request.ranks, request.microbatches);
+  if (request.name == "deepspeed-inference")
+    return plan::deepspeed_inference(request.ranks, request.microbatches);
+  if (request.name == "data-parallel")
+    return plan::deepspeed_data_parallel(request.ranks, request.microbatches);
+  return {};
 }
 
-plan::Json rows(const plan::Schedule& schedule, const plan::Program& program, bool lower) {
+plan::Json steps_of(const plan::DeepSpeedStream& stream) {
   plan::Json ranks = plan::Json::array();
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    plan::Json row = plan::Json::array();
-    if (lower)
-      for (const plan::Instruction& i : program.ranks[rank])
-        row.push_back(to_string(i));
-    else
-      for (const plan::Action& action : schedule.ranks[rank])
-        row.push_back(to_string(action));
-    ranks.push_back(std::move(row));
+  for (const auto& steps : stream.ranks) {
+    plan::Json rank = plan::Json::array();
+    for (const auto& step : steps) {
+      plan::Json texts = plan::Json::array();
+      for (const plan::Instruction& i : step)
+        texts.push_back(plan::deepspeed_text(i));
+      rank.push_back(std::move(texts));
+    }
+    ranks.push_back(std::move(rank));
   }
   return ranks;
 }
 
+plan::Json rows(const CheckedSchedule& wanted, bool lower) {
+  if (lower)
+    return plan::to_json(wanted.program).at("ranks");
+  plan::Json ranks = plan::Json::array();
+  for (const auto& actions : wanted.schedule.ranks)
+    ranks.push_back(plan::cells(actions));
+  return ranks;
+}
+
+/// Cells of --lower carry their slots in JSON; in CSV they are those of torch, with our additions.
 std::string csv(const plan::Json& ranks) {
   std::string text;
   for (const plan::Json& row : ranks) {
     std::string line;
-    for (const plan::Json& cell : row)
-      line += (line.empty() ? "" : ",") + cell.get<std::string>();
+    for (const plan::Json& cell : row) {
+      const auto whole = cell.get<std::string>();
+      line += line.empty() ? "" : ",";
+      for (std::size_t at = 0; at < whole.size(); ++at)
+        if (whole[at] == '#')
+          while (at + 1 < whole.size() && whole[at + 1] >= '0' && whole[at + 1] <= '9')
+            ++at;
+        else
+          line += whole[at];
+    }
     text += line + "\n";
   }
   return text;
 }
 
+std::string answer_text(const ScheduleOptions& options, const CheckedSchedule& made,
+                        const plan::Json& ranks) {
+  if (!options.check.empty())
+    return check_report(options.check, made);
+  return options.torch ? plan::to_csv(plan::lower_as_torch(made.schedule)) : csv(ranks);
+}
+
+std::string svg_title(const ScheduleOptions& options, const plan::Schedule& schedule) {
+  return fmt::format("{}, {} ranks, {} microbatches",
+                     options.check.empty() ? options.request.name : options.check,
+                     schedule.ranks.size(), schedule.microbatches);
+}
+
+void write_svg(const std::string& file, const std::string& title, const plan::Timeline& timeline) {
+  plan::Timeline compute = timeline;
+  compute.name = "compute";
+  compute.memory.clear();
+  plan::write_file(file, plan::to_svg({compute}, title));
+  say("wrote " + file);
+}
+
 int schedule(ScheduleOptions options) {
-  const auto schedule = wanted_schedule(options);
-  const auto program = plan::lower(schedule);
-  const auto ranks = rows(schedule, program, options.lower);
-  const bool with_times = !options.costs.empty() || options.json;
-  if (options.costs.empty())
-    options.costs = {1, 1, 1, 0};
+  if (options.list) {
+    fmt::print("{}", schedule_table());
+    return Done;
+  }
+  const bool timing = !options.costs.empty() || options.json || !options.svg.empty();
+  if (!options.costs.empty())
+    options.request.times = parse_times(options.costs);
+  if (!options.placement.empty()) {
+    options.request.rank_of_stage = plan::parse_placement(options.placement);
+    options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
+                                                  options.request.rank_of_stage.end());
+  }
+  const CheckedSchedule made = wanted(options);
+  const auto ranks = rows(made, options.lower);
 
   plan::Json answer{{"ranks", ranks}};
-  if (with_times) {
-    const auto timeline = timed(options, program);
-    const auto figures = plan::bubble_per_rank(timeline);
-    plan::Json bubble = plan::Json::array(), peak = plan::Json::array();
-    for (const plan::Seconds b : figures)
-      bubble.push_back(b.value);
-    for (const plan::Bytes b : plan::peak_per_rank(timeline))
-      peak.push_back(b.value);
-    answer["iteration_time"] = timeline.length.value;
-    answer["bubble"] = bubble;
-    answer["peak_activations"] = peak;
+  if (timing) {
+    const auto timeline = timed(made.program, options.request.times);
+    answer.update(figures(made.schedule, made.program, timeline));
+    if (!options.svg.empty())
+      write_svg(options.svg, svg_title(options, made.schedule), timeline);
+  }
+  if (options.request.name == "zb-auto" && options.check.empty()) {
+    const auto plan = plan::make_zb_auto(options.request.ranks, options.request.microbatches,
+                                         plan::zero_bubble_costs(options.request));
+    answer["lower_bound"] = plan.lower_bound.value;
+    answer["gap"] =
+        plan.lower_bound.value > 0 ? plan.longest_span.value / plan.lower_bound.value - 1 : 0;
   }
   if (options.json) {
+    answer["routes"] = made.program.placement.routes;
+    if (!options.check.empty())
+      answer.update(check_json(made));
+    if (const auto stream = deepspeed_stream(options.request)) {
+      answer["steps"] = steps_of(*stream);
+      answer["buffers"] = stream->buffers;
+    }
     fmt::print("{}\n", answer.dump(2));
     return Done;
   }
-  if (!options.check.empty())
-    fmt::print("{}: sound: {} ranks, {} stages, {} microbatches\n", options.check,
-               schedule.ranks.size(), plan::stage_count(schedule), schedule.microbatches);
-  else
-    fmt::print("{}", csv(ranks));
-  if (with_times)
-    say(fmt::format("iteration time {}, bubble by rank {}, peak activations by rank {}",
-                    answer["iteration_time"].dump(), answer["bubble"].dump(),
-                    answer["peak_activations"].dump()));
+  fmt::print("{}", answer_text(options, made, ranks));
+  if (timing)
+    say(
+        fmt::format("iteration time {}, longest stage span {}, bubble by rank {}, peak activations "
+                    "by rank {}",
+                    answer["iteration_time"].dump(), answer["longest_stage_span"].dump(),
+                    answer["bubble"].dump(), answer["peak_activations"].dump()));
+  if (timing && answer.contains("gap"))
+    say(fmt::format("at most {:.2f} % above the shortest possible span, {}",
+                    100 * answer["gap"].get<double>(), answer["lower_bound"].dump()));
   return Done;
+}
+
+void add_sizes(CLI::App& command, ScheduleOptions& options) {
+  plan::ScheduleRequest& request = options.request;
+  command.add_option("name", request.name, plan::listed(plan::schedule_names()));
+  command.add_option("--ranks", request.ranks, "Pipeline ranks");
+  command.add_option("--microbatches", request.microbatches, "Microbatches of a step");
+  command.add_option("--chunks", request.chunks,
+                     "Stages a rank; as few as the schedule can have unless given");
+  command.add_option(
+      "--group-size", request.group,
+      "Microbatches of a round (megatron-interleaved; as many as ranks unless given) "
+      "or of an optimizer step (pipedream-2bw)");
+  command.add_option("--placement", options.placement,
+                     "The stages of each rank, such as 0:[0,1,4],1:[2,3] (gpipe, 1f1b, inference)");
+  command.add_option(
+      "--costs", options.costs,
+      "Time it: forward, input gradient, weight gradient and transfer of a stage "
+      "(1,1,1,0); 1/2/1 for a time of every stage. zb-auto and the V schedules order "
+      "their actions by them");
+  command.add_option(
+      "--memory-units", request.memory_units,
+      "Limit of zb-auto and v-zb on every rank: a forward adds 2, I and W free 1 each");
+}
+
+void add_lowering(CLI::App& command, ScheduleOptions& options) {
+  command.add_flag("--lower", options.lower,
+                   "With loads, transfers, reductions and optimizer steps");
+  command.add_flag("--torch", options.torch,
+                   "With communication as torch.distributed.pipelining adds it, in its dialect");
+  auto* const split = command.add_flag("--split", options.split, "Split every B into I and W");
+  command.add_flag("--merge", options.merge, "Merge every I with the W behind it into B")
+      ->excludes(split);
+  command.add_flag("--recompute", options.recompute, "Recompute activations before each backward")
+      ->excludes("--torch");  // which has no word for it
+  command.add_option("--communicators", options.communicators, "edge, pair or rank")
+      ->capture_default_str();
+  command.add_option("--transfers", options.transfers, "eager or rendezvous")
+      ->capture_default_str();
+  command.add_flag("--early-receives", options.early_receives,
+                   "Receives as soon as the sender has sent, as torch places them");
+  command
+      .add_option("--replicas", options.replicas, "Copies of the pipeline, which reduce gradients")
+      ->capture_default_str();
+  command.add_option("--tied", options.tied, "Stages that share a weight, such as 0,3")
+      ->delimiter(',');
 }
 
 }  // namespace
@@ -148,19 +250,22 @@ Action add_schedule(CLI::App& program) {
   auto* const command = program.add_subcommand(
       "schedule", "Print a schedule as CSV, one row a rank, or check somebody's file");
   auto options = std::make_shared<ScheduleOptions>();
-  command->add_option("name", options->name, plan::listed(plan::schedule_names()));
-  command->add_option("--ranks", options->ranks, "Pipeline ranks");
-  command->add_option("--microbatches", options->microbatches, "Microbatches of a step");
-  command
-      ->add_option("--costs", options->costs,
-                   "Time it for equal stages: forward, input gradient, weight gradient, transfer")
-      ->delimiter(',');
+  add_sizes(*command, *options);
+  add_lowering(*command, *options);
   command->add_option("--check", options->check, "Prove this CSV file sound, or say why not")
-      ->type_name("FILE");
-  command->add_flag("--lower", options->lower, "With loads, transfers and optimizer steps");
+      ->type_name("FILE")
+      ->excludes("--torch");
+  command->add_flag("--list", options->list,
+                    "Every schedule with its bubble and memory beside their formulas");
   auto* const json = command->add_flag("--json", options->json, "Print one JSON document");
+  json->excludes("--torch");
   command->add_flag("--csv", options->csv, "Print the rows (the default)")->excludes(json);
-  command->footer("Example: pipewright schedule 1f1b --ranks 4 --microbatches 8 --costs 1,1,1");
+  command->add_option("--svg", options->svg, "Draw it into this file")->type_name("FILE");
+  command->footer(
+      "Examples: pipewright schedule 1f1b --ranks 4 --microbatches 8 --costs 1,1,1\n"
+      "          pipewright schedule zb-auto --ranks 4 --microbatches 8 --costs 10,12,8,1 "
+      "--memory-units 8\n"
+      "          pipewright schedule --check theirs.csv");
   return [options] { return schedule(*options); };
 }
 

@@ -1,6 +1,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/exec/executor.hpp"
 #include "training.hpp"
 
 namespace pipewright::cli {
@@ -15,6 +16,7 @@ struct TrainOptions {
 int train_command(const TrainOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
+  exec::require_trainable(sound_program(scenario));
   const Workload workload(scenario);
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);

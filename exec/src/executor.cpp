@@ -16,19 +16,29 @@
 namespace pipewright::exec {
 namespace {
 
+bool is_forward_only(const plan::Program& program) {
+  for (const auto& instructions : program.ranks)
+    for (const plan::Instruction& i : instructions)
+      if (i.kind == plan::InstructionKind::Backward ||
+          i.kind == plan::InstructionKind::WeightGradient)
+        return false;
+  return true;
+}
+
+bool can_run(plan::InstructionKind kind) {
+  return kind != plan::InstructionKind::Recompute && !plan::is_reduce(kind) &&
+         kind != plan::InstructionKind::Unshard && kind != plan::InstructionKind::Reshard;
+}
+
 void check(const plan::Program& program, const plan::Partition& partition,
            const TrainingSetup& setup) {
   plan::validate(program);
-  for (const auto& instructions : program.ranks)
-    for (const plan::Instruction& i : instructions)
-      if (i.kind == plan::InstructionKind::Recompute)
-        throw plan::InputError(
-            fmt::format("{}: the executor cannot recompute activations yet", to_string(i)));
+  require_trainable(program);
   if (plan::layer_count(partition) != static_cast<int>(setup.layers.size()))
     throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
                                        plan::to_string(partition.boundaries),
                                        plan::layer_count(partition), setup.layers.size()));
-  if (partition.rank_of_stage != program.rank_of_stage)
+  if (partition.rank_of_stage != program.placement.routes.front())
     throw plan::InputError("partition and program place the stages on different ranks");
 }
 
@@ -50,6 +60,23 @@ void pin_to_core(int rank, int ranks) {
 }
 
 }  // namespace
+
+void require_trainable(const plan::Program& program) {
+  if (program.placement.is_bidirectional())
+    throw plan::InputError(
+        "the program runs microbatches in two directions, with a copy of each stage on two ranks: "
+        "the executor trains one copy only");
+  if (is_forward_only(program))
+    throw plan::InputError("the program computes no gradients: there is nothing to train");
+  if (program.asynchronous)
+    throw plan::InputError(
+        "the program steps its optimizers without a flush: the executor keeps one version of the "
+        "weights only");
+  for (const auto& instructions : program.ranks)
+    for (const plan::Instruction& i : instructions)
+      if (!can_run(i.kind))
+        throw plan::InputError(fmt::format("{}: the executor cannot run this yet", to_string(i)));
+}
 
 struct Executor::State {
   State(plan::Program p, const plan::Partition& partition, const TrainingSetup& s,

@@ -32,8 +32,8 @@ RankWorker::RankWorker(int rank, const plan::Program& program, const plan::Parti
     : rank_(rank), program_(program), options_(options), transport_(transport) {
   const ChargeTo charge(account_);
   const auto slots = plan::slot_counts(program);
-  for (std::size_t index = 0; index < program.rank_of_stage.size(); ++index) {
-    if (program.rank_of_stage[index] != rank)
+  for (std::size_t index = 0; index < static_cast<std::size_t>(stage_count(program)); ++index) {
+    if (program.placement.routes.front()[index] != rank)
       continue;
     stages_[static_cast<int>(index)] =
         std::make_unique<Stage>(partition.boundaries[index], partition.boundaries[index + 1],
@@ -106,6 +106,10 @@ void RankWorker::perform(const Instruction& i, int step) {
       own.optimizer_step();
       break;
     case InstructionKind::Recompute:
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
     case InstructionKind::ReceiveActivation:
     case InstructionKind::ReceiveGradient:
       break;  // refused at the start; done by `post`

@@ -40,6 +40,16 @@ std::string did_you_mean(std::string_view written, const std::vector<std::string
   return best == nullptr ? "" : fmt::format(", did you mean \"{}\"?", *best);
 }
 
+std::string listed_lines(const std::vector<std::string>& lines) {
+  constexpr std::size_t most = 50;
+  const auto shown = std::min(lines.size(), most);
+  std::string text = fmt::format(
+      "{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), "\n"));
+  if (shown < lines.size())
+    text += fmt::format("\n… and {} more", lines.size() - shown);
+  return text;
+}
+
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

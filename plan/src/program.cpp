@@ -7,6 +7,7 @@
 #include <cassert>
 #include <charconv>
 
+#include "csv_rows.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
@@ -17,13 +18,17 @@ struct KindWord {
   std::string_view word;  // between the stage and the microbatch
 };
 /// A word never begins another that stands after it, so the first match is the right one.
-constexpr std::array<KindWord, 11> kind_words{{
+constexpr std::array<KindWord, 15> kind_words{{
     {InstructionKind::Load, "LOAD"},
     {InstructionKind::SendActivation, "SEND_F"},
     {InstructionKind::ReceiveActivation, "RECV_F"},
     {InstructionKind::SendGradient, "SEND_B"},
     {InstructionKind::ReceiveGradient, "RECV_B"},
     {InstructionKind::OptimizerStep, "STEP"},
+    {InstructionKind::ReduceTied, "REDUCE_TIED"},
+    {InstructionKind::ReduceGradients, "REDUCE_GRAD"},
+    {InstructionKind::Unshard, "UNSHARD"},
+    {InstructionKind::Reshard, "RESHARD"},
     {InstructionKind::Forward, "F"},
     {InstructionKind::Backward, "B"},
     {InstructionKind::InputGradient, "I"},
@@ -76,7 +81,7 @@ std::optional<Instruction> parse_instruction(std::string_view text) {
     return {};
   instruction.kind = entry->kind;
   text.remove_prefix(entry->word.size());
-  if (instruction.kind == InstructionKind::OptimizerStep)
+  if (!has_microbatch(instruction.kind))
     return text.empty() ? std::optional(instruction) : std::nullopt;
 
   const auto microbatch = take_number(text);
@@ -95,7 +100,39 @@ std::optional<Instruction> parse_instruction(std::string_view text) {
   return instruction;
 }
 
-bool is_compute(InstructionKind kind) { return !is_send(kind) && !is_receive(kind); }
+bool append_cell(std::string_view cell, std::vector<Instruction>& instructions) {
+  if (const auto instruction = parse_instruction(cell)) {
+    instructions.push_back(*instruction);
+    return true;
+  }
+  const auto members = fused_members(cell);
+  if (members.size() != 2)
+    return false;
+  auto first = parse_instruction(members[0]);
+  const auto second = parse_instruction(members[1]);
+  const auto is_action = [](const std::optional<Instruction>& i) {
+    return i && is_compute(i->kind) && has_microbatch(i->kind) && i->kind != InstructionKind::Load;
+  };
+  if (!is_action(first) || !is_action(second))
+    return false;
+  first->fused_with_next = true;
+  instructions.push_back(*first);
+  instructions.push_back(*second);
+  return true;
+}
+
+bool has_microbatch(InstructionKind kind) {
+  return kind != InstructionKind::OptimizerStep && kind != InstructionKind::Unshard &&
+         kind != InstructionKind::Reshard && !is_reduce(kind);
+}
+
+bool is_compute(InstructionKind kind) {
+  return !is_send(kind) && !is_receive(kind) && !is_reduce(kind);
+}
+
+bool is_reduce(InstructionKind kind) {
+  return kind == InstructionKind::ReduceTied || kind == InstructionKind::ReduceGradients;
+}
 
 bool is_send(InstructionKind kind) {
   return kind == InstructionKind::SendActivation || kind == InstructionKind::SendGradient;
@@ -122,13 +159,13 @@ InstructionKind instruction_kind(ActionKind kind) {
   return InstructionKind::Forward;
 }
 
-int stage_count(const Program& program) { return static_cast<int>(program.rank_of_stage.size()); }
+int stage_count(const Program& program) { return program.placement.stage_count(); }
 
-bool crosses_ranks(const Program& program, int stage, int other) {
+bool crosses_ranks(const Program& program, int stage, int other, int microbatch) {
   if (other < 0 || other >= stage_count(program))
     return false;
-  return program.rank_of_stage[static_cast<std::size_t>(stage)] !=
-         program.rank_of_stage[static_cast<std::size_t>(other)];
+  const Placement& placement = program.placement;
+  return placement.rank_of(stage, microbatch) != placement.rank_of(other, microbatch);
 }
 
 Instruction counterpart(const Instruction& transfer) {
@@ -157,7 +194,11 @@ Instruction counterpart(const Instruction& transfer) {
     case InstructionKind::InputGradient:
     case InstructionKind::WeightGradient:
     case InstructionKind::Recompute:
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
     case InstructionKind::OptimizerStep:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
       assert(false);
       break;
   }
@@ -167,17 +208,7 @@ Instruction counterpart(const Instruction& transfer) {
 int peer_stage(const Instruction& transfer) { return counterpart(transfer).stage; }
 
 int peer_rank(const Program& program, const Instruction& transfer) {
-  return program.rank_of_stage[static_cast<std::size_t>(peer_stage(transfer))];
-}
-
-std::vector<int> slot_counts(const Program& program) {
-  std::vector<int> counts(program.rank_of_stage.size(), 0);
-  for (const auto& instructions : program.ranks)
-    for (const Instruction& instruction : instructions) {
-      int& count = counts[static_cast<std::size_t>(instruction.stage)];
-      count = std::max(count, instruction.slot + 1);
-    }
-  return counts;
+  return program.placement.rank_of(peer_stage(transfer), transfer.microbatch);
 }
 
 const std::vector<std::string>& communicator_layouts() {
@@ -222,16 +253,24 @@ Json to_json(const Program& program) {
   Json ranks = Json::array();
   for (const auto& instructions : program.ranks) {
     Json row = Json::array();
-    for (const Instruction& instruction : instructions)
-      row.push_back(with_slot(instruction));
+    for (std::size_t at = 0; at < instructions.size(); ++at)
+      if (instructions[at].fused_with_next && at + 1 < instructions.size()) {
+        row.push_back(fmt::format("({};{})OVERLAP_F_B", with_slot(instructions[at]),
+                                  with_slot(instructions[at + 1])));
+        ++at;
+      } else {
+        row.push_back(with_slot(instructions[at]));
+      }
     ranks.push_back(std::move(row));
   }
-  return {{"format", "pipewright/program/1"},
+  return {{"format", "pipewright/program/2"},
           {"microbatches", program.microbatches},
-          {"rank_of_stage", program.rank_of_stage},
+          {"routes", program.placement.routes},
+          {"route_of_microbatch", program.placement.route_of_microbatch},
           {"communicators", to_string(program.communicators)},
           {"transfers", to_string(program.transfers)},
           {"blocking", program.blocking},
+          {"asynchronous", program.asynchronous},
           {"ranks", std::move(ranks)}};
 }
 
@@ -247,27 +286,55 @@ std::vector<Instruction> read_instructions(JsonObject& root, const std::string& 
   }
   for (std::size_t i = 0; i < row.size(); ++i) {
     const auto text = row[i].is_string() ? row[i].get<std::string>() : row[i].dump();
-    if (const auto instruction = parse_instruction(text))
-      instructions.push_back(*instruction);
-    else
+    if (!append_cell(text, instructions))
       diagnostics.add(fmt::format("{}/{}", pointer, i),
                       fmt::format("\"{}\" is no instruction, such as \"0F2#1\"", text));
   }
   return instructions;
 }
 
+Placement read_placement(JsonObject& root, int microbatches) {
+  Placement placement;
+  Diagnostics& diagnostics = root.diagnostics();
+  for (const std::string& pointer : root.elements("routes")) {
+    const Json& route = diagnostics.document().root().at(Json::json_pointer(pointer));
+    const bool is_route = route.is_array() && !route.empty() &&
+                          std::all_of(route.begin(), route.end(), [](const Json& rank) {
+                            return rank.is_number_integer() && rank >= 0 && rank <= 99'999;
+                          });
+    if (!is_route)
+      diagnostics.add(pointer, "a route lists the rank of every stage, such as [0, 1]");
+    else if (!placement.routes.empty() && placement.routes.front().size() != route.size())
+      diagnostics.add(pointer, "every route passes the same number of stages");
+    else
+      placement.routes.push_back(route.get<std::vector<int>>());
+  }
+  placement.route_of_microbatch = root.integers("route_of_microbatch", at_least(0));
+  const auto& chosen = placement.route_of_microbatch;
+  const auto routes = static_cast<int>(placement.routes.size());
+  if (routes == 0)
+    root.error("routes", "one route at least is needed");
+  else if ((routes > 1 || !chosen.empty()) &&
+           chosen.size() != static_cast<std::size_t>(microbatches))
+    root.error("route_of_microbatch", "every microbatch needs a route");
+  else if (std::any_of(chosen.begin(), chosen.end(), [&](int route) { return route >= routes; }))
+    root.error("route_of_microbatch", fmt::format("there are routes 0 to {} only", routes - 1));
+  return placement;
+}
+
 }  // namespace
 
 Program program_from_json(const JsonDocument& document) {
   Program program =
-      read_document<Program>(document, "pipewright/program/1", [](JsonObject& root) -> Program {
+      read_document<Program>(document, "pipewright/program/2", [](JsonObject& root) -> Program {
         Program read;
         read.microbatches = root.integer("microbatches", at_least(1));
-        read.rank_of_stage = root.integers("rank_of_stage", at_least(0));
+        read.placement = read_placement(root, read.microbatches);
         read.communicators =
             parse_communicator_layout(root.choice("communicators", communicator_layouts()));
         read.transfers = parse_transfer_mode(root.choice("transfers", transfer_modes()));
         read.blocking = root.flag("blocking");
+        read.asynchronous = root.flag("asynchronous");
         for (const std::string& pointer : root.elements("ranks"))
           read.ranks.push_back(read_instructions(root, pointer));
         return read;

@@ -5,9 +5,18 @@
 #include <optional>
 
 #include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 
 namespace pipewright::plan {
+ScheduleRequest request_of(const Pipeline& pipeline) {
+  ScheduleRequest request;
+  request.name = pipeline.schedule;
+  request.ranks = pipeline.ranks;
+  request.microbatches = pipeline.microbatches;
+  request.chunks = pipeline.chunks;
+  return request;
+}
+
 namespace {
 
 // More than any model of today; beyond them sizes could not be counted in 64 bits.
@@ -44,6 +53,7 @@ Json to_json(const Pipeline& pipeline) {
   return {{"ranks", pipeline.ranks},
           {"microbatches", pipeline.microbatches},
           {"schedule", pipeline.schedule},
+          {"chunks", pipeline.chunks},
           {"partition", pipeline.partition},
           {"communicators", to_string(pipeline.communicators)},
           {"transfers", to_string(pipeline.transfers)},
@@ -164,6 +174,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   pipeline.ranks = object.integer("ranks", at_least(1));
   pipeline.microbatches = object.integer("microbatches", at_least(1));
   pipeline.schedule = object.choice("schedule", schedule_names());
+  pipeline.chunks = object.integer("chunks", at_least(0), pipeline.chunks);
   pipeline.partition = read_partition_method(object, pipeline.partition);
   pipeline.communicators = parse_communicator_layout(
       object.choice("communicators", communicator_layouts(), to_string(pipeline.communicators)));
@@ -177,6 +188,9 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   if (static_cast<std::size_t>(pipeline.ranks) > layers)
     object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
                                       pipeline.ranks, layers));
+  else if (static_cast<std::size_t>(stage_count(request_of(pipeline))) > layers)
+    object.error("chunks", fmt::format("{} stages asked for, but the model has {} layers",
+                                       stage_count(request_of(pipeline)), layers));
   return pipeline;
 }
 

@@ -4,75 +4,92 @@
 
 #include <algorithm>
 
+#include "csv_rows.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-std::string joined(const std::vector<Action>& actions, std::string_view separator) {
+std::string joined(const std::vector<Action>& actions, char separator) {
   std::string text;
-  for (const Action& action : actions) {
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    const bool fused = actions[at].fused_with_next && at + 1 < actions.size();
     if (!text.empty())
       text += separator;
-    text += to_string(action);
+    text += fused ? "(" : "";
+    text += to_string(actions[at]);
+    if (fused)
+      text += ";" + to_string(actions[++at]) + ")OVERLAP_F_B";
   }
   return text;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '"'))
-    text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '"' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
+/// Appends the actions of one cell; says whether it could be read.
+bool read_cell(std::string_view cell, std::vector<Action>& actions) {
+  if (cell.empty())
+    return true;
+  if (const auto action = parse_action(cell)) {
+    actions.push_back(*action);
+    return true;
+  }
+  const auto members = fused_members(cell);
+  if (members.size() != 2)
+    return false;
+  auto first = parse_action(members[0]);
+  const auto second = parse_action(members[1]);
+  if (!first || !second)
+    return false;
+  first->fused_with_next = true;
+  actions.push_back(*first);
+  actions.push_back(*second);
+  return true;
 }
 
 }  // namespace
 
+std::vector<std::string> cells(const std::vector<Action>& actions) {
+  std::vector<std::string> row;
+  if (actions.empty())
+    return row;
+  const std::string text = joined(actions, ',');
+  const auto rows = csv_rows(text);
+  for (const std::string_view cell : rows.front())
+    row.emplace_back(cell);
+  return row;
+}
+
 std::string to_string(const Schedule& schedule) {
   std::string text;
   for (const auto& actions : schedule.ranks)
-    text += joined(actions, " ") + "\n";
+    text += joined(actions, ' ') + "\n";
   return text;
 }
 
 std::string to_csv(const Schedule& schedule) {
   std::string text;
   for (const auto& actions : schedule.ranks)
-    text += joined(actions, ",") + "\n";
+    text += joined(actions, ',') + "\n";
   return text;
 }
 
 Schedule parse_csv(std::string_view text, const std::string& name) {
   Schedule schedule;
   std::vector<std::string> errors;
-  int row = 0;
-  while (!text.empty()) {
-    ++row;
-    const auto line_end = text.find('\n');
-    std::string_view line = text.substr(0, line_end);
-    text = line_end == std::string_view::npos ? "" : text.substr(line_end + 1);
+  for (const auto& row : csv_rows(text)) {
     auto& actions = schedule.ranks.emplace_back();
-    for (int column = 1;; ++column) {
-      const auto comma = line.find(',');
-      const std::string_view cell = trimmed(line.substr(0, comma));
-      if (const auto action = parse_action(cell)) {
-        schedule.microbatches = std::max(schedule.microbatches, action->microbatch + 1);
-        actions.push_back(*action);
-      } else if (!cell.empty()) {
+    for (std::size_t column = 0; column < row.size(); ++column)
+      if (!read_cell(row[column], actions))
         errors.push_back(fmt::format(
-            "{}:{}:{}: \"{}\" is no action: write stage, one of F B I W R, microbatch, such as 3F0",
-            name, row, column, cell));
-      }
-      if (comma == std::string_view::npos)
-        break;
-      line = line.substr(comma + 1);
-    }
+            "{}:{}:{}: \"{}\" is no action: write stage, one of F B I W R, microbatch, such as "
+            "3F0, or a fused pair, such as (1F2;0B1)OVERLAP_F_B",
+            name, schedule.ranks.size(), column + 1, row[column]));
+    for (const Action& action : actions)
+      schedule.microbatches = std::max(schedule.microbatches, action.microbatch + 1);
   }
   if (schedule.microbatches == 0 && errors.empty())
     errors.push_back(fmt::format("{}:1:1: no action in the file", name));
   if (!errors.empty())
-    throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
+    throw MalformedFile(listed_lines(errors));
   return schedule;
 }
 
@@ -84,15 +101,12 @@ int stage_count(const Schedule& schedule) {
   return last + 1;
 }
 
-std::vector<int> rank_of_stage(const Schedule& schedule) {
-  std::vector<int> ranks(static_cast<std::size_t>(stage_count(schedule)), -1);
-  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
-    for (const Action& action : schedule.ranks[rank]) {
-      int& owner = ranks[static_cast<std::size_t>(action.stage)];
-      if (owner < 0)
-        owner = static_cast<int>(rank);
-    }
-  return ranks;
+bool is_forward_only(const Schedule& schedule) {
+  for (const auto& actions : schedule.ranks)
+    for (const Action& action : actions)
+      if (action.kind != ActionKind::Forward)
+        return false;
+  return true;
 }
 
 }  // namespace pipewright::plan

@@ -25,6 +25,8 @@ std::size_t index_of(int rank, const Timeline& timeline) {
 Lane lane_of(InstructionKind kind) {
   if (is_send(kind))
     return Lane::Send;
+  if (is_reduce(kind))
+    return Lane::Reduce;
   return is_receive(kind) ? Lane::Receive : Lane::Compute;
 }
 
@@ -48,6 +50,21 @@ std::vector<Seconds> bubble_per_rank(const Timeline& timeline) {
   for (Seconds& rank : bubble)
     rank = timeline.length - rank;
   return bubble;
+}
+
+Seconds longest_span(const Timeline& timeline) {
+  std::map<int, std::pair<Seconds, Seconds>> ends;  // rank → first start, last end
+  for (const Span& span : timeline.spans) {
+    if (!parse_action(span.action))
+      continue;
+    auto& [first, last] = ends.try_emplace(span.rank, span.start, span.end).first->second;
+    first = std::min(first, span.start);
+    last = std::max(last, span.end);
+  }
+  Seconds longest;
+  for (const auto& [rank, end] : ends)
+    longest = std::max(longest, end.second - end.first);
+  return longest;
 }
 
 std::vector<Bytes> peak_per_rank(const Timeline& timeline) {

@@ -4,6 +4,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedule.hpp"
+#include "waiting.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -13,23 +14,27 @@ struct Progress {
   int forwards = 0;
   int input_gradients = 0;   // by I or B
   int weight_gradients = 0;  // by W or B
+  bool split = false;        // into I and W
 };
 
 /// Checks one schedule; `errors` says in words what is wrong.
 class Checker {
  public:
   explicit Checker(const Schedule& schedule)
-      : schedule_(schedule), stages_(stage_count(schedule)), owner_(rank_of_stage(schedule)) {}
+      : schedule_(schedule),
+        stages_(stage_count(schedule)),
+        forward_only_(is_forward_only(schedule)),
+        placement_(placement_of(schedule)) {}
 
   std::vector<std::string> run() {
-    check_size();
-    if (errors_.empty())
-      check_placement();
+    check_placement();
     if (errors_.empty())
       check_counts();
     if (errors_.empty())
+      check_fused_pairs();
+    if (errors_.empty())
       check_progress();
-    return errors_;
+    return std::move(errors_);
   }
 
  private:
@@ -39,102 +44,118 @@ class Checker {
                      static_cast<std::size_t>(microbatch)];
   }
 
-  /// A mistyped stage or microbatch of many digits would otherwise list as many missing actions.
-  void check_size() {
-    const std::size_t places = static_cast<std::size_t>(stages_) *
-                               static_cast<std::size_t>(std::max(schedule_.microbatches, 0));
-    std::size_t actions = 0;
-    for (const auto& list : schedule_.ranks)
-      actions += list.size();
-    if (places > 100'000 && actions < 2 * places)
-      errors_.push_back(
-          fmt::format("{} stages and {} microbatches need {} actions at least, but there are {}",
-                      stages_, schedule_.microbatches, 2 * places, actions));
-    else
-      progress_.resize(places);
-  }
-
   void check_placement() {
+    const auto& known = placement_.routes.front();
     for (int stage = 0; stage < stages_; ++stage)
-      if (owner_[static_cast<std::size_t>(stage)] < 0)
+      if (known[static_cast<std::size_t>(stage)] < 0)
         errors_.push_back(fmt::format("stage {} is on no rank", stage));
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       for (const Action& action : schedule_.ranks[rank]) {
-        const int owner = owner_[static_cast<std::size_t>(action.stage)];
+        const int owner = placement_.rank_of(action.stage, action.microbatch);
         if (owner != static_cast<int>(rank))
-          errors_.push_back(fmt::format("rank {}, action {}: stage {} is on rank {} as well", rank,
-                                        to_string(action), action.stage, owner));
+          errors_.push_back(
+              fmt::format("rank {}, action {}: microbatch {} of stage {} is on rank "
+                          "{} as well",
+                          rank, to_string(action), action.microbatch, action.stage, owner));
         if (action.microbatch >= schedule_.microbatches)
           errors_.push_back(fmt::format("rank {}, action {}: there are {} microbatches only", rank,
                                         to_string(action), schedule_.microbatches));
       }
+    progress_.resize(static_cast<std::size_t>(stages_) *
+                     static_cast<std::size_t>(std::max(schedule_.microbatches, 0)));
   }
 
   void check_counts() {
     for (const auto& actions : schedule_.ranks)
-      for (const Action& action : actions) {
-        Progress& seen = at(action.stage, action.microbatch);
-        const ActionKind kind = action.kind;
-        seen.forwards += kind == ActionKind::Forward;
-        seen.input_gradients += kind == ActionKind::InputGradient || kind == ActionKind::Backward;
-        seen.weight_gradients += kind == ActionKind::WeightGradient || kind == ActionKind::Backward;
-      }
+      for (const Action& action : actions)
+        perform(action);
     for (int stage = 0; stage < stages_; ++stage)
-      for (int m = 0; m < schedule_.microbatches; ++m) {
-        const Progress seen = at(stage, m);
-        check_count(stage, 'F', m, seen.forwards, "forward");
-        if (seen.input_gradients == 1 && seen.weight_gradients == 1)
-          continue;
-        if (seen.input_gradients == 0 && seen.weight_gradients == 0)
-          check_count(stage, 'B', m, 0, "backward");
-        else
-          errors_.push_back(
-              fmt::format("rank {}: stage {}, microbatch {}: {} input gradients and {} weight "
-                          "gradients, one of "
-                          "each is needed (B counts as both)",
-                          owner_[static_cast<std::size_t>(stage)], stage, m, seen.input_gradients,
-                          seen.weight_gradients));
-      }
-    std::fill(progress_.begin(), progress_.end(), Progress{});
+      for (int m = 0; m < schedule_.microbatches; ++m)
+        check_count(stage, m, at(stage, m));
+    for (Progress& progress : progress_)
+      progress = {.split = progress.split};
   }
 
-  void check_count(int stage, char letter, int microbatch, int count, const char* what) {
-    if (count == 1)
+  void check_count(int stage, int microbatch, const Progress& seen) {
+    const int rank = placement_.rank_of(stage, microbatch);
+    const auto once = [&](char letter, int count, const char* what) {
+      errors_.push_back(
+          fmt::format("rank {}, action {}{}{}: the {} stands {} times, once is needed", rank, stage,
+                      letter, microbatch, what, count));
+    };
+    if (seen.forwards != 1)
+      once('F', seen.forwards, "forward");
+    if (forward_only_ || (seen.input_gradients == 1 && seen.weight_gradients == 1))
       return;
-    errors_.push_back(fmt::format("rank {}, action {}{}{}: the {} stands {} times, once is needed",
-                                  owner_[static_cast<std::size_t>(stage)], stage, letter,
-                                  microbatch, what, count));
+    if (seen.input_gradients == 0 && seen.weight_gradients == 0)
+      once('B', 0, "backward");
+    else
+      errors_.push_back(
+          fmt::format("rank {}: stage {}, microbatch {}: {} input gradients and {} weight "
+                      "gradients, one of each is needed (B counts as both)",
+                      rank, stage, microbatch, seen.input_gradients, seen.weight_gradients));
   }
 
-  /// What the action still waits for, in words; empty when it may run.
-  std::string obstacle(const Action& action) {
-    const auto [kind, stage, m] = action;
-    switch (kind) {
+  /// The second of a fused pair starts with the first, so it cannot need it.
+  void check_fused_pairs() {
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      const auto& actions = schedule_.ranks[rank];
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        if (!actions[i].fused_with_next)
+          continue;
+        if (i + 1 == actions.size() || actions[i + 1].fused_with_next)
+          errors_.push_back(fmt::format("rank {}, action {}: a fused pair has two actions", rank,
+                                        to_string(actions[i])));
+        else if (actions[i].microbatch == actions[i + 1].microbatch)
+          errors_.push_back(fmt::format(
+              "rank {}, actions {} and {}: a fused pair needs two microbatches, or one of its "
+              "actions waits for the other",
+              rank, to_string(actions[i]), to_string(actions[i + 1])));
+      }
+    }
+  }
+
+  /// What the action still waits for; nothing when it may run.
+  std::optional<Action> obstacle(const Action& action) {
+    const auto stage = action.stage, m = action.microbatch;
+    const Progress& own = at(stage, m);
+    switch (action.kind) {
       case ActionKind::Forward:
         if (stage > 0 && at(stage - 1, m).forwards == 0)
-          return fmt::format("{}F{}", stage - 1, m);
-        return "";
+          return Action{ActionKind::Forward, stage - 1, m};
+        return {};
       case ActionKind::Backward:
       case ActionKind::InputGradient:
-        if (at(stage, m).forwards == 0)
-          return fmt::format("{}F{}", stage, m);
+        if (own.forwards == 0)
+          return Action{ActionKind::Forward, stage, m};
         if (stage + 1 < stages_ && at(stage + 1, m).input_gradients == 0)
-          return fmt::format("the input gradient of {}F{}", stage + 1, m);
-        return "";
+          return Action{at(stage + 1, m).split ? ActionKind::InputGradient : ActionKind::Backward,
+                        stage + 1, m};
+        return {};
       case ActionKind::WeightGradient:
-        return at(stage, m).input_gradients > 0 ? "" : fmt::format("{}I{}", stage, m);
+        if (own.input_gradients == 0)
+          return Action{ActionKind::InputGradient, stage, m};
+        return {};
       case ActionKind::Recompute:
-        return at(stage, m).forwards > 0 ? "" : fmt::format("{}F{}", stage, m);
+        if (own.forwards == 0)
+          return Action{ActionKind::Forward, stage, m};
+        return {};
     }
-    return "";
+    return {};
   }
 
   void perform(const Action& action) {
     Progress& now = at(action.stage, action.microbatch);
-    const ActionKind kind = action.kind;
-    now.forwards += kind == ActionKind::Forward;
-    now.input_gradients += kind == ActionKind::InputGradient || kind == ActionKind::Backward;
-    now.weight_gradients += kind == ActionKind::WeightGradient || kind == ActionKind::Backward;
+    now.forwards += action.kind == ActionKind::Forward;
+    now.input_gradients += makes_input_gradient(action.kind);
+    now.weight_gradients += makes_weight_gradient(action.kind);
+    now.split = now.split || action.kind == ActionKind::InputGradient;
+  }
+
+  /// Both actions of a fused pair start together.
+  bool may_start(const std::vector<Action>& actions, std::size_t next) {
+    return !obstacle(actions[next]) &&
+           (!actions[next].fused_with_next || !obstacle(actions[next + 1]));
   }
 
   void check_progress() {
@@ -143,24 +164,43 @@ class Checker {
       moved = false;
       for (std::size_t rank = 0; rank < next.size(); ++rank) {
         const auto& actions = schedule_.ranks[rank];
-        while (next[rank] < actions.size() && obstacle(actions[next[rank]]).empty()) {
-          perform(actions[next[rank]++]);
+        while (next[rank] < actions.size() && may_start(actions, next[rank])) {
+          perform(actions[next[rank]]);
+          if (actions[next[rank]].fused_with_next)
+            perform(actions[++next[rank]]);
+          ++next[rank];
           moved = true;
         }
       }
     }
+    name_cycle(next);
+  }
+
+  /// Every rank that is not at its end waits for an action that another rank, or this one, has
+  /// further back in its list.
+  void name_cycle(const std::vector<std::size_t>& next) {
+    std::vector<Waiting> stuck;
     for (std::size_t rank = 0; rank < next.size(); ++rank) {
-      if (next[rank] == schedule_.ranks[rank].size())
+      const auto& actions = schedule_.ranks[rank];
+      if (next[rank] == actions.size())
         continue;
-      const Action& stuck = schedule_.ranks[rank][next[rank]];
-      errors_.push_back(fmt::format("rank {}, action {}: waits for ever for {}", rank,
-                                    to_string(stuck), obstacle(stuck)));
+      auto missing = obstacle(actions[next[rank]]);
+      if (!missing)  // then it is fused, and its partner waits
+        missing = obstacle(actions[next[rank] + 1]);
+      stuck.push_back({.place = static_cast<int>(rank),
+                       .rank = static_cast<int>(rank),
+                       .action = to_string(actions[next[rank]]),
+                       .needs = to_string(*missing),
+                       .behind = placement_.rank_of(missing->stage, missing->microbatch)});
     }
+    if (!stuck.empty())
+      errors_.push_back(in_words(shortest_cycle(stuck)));
   }
 
   const Schedule& schedule_;
   const int stages_;
-  const std::vector<int> owner_;
+  const bool forward_only_;
+  const Placement placement_;
   std::vector<Progress> progress_;
   std::vector<std::string> errors_;
 };
@@ -170,7 +210,7 @@ class Checker {
 void validate(const Schedule& schedule) {
   const auto errors = Checker(schedule).run();
   if (!errors.empty())
-    throw InputError(fmt::format("{}", fmt::join(errors, "\n")));
+    throw InputError(listed_lines(errors));
 }
 
 }  // namespace pipewright::plan

@@ -70,7 +70,7 @@ class Search {
   }
 
   plan::Partition partition_of(const Boundaries& boundaries) const {
-    return {.boundaries = boundaries, .rank_of_stage = program_.rank_of_stage};
+    return {.boundaries = boundaries, .rank_of_stage = program_.placement.routes.front()};
   }
 
   const Known& known(const Boundaries& boundaries) {
@@ -80,7 +80,7 @@ class Search {
     const auto outcome =
         simulate(program_, plan::stage_costs(costs_, partition_of(boundaries)), cluster_);
     if (const auto* deadlock = std::get_if<Deadlock>(&outcome))
-      throw plan::Infeasible("deadlock: " + to_string(*deadlock));
+      throw plan::Infeasible(deadlock->cycle);
     const plan::Timeline& timeline = std::get<Completed>(outcome).timeline;
     const auto peaks = plan::peak_per_rank(timeline);
     at->second = {timeline.length.value, *std::max_element(peaks.begin(), peaks.end())};

@@ -23,37 +23,46 @@ struct Change {
 class Ledger {
  public:
   Ledger(const plan::Program& program, const std::vector<plan::StageCost>& costs)
-      : program_(program), costs_(costs), changes_(program.ranks.size()) {}
+      : program_(program),
+        costs_(costs),
+        forward_only_(is_forward_only(program)),
+        changes_(program.ranks.size()) {}
 
   void enter(const Instruction& i, Seconds start, Seconds end) {
     const plan::StageCost& cost = costs_[static_cast<std::size_t>(i.stage)];
     switch (i.kind) {
       case InstructionKind::Load:
-        allocate(i.stage, start, cost.loaded);
+        allocate(i, start, cost.loaded);
         break;
       case InstructionKind::Forward:
-        allocate(i.stage, start, cost.activation);
-        transient(i.stage, start, end, cost.forward_peak - cost.activation);
+        allocate(i, start, cost.activation);
+        if (forward_only_)
+          free(i, end, cost.activation + cost.loaded);
+        transient(i, start, end, cost.forward_peak - cost.activation);
         break;
       case InstructionKind::Backward:
-        transient(i.stage, start, end, cost.backward_peak);
-        hand_gradients(i.stage, end);
-        free(i.stage, end, cost.activation + cost.loaded);
+        transient(i, start, end, cost.backward_peak);
+        hand_gradients(i, end);
+        free(i, end, cost.activation + cost.loaded);
         break;
       case InstructionKind::InputGradient:
-        transient(i.stage, start, end, cost.backward_peak);
-        hand_gradients(i.stage, end);
+        transient(i, start, end, cost.backward_peak);
+        hand_gradients(i, end);
         break;
       case InstructionKind::WeightGradient:
-        transient(i.stage, start, end, cost.backward_peak);
-        free(i.stage, end, cost.activation + cost.loaded);
+        transient(i, start, end, cost.backward_peak);
+        free(i, end, cost.activation + cost.loaded);
         break;
       case InstructionKind::Recompute:
       case InstructionKind::SendActivation:
       case InstructionKind::ReceiveActivation:
       case InstructionKind::SendGradient:
       case InstructionKind::ReceiveGradient:
+      case InstructionKind::ReduceTied:
+      case InstructionKind::ReduceGradients:
       case InstructionKind::OptimizerStep:
+      case InstructionKind::Unshard:
+      case InstructionKind::Reshard:
         break;
     }
   }
@@ -77,44 +86,55 @@ class Ledger {
   }
 
  private:
-  std::vector<Change>& changes_of(int stage) {
-    const int rank = program_.rank_of_stage[static_cast<std::size_t>(stage)];
+  static bool is_forward_only(const plan::Program& program) {
+    for (const auto& instructions : program.ranks)
+      for (const Instruction& i : instructions)
+        if (i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient)
+          return false;
+    return true;
+  }
+
+  std::vector<Change>& changes_of(const Instruction& i) {
+    const int rank = program_.placement.rank_of(i.stage, i.microbatch);
     return changes_[static_cast<std::size_t>(rank)];
   }
 
   Bytes standing(int rank) const {
     Bytes sum;
     for (std::size_t stage = 0; stage < costs_.size(); ++stage)
-      if (program_.rank_of_stage[stage] == rank)
+      if (program_.placement.holds(rank, static_cast<int>(stage)))
         sum += costs_[stage].parameters + costs_[stage].gradients + costs_[stage].optimizer_state;
     return sum;
   }
 
-  void allocate(int stage, Seconds time, Bytes amount) {
-    changes_of(stage).push_back({time, Order::Allocates, amount});
+  void allocate(const Instruction& i, Seconds time, Bytes amount) {
+    changes_of(i).push_back({time, Order::Allocates, amount});
   }
 
-  void free(int stage, Seconds time, Bytes amount) {
-    changes_of(stage).push_back({time, Order::Frees, Bytes{} - amount});
+  void free(const Instruction& i, Seconds time, Bytes amount) {
+    changes_of(i).push_back({time, Order::Frees, Bytes{} - amount});
   }
 
-  void transient(int stage, Seconds start, Seconds end, Bytes amount) {
+  void transient(const Instruction& i, Seconds start, Seconds end, Bytes amount) {
     if (amount <= Bytes{})
       return;
-    changes_of(stage).push_back({start, Order::TransientBegins, amount});
-    changes_of(stage).push_back({end, Order::TransientEnds, Bytes{} - amount});
+    changes_of(i).push_back({start, Order::TransientBegins, amount});
+    changes_of(i).push_back({end, Order::TransientEnds, Bytes{} - amount});
   }
 
   /// The backward of `stage` made the gradient for the stage before, and used up the one that the
   /// stage after had made: tensors are handed over by reference, so their maker's rank held it.
-  void hand_gradients(int stage, Seconds end) {
-    allocate(stage, end, costs_[static_cast<std::size_t>(stage)].input_gradient_bytes);
+  void hand_gradients(const Instruction& i, Seconds end) {
+    const int stage = i.stage;
+    allocate(i, end, costs_[static_cast<std::size_t>(stage)].input_gradient_bytes);
     if (stage + 1 < static_cast<int>(costs_.size()))
-      free(stage + 1, end, costs_[static_cast<std::size_t>(stage) + 1].input_gradient_bytes);
+      free({i.kind, stage + 1, i.microbatch}, end,
+           costs_[static_cast<std::size_t>(stage) + 1].input_gradient_bytes);
   }
 
   const plan::Program& program_;
   const std::vector<plan::StageCost>& costs_;
+  bool forward_only_;
   std::vector<std::vector<Change>> changes_;  // by rank
 };
 

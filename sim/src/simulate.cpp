@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "event_graph.hpp"
 #include "memory.hpp"
+#include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::sim {
@@ -31,15 +31,15 @@ class Engine {
       : program_(program),
         costs_(costs),
         cluster_(cluster),
-        events_(event_graph(program)),
-        times_(events_.size()),
-        pending_(events_.size()) {}
+        events_(program),
+        times_(static_cast<std::size_t>(events_.size())),
+        pending_(events_.predecessor_counts()) {}
 
   Outcome run() {
     visit_all();
     const auto stuck = std::find_if(pending_.begin(), pending_.end(), [](int n) { return n > 0; });
     if (stuck != pending_.end())
-      return cycle_from(static_cast<int>(stuck - pending_.begin()));
+      return Deadlock{plan::find_deadlock(events_).value()};
 
     plan::Timeline timeline{.name = "predicted",
                             .ranks = static_cast<int>(program_.ranks.size()),
@@ -56,38 +56,38 @@ class Engine {
   /// Longest path: an event is timed once all that it waits for has been.
   void visit_all() {
     std::vector<int> ready;
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      pending_[i] = static_cast<int>(events_[i].predecessors.size());
-      if (pending_[i] == 0)
-        ready.push_back(static_cast<int>(i));
-    }
+    for (int event = 0; event < events_.size(); ++event)
+      if (pending_[static_cast<std::size_t>(event)] == 0)
+        ready.push_back(event);
     while (!ready.empty()) {
-      const auto at = static_cast<std::size_t>(ready.back());
+      const int event = ready.back();
       ready.pop_back();
-      finish(at);
-      for (const Edge& edge : events_[at].successors) {
-        const auto next = static_cast<std::size_t>(edge.event);
-        const bool arrives = events_[next].partner == static_cast<int>(at);
-        const Seconds from = edge.until == Until::Done ? times_[at].done : times_[at].released;
+      finish(event);
+      const Times& own = times_[static_cast<std::size_t>(event)];
+      for (const auto* edge = events_.begin(event); edge != events_.end(event); ++edge) {
+        const auto next = static_cast<std::size_t>(edge->event);
         // A receive is posted whether or not its data is there yet; `finish` adds the arrival.
+        const bool arrives = plan::is_receive(events_[edge->event].instruction->kind) &&
+                             events_[edge->event].partner == event;
+        const Seconds from = edge->until == plan::Until::Done ? own.done : own.released;
         if (!arrives)
           times_[next].start = std::max(times_[next].start, from);
         if (--pending_[next] == 0)
-          ready.push_back(edge.event);
+          ready.push_back(edge->event);
       }
     }
   }
 
-  void finish(std::size_t at) {
-    const Instruction& i = *events_[at].instruction;
-    Times& times = times_[at];
+  void finish(int event) {
+    const Instruction& i = *events_[event].instruction;
+    Times& times = times_[static_cast<std::size_t>(event)];
     if (plan::is_send(i.kind)) {
       const plan::Link& link =
-          plan::link_between(cluster_, events_[at].rank, plan::peer_rank(program_, i));
+          plan::link_between(cluster_, events_[event].rank, plan::peer_rank(program_, i));
       times.released = times.start + plan::occupancy(link, transfer_size(i));
       times.done = times.released + link.latency;
     } else if (plan::is_receive(i.kind)) {
-      const Times& send = times_[static_cast<std::size_t>(events_[at].partner)];
+      const Times& send = times_[static_cast<std::size_t>(events_[event].partner)];
       times.done = std::max(times.start, send.done);
       times.released = std::max(times.start, send.released);
     } else {
@@ -116,6 +116,11 @@ class Engine {
         return cost.weight_gradient;
       case InstructionKind::OptimizerStep:
         return cost.optimizer_step;
+      case InstructionKind::ReduceGradients:
+        return reduction(i.stage);
+      case InstructionKind::ReduceTied:  // of a weight whose size the stage's costs do not tell
+      case InstructionKind::Unshard:     // of one replica: nothing is sharded
+      case InstructionKind::Reshard:
       case InstructionKind::SendActivation:
       case InstructionKind::ReceiveActivation:
       case InstructionKind::SendGradient:
@@ -125,40 +130,38 @@ class Engine {
     return {};
   }
 
-  std::vector<Span> spans() const {
-    std::vector<Span> spans;
-    spans.reserve(events_.size());
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      const Instruction& instruction = *events_[i].instruction;
-      spans.push_back({events_[i].rank, plan::lane_of(instruction.kind),
-                       plan::to_string(instruction), times_[i].start, times_[i].done});
+  /// A ring over the ranks that hold a copy of the stage.
+  Seconds reduction(int stage) const {
+    const auto ranks = program_.placement.ranks_of(stage);
+    Seconds slowest;
+    for (std::size_t at = 0; at < ranks.size(); ++at) {
+      const auto n = static_cast<double>(ranks.size());
+      const plan::Link& link =
+          plan::link_between(cluster_, ranks[at], ranks[(at + 1) % ranks.size()]);
+      const Seconds whole =
+          plan::occupancy(link, costs_[static_cast<std::size_t>(stage)].gradients);
+      slowest = std::max(slowest,
+                         Seconds{2 * (n - 1) / n * whole.value + 2 * (n - 1) * link.latency.value});
     }
-    return spans;
+    return slowest;
   }
 
-  /// Follows what never ran backwards until an event comes up again.
-  Deadlock cycle_from(int event) const {
-    std::vector<int> path;
-    for (auto seen = path.end(); seen == path.end();
-         seen = std::find(path.begin(), path.end(), event)) {
-      path.push_back(event);
-      const auto& before = events_[static_cast<std::size_t>(event)].predecessors;
-      event = *std::find_if(before.begin(), before.end(),
-                            [&](int b) { return pending_[static_cast<std::size_t>(b)] > 0; });
+  std::vector<Span> spans() const {
+    std::vector<Span> spans;
+    spans.reserve(times_.size());
+    for (int event = 0; event < events_.size(); ++event) {
+      const Instruction& instruction = *events_[event].instruction;
+      const Times& times = times_[static_cast<std::size_t>(event)];
+      spans.push_back({events_[event].rank, plan::lane_of(instruction.kind),
+                       plan::to_string(instruction), times.start, times.done});
     }
-    Deadlock deadlock;
-    for (auto at = std::find(path.begin(), path.end(), event); at != path.end(); ++at) {
-      const Event& waiting = events_[static_cast<std::size_t>(*at)];
-      deadlock.cycle.push_back(
-          fmt::format("rank {}, {}", waiting.rank, plan::to_string(*waiting.instruction)));
-    }
-    return deadlock;
+    return spans;
   }
 
   const plan::Program& program_;
   const std::vector<plan::StageCost>& costs_;
   const plan::Cluster& cluster_;
-  const std::vector<Event> events_;
+  const plan::Dependencies events_;
   std::vector<Times> times_;
   std::vector<int> pending_;  // predecessors not yet timed
 };
@@ -171,11 +174,6 @@ Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost
     throw plan::InputError(fmt::format("costs are given for {} stages, but the program has {}",
                                        costs.size(), plan::stage_count(program)));
   return Engine(program, costs, cluster).run();
-}
-
-std::string to_string(const Deadlock& deadlock) {
-  return fmt::format("{}, which waits for the first",
-                     fmt::join(deadlock.cycle, ", which waits for "));
 }
 
 }  // namespace pipewright::sim

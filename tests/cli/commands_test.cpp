@@ -31,6 +31,18 @@ TEST_CASE("schedule: CSV of 1F1B, and lowered", "[cli][schedule]") {
         "1RECV_F0,1LOAD0,1F0,1B0,1SEND_B0,1RECV_F1,1LOAD1,1F1,1B1,1SEND_B1,1STEP\n");
 }
 
+TEST_CASE("schedule --torch: torch's own lowering, for one process group and shards",
+          "[cli][schedule]") {
+  const std::vector<std::string> base{"schedule",       "1f1b", "--ranks", "2",
+                                      "--microbatches", "1",    "--torch"};
+  CHECK(run_program(base).out ==
+        "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+        "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
+  auto recomputed = base;
+  recomputed.emplace_back("--recompute");
+  CHECK(run_program(recomputed).exit_code == 2);  // torch has no word for it
+}
+
 TEST_CASE("schedule --json: times and activations for equal stages", "[cli][schedule]") {
   const auto result = run_program(
       {"schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--costs", "1,1,1", "--json"});

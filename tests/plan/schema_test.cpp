@@ -5,7 +5,7 @@
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/topology.hpp"
 #include "schema_check.hpp"
 #include "support/catch.hpp"
@@ -135,7 +135,7 @@ TEST_CASE("Every key that a schema describes is written, and no other", "[plan][
   check_written("topology", to_json(Topology({"pipe"}, {2})));
   check_written("partition", to_json(one_stage_per_rank({0, 1, 2})));
   const Program program{.microbatches = 1,
-                        .rank_of_stage = {0, 1},
+                        .placement = one_route({0, 1}),
                         .ranks = {{{InstructionKind::Load, 0, 0, 0},
                                    {InstructionKind::SendActivation, 0, 0, 0},
                                    {InstructionKind::OptimizerStep, 0}},

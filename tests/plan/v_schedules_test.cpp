@@ -50,7 +50,7 @@ struct Times {
 /// come. Written apart from the generators' own clock.
 Times times_of(const Schedule& schedule, const VCosts& costs) {
   const int last = stage_count(schedule) - 1;
-  const std::vector<int> ranks = rank_of_stage(schedule);
+  const std::vector<int> ranks = placement_of(schedule).routes.front();
   std::map<std::tuple<ActionKind, int, int>, double> ends;
   std::vector<std::size_t> next(schedule.ranks.size());
   std::vector<double> first(schedule.ranks.size()), free_at(schedule.ranks.size());

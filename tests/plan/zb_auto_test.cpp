@@ -335,5 +335,5 @@ TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
         "zb-auto: 2 of the memory limits given for 4 stages; possible are one for all, or one for "
         "each");
   CHECK(error_of([] { make_zb_auto(0, 8, equal_stages(1, 1, 1, 0)); }) ==
-        "zb-auto: 0 stages asked for, the least is 1");
+        "zb-auto: 0 ranks asked for, the least is 1");
 }

@@ -8,7 +8,7 @@
 
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "support/catch.hpp"

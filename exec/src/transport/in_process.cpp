@@ -82,7 +82,7 @@ class InProcessTransport final : public Transport {
  public:
   explicit InProcessTransport(const plan::Program& program)
       : ranks_(program.ranks.size()),
-        rank_of_stage_(program.rank_of_stage),
+        rank_of_stage_(program.placement.routes.front()),
         wait_until_taken_(program.blocking && program.transfers == plan::TransferMode::Rendezvous),
         patience_(patience_of(ranks_)),
         mailboxes_(ranks_ * ranks_) {}

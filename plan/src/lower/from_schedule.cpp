@@ -4,23 +4,22 @@ namespace pipewright::plan {
 
 Program from_schedule(const Schedule& schedule, const LoweringOptions& options) {
   Program program{.microbatches = schedule.microbatches,
-                  .rank_of_stage = rank_of_stage(schedule),
+                  .placement = placement_of(schedule),
                   .communicators = options.communicators,
                   .transfers = options.transfers,
                   .blocking = options.blocking,
+                  .asynchronous = options.step_every > 0,
                   .ranks = {}};
   for (const auto& actions : schedule.ranks) {
     auto& instructions = program.ranks.emplace_back();
-    for (const auto& [kind, stage, microbatch] : actions)
-      instructions.push_back({instruction_kind(kind), stage, microbatch});
+    instructions.reserve(actions.size());
+    for (const Action& action : actions)
+      instructions.push_back({.kind = instruction_kind(action.kind),
+                              .stage = action.stage,
+                              .microbatch = action.microbatch,
+                              .fused_with_next = action.fused_with_next});
   }
   return program;
-}
-
-Program lower(const Schedule& schedule, const LoweringOptions& options) {
-  validate(schedule);
-  return with_slots(
-      with_optimizer_steps(with_loads(with_transfers(from_schedule(schedule, options)))));
 }
 
 }  // namespace pipewright::plan

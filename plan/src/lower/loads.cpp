@@ -6,9 +6,15 @@ Program with_loads(Program program) {
   const int last = stage_count(program) - 1;
   for (auto& instructions : program.ranks) {
     std::vector<Instruction> lowered;
-    for (const Instruction& i : instructions) {
-      if (i.kind == InstructionKind::Forward && (i.stage == 0 || i.stage == last))
-        lowered.push_back({InstructionKind::Load, i.stage, i.microbatch});
+    lowered.reserve(instructions.size());
+    for (std::size_t at = 0; at < instructions.size(); ++at) {
+      const Instruction& i = instructions[at];
+      const bool loads = i.kind == InstructionKind::Forward && (i.stage == 0 || i.stage == last);
+      const Instruction load{InstructionKind::Load, i.stage, i.microbatch};
+      // Nothing comes between the two actions of a fused pair.
+      const bool is_second = at > 0 && instructions[at - 1].fused_with_next;
+      if (loads)
+        lowered.insert(lowered.end() - (is_second ? 1 : 0), load);
       lowered.push_back(i);
     }
     instructions = std::move(lowered);

@@ -1,12 +1,56 @@
+#include <map>
+
 #include "pipewright/plan/lower.hpp"
 
 namespace pipewright::plan {
+namespace {
 
-Program with_optimizer_steps(Program program) {
-  for (int stage = 0; stage < stage_count(program); ++stage) {
-    const int rank = program.rank_of_stage[static_cast<std::size_t>(stage)];
-    program.ranks[static_cast<std::size_t>(rank)].push_back(
-        {InstructionKind::OptimizerStep, stage});
+bool ends_backward(InstructionKind kind) {
+  return kind == InstructionKind::Backward || kind == InstructionKind::WeightGradient;
+}
+
+/// The stages that a rank runs, in order of their numbers.
+std::vector<int> stages_on(const Program& program, int rank) {
+  std::vector<int> stages;
+  for (int stage = 0; stage < stage_count(program); ++stage)
+    if (program.placement.holds(rank, stage))
+      stages.push_back(stage);
+  return stages;
+}
+
+std::vector<Instruction> stepping_every(const std::vector<Instruction>& instructions, int every) {
+  std::map<int, int> backwards;  // since the stage's last step
+  std::vector<Instruction> stepping;
+  for (std::size_t at = 0; at < instructions.size(); ++at) {
+    const Instruction& i = instructions[at];
+    stepping.push_back(i);
+    // The gradient is sent on before the step.
+    const bool sends_next = at + 1 < instructions.size() && is_send(instructions[at + 1].kind) &&
+                            instructions[at + 1].microbatch == i.microbatch;
+    if (sends_next && ends_backward(i.kind))
+      stepping.push_back(instructions[++at]);
+    if (ends_backward(i.kind) && ++backwards[i.stage] % every == 0)
+      stepping.push_back({InstructionKind::OptimizerStep, i.stage});
+  }
+  return stepping;
+}
+
+}  // namespace
+
+Program with_optimizer_steps(Program program, int step_every) {
+  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
+    auto& instructions = program.ranks[rank];
+    bool learns = false;
+    for (const Instruction& i : instructions)
+      learns = learns || ends_backward(i.kind);
+    if (!learns)
+      continue;
+    if (step_every > 0) {
+      instructions = stepping_every(instructions, step_every);
+      continue;
+    }
+    for (const int stage : stages_on(program, static_cast<int>(rank)))
+      instructions.push_back({InstructionKind::OptimizerStep, stage});
   }
   return program;
 }

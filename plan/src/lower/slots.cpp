@@ -1,47 +1,71 @@
-#include <map>
-#include <set>
-#include <utility>
+#include <algorithm>
+#include <queue>
 
 #include "pipewright/plan/lower.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-using Buffers = std::pair<int, int>;  // (stage, microbatch)
+/// The slots of one stage: those given back, lowest first, and how many there are at all.
+struct FreeSlots {
+  std::priority_queue<int, std::vector<int>, std::greater<>> returned;
+  int made = 0;
+
+  int take() {
+    if (returned.empty())
+      return made++;
+    const int slot = returned.top();
+    returned.pop();
+    return slot;
+  }
+};
 
 /// Colours the lifetimes of one rank's buffers, in order of their first use: for intervals the
 /// lowest free slot is optimal, so each stage gets as few slots as it ever holds at once.
-void assign_slots(std::vector<Instruction>& instructions) {
-  std::map<Buffers, std::size_t> last_use;
-  for (std::size_t at = 0; at < instructions.size(); ++at)
-    last_use[{instructions[at].stage, instructions[at].microbatch}] = at;
+class SlotColouring {
+ public:
+  explicit SlotColouring(const Program& program)
+      : microbatches_(static_cast<std::size_t>(program.microbatches)),
+        stages_(static_cast<std::size_t>(stage_count(program))),
+        last_use_(microbatches_ * stages_, 0),
+        slot_(microbatches_ * stages_, -1) {}
 
-  std::map<Buffers, int> held;
-  std::map<int, std::set<int>> taken;  // stage → slots
-  for (std::size_t at = 0; at < instructions.size(); ++at) {
-    Instruction& i = instructions[at];
-    if (i.microbatch < 0)
-      continue;
-    std::set<int>& slots = taken[i.stage];
-    const Buffers buffers{i.stage, i.microbatch};
-    if (!held.contains(buffers)) {
-      int slot = 0;
-      while (slots.contains(slot))
-        ++slot;
-      slots.insert(slot);
-      held[buffers] = slot;
+  void colour(std::vector<Instruction>& instructions) {
+    std::vector<FreeSlots> free(stages_);
+    for (std::size_t at = 0; at < instructions.size(); ++at)
+      if (instructions[at].microbatch >= 0)
+        last_use_[place(instructions[at])] = at;
+    for (std::size_t at = 0; at < instructions.size(); ++at) {
+      Instruction& i = instructions[at];
+      if (i.microbatch < 0)
+        continue;
+      int& slot = slot_[place(i)];
+      if (slot < 0)
+        slot = free[static_cast<std::size_t>(i.stage)].take();
+      i.slot = slot;
+      if (last_use_[place(i)] == at)
+        free[static_cast<std::size_t>(i.stage)].returned.push(slot);
     }
-    i.slot = held[buffers];
-    if (last_use[buffers] == at)
-      slots.erase(i.slot);
   }
-}
+
+ private:
+  std::size_t place(const Instruction& i) const {
+    return static_cast<std::size_t>(i.stage) * microbatches_ +
+           static_cast<std::size_t>(i.microbatch);
+  }
+
+  std::size_t microbatches_;
+  std::size_t stages_;
+  std::vector<std::size_t> last_use_;  // by stage and microbatch, which live on one rank
+  std::vector<int> slot_;
+};
 
 }  // namespace
 
 Program with_slots(Program program) {
+  SlotColouring colouring(program);
   for (auto& instructions : program.ranks)
-    assign_slots(instructions);
+    colouring.colour(instructions);
   return program;
 }
 

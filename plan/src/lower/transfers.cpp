@@ -1,28 +1,104 @@
+#include <algorithm>
+
 #include "pipewright/plan/lower.hpp"
+#include "transfers_of.hpp"
 
 namespace pipewright::plan {
-Program with_transfers(Program program) {
-  for (auto& instructions : program.ranks) {
-    std::vector<Instruction> lowered;
-    for (const Instruction& i : instructions) {
-      const bool forward = i.kind == InstructionKind::Forward;
-      const bool backward =
-          i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
-      const bool before = crosses_ranks(program, i.stage, i.stage - 1);
-      const bool after = crosses_ranks(program, i.stage, i.stage + 1);
 
-      if (forward && before)
-        lowered.push_back({InstructionKind::ReceiveActivation, i.stage, i.microbatch});
-      if (backward && after)
-        lowered.push_back({InstructionKind::ReceiveGradient, i.stage, i.microbatch});
-      lowered.push_back(i);
-      if (forward && after)
-        lowered.push_back({InstructionKind::SendActivation, i.stage, i.microbatch});
-      if (backward && before)
-        lowered.push_back({InstructionKind::SendGradient, i.stage, i.microbatch});
+std::optional<Instruction> receive_of(const Program& program, const Instruction& i) {
+  if (i.kind == InstructionKind::Forward &&
+      crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
+    return Instruction{InstructionKind::ReceiveActivation, i.stage, i.microbatch};
+  const bool backward =
+      i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+  if (backward && crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
+    return Instruction{InstructionKind::ReceiveGradient, i.stage, i.microbatch};
+  return {};
+}
+
+std::optional<Instruction> send_of(const Program& program, const Instruction& i) {
+  if (i.kind == InstructionKind::Forward &&
+      crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
+    return Instruction{InstructionKind::SendActivation, i.stage, i.microbatch};
+  const bool backward =
+      i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+  if (backward && crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
+    return Instruction{InstructionKind::SendGradient, i.stage, i.microbatch};
+  return {};
+}
+
+namespace {
+
+/// What is in flight from one rank to another, in the order in which it is sent.
+using Edges = std::vector<std::vector<Instruction>>;
+
+/// The receives of each directed pair of ranks, from * ranks + to, in the order of their sends.
+Edges receives_by_edge(const Program& program) {
+  const std::size_t ranks = program.ranks.size();
+  Edges edges(ranks * ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (const Instruction& i : program.ranks[rank])
+      if (const auto send = send_of(program, i)) {
+        const auto to = static_cast<std::size_t>(peer_rank(program, *send));
+        edges[rank * ranks + to].push_back(counterpart(*send));
+      }
+  return edges;
+}
+
+/// Lowers one rank. In-order queues match the k-th receive with the k-th send, so a receive that is
+/// needed brings along those whose sends come before its own.
+class RankLowering {
+ public:
+  RankLowering(const Program& program, std::size_t rank, const Edges& edges)
+      : program_(program), rank_(rank), edges_(edges), taken_(program.ranks.size(), 0) {}
+
+  std::vector<Instruction> run() && {
+    const auto& list = program_.ranks[rank_];
+    lowered_.reserve(3 * list.size());
+    for (std::size_t at = 0; at < list.size();) {
+      const std::size_t end = at + (list[at].fused_with_next ? 2 : 1);
+      for (std::size_t i = at; i < end; ++i)
+        if (const auto receive = receive_of(program_, list[i]))
+          take(*receive);
+      for (std::size_t i = at; i < end; ++i)
+        lowered_.push_back(list[i]);
+      for (std::size_t i = at; i < end; ++i)
+        if (const auto send = send_of(program_, list[i]))
+          lowered_.push_back(*send);
+      at = end;
     }
-    instructions = std::move(lowered);
+    return std::move(lowered_);
   }
+
+ private:
+  void take(const Instruction& receive) {
+    const auto from = static_cast<std::size_t>(peer_rank(program_, receive));
+    const auto& queue = edges_[from * program_.ranks.size() + rank_];
+    std::size_t& next = taken_[from];
+    const auto wanted =
+        std::find(queue.begin() + static_cast<std::ptrdiff_t>(next), queue.end(), receive);
+    if (wanted == queue.end())
+      return;  // it came with one that was sent later
+    const auto end = static_cast<std::size_t>(wanted - queue.begin()) + 1;
+    for (; next < end; ++next)
+      lowered_.push_back(queue[next]);
+  }
+
+  const Program& program_;
+  std::size_t rank_;
+  const Edges& edges_;
+  std::vector<std::size_t> taken_;  // from each rank: how many receives are placed
+  std::vector<Instruction> lowered_;
+};
+
+}  // namespace
+
+Program with_transfers(Program program) {
+  const Edges edges = receives_by_edge(program);
+  std::vector<std::vector<Instruction>> lowered;
+  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
+    lowered.push_back(RankLowering(program, rank, edges).run());
+  program.ranks = std::move(lowered);
   return program;
 }
 

@@ -3,10 +3,10 @@
 
 namespace pipewright::plan {
 
-Schedule make_gpipe(int stages, int microbatches) {
-  check_sizes("gpipe", stages, microbatches);
+Schedule make_gpipe(int ranks, int microbatches) {
+  check_sizes("gpipe", ranks, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
-  for (int stage = 0; stage < stages; ++stage) {
+  for (int stage = 0; stage < ranks; ++stage) {
     std::vector<Action> actions;
     for (int m = 0; m < microbatches; ++m)
       actions.push_back({ActionKind::Forward, stage, m});

@@ -5,11 +5,11 @@
 
 namespace pipewright::plan {
 
-Schedule make_1f1b(int stages, int microbatches) {
-  check_sizes("1f1b", stages, microbatches);
+Schedule make_1f1b(int ranks, int microbatches) {
+  check_sizes("1f1b", ranks, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
-  for (int stage = 0; stage < stages; ++stage) {
-    const int warm_up = std::min(stages - stage - 1, microbatches);
+  for (int stage = 0; stage < ranks; ++stage) {
+    const int warm_up = std::min(ranks - stage - 1, microbatches);
     std::vector<Action> actions;
     for (int m = 0; m < warm_up; ++m)
       actions.push_back({ActionKind::Forward, stage, m});

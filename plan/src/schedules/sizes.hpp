@@ -1,8 +1,18 @@
 #pragma once
 
+#include <string>
+
 namespace pipewright::plan {
 
-/// Throws InputError naming the schedule when there is no stage or no microbatch.
-void check_sizes(const char* schedule, int stages, int microbatches);
+/// Throws InputError naming the schedule when there is no rank or no microbatch, or so many that
+/// the number of actions overflows.
+void check_sizes(const char* schedule, int ranks, int microbatches, int chunks = 1);
+
+/// "8 or 12": the numbers nearest to `wrong` that are at least `least` and multiples of `unit`.
+std::string nearest_multiples(int wrong, int unit, int least);
+
+/// Microbatches per round of torch's interleaved schedules: M / max(1, M div P). Throws InputError
+/// with the nearest numbers that fit when the rounds would be uneven.
+int round_size(const char* schedule, int ranks, int microbatches);
 
 }  // namespace pipewright::plan

@@ -142,9 +142,7 @@ Times times_of(const Schedule& schedule, const VCosts& costs) {
 }
 
 void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs) {
-  if (ranks < 1)
-    throw InputError(fmt::format("{}: {} ranks asked for, the least is 1", schedule, ranks));
-  check_sizes(schedule, 2 * ranks, microbatches);
+  check_sizes(schedule, ranks, microbatches, 2);
   for (const double cost :
        {costs.forward, costs.input_gradient, costs.weight_gradient, costs.transfer})
     if (!(cost >= 0 && std::isfinite(cost)))

@@ -62,6 +62,10 @@ struct StepResult {
   plan::Seconds duration;  // until the last rank was done
 };
 
+/// Throws InputError in words when the Program asks for what the executor does not do: two
+/// directions, updates without a flush, inference, recomputation, reductions, sharding.
+void require_trainable(const plan::Program& program);
+
 class Executor {
  public:
   /// Builds every stage's layers, each on its rank's memory account. Throws InputError when the

@@ -16,12 +16,24 @@ struct Action {
   ActionKind kind = ActionKind::Forward;
   int stage = 0;
   int microbatch = 0;
+  /// Runs together with the next action of the list, as one fused unit: "(1F2;0B1)OVERLAP_F_B".
+  bool fused_with_next = false;
   friend bool operator==(const Action&, const Action&) = default;
 };
 
 /// F, B, I, W or R.
 char letter_of(ActionKind kind);
 
+/// Whether it makes the gradient that the stage before waits for.
+inline bool makes_input_gradient(ActionKind kind) {
+  return kind == ActionKind::Backward || kind == ActionKind::InputGradient;
+}
+/// Whether it adds to the gradients of the weights.
+inline bool makes_weight_gradient(ActionKind kind) {
+  return kind == ActionKind::Backward || kind == ActionKind::WeightGradient;
+}
+
+/// Of the action alone, fused or not: "1F2".
 std::string to_string(const Action& action);
 
 /// Nothing when the text is no action.

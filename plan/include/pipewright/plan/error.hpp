@@ -16,6 +16,12 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A file that cannot be read as what it should be: the text is wrong, not what it says.
+class MalformedFile : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 /// What was asked for is understood but cannot be: a deadlock, over memory, no such partition. The
 /// message names what stands in the way; exit code 1.
 class Infeasible : public std::runtime_error {
@@ -25,6 +31,9 @@ class Infeasible : public std::runtime_error {
 
 /// `, did you mean "ranks"?` when a candidate is close enough to what was written, else nothing.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
+
+/// The lines of one message; after the first fifty only how many more there are.
+std::string listed_lines(const std::vector<std::string>& lines);
 
 /// `a, b or c`, for messages that list what is possible.
 std::string listed(const std::vector<std::string>& words);

@@ -11,6 +11,7 @@
 
 #include "pipewright/plan/action.hpp"
 #include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/placement.hpp"
 
 namespace pipewright::plan {
 
@@ -25,15 +26,20 @@ enum class InstructionKind {
   ReceiveActivation,  // "1RECV_F2": from the stage before
   SendGradient,       // "1SEND_B2": to the stage before
   ReceiveGradient,    // "0RECV_B2": from the stage after
+  ReduceTied,         // "0REDUCE_TIED": sums the gradients of a weight that stages share
+  ReduceGradients,    // "0REDUCE_GRAD": sums the gradients of all copies of the stage
   OptimizerStep,      // "0STEP"
+  Unshard,            // "0UNSHARD": gathers the stage's sharded parameters
+  Reshard,            // "0RESHARD": lets them go again
 };
 
 struct Instruction {
   InstructionKind kind = InstructionKind::Forward;
   int stage = 0;
-  int microbatch = -1;  // -1 for OptimizerStep
+  int microbatch = -1;  // -1 where an instruction concerns the whole stage
   int slot = -1;        // of the stage's buffers, held from the first use of the microbatch to the
-                        // last; -1 for OptimizerStep
+                        // last; -1 without microbatch
+  bool fused_with_next = false;  // as in Action: both start together and overlap
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -46,10 +52,13 @@ enum class TransferMode { Rendezvous, Eager };
 
 struct Program {
   int microbatches = 0;
-  std::vector<int> rank_of_stage;
+  Placement placement;
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;  // true: a transfer holds the compute lane
+  /// Whether weights are updated as gradients come, without a flush (PipeDream): a stage then steps
+  /// several times, and a forward may use older weights than the newest.
+  bool asynchronous = false;
   std::vector<std::vector<Instruction>> ranks;
   friend bool operator==(const Program&, const Program&) = default;
 };
@@ -61,15 +70,21 @@ inline InstructionKey key_of(const Instruction& i) { return {i.kind, i.stage, i.
 /// Without the slot: "0SEND_F2".
 std::string to_string(const Instruction& instruction);
 std::optional<Instruction> parse_instruction(std::string_view text);
+/// Appends an instruction, or the two of a fused pair "(1F2;0B1)OVERLAP_F_B"; false when the text
+/// is neither.
+bool append_cell(std::string_view cell, std::vector<Instruction>& instructions);
 
+/// Whether instructions of this kind belong to one microbatch.
+bool has_microbatch(InstructionKind kind);
 bool is_compute(InstructionKind kind);  // holds the compute lane
+bool is_reduce(InstructionKind kind);   // a collective: holds no lane, ends on all ranks at once
 bool is_send(InstructionKind kind);
 bool is_receive(InstructionKind kind);
 InstructionKind instruction_kind(ActionKind kind);
 
 int stage_count(const Program& program);
-/// Whether both stages exist and live on different ranks.
-bool crosses_ranks(const Program& program, int stage, int other);
+/// Whether both stages exist and a microbatch passes them on different ranks.
+bool crosses_ranks(const Program& program, int stage, int other, int microbatch);
 /// The stage at the other end of a transfer.
 int peer_stage(const Instruction& transfer);
 /// The rank at the other end of a transfer.
@@ -78,9 +93,16 @@ int peer_rank(const Program& program, const Instruction& transfer);
 Instruction counterpart(const Instruction& transfer);
 /// How many buffer slots each stage needs at once.
 std::vector<int> slot_counts(const Program& program);
+/// How many received tensors each rank holds at once, from the receive until the last use by the
+/// stage: the receive buffers that one pool a rank needs.
+std::vector<int> receive_slots(const Program& program);
+/// How many versions of its weights each rank needs at once: 1, unless the Program is asynchronous.
+/// A microbatch's backward uses the weights of its forward.
+std::vector<int> weight_versions(const Program& program);
 
 /// Proves that the Program can run: its compute actions are a sound Schedule, every send has its
-/// receive, data is there before it is used, no two live microbatches share a slot.
+/// receive, data is there before it is used, no two live microbatches share a slot, and no ranks
+/// wait for each other for ever under the Program's communicators and transfers.
 /// Throws InputError that names rank, instruction and reason.
 void validate(const Program& program);
 
@@ -90,6 +112,16 @@ std::string to_string(CommunicatorLayout layout);
 std::string to_string(TransferMode mode);
 CommunicatorLayout parse_communicator_layout(const std::string& name);
 TransferMode parse_transfer_mode(const std::string& name);
+
+/// torch's dialect with communication: one row a rank, cells separated by commas. Loads, tied
+/// reductions and optimizer steps are left out, which it has no words for.
+std::string to_csv(const Program& program);
+/// Reads that dialect; loads, optimizer steps and slots are added, and it runs under the given
+/// communicators and transfers. Throws MalformedFile `name:row:column: …` with all errors, or
+/// InputError that says what makes the Program unsound.
+Program program_from_csv(std::string_view text, const std::string& name,
+                         CommunicatorLayout communicators = CommunicatorLayout::Edge,
+                         TransferMode transfers = TransferMode::Eager);
 
 Json to_json(const Program& program);
 Program program_from_json(const JsonDocument& document);

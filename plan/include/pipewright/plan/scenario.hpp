@@ -11,6 +11,7 @@
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/model.hpp"
 #include "pipewright/plan/program.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 
 namespace pipewright::plan {
 
@@ -27,6 +28,7 @@ struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
   std::string schedule = "1f1b";
+  int chunks = 0;                     // stages a rank; 0: as few as the schedule can have
   std::string partition = "profile";  // what the boundaries balance
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
@@ -64,6 +66,9 @@ struct Scenario {
 };
 
 Model model_of(const Scenario& scenario);
+
+/// The schedule that the pipeline asks for, with equal times.
+ScheduleRequest request_of(const Pipeline& pipeline);
 
 Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the

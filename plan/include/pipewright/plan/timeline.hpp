@@ -12,7 +12,7 @@
 
 namespace pipewright::plan {
 
-enum class Lane { Compute, Send, Receive };
+enum class Lane { Compute, Send, Receive, Reduce };
 
 /// One piece of work on one rank; times count from the start of the step.
 struct Span {
@@ -51,6 +51,9 @@ std::string kind_of(std::string_view action);
 std::vector<Seconds> busy_per_rank(const Timeline& timeline);
 /// Iteration time less busy compute time, of each rank.
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
+/// The longest time from the start of a rank's first forward to the end of its last backward: the
+/// iteration time when ranks begin the next iteration without waiting for each other.
+Seconds longest_span(const Timeline& timeline);
 /// The most memory that each rank holds; 0 where nothing was sampled.
 std::vector<Bytes> peak_per_rank(const Timeline& timeline);
 /// Compute time by kind of action, over all ranks.

@@ -21,10 +21,9 @@ struct Completed {
   plan::Timeline timeline;
 };
 
-/// Some ranks wait for each other for ever.
+/// Some ranks wait for each other for ever: the shortest cycle, in words (plan::find_deadlock).
 struct Deadlock {
-  std::vector<std::string> cycle;  // "rank 0, 0SEND_F1", each waiting for the next, the last for
-                                   // the first
+  std::string cycle;
 };
 
 using Outcome = std::variant<Completed, Deadlock>;
@@ -33,8 +32,5 @@ using Outcome = std::variant<Completed, Deadlock>;
 /// InputError when the costs are for another number of stages.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);
-
-/// "rank 0, 0SEND_F1, which waits for rank 1, 1SEND_B0, which waits for the first".
-std::string to_string(const Deadlock& deadlock);
 
 }  // namespace pipewright::sim

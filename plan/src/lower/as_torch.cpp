@@ -1,0 +1,12 @@
+#include "pipewright/plan/lower.hpp"
+
+namespace pipewright::plan {
+
+Program lower_as_torch(const Schedule& schedule) {
+  validate(schedule);
+  Program program = with_unshards(from_schedule(schedule, {}));
+  program = with_gradient_reduces(std::move(program), 2);  // with one replica torch has them too
+  return with_early_receives(std::move(program));
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+
+#include "pipewright/plan/program.hpp"
+
+namespace pipewright::plan {
+
+/// The receive that brings what an action takes in, and the send that takes its result on; nothing
+/// where no border between ranks lies there.
+std::optional<Instruction> receive_of(const Program& program, const Instruction& i);
+std::optional<Instruction> send_of(const Program& program, const Instruction& i);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,33 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dual_pipe_rank.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules.hpp"
+#include "sizes.hpp"
+
+namespace pipewright::plan {
+
+Schedule make_dualpipe(int ranks, int microbatches) {
+  check_sizes("dualpipe", ranks, microbatches, 2);
+  if (ranks % 2 != 0)
+    throw InputError(fmt::format("dualpipe: {} ranks asked for, but it needs an even number: {}",
+                                 ranks, nearest_multiples(ranks, 2, 2)));
+  if (microbatches % 2 != 0 || microbatches < 2 * ranks)
+    throw InputError(fmt::format(
+        "dualpipe: {} microbatches asked for, but {} ranks need an even number of at least {}: {}",
+        microbatches, ranks, 2 * ranks, nearest_multiples(microbatches, 2, 2 * ranks)));
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    DualPipeSide near{rank, 0}, far{ranks - 1 - rank, microbatches / 2};
+    if (rank >= ranks / 2)
+      std::swap(near, far);
+    const int hop = std::min(rank, ranks - 1 - rank);
+    schedule.ranks.push_back(dual_pipe_rank(near, far, hop, ranks / 2, microbatches / 2));
+  }
+  return schedule;
+}
+
+}  // namespace pipewright::plan

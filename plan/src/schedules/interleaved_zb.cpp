@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "interleaved_order.hpp"
+#include "pipewright/plan/schedules.hpp"
+#include "sizes.hpp"
+
+namespace pipewright::plan {
+
+Schedule make_interleaved_zb(int ranks, int microbatches, int chunks) {
+  check_sizes("interleaved-zb", ranks, microbatches, chunks);
+  const int round = round_size("interleaved-zb", ranks, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const InterleavedOrder order(rank, ranks, microbatches, chunks, round);
+    const int warm_up = std::min(order.count(), (chunks - 1) * round + ranks - 1 - rank);
+    std::vector<Action> actions;
+    for (int step = 0; step < warm_up; ++step)
+      actions.push_back(order.forward(step));
+
+    // Each input gradient is followed by the weight gradient of `rank` steps before.
+    int weights = 0;
+    for (int step = 0; step < order.count(); ++step) {
+      if (step + warm_up < order.count())
+        actions.push_back(order.forward(step + warm_up));
+      actions.push_back(order.backward(step, ActionKind::InputGradient));
+      if (step >= rank)
+        actions.push_back(order.backward(weights++, ActionKind::WeightGradient));
+    }
+    while (weights < order.count())
+      actions.push_back(order.backward(weights++, ActionKind::WeightGradient));
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,22 @@
+#include "pipewright/plan/schedules.hpp"
+#include "sizes.hpp"
+
+namespace pipewright::plan {
+
+Schedule make_looped_bfs(int ranks, int microbatches, int chunks) {
+  check_sizes("looped-bfs", ranks, microbatches, chunks);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<Action> actions;
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      for (int m = 0; m < microbatches; ++m)
+        actions.push_back({ActionKind::Forward, chunk * ranks + rank, m});
+    for (int chunk = chunks - 1; chunk >= 0; --chunk)
+      for (int m = microbatches - 1; m >= 0; --m)
+        actions.push_back({ActionKind::Backward, chunk * ranks + rank, m});
+    schedule.ranks.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+}  // namespace pipewright::plan

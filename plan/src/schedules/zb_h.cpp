@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "pipewright/plan/schedules.hpp"
+#include "sizes.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// One rank: `warm_up` forwards; then, per microbatch, the input gradient, the weight gradient of
+/// `delay` microbatches before, and the next forward; at the end the weight gradients still owed.
+std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay) {
+  std::vector<Action> actions;
+  const int first = std::min(warm_up, microbatches);
+  for (int m = 0; m < first; ++m)
+    actions.push_back({ActionKind::Forward, stage, m});
+  for (int m = 0; m < microbatches; ++m) {
+    actions.push_back({ActionKind::InputGradient, stage, m});
+    if (m >= delay)
+      actions.push_back({ActionKind::WeightGradient, stage, m - delay});
+    if (m + first < microbatches)
+      actions.push_back({ActionKind::Forward, stage, m + first});
+  }
+  for (int m = std::max(0, microbatches - delay); m < microbatches; ++m)
+    actions.push_back({ActionKind::WeightGradient, stage, m});
+  return actions;
+}
+
+}  // namespace
+
+Schedule make_zb_h1(int ranks, int microbatches) {
+  check_sizes("zb-h1", ranks, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.ranks.push_back(zero_bubble_rank(rank, microbatches, ranks - rank, rank));
+  return schedule;
+}
+
+Schedule make_zb_h2(int ranks, int microbatches) {
+  check_sizes("zb-h2", ranks, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.ranks.push_back(
+        zero_bubble_rank(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank));
+  return schedule;
+}
+
+}  // namespace pipewright::plan

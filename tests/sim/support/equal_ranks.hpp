@@ -1,0 +1,51 @@
+#pragma once
+
+// A schedule timed for stages of given times, on ranks that a transfer of a given time apart.
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/sim/simulate.hpp"
+#include "support/catch.hpp"
+
+namespace pipewright::test {
+
+inline plan::Timeline timed(const plan::Schedule& schedule, const plan::ActionTimes& times) {
+  std::vector<plan::StageCost> costs(static_cast<std::size_t>(plan::stage_count(schedule)));
+  for (std::size_t stage = 0; stage < costs.size(); ++stage) {
+    costs[stage].forward = {plan::ActionTimes::of(times.forward, static_cast<int>(stage))};
+    costs[stage].input_gradient = {
+        plan::ActionTimes::of(times.input_gradient, static_cast<int>(stage))};
+    costs[stage].weight_gradient = {
+        plan::ActionTimes::of(times.weight_gradient, static_cast<int>(stage))};
+  }
+  plan::Cluster cluster;
+  cluster.devices_per_node = static_cast<int>(schedule.ranks.size());
+  cluster.within_node = {.latency = {times.transfer},
+                         .bandwidth_per_s = std::numeric_limits<double>::infinity(),
+                         .shared = false};
+  const auto outcome = sim::simulate(plan::lower(schedule), costs, cluster);
+  if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
+    FAIL(deadlock->cycle);
+  return std::get<sim::Completed>(outcome).timeline;
+}
+
+/// The same for equal stages.
+inline plan::Timeline timed(const plan::Schedule& schedule, double forward, double input_gradient,
+                            double weight_gradient, double transfer = 0) {
+  return timed(schedule, {{forward}, {input_gradient}, {weight_gradient}, transfer});
+}
+
+inline plan::Schedule make(const std::string& name, int ranks, int microbatches, int chunks = 0) {
+  plan::ScheduleRequest request;
+  request.name = name;
+  request.ranks = ranks;
+  request.microbatches = microbatches;
+  request.chunks = chunks;
+  return plan::make_schedule(request);
+}
+
+}  // namespace pipewright::test

@@ -80,3 +80,17 @@ print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iter
 END
 
 build/bin/pipewright_bench_partition
+
+echo
+echo "interleaved-1f1b, 64 ranks, 1024 microbatches, 4 chunks: from sizes to a proved Program"
+build/bin/pipewright_bench_schedule | tee "$results"
+.venv/bin/python -W ignore bench/torch_schedule.py | tee -a "$results"
+.venv/bin/python - "$results" <<'END'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    ours, torch = (json.loads(line) for line in file)
+print(f"all of ours takes {ours['total_s']:.2f} s; generating alone, "
+      f"torch takes {torch['generate_s'] / ours['generate_s']:.0f} times as long as we do")
+END

@@ -187,6 +187,8 @@ TEST_CASE("The slowest stage is that of PipeDream's optimizer", "[plan][partitio
     ++(ours.slowest_stage.value > row.slowest_stage - 1e-9 ? equal : faster);
   }
   CHECK(faster * 20 <= flat + grouped);
+  if (flat == 0)
+    return;  // skipped
   fmt::print(
       "pipedream_optimizer_reference.csv: {} flat and {} grouped cases: {} equal, {} faster\n",
       flat, grouped, equal, faster);

@@ -1,5 +1,7 @@
 #include "pipewright/plan/zb_auto.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -252,11 +254,17 @@ TEST_CASE("zb-auto is optimal where all schedules can be tried", "[plan][schedul
 }
 
 TEST_CASE("zb-auto reaches the optimum of the integer program", "[plan][schedule]") {
-  for (const ReferenceRow& row : read_rows("zerobubble_ilp.csv", "ZB-ILP", "ilp_makespan")) {
+  const auto rows = read_rows("zerobubble_ilp.csv", "ZB-ILP", "ilp_makespan");
+  std::size_t equal = 0;
+  for (const ReferenceRow& row : rows) {
     CAPTURE(row.stages, row.microbatches, row.setup);
-    CHECK(make_zb_auto(row.stages, row.microbatches, parse_setup(row.setup)).longest_span.value ==
-          row.span);
+    const double span =
+        make_zb_auto(row.stages, row.microbatches, parse_setup(row.setup)).longest_span.value;
+    CHECK(span == row.span);
+    equal += span == row.span ? 1 : 0;
   }
+  if (!rows.empty())
+    fmt::print("zerobubble_ilp.csv: {} rows: {} equal to the optimum\n", rows.size(), equal);
 }
 
 TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedule]") {
@@ -273,8 +281,8 @@ TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedul
     proven += plan.longest_span == plan.lower_bound ? 1 : 0;
   }
   if (!rows.empty())
-    WARN("zerobubble_summary.csv: " << rows.size() << " rows: " << equal << " equal, " << better
-                                    << " better, " << proven << " at the lower bound");
+    fmt::print("zerobubble_summary.csv: {} rows: {} equal, {} better, {} at the lower bound\n",
+               rows.size(), equal, better, proven);
 }
 
 TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span it names",

@@ -116,7 +116,7 @@ std::vector<int> boundaries_by(const std::string& method, const std::vector<doub
 
 plan::Program sound_program(const plan::Scenario& scenario) {
   const plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
-  const plan::Program program =
+  plan::Program program =
       plan::lower(plan::make_schedule(request), lowering_of(scenario.pipeline, request));
   if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
     throw plan::Infeasible(*deadlock);

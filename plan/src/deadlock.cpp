@@ -40,7 +40,8 @@ std::vector<Waiting> waits(const Dependencies& graph, const std::vector<char>& s
       front.try_emplace(graph[event].place, event);
 
   std::vector<Waiting> waiting;
-  for (const auto& [place, event] : front) {
+  for (const auto& [front_place, event] : front) {
+    const int place = front_place;  // Clang's lambdas capture no structured binding
     const auto& own = graph[event];
     graph.for_each_predecessor(event, [&](int predecessor, Until) {
       if (stuck[static_cast<std::size_t>(predecessor)] == 0)

@@ -36,6 +36,7 @@ std::vector<int> layer_split(int stages, int layers, int input_weight, int outpu
   check_fits("the output weight", output_weight, shorter);
 
   std::vector<int> split;
+  split.reserve(static_cast<std::size_t>(stages));
   for (int stage = 0; stage < stages; ++stage)
     split.push_back(shorter + (stage < effective % stages ? 1 : 0));
   split.front() -= input_weight;

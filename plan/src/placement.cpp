@@ -109,9 +109,9 @@ Placement one_route(std::vector<int> rank_of_stage) {
 }
 
 std::vector<int> loop_placement(int ranks, int stages) {
-  std::vector<int> rank_of_stage;
+  std::vector<int> rank_of_stage(static_cast<std::size_t>(stages));
   for (int stage = 0; stage < stages; ++stage)
-    rank_of_stage.push_back(stage % ranks);
+    rank_of_stage[static_cast<std::size_t>(stage)] = stage % ranks;
   return rank_of_stage;
 }
 

@@ -37,6 +37,7 @@ VCosts v_costs(const ActionTimes& times) {
 
 std::vector<Seconds> seconds(const std::vector<double>& list) {
   std::vector<Seconds> times;
+  times.reserve(list.size());
   for (const double time : list)
     times.push_back({time});
   return times;

@@ -14,6 +14,7 @@ Schedule make_interleaved_zb(int ranks, int microbatches, int chunks) {
     const InterleavedOrder order(rank, ranks, microbatches, chunks, round);
     const int warm_up = std::min(order.count(), (chunks - 1) * round + ranks - 1 - rank);
     std::vector<Action> actions;
+    actions.reserve(3 * static_cast<std::size_t>(order.count()));
     for (int step = 0; step < warm_up; ++step)
       actions.push_back(order.forward(step));
 

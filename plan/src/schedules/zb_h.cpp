@@ -10,6 +10,7 @@ namespace {
 /// `delay` microbatches before, and the next forward; at the end the weight gradients still owed.
 std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay) {
   std::vector<Action> actions;
+  actions.reserve(3 * static_cast<std::size_t>(microbatches));
   const int first = std::min(warm_up, microbatches);
   for (int m = 0; m < first; ++m)
     actions.push_back({ActionKind::Forward, stage, m});

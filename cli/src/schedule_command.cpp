@@ -167,7 +167,7 @@ int schedule(ScheduleOptions options) {
     if (!options.svg.empty())
       write_svg(options.svg, svg_title(options, made.schedule), timeline);
   }
-  if (options.request.name == "zb-auto" && options.check.empty()) {
+  if (timing && options.request.name == "zb-auto" && options.check.empty()) {
     const auto plan = plan::make_zb_auto(options.request.ranks, options.request.microbatches,
                                          plan::zero_bubble_costs(options.request));
     answer["lower_bound"] = plan.lower_bound.value;

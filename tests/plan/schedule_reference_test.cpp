@@ -15,15 +15,6 @@ using namespace pipewright::test;
 
 namespace {
 
-ScheduleRequest request_of(const ReferenceSchedule& reference, const std::string& name) {
-  ScheduleRequest request;
-  request.name = name;
-  request.ranks = reference.number("P");
-  request.microbatches = reference.number("M");
-  request.chunks = reference.number("V");
-  return request;
-}
-
 std::string label(const ReferenceSchedule& reference) {
   return "P " + reference.columns.at("P") + ", M " + reference.columns.at("M") + ", V " +
          reference.columns.at("V");

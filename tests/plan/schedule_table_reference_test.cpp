@@ -55,12 +55,7 @@ Orders without_batches(const Orders& orders) {
 }
 
 Schedule schedule_of(const ReferenceSchedule& reference, const std::string& name) {
-  ScheduleRequest request;
-  request.name = name;
-  request.ranks = reference.number("P");
-  request.microbatches = reference.number("M");
-  request.chunks = reference.number("V");
-  return make_schedule(request);
+  return make_schedule(request_of(reference, name));
 }
 
 /// Compares every configuration of a file with what `ours` makes of it, after `theirs` has put it

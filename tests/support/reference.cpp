@@ -72,6 +72,15 @@ std::vector<ReferenceSchedule> read_reference_schedules(const std::filesystem::p
   return all;
 }
 
+plan::ScheduleRequest request_of(const ReferenceSchedule& reference, const std::string& name) {
+  plan::ScheduleRequest request;
+  request.name = name;
+  request.ranks = reference.number("P");
+  request.microbatches = reference.number("M");
+  request.chunks = reference.number("V");
+  return request;
+}
+
 std::vector<std::vector<std::string>> cells_of(const plan::Schedule& schedule) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& actions : schedule.ranks)

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 
 namespace pipewright::test {
 
@@ -33,6 +33,9 @@ struct ReferenceSchedule {
 /// All configurations of a file, told apart by P, M, V and the columns named in `keys`.
 std::vector<ReferenceSchedule> read_reference_schedules(const std::filesystem::path& file,
                                                         const std::vector<std::string>& keys = {});
+
+/// The sizes of a reference schedule, asked for by our name.
+plan::ScheduleRequest request_of(const ReferenceSchedule& reference, const std::string& name);
 
 /// The cells of every rank.
 std::vector<std::vector<std::string>> cells_of(const plan::Schedule& schedule);

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "console.hpp"
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/crossed_transfers.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/early_transfers.hpp"
@@ -31,20 +32,6 @@ bool has_communication(const std::string& text) {
     if (text.find(word) != std::string::npos)
       return true;
   return false;
-}
-
-/// The compute actions of a Program.
-plan::Schedule schedule_of(const plan::Program& program) {
-  plan::Schedule schedule{.microbatches = program.microbatches, .ranks = {}};
-  for (const auto& instructions : program.ranks) {
-    auto& actions = schedule.ranks.emplace_back();
-    for (const plan::Instruction& i : instructions)
-      if (auto action = plan::parse_action(to_string(i))) {
-        action->fused_with_next = i.fused_with_next;
-        actions.push_back(*action);
-      }
-  }
-  return schedule;
 }
 
 /// Deadlocks by layout and kind of transfer, in words; empty where there is none.
@@ -78,7 +65,7 @@ CheckedSchedule check_schedule(const std::string& file, const plan::LoweringOpti
     if (lowered) {
       checked.program =
           plan::program_from_csv(text, file, options.communicators, options.transfers);
-      checked.schedule = schedule_of(checked.program);
+      checked.schedule = plan::schedule_of(checked.program);
     } else {
       checked.program = plan::lower(checked.schedule, options);
       plan::validate(checked.program);

@@ -10,20 +10,12 @@
 #include <numeric>
 #include <thread>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
 
 namespace pipewright::exec {
 namespace {
-
-bool is_forward_only(const plan::Program& program) {
-  for (const auto& instructions : program.ranks)
-    for (const plan::Instruction& i : instructions)
-      if (i.kind == plan::InstructionKind::Backward ||
-          i.kind == plan::InstructionKind::WeightGradient)
-        return false;
-  return true;
-}
 
 bool can_run(plan::InstructionKind kind) {
   return kind != plan::InstructionKind::Recompute && !plan::is_reduce(kind) &&
@@ -66,7 +58,7 @@ void require_trainable(const plan::Program& program) {
     throw plan::InputError(
         "the program runs microbatches in two directions, with a copy of each stage on two ranks: "
         "the executor trains one copy only");
-  if (is_forward_only(program))
+  if (plan::is_forward_only(program))
     throw plan::InputError("the program computes no gradients: there is nothing to train");
   if (program.asynchronous)
     throw plan::InputError(

@@ -5,23 +5,10 @@
 #include <map>
 
 #include "instruction_index.hpp"
+#include "queue_of.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-/// The in-order queue of a transfer on its own rank: which peer, and which direction.
-int queue_of(const Program& program, const Instruction& transfer) {
-  const int ranks = static_cast<int>(program.ranks.size());
-  switch (program.communicators) {
-    case CommunicatorLayout::Edge:
-      return peer_rank(program, transfer) + (is_send(transfer.kind) ? ranks : 0);
-    case CommunicatorLayout::Pair:
-      return peer_rank(program, transfer);
-    case CommunicatorLayout::Rank:
-      return 0;
-  }
-  return 0;
-}
 
 /// The event that makes what `i` takes in; -1 when it comes from the lane before it.
 int data_of(const Program& program, const InstructionIndex& index, const Instruction& i) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "queue_of.hpp"
+
 namespace pipewright::plan {
 namespace {
 
@@ -15,13 +17,6 @@ bool uses(const Instruction& i, const Instruction& receive) {
   if (receive.kind == InstructionKind::ReceiveActivation)
     return i.kind == InstructionKind::Forward;
   return i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
-}
-
-/// The in-order queue of a transfer on its own rank.
-std::pair<int, bool> queue_of(const Program& program, const Instruction& transfer) {
-  const bool by_peer = program.communicators != CommunicatorLayout::Rank;
-  const bool by_direction = program.communicators == CommunicatorLayout::Edge;
-  return {by_peer ? peer_rank(program, transfer) : 0, by_direction && is_send(transfer.kind)};
 }
 
 /// Where each rank's sends stand in its list.

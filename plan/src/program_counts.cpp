@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/computation.hpp"
 
 namespace pipewright::plan {
 
@@ -51,7 +51,7 @@ int most_versions(const std::vector<Instruction>& instructions, int stage) {
       version_of[i.microbatch] = newest;
       ++users[newest];
     }
-    if (i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient)
+    if (makes_weight_gradient(i.kind))
       if (--users[version_of[i.microbatch]] == 0)
         users.erase(version_of[i.microbatch]);
     if (i.kind == InstructionKind::OptimizerStep)

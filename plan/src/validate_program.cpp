@@ -5,34 +5,12 @@
 #include <set>
 
 #include "instruction_index.hpp"
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/program.hpp"
-#include "pipewright/plan/schedule.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-std::optional<ActionKind> action_kind(InstructionKind kind) {
-  for (const ActionKind action :
-       {ActionKind::Forward, ActionKind::Backward, ActionKind::InputGradient,
-        ActionKind::WeightGradient, ActionKind::Recompute})
-    if (instruction_kind(action) == kind)
-      return action;
-  return {};
-}
-
-/// The compute actions of a Program as the Schedule that it was lowered from.
-Schedule schedule_of(const Program& program) {
-  Schedule schedule{.microbatches = program.microbatches, .ranks = {}};
-  for (const auto& instructions : program.ranks) {
-    auto& actions = schedule.ranks.emplace_back();
-    for (const Instruction& i : instructions)
-      if (const auto kind = action_kind(i.kind))
-        actions.push_back({*kind, i.stage, i.microbatch, i.fused_with_next});
-  }
-  return schedule;
-}
 
 /// Which microbatch each buffer slot of one rank holds, at the point that the check has reached.
 class Slots {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "pipewright/plan/computation.hpp"
+
 namespace pipewright::sim {
 namespace {
 
@@ -25,7 +27,7 @@ class Ledger {
   Ledger(const plan::Program& program, const std::vector<plan::StageCost>& costs)
       : program_(program),
         costs_(costs),
-        forward_only_(is_forward_only(program)),
+        forward_only_(plan::is_forward_only(program)),
         changes_(program.ranks.size()) {}
 
   void enter(const Instruction& i, Seconds start, Seconds end) {
@@ -86,14 +88,6 @@ class Ledger {
   }
 
  private:
-  static bool is_forward_only(const plan::Program& program) {
-    for (const auto& instructions : program.ranks)
-      for (const Instruction& i : instructions)
-        if (i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient)
-          return false;
-    return true;
-  }
-
   std::vector<Change>& changes_of(const Instruction& i) {
     const int rank = program_.placement.rank_of(i.stage, i.microbatch);
     return changes_[static_cast<std::size_t>(rank)];

@@ -1,13 +1,10 @@
 #include <map>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/lower.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-bool ends_backward(InstructionKind kind) {
-  return kind == InstructionKind::Backward || kind == InstructionKind::WeightGradient;
-}
 
 /// The stages that a rank runs, in order of their numbers.
 std::vector<int> stages_on(const Program& program, int rank) {
@@ -27,9 +24,9 @@ std::vector<Instruction> stepping_every(const std::vector<Instruction>& instruct
     // The gradient is sent on before the step.
     const bool sends_next = at + 1 < instructions.size() && is_send(instructions[at + 1].kind) &&
                             instructions[at + 1].microbatch == i.microbatch;
-    if (sends_next && ends_backward(i.kind))
+    if (sends_next && makes_weight_gradient(i.kind))
       stepping.push_back(instructions[++at]);
-    if (ends_backward(i.kind) && ++backwards[i.stage] % every == 0)
+    if (makes_weight_gradient(i.kind) && ++backwards[i.stage] % every == 0)
       stepping.push_back({InstructionKind::OptimizerStep, i.stage});
   }
   return stepping;
@@ -42,7 +39,7 @@ Program with_optimizer_steps(Program program, int step_every) {
     auto& instructions = program.ranks[rank];
     bool learns = false;
     for (const Instruction& i : instructions)
-      learns = learns || ends_backward(i.kind);
+      learns = learns || makes_weight_gradient(i.kind);
     if (!learns)
       continue;
     if (step_every > 0) {

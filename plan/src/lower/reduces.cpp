@@ -1,14 +1,11 @@
 #include <algorithm>
 #include <map>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/lower.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-bool makes_weight_gradient(InstructionKind kind) {
-  return kind == InstructionKind::Backward || kind == InstructionKind::WeightGradient;
-}
 
 /// Puts `kind` right behind the last weight gradient, what is fused with it, the sends that other
 /// ranks wait for and the reductions that are there, of each stage that `wanted` picks.

@@ -38,6 +38,14 @@ std::string kind_of(std::string_view action) {
   return std::string(action.substr(first, action.find_last_not_of(digits) - first + 1));
 }
 
+const std::vector<std::string>& idle_causes() {
+  static const std::vector<std::string> names{"warm-up",  "cool-down", "imbalance",
+                                              "transfer", "queue",     "exposed"};
+  return names;
+}
+
+std::string to_string(IdleCause cause) { return idle_causes()[static_cast<std::size_t>(cause)]; }
+
 std::vector<Seconds> busy_per_rank(const Timeline& timeline) {
   std::vector<Seconds> busy(static_cast<std::size_t>(timeline.ranks));
   for (const Span& span : timeline.spans)

@@ -32,12 +32,36 @@ struct MemorySample {
   friend bool operator==(const MemorySample&, const MemorySample&) = default;
 };
 
+/// Why the compute lane of a rank stands still.
+enum class IdleCause {
+  WarmUp,     // another rank computes what it waits for; before its first backward
+  CoolDown,   // the same after its last forward, up to the end of the iteration
+  Imbalance,  // the same between the two: the ranks are not equally loaded
+  Transfer,   // what it waits for is on its way
+  Queue,      // what it waits for stands behind another transfer
+  Exposed,    // a transfer or a reduction that holds the lane itself
+};
+/// In the order of the enumeration: "warm-up", "cool-down", …
+const std::vector<std::string>& idle_causes();
+std::string to_string(IdleCause cause);
+
+/// A stretch of idle time with one cause.
+struct IdleSpan {
+  int rank = 0;
+  IdleCause cause = IdleCause::WarmUp;
+  Seconds start;
+  Seconds end;
+  friend bool operator==(const IdleSpan&, const IdleSpan&) = default;
+};
+
 struct Timeline {
   std::string name;  // such as "predicted"
   int ranks = 0;
   Seconds length;  // of the iteration
   std::vector<Span> spans;
   std::vector<MemorySample> memory;
+  std::vector<IdleSpan> idle{};         // by rank and time; empty where nobody looked for causes
+  std::vector<std::size_t> critical{};  // spans on the critical path, in order of time; or empty
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 

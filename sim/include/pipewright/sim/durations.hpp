@@ -1,0 +1,37 @@
+#pragma once
+
+// What every event of a Structure takes under given costs.
+
+#include <vector>
+
+#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/structure.hpp"
+
+namespace pipewright::sim {
+
+/// In seconds. Compute takes `held`. A transfer holds its queue and link for `held` and has arrived
+/// `latency` later; its receive takes nothing by itself.
+struct EventCost {
+  double held = 0;
+  double latency = 0;
+};
+
+class Durations {
+ public:
+  /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.
+  void fill(const Structure& structure, const StepCosts& costs);
+
+  /// Whether costs differ between the events of a class.
+  bool by_event() const { return by_event_; }
+  /// By class, or by event.
+  const std::vector<EventCost>& table() const { return table_; }
+  const EventCost& of(const Structure& structure, int event) const {
+    return table_[static_cast<std::size_t>(by_event_ ? event : structure.class_of(event))];
+  }
+
+ private:
+  bool by_event_ = false;
+  std::vector<EventCost> table_;
+};
+
+}  // namespace pipewright::sim

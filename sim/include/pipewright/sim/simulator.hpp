@@ -1,0 +1,35 @@
+#pragma once
+
+// The native engine: times any valid Program by the rules of docs/time-and-memory.md. All orders
+// are fixed by the Program, so the answer is the longest path through a graph: exact, with no event
+// queue and no step size.
+
+#include <vector>
+
+#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/times.hpp"
+
+namespace pipewright::sim {
+
+/// One a thread: it keeps its working memory, so that timing again allocates nothing.
+class Simulator {
+ public:
+  /// `structure` must outlive it.
+  explicit Simulator(const Structure& structure);
+
+  /// The iteration time alone, the quick way, with the same bits as `run(costs).iteration`.
+  double iteration(const StepCosts& costs);
+  /// When everything ran. The answer stays valid until the next call.
+  const Times& run(const StepCosts& costs);
+  /// What the last call's events took.
+  const Durations& durations() const { return durations_; }
+
+ private:
+  const Structure& structure_;
+  Durations durations_;
+  Times times_;
+  std::vector<EventCost> node_costs_;
+  std::vector<double> node_ends_;
+};
+
+}  // namespace pipewright::sim

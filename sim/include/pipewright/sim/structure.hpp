@@ -1,0 +1,53 @@
+#pragma once
+
+// A Program made ready to be timed again and again: what waits for what, and an order in which
+// everything comes after what it waits for. It knows no costs, so it is built once and serves every
+// cost vector, in every thread.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipewright/plan/dependencies.hpp"
+
+namespace pipewright::sim {
+
+class ReducedGraph;
+
+class Structure {
+ public:
+  /// The Program must be valid but for deadlocks. Throws plan::Infeasible with the cycle in words
+  /// when some ranks would wait for each other for ever.
+  explicit Structure(plan::Program program);
+  ~Structure();
+  Structure(const Structure&) = delete;
+  Structure& operator=(const Structure&) = delete;
+
+  const plan::Program& program() const { return program_; }
+  /// One event an instruction, numbered rank by rank in the order of the lists.
+  const plan::Dependencies& events() const { return events_; }
+  int size() const { return events_.size(); }
+  /// Every event once, behind all that it waits for.
+  const std::vector<int>& order() const { return order_; }
+
+  /// Events with one number cost the same as long as microbatches do: same kind, stage, rank and
+  /// other end.
+  int class_of(int event) const { return class_of_[static_cast<std::size_t>(event)]; }
+  /// One event of each class.
+  const std::vector<int>& representatives() const { return representatives_; }
+
+  const ReducedGraph& reduced() const { return *reduced_; }
+
+ private:
+  void sort_events();
+  void find_classes();
+
+  const plan::Program program_;
+  const plan::Dependencies events_;
+  std::vector<int> order_;
+  std::vector<int> class_of_;
+  std::vector<int> representatives_;
+  std::unique_ptr<const ReducedGraph> reduced_;
+};
+
+}  // namespace pipewright::sim

@@ -122,6 +122,7 @@ void Dependencies::join_collectives() {
       for (const int reduction : reductions[{own.rank, own.instruction->stage}])
         collective_waits_.emplace_back(event, reduction);
   }
+  std::sort(collective_waits_.begin(), collective_waits_.end());
 }
 
 void Dependencies::make_edges() {

@@ -4,7 +4,9 @@
 // Program's communicators and transfers. The validator looks for cycles in it; the simulator for
 // its longest path.
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "pipewright/plan/program.hpp"
@@ -81,9 +83,10 @@ void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
       visit(receive.queue, Until::Released);
   }
   if (is_reduce(own.instruction->kind) || own.instruction->kind == InstructionKind::OptimizerStep)
-    for (const auto& [waiting, predecessor] : collective_waits_)
-      if (waiting == event)
-        visit(predecessor, Until::Done);
+    for (auto wait = std::lower_bound(collective_waits_.begin(), collective_waits_.end(),
+                                      std::pair{event, -1});
+         wait != collective_waits_.end() && wait->first == event; ++wait)
+      visit(wait->second, Until::Done);
 }
 
 }  // namespace pipewright::plan

@@ -24,14 +24,15 @@ class Durations {
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }
   /// By class, or by event.
-  const std::vector<EventCost>& table() const { return table_; }
+  const std::vector<EventCost>& table() const { return by_event_ ? by_event_costs_ : by_class_; }
   const EventCost& of(const Structure& structure, int event) const {
-    return table_[static_cast<std::size_t>(by_event_ ? event : structure.class_of(event))];
+    return table()[static_cast<std::size_t>(by_event_ ? event : structure.class_of(event))];
   }
 
  private:
   bool by_event_ = false;
-  std::vector<EventCost> table_;
+  std::vector<EventCost> by_class_;
+  std::vector<EventCost> by_event_costs_;
 };
 
 }  // namespace pipewright::sim

@@ -1,9 +1,7 @@
 #pragma once
 
-// The native engine: times any valid Program by the rules of docs/time-and-memory.md. Compute runs
-// in listed order on one lane a rank; transfers run through in-order communicators over directed
-// links. All orders are fixed by the Program, so the answer is the longest path through a graph:
-// exact, and independent of the order in which the engine visits it.
+// One question, one answer: the native engine and the memory model in one call. To time a Program
+// again and again, keep a Structure and a Simulator.
 
 #include <string>
 #include <variant>
@@ -13,6 +11,7 @@
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 #include "pipewright/plan/timeline.hpp"
+#include "pipewright/sim/step_costs.hpp"
 
 namespace pipewright::sim {
 
@@ -28,8 +27,9 @@ struct Deadlock {
 
 using Outcome = std::variant<Completed, Deadlock>;
 
-/// Predicts one iteration. `costs` holds one entry a stage; the Program must be valid. Throws
-/// InputError when the costs are for another number of stages.
+/// Predicts one iteration. The Program must be valid. Throws InputError as `require_usable` does.
+Outcome simulate(const plan::Program& program, const StepCosts& costs);
+/// The same for `costs` of one entry a stage and nothing else out of the ordinary.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);
 

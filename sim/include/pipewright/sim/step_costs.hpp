@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipewright/plan/cluster.hpp"
+#include "pipewright/plan/program.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 
 namespace pipewright::sim {
@@ -27,9 +28,9 @@ struct StepCosts {
   std::uint64_t seed = 0;
 };
 
-/// Refuses what has no sensible answer, in words and all at once: another number of stages, ranks or
-/// microbatches than the Program's; times that are negative or not finite; a factor, a speed or a
-/// bandwidth that is not more than 0. Throws InputError.
+/// Refuses what has no sensible answer, in words and all at once: another number of stages, ranks
+/// or microbatches than the Program's; times that are negative or not finite; a factor, a speed or
+/// a bandwidth that is not more than 0. Throws InputError.
 void require_usable(const StepCosts& costs, const plan::Program& program);
 
 }  // namespace pipewright::sim

@@ -14,6 +14,17 @@ namespace pipewright::sim {
 
 class ReducedGraph;
 
+/// What the inner loop of the engine reads of an event; -1 where there is nothing.
+struct TimedEvent {
+  enum class Kind : std::uint8_t { Compute, EagerSend, Receive, Other };
+  int event = 0;
+  int lane = -1;   // waits until this one is over
+  int queue = -1;  // … has been released
+  int data = -1;   // … is over; of a receive: its send
+  int cost_class = 0;
+  Kind kind = Kind::Other;  // Other: waits for more than these
+};
+
 class Structure {
  public:
   /// The Program must be valid but for deadlocks. Throws plan::Infeasible with the cycle in words
@@ -36,17 +47,21 @@ class Structure {
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
 
+  /// The same events in the same order, ready to be timed.
+  const std::vector<TimedEvent>& timed_events() const { return timed_events_; }
   const ReducedGraph& reduced() const { return *reduced_; }
 
  private:
   void sort_events();
   void find_classes();
+  void make_timed_events();
 
   const plan::Program program_;
   const plan::Dependencies events_;
   std::vector<int> order_;
   std::vector<int> class_of_;
   std::vector<int> representatives_;
+  std::vector<TimedEvent> timed_events_;
   std::unique_ptr<const ReducedGraph> reduced_;
 };
 

@@ -1,0 +1,164 @@
+#include "pipewright/sim/durations.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using plan::Bytes;
+using plan::Instruction;
+using plan::InstructionKind;
+using plan::Link;
+using plan::Seconds;
+
+/// Of the links that join two ranks in each of the pipelines side by side, the one on which a
+/// transfer takes longest.
+const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size) {
+  const auto between = [&](int replica) -> const Link& {
+    return plan::link_between(costs.cluster, rank * costs.replicas + replica,
+                              other * costs.replicas + replica);
+  };
+  const Link* slowest = &between(0);
+  for (int replica = 1; replica < costs.replicas; ++replica) {
+    const Link& link = between(replica);
+    if (occupancy(link, size) + link.latency > occupancy(*slowest, size) + slowest->latency)
+      slowest = &link;
+  }
+  return *slowest;
+}
+
+/// A ring all-reduce over n devices: 2(n - 1)/n · bytes/bandwidth + 2(n - 1) · latency, over its
+/// slowest link (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009).
+double ring(const StepCosts& costs, const std::vector<int>& ranks, Bytes size) {
+  std::vector<int> devices;
+  for (const int rank : ranks)
+    for (int replica = 0; replica < costs.replicas; ++replica)
+      devices.push_back(rank * costs.replicas + replica);
+  const auto n = static_cast<double>(devices.size());
+  double slowest = 0;
+  for (std::size_t i = 0; i < devices.size() && devices.size() > 1; ++i) {
+    const Link& link =
+        plan::link_between(costs.cluster, devices[i], devices[(i + 1) % devices.size()]);
+    slowest = std::max(slowest, 2 * (n - 1) / n * plan::occupancy(link, size).value +
+                                    2 * (n - 1) * link.latency.value);
+  }
+  return slowest;
+}
+
+/// The cost of an event for a microbatch of length 1, without jitter.
+class Pricing {
+ public:
+  Pricing(const Structure& structure, const StepCosts& costs)
+      : structure_(structure), costs_(costs) {}
+
+  EventCost of(int event) const {
+    const auto& own = structure_.events()[event];
+    const Instruction& i = *own.instruction;
+    if (plan::is_receive(i.kind))
+      return {};
+    if (plan::is_send(i.kind)) {
+      const Bytes size = i.kind == InstructionKind::SendActivation ? stage(i).output
+                                                                   : stage(i).input_gradient_bytes;
+      const Link& link =
+          slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, size);
+      return {plan::occupancy(link, size).value, link.latency.value};
+    }
+    if (plan::is_reduce(i.kind))
+      return {reduction(i), 0};
+    const double seconds = compute(i).value;
+    if (costs_.rank_speeds.empty())
+      return {seconds, 0};
+    return {seconds / costs_.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+  }
+
+ private:
+  const plan::StageCost& stage(const Instruction& i) const {
+    return costs_.stages[static_cast<std::size_t>(i.stage)];
+  }
+
+  Seconds compute(const Instruction& i) const {
+    switch (i.kind) {
+      case InstructionKind::Load:
+        return stage(i).load;
+      case InstructionKind::Forward:
+      case InstructionKind::Recompute:
+        return stage(i).forward;
+      case InstructionKind::Backward:
+        return stage(i).input_gradient + stage(i).weight_gradient;
+      case InstructionKind::InputGradient:
+        return stage(i).input_gradient;
+      case InstructionKind::WeightGradient:
+        return stage(i).weight_gradient;
+      case InstructionKind::OptimizerStep:
+        return stage(i).optimizer_step;
+      case InstructionKind::SendActivation:
+      case InstructionKind::ReceiveActivation:
+      case InstructionKind::SendGradient:
+      case InstructionKind::ReceiveGradient:
+      case InstructionKind::ReduceTied:
+      case InstructionKind::ReduceGradients:
+      case InstructionKind::Unshard:  // only torch's dialect has them, for models that are sharded
+      case InstructionKind::Reshard:
+        return {};
+    }
+    return {};
+  }
+
+  double reduction(const Instruction& i) const {
+    const plan::Program& program = structure_.program();
+    if (i.kind == InstructionKind::ReduceGradients)
+      return ring(costs_, program.placement.ranks_of(i.stage), stage(i).gradients);
+    return 0;
+  }
+
+  const Structure& structure_;
+  const StepCosts& costs_;
+};
+
+/// A well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014), so that
+/// draws depend neither on their order nor on the standard library.
+double uniform(std::uint64_t seed, std::uint64_t number) {
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + (number + 1) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  x ^= x >> 31;
+  return (static_cast<double>(x >> 11) + 1) * 0x1p-53;
+}
+
+/// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
+double jitter_factor(double deviation, std::uint64_t seed, int event) {
+  const double variance = std::log1p(deviation * deviation);  // of the logarithm
+  const auto number = 2 * static_cast<std::uint64_t>(event);
+  const double normal = std::sqrt(-2 * std::log(uniform(seed, number))) *
+                        std::cos(2 * std::numbers::pi * uniform(seed, number + 1));
+  return std::exp(std::sqrt(variance) * normal - variance / 2);
+}
+
+}  // namespace
+
+void Durations::fill(const Structure& structure, const StepCosts& costs) {
+  const Pricing pricing(structure, costs);
+  const auto& representatives = structure.representatives();
+  by_event_ = costs.jitter > 0 || !costs.microbatch_lengths.empty();
+  by_class_.resize(representatives.size());
+  for (std::size_t c = 0; c < representatives.size(); ++c)
+    by_class_[c] = pricing.of(representatives[c]);
+  if (!by_event_)
+    return;
+  by_event_costs_.resize(static_cast<std::size_t>(structure.size()));
+  for (int event = 0; event < structure.size(); ++event) {
+    EventCost cost = by_class_[static_cast<std::size_t>(structure.class_of(event))];
+    const int microbatch = structure.events()[event].instruction->microbatch;
+    if (microbatch >= 0 && !costs.microbatch_lengths.empty())
+      cost.held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
+    if (costs.jitter > 0 && cost.held > 0)
+      cost.held *= jitter_factor(costs.jitter, costs.seed, event);
+    by_event_costs_[static_cast<std::size_t>(event)] = cost;
+  }
+}
+
+}  // namespace pipewright::sim

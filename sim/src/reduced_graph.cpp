@@ -1,0 +1,258 @@
+#include "reduced_graph.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+namespace pipewright::sim {
+namespace {
+
+/// Something waits for an event, or for its data, which come a latency later.
+struct Wait {
+  int event = -1;
+  bool for_data = false;
+};
+
+constexpr int never = std::numeric_limits<int>::max();
+
+}  // namespace
+
+class ReducedGraph::Builder {
+ public:
+  Builder(ReducedGraph& graph, const plan::Program& program, const plan::Dependencies& events,
+          const std::vector<int>& class_of)
+      : graph_(graph),
+        program_(program),
+        events_(events),
+        class_of_(class_of),
+        node_of_(static_cast<std::size_t>(events.size()), -1),
+        waits_of_(static_cast<std::size_t>(events.size())),
+        on_lane_(static_cast<std::size_t>(events.size()), 0),
+        lane_place_(static_cast<std::size_t>(events.size()), never) {
+    number_lanes();
+  }
+
+  void run(const std::vector<int>& order) {
+    add_node({}, {}, {});  // the start
+    for (const int event : order)
+      add(event);
+    find_sinks(order);
+  }
+
+ private:
+  /// A place on the lane of its rank by which an event is over: its own for what holds the lane,
+  /// that of its consumer for a receive.
+  void number_lanes() {
+    std::vector<int> next(program_.ranks.size(), 0);
+    for (int event = 0; event < events_.size(); ++event) {
+      const int lane = events_[event].lane;
+      if (lane >= 0)
+        on_lane_[at(lane)] = 1;
+    }
+    for (int event = 0; event < events_.size(); ++event) {
+      const plan::Instruction& i = *events_[event].instruction;
+      const bool holds =
+          plan::is_compute(i.kind) || (program_.blocking && !plan::is_reduce(i.kind));
+      if (!holds)
+        continue;
+      on_lane_[at(event)] = 1;
+      lane_place_[at(event)] = next[static_cast<std::size_t>(events_[event].rank)]++;
+    }
+    for (int event = 0; event < events_.size(); ++event) {
+      const int data = events_[event].data;
+      if (data >= 0 && on_lane_[at(event)] != 0 && events_[data].rank == events_[event].rank)
+        lane_place_[at(data)] = std::min(lane_place_[at(data)], lane_place_[at(event)]);
+    }
+  }
+
+  void add(int event) {
+    std::vector<Wait>& waits = scratch_;
+    waits.clear();
+    events_.for_each_predecessor(event, [&](int predecessor, plan::Until until) {
+      append(waits, predecessor, until == plan::Until::Done);
+    });
+    const plan::Instruction& i = *events_[event].instruction;
+    drop_implied(waits, event);
+    if (plan::is_send(i.kind) && program_.transfers == plan::TransferMode::Rendezvous)
+      drop_implied(waits, events_[event].partner);  // it waits for both ends
+    // A receive takes no time: who waits for it waits for what it waits for. One that holds the
+    // lane or that many wait for in turn stays.
+    if (plan::is_receive(i.kind)) {
+      for (Wait& wait : waits)
+        if (wait.event == events_[event].partner)
+          wait.for_data = false;  // released with the send; `append` adds the arrival
+      if (on_lane_[at(event)] == 0 && waits.size() <= 2) {
+        waits_of_[at(event)].assign(waits.begin(), waits.end());
+        return;
+      }
+    }
+    node_of_[at(event)] = add_chain(waits, plan::is_receive(i.kind) ? -1 : event);
+  }
+
+  /// Adds what "until `event` is done (or released)" means in terms of nodes.
+  void append(std::vector<Wait>& waits, int event, bool done) {
+    if (!plan::is_receive(events_[event].instruction->kind)) {
+      const bool is_send = plan::is_send(events_[event].instruction->kind);
+      insert(waits, {event, done && is_send});
+      return;
+    }
+    if (node_of_[at(event)] >= 0)
+      insert(waits, {event, false});
+    else
+      for (const Wait& wait : waits_of_[at(event)])
+        insert(waits, wait);
+    if (done)
+      insert(waits, {events_[event].partner, true});
+  }
+
+  static void insert(std::vector<Wait>& waits, const Wait& wait) {
+    for (Wait& known : waits)
+      if (known.event == wait.event) {
+        known.for_data = known.for_data || wait.for_data;
+        return;
+      }
+    waits.push_back(wait);
+  }
+
+  /// Drops what is over before the compute is that `event` waits for on its own lane.
+  void drop_implied(std::vector<Wait>& waits, int event) {
+    const int lane = events_[event].lane;
+    if (lane < 0)
+      return;
+    const int place = lane_place_[at(lane)];
+    std::erase_if(waits, [&](const Wait& wait) {
+      return wait.event != lane && events_[wait.event].rank == events_[event].rank &&
+             lane_place_[at(wait.event)] <= place;
+    });
+  }
+
+  /// One node, behind as many that take no time as it has waits beyond two.
+  int add_chain(std::vector<Wait>& waits, int event) {
+    std::stable_partition(waits.begin(), waits.end(), [](const Wait& w) { return !w.for_data; });
+    std::size_t next = 0;
+    int first = 0;
+    if (!waits.empty() && !waits.front().for_data)
+      first = node_of_[at(waits[next++].event)];
+    while (waits.size() - next > 1) {
+      first = add_waiting(first, waits[next], -1);
+      ++next;
+    }
+    if (next < waits.size())
+      return add_waiting(first, waits[next], event);
+    return add_node(first, 0, {.held = event, .latency = -1});
+  }
+
+  int add_waiting(int first, const Wait& wait, int event) {
+    return add_node(first, node_of_[at(wait.event)],
+                    {.held = event, .latency = wait.for_data ? wait.event : -1});
+  }
+
+  int add_node(int first, int second, Source source) {
+    const Source by_class{.held = source.held < 0 ? -1 : class_of_[at(source.held)],
+                          .latency = source.latency < 0 ? -1 : class_of_[at(source.latency)]};
+    graph_.nodes_.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second),
+                             cost_class(by_class)});
+    graph_.node_sources_.push_back(source);
+    return graph_.size() - 1;
+  }
+
+  std::uint32_t cost_class(const Source& source) {
+    const auto key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(source.held)) << 32) |
+                     static_cast<std::uint32_t>(source.latency);
+    const auto [found, is_new] =
+        cost_classes_.try_emplace(key, static_cast<std::uint32_t>(graph_.class_sources_.size()));
+    if (is_new)
+      graph_.class_sources_.push_back(source);
+    return found->second;
+  }
+
+  /// Nodes that no node waits for, and arrivals that no node waits for.
+  void find_sinks(const std::vector<int>& order) {
+    std::vector<char> has_successor(graph_.nodes_.size(), 0), arrival_used(node_of_.size(), 0);
+    for (std::size_t node = 1; node < graph_.nodes_.size(); ++node) {
+      has_successor[graph_.nodes_[node].first] = 1;
+      has_successor[graph_.nodes_[node].second] = 1;
+      const int send = graph_.node_sources_[node].latency;
+      if (send >= 0)
+        arrival_used[at(send)] = 1;
+    }
+    for (const int event : order) {
+      const int node = node_of_[at(event)];
+      if (node < 0)
+        continue;
+      const bool unused_arrival =
+          plan::is_send(events_[event].instruction->kind) && arrival_used[at(event)] == 0;
+      if (has_successor[at(node)] == 0 || unused_arrival)
+        graph_.sinks_.push_back({static_cast<std::uint32_t>(node), unused_arrival ? event : -1});
+    }
+  }
+
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  ReducedGraph& graph_;
+  const plan::Program& program_;
+  const plan::Dependencies& events_;
+  const std::vector<int>& class_of_;
+  std::vector<int> node_of_;                 // by event; -1 where it dissolved
+  std::vector<std::vector<Wait>> waits_of_;  // of receives that dissolved
+  std::vector<char> on_lane_;                // by event
+  std::vector<int> lane_place_;              // by event: over at this place of its rank's lane
+  std::vector<Wait> scratch_;
+  std::unordered_map<std::uint64_t, std::uint32_t> cost_classes_;
+};
+
+ReducedGraph::ReducedGraph(const plan::Program& program, const plan::Dependencies& events,
+                           const std::vector<int>& order, const std::vector<int>& class_of)
+    : class_of_event_(class_of) {
+  Builder(*this, program, events, class_of).run(order);
+}
+
+void ReducedGraph::fill_costs(const Durations& durations, std::vector<EventCost>& costs) const {
+  const auto& sources = durations.by_event() ? node_sources_ : class_sources_;
+  const auto& table = durations.table();
+  costs.resize(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Source& source = sources[i];
+    costs[i].held = source.held < 0 ? 0 : table[static_cast<std::size_t>(source.held)].held;
+    costs[i].latency =
+        source.latency < 0 ? 0 : table[static_cast<std::size_t>(source.latency)].latency;
+  }
+}
+
+template <bool by_event>
+double ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const {
+  ends.resize(nodes_.size());
+  double* const end = ends.data();
+  const EventCost* const cost_of = costs.data();
+  const Node* const nodes = nodes_.data();
+  const std::size_t count = nodes_.size();
+  end[0] = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    const Node node = nodes[i];
+    const EventCost cost = cost_of[by_event ? i : node.cost];
+    end[i] = std::max(end[node.first], end[node.second] + cost.latency) + cost.held;
+  }
+  return 0;
+}
+
+double ReducedGraph::longest_path(const Durations& durations, const std::vector<EventCost>& costs,
+                                  std::vector<double>& ends) const {
+  if (durations.by_event())
+    walk<true>(costs, ends);
+  else
+    walk<false>(costs, ends);
+  double last = 0;
+  for (const Sink& sink : sinks_) {
+    double latency = 0;
+    if (sink.send >= 0) {
+      const auto send = static_cast<std::size_t>(sink.send);
+      const auto entry =
+          durations.by_event() ? send : static_cast<std::size_t>(class_of_event_[send]);
+      latency = durations.table()[entry].latency;
+    }
+    last = std::max(last, ends[sink.node] + latency);
+  }
+  return last;
+}
+
+}  // namespace pipewright::sim

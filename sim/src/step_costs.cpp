@@ -1,0 +1,79 @@
+#include "pipewright/sim/step_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+class Check {
+ public:
+  void time(const std::string& what, plan::Seconds seconds) {
+    if (!(seconds.value >= 0) || !std::isfinite(seconds.value))
+      refuse(fmt::format("{} is {} s: a time must be 0 or more, and finite", what, seconds.value));
+  }
+  void factor(const std::string& what, double value) {
+    if (!(value > 0) || !std::isfinite(value))
+      refuse(fmt::format("{} is {}: it must be more than 0, and finite", what, value));
+  }
+  void link(const std::string& what, const plan::Link& link) {
+    time("the latency " + what, link.latency);
+    if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
+      refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
+                         link.bandwidth_per_s));
+  }
+  void count(const char* what, std::size_t given, std::size_t wanted) {
+    if (given != wanted)
+      refuse(fmt::format("{} are given for {}, but the program has {}", what, given, wanted));
+  }
+  void refuse(std::string line) { lines_.push_back(std::move(line)); }
+  void throw_if_any() const {
+    if (!lines_.empty())
+      throw plan::InputError(plan::listed_lines(lines_));
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+void require_usable(const StepCosts& costs, const plan::Program& program) {
+  Check check;
+  const auto stages = static_cast<std::size_t>(plan::stage_count(program));
+  if (costs.stages.size() != stages)
+    check.refuse(fmt::format("costs are given for {} stages, but the program has {}",
+                             costs.stages.size(), stages));
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const plan::StageCost& stage = costs.stages[s];
+    const std::string of = fmt::format(" of stage {}", s);
+    check.time("the load" + of, stage.load);
+    check.time("the forward" + of, stage.forward);
+    check.time("the input gradient" + of, stage.input_gradient);
+    check.time("the weight gradient" + of, stage.weight_gradient);
+    check.time("the optimizer step" + of, stage.optimizer_step);
+  }
+  check.link("within a node", costs.cluster.within_node);
+  if (costs.cluster.nodes > 1)
+    check.link("between nodes", costs.cluster.between_nodes);
+  if (costs.replicas < 1)
+    check.refuse(fmt::format("{} replicas of the pipeline: at least 1 is needed", costs.replicas));
+  if (!costs.microbatch_lengths.empty())
+    check.count("lengths of microbatches", costs.microbatch_lengths.size(),
+                static_cast<std::size_t>(program.microbatches));
+  for (std::size_t m = 0; m < costs.microbatch_lengths.size(); ++m)
+    check.factor(fmt::format("the length of microbatch {}", m), costs.microbatch_lengths[m]);
+  if (!costs.rank_speeds.empty())
+    check.count("speeds of ranks", costs.rank_speeds.size(), program.ranks.size());
+  for (std::size_t r = 0; r < costs.rank_speeds.size(); ++r)
+    check.factor(fmt::format("the speed of rank {}", r), costs.rank_speeds[r]);
+  if (!(costs.jitter >= 0) || !std::isfinite(costs.jitter))
+    check.refuse(fmt::format("the jitter is {}: it must be 0 or more, and finite", costs.jitter));
+  check.throw_if_any();
+}
+
+}  // namespace pipewright::sim

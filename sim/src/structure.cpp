@@ -1,0 +1,78 @@
+#include "pipewright/sim/structure.hpp"
+
+#include <map>
+#include <tuple>
+
+#include "pipewright/plan/deadlock.hpp"
+#include "pipewright/plan/error.hpp"
+#include "reduced_graph.hpp"
+
+namespace pipewright::sim {
+
+Structure::Structure(plan::Program program) : program_(std::move(program)), events_(program_) {
+  sort_events();
+  find_classes();
+  make_timed_events();
+  reduced_ = std::make_unique<ReducedGraph>(program_, events_, order_, class_of_);
+}
+
+Structure::~Structure() = default;
+
+/// First come, first served: events that run at about the same time stand near each other, and so
+/// do they in memory.
+void Structure::sort_events() {
+  std::vector<int> pending = events_.predecessor_counts();
+  order_.reserve(pending.size());
+  for (int event = 0; event < events_.size(); ++event)
+    if (pending[static_cast<std::size_t>(event)] == 0)
+      order_.push_back(event);
+  for (std::size_t next = 0; next < order_.size(); ++next) {
+    const int event = order_[next];
+    for (const auto* edge = events_.begin(event); edge != events_.end(event); ++edge)
+      if (--pending[static_cast<std::size_t>(edge->event)] == 0)
+        order_.push_back(edge->event);
+  }
+  if (static_cast<int>(order_.size()) < events_.size())
+    throw plan::Infeasible(plan::find_deadlock(events_).value());
+}
+
+void Structure::find_classes() {
+  using Key = std::tuple<plan::InstructionKind, int, int, int>;  // kind, stage, rank, other rank
+  std::map<Key, int> classes;
+  class_of_.reserve(static_cast<std::size_t>(size()));
+  for (int event = 0; event < size(); ++event) {
+    const auto& own = events_[event];
+    const int other = own.partner < 0 ? -1 : events_[own.partner].rank;
+    const auto [found, is_new] =
+        classes.try_emplace({own.instruction->kind, own.instruction->stage, own.rank, other},
+                            static_cast<int>(representatives_.size()));
+    if (is_new)
+      representatives_.push_back(event);
+    class_of_.push_back(found->second);
+  }
+}
+
+void Structure::make_timed_events() {
+  using Kind = TimedEvent::Kind;
+  const auto kind_of = [&](plan::InstructionKind kind) {
+    if (plan::is_receive(kind))
+      return Kind::Receive;
+    if (plan::is_send(kind))
+      return program_.transfers == plan::TransferMode::Eager ? Kind::EagerSend : Kind::Other;
+    const bool waits_for_reductions =
+        plan::is_reduce(kind) || kind == plan::InstructionKind::OptimizerStep;
+    return waits_for_reductions ? Kind::Other : Kind::Compute;
+  };
+  timed_events_.reserve(order_.size());
+  for (const int event : order_) {
+    const auto& own = events_[event];
+    timed_events_.push_back({.event = event,
+                             .lane = own.lane,
+                             .queue = own.queue,
+                             .data = own.data,
+                             .cost_class = class_of(event),
+                             .kind = kind_of(own.instruction->kind)});
+  }
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,128 @@
+#include "pipewright/sim/simulator.hpp"
+
+#include <random>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/simulate.hpp"
+#include "sim/support/equal_ranks.hpp"
+#include "sim/support/random_costs.hpp"
+#include "support/error_of.hpp"
+
+using namespace pipewright::plan;
+using namespace pipewright::sim;
+using namespace pipewright::test;
+
+namespace {
+
+/// Calls `visit` with the Structure of each schedule under each way to communicate that does not
+/// deadlock.
+template <class Visit>
+int for_each_structure(const Visit& visit) {
+  int visited = 0;
+  for (const std::string& name : schedule_names())
+    for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 12}})
+      for (const LoweringOptions& options : all_ways_to_communicate())
+        try {
+          const Schedule schedule = make(name, ranks, microbatches);
+          const Structure structure(lower(schedule, options));
+          CAPTURE(name, ranks, microbatches, to_string(options.communicators),
+                  to_string(options.transfers), options.blocking);
+          visit(structure);
+          ++visited;
+        } catch (const InputError&) {
+        } catch (const Infeasible&) {
+        }
+  return visited;
+}
+
+}  // namespace
+
+TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]") {
+  std::mt19937 random(21);
+  const int structures = for_each_structure([&](const Structure& structure) {
+    Simulator simulator(structure);
+    for (int round = 0; round < 4; ++round) {
+      const StepCosts costs = random_costs(structure.program(), random, round);
+      const double quick = simulator.iteration(costs);
+      REQUIRE(quick == simulator.run(costs).iteration);
+      REQUIRE(quick > 0);
+    }
+  });
+  CHECK(structures > 500);
+  fmt::print("quick and full iteration times, bit by bit: {} programs, 4 cost vectors each\n",
+             structures);
+}
+
+TEST_CASE("A Structure is timed under other costs as if it were new", "[sim][simulator]") {
+  std::mt19937 random(22);
+  const Structure structure(lower(make("interleaved-1f1b", 4, 8, 2)));
+  Simulator kept(structure);
+  for (int round = 0; round < 20; ++round) {
+    const StepCosts costs = random_costs(structure.program(), random, round);
+    Simulator fresh(structure);
+    CHECK(kept.iteration(costs) == fresh.iteration(costs));
+  }
+}
+
+TEST_CASE("A slower rank computes longer, and a longer microbatch takes longer to send",
+          "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(2);
+  for (StageCost& stage : costs.stages)
+    stage.forward = stage.input_gradient = stage.weight_gradient = {1};
+  costs.stages[0].output = {100};
+  costs.cluster.devices_per_node = 2;
+  costs.cluster.within_node = {.latency = {0.5}, .bandwidth_per_s = 100};
+  const Structure structure(lower(make("gpipe", 2, 2)));
+  Simulator simulator(structure);
+  // 0F0 1, transfer 1.5, then 1F0 1F1 1B0 1B1 of 6, transfer 0.5, 0B1 2.
+  CHECK(simulator.iteration(costs) == 11);
+  costs.rank_speeds = {1, 0.5};
+  CHECK(simulator.iteration(costs) == 17);
+  costs.rank_speeds.clear();
+  costs.microbatch_lengths = {1, 3};
+  // 0F0 0F1 until 4; 0F1 takes 3 s to send and arrives at 7.5; 1F1 3, 1B0 2, 1B1 6, 0.5, 0B1 6.
+  CHECK(simulator.iteration(costs) == 25);
+}
+
+TEST_CASE("Jitter: equal seeds give equal times, the mean and the spread are as asked",
+          "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(1);
+  costs.stages[0].forward = costs.stages[0].input_gradient = {1};
+  costs.jitter = 0.1;
+  const Structure structure(lower(make("1f1b", 1, 5000)));
+  Simulator simulator(structure);
+  const double first = simulator.iteration(costs);
+  CHECK(simulator.iteration(costs) == first);
+  costs.seed = 1;
+  CHECK(simulator.iteration(costs) != first);
+
+  const Times& times = simulator.run(costs);
+  double sum = 0, squares = 0;
+  for (const EventTimes& event : times.events) {
+    const double length = event.end - event.start;
+    sum += length;
+    squares += length * length;
+  }
+  const double mean = sum / 10000;
+  CHECK(mean == Approx(1).margin(0.005));
+  CHECK(std::sqrt(squares / 10000 - mean * mean) == Approx(0.1).margin(0.005));
+}
+
+TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][simulator]") {
+  const Program program = lower(make("1f1b", 2, 2));
+  StepCosts costs;
+  costs.stages.resize(2);
+  costs.stages[1].forward = {std::numeric_limits<double>::quiet_NaN()};
+  costs.stages[0].weight_gradient = {-1};
+  costs.cluster.within_node.bandwidth_per_s = 0;
+  costs.rank_speeds = {1, 0};
+  costs.microbatch_lengths = {1};
+  CHECK(error_of([&] { require_usable(costs, program); }) ==
+        "the weight gradient of stage 0 is -1 s: a time must be 0 or more, and finite\n"
+        "the forward of stage 1 is nan s: a time must be 0 or more, and finite\n"
+        "the bandwidth within a node is 0 bytes/s: it must be more than 0\n"
+        "lengths of microbatches are given for 1, but the program has 2\n"
+        "the speed of rank 1 is 0: it must be more than 0, and finite");
+}

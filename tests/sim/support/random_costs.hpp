@@ -1,0 +1,67 @@
+#pragma once
+
+// Costs of every kind that the simulator knows, drawn at random, for properties over grids.
+
+#include <random>
+#include <vector>
+
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/sim/step_costs.hpp"
+
+namespace pipewright::test {
+
+inline std::vector<plan::LoweringOptions> all_ways_to_communicate() {
+  std::vector<plan::LoweringOptions> all;
+  for (const auto layout : {plan::CommunicatorLayout::Edge, plan::CommunicatorLayout::Pair,
+                            plan::CommunicatorLayout::Rank})
+    for (const auto mode : {plan::TransferMode::Eager, plan::TransferMode::Rendezvous})
+      for (const bool blocking : {false, true})
+        for (const int replicas : {1, 2}) {
+          plan::LoweringOptions options;
+          options.communicators = layout;
+          options.transfers = mode;
+          options.blocking = blocking;
+          options.replicas = replicas;
+          all.push_back(options);
+        }
+  return all;
+}
+
+/// Two nodes, stages and links of all sorts. Odd rounds: microbatches of unequal length; every
+/// third: ranks of unequal speed; every fourth: jitter.
+inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& random, int round) {
+  const auto between = [&](double least, double most) {
+    return std::uniform_real_distribution(least, most)(random);
+  };
+  const auto bytes = [&] { return plan::Bytes{std::uniform_int_distribution(0, 50)(random)}; };
+  sim::StepCosts costs;
+  for (int stage = 0; stage < plan::stage_count(program); ++stage) {
+    plan::StageCost cost;
+    cost.forward = {between(0.5, 2)};
+    cost.input_gradient = {between(0.5, 2)};
+    cost.weight_gradient = {between(0, 2)};
+    cost.optimizer_step = {between(0, 1)};
+    cost.load = {stage == 0 ? between(0, 0.2) : 0};
+    cost.output = bytes();
+    cost.input_gradient_bytes = bytes();
+    cost.gradients = bytes();
+    costs.stages.push_back(cost);
+  }
+  const auto ranks = static_cast<int>(program.ranks.size());
+  costs.cluster.nodes = 2;
+  costs.cluster.devices_per_node = (ranks + 1) / 2;
+  costs.cluster.within_node = {.latency = {between(0, 0.3)}, .bandwidth_per_s = 100};
+  costs.cluster.between_nodes = {.latency = {between(0, 0.5)}, .bandwidth_per_s = 30};
+  if (round % 2 == 1)
+    for (int m = 0; m < program.microbatches; ++m)
+      costs.microbatch_lengths.push_back(between(0.2, 3));
+  if (round % 3 == 2)
+    for (int rank = 0; rank < ranks; ++rank)
+      costs.rank_speeds.push_back(between(0.5, 1.5));
+  if (round % 4 == 3)
+    costs.jitter = 0.2;
+  costs.seed = static_cast<std::uint64_t>(round);
+  return costs;
+}
+
+}  // namespace pipewright::test

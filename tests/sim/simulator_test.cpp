@@ -1,41 +1,18 @@
 #include "pipewright/sim/simulator.hpp"
 
+#include <cmath>
+#include <limits>
 #include <random>
 
-#include "pipewright/plan/error.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
+#include "sim/support/structures.hpp"
 #include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
-
-/// Calls `visit` with the Structure of each schedule under each way to communicate that does not
-/// deadlock.
-template <class Visit>
-int for_each_structure(const Visit& visit) {
-  int visited = 0;
-  for (const std::string& name : schedule_names())
-    for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 12}})
-      for (const LoweringOptions& options : all_ways_to_communicate())
-        try {
-          const Schedule schedule = make(name, ranks, microbatches);
-          const Structure structure(lower(schedule, options));
-          CAPTURE(name, ranks, microbatches, to_string(options.communicators),
-                  to_string(options.transfers), options.blocking);
-          visit(structure);
-          ++visited;
-        } catch (const InputError&) {
-        } catch (const Infeasible&) {
-        }
-  return visited;
-}
-
-}  // namespace
 
 TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]") {
   std::mt19937 random(21);

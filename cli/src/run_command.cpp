@@ -61,6 +61,7 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 int run(const RunOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
+  plan::require_trainable(scenario);
   exec::require_trainable(sound_program(scenario));
   const Workload workload(scenario);
   catch_interrupts();

@@ -57,7 +57,8 @@ Json to_json(const Cluster& cluster) {
           {"devices_per_node", cluster.devices_per_node},
           {"device", to_json(cluster.device)},
           {"within_node", to_json(cluster.within_node)},
-          {"between_nodes", to_json(cluster.between_nodes)}};
+          {"between_nodes", to_json(cluster.between_nodes)},
+          {"rank_speeds", cluster.rank_speeds}};
 }
 
 Cluster read_cluster(JsonObject& object) {
@@ -68,6 +69,7 @@ Cluster read_cluster(JsonObject& object) {
   cluster.device = read_device(object);
   cluster.within_node = read_link(object, "within_node", true);
   cluster.between_nodes = read_link(object, "between_nodes", cluster.nodes > 1);
+  cluster.rank_speeds = object.numbers("rank_speeds", more_than(0), cluster.rank_speeds);
   return cluster;
 }
 

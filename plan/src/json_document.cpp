@@ -448,6 +448,21 @@ std::vector<int> JsonObject::integers(const std::string& key, Range range,
   return numbers;
 }
 
+std::vector<double> JsonObject::numbers(const std::string& key, Range range,
+                                        std::optional<std::vector<double>> fallback) {
+  if (!has(key) && fallback)
+    return allow(key), *fallback;
+  std::vector<double> numbers;
+  for (const std::string& at : elements(key)) {
+    const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
+    if (!value.is_number())
+      diagnostics_.add(at, fmt::format("a number is needed here, not {}", kind_of(value)));
+    else if (in_range(at, value.get<double>(), range))
+      numbers.push_back(value.get<double>());
+  }
+  return numbers;
+}
+
 std::vector<std::string> JsonObject::texts(const std::string& key,
                                            std::optional<std::vector<std::string>> fallback) {
   if (!has(key) && fallback)

@@ -1,5 +1,7 @@
 #include "pipewright/plan/layer_costs.hpp"
 
+#include <fmt/format.h>
+
 namespace pipewright::plan {
 namespace {
 
@@ -17,25 +19,48 @@ Json to_json(const LayerCost& cost) {
           {"saves_input", cost.saves_input},
           {"saves_output", cost.saves_output},
           {"output_is_view", cost.output_is_view},
-          {"spread", cost.spread}};
+          {"spread", cost.spread},
+          {"tied_bytes", cost.tied.value},
+          {"freed_by_input_gradient_bytes", cost.freed_by_input_gradient.value},
+          {"selective_activation_bytes", cost.selective_activation.value},
+          {"selective_forward_s", cost.selective_forward.value}};
+}
+
+/// A field that counts a part of another one.
+void check_part(JsonObject& object, const std::string& part, Bytes bytes, const std::string& whole,
+                Bytes of) {
+  if (bytes > of && object.has(whole))
+    object.error(part, fmt::format("{} is more than {}, {}, of which it is a part", bytes.value,
+                                   whole, of.value));
 }
 
 LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
-  return {.name = object.text("name"),
-          .forward = object.seconds("forward_s"),
-          .input_gradient = object.seconds("input_gradient_s"),
-          .weight_gradient = object.seconds("weight_gradient_s"),
-          .optimizer_step = object.seconds("optimizer_step_s"),
-          .parameters = object.bytes("parameter_bytes"),
-          .activation = object.bytes("activation_bytes"),
-          .output = object.bytes("output_bytes"),
-          .forward_peak = object.bytes("forward_peak_bytes"),
-          .backward_peak = object.bytes("backward_peak_bytes"),
-          .saves_input = object.flag("saves_input"),
-          .saves_output = object.flag("saves_output"),
-          .output_is_view = object.flag("output_is_view"),
-          .spread = object.number("spread", at_least(0), 0)};
+  const LayerCost cost{
+      .name = object.text("name"),
+      .forward = object.seconds("forward_s"),
+      .input_gradient = object.seconds("input_gradient_s"),
+      .weight_gradient = object.seconds("weight_gradient_s"),
+      .optimizer_step = object.seconds("optimizer_step_s"),
+      .parameters = object.bytes("parameter_bytes"),
+      .activation = object.bytes("activation_bytes"),
+      .output = object.bytes("output_bytes"),
+      .forward_peak = object.bytes("forward_peak_bytes"),
+      .backward_peak = object.bytes("backward_peak_bytes"),
+      .saves_input = object.flag("saves_input"),
+      .saves_output = object.flag("saves_output"),
+      .output_is_view = object.flag("output_is_view"),
+      .spread = object.number("spread", at_least(0), 0),
+      .tied = object.bytes("tied_bytes", Bytes{}),
+      .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
+      .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
+      .selective_forward = object.seconds("selective_forward_s", Seconds{})};
+  check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);
+  check_part(object, "freed_by_input_gradient_bytes", cost.freed_by_input_gradient,
+             "activation_bytes", cost.activation);
+  check_part(object, "selective_activation_bytes", cost.selective_activation, "activation_bytes",
+             cost.activation);
+  return cost;
 }
 
 LayerCosts read_layer_costs(JsonObject& root) {

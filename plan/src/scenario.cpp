@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "pipewright/plan/layer_weights.hpp"
@@ -26,6 +27,7 @@ constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 
 // Below 63 nothing is left of the image behind the last pooling.
 constexpr Range image_range{.least = 63, .most = 10'000};
 constexpr int byte_values = 256;
+constexpr Range zero_range{.least = 0, .most = 1};
 
 Model model_from(const ModelShape& shape) {
   if (const auto* gpt = std::get_if<GptShape>(&shape))
@@ -57,7 +59,10 @@ Json to_json(const Pipeline& pipeline) {
           {"partition", pipeline.partition},
           {"communicators", to_string(pipeline.communicators)},
           {"transfers", to_string(pipeline.transfers)},
-          {"blocking", pipeline.blocking}};
+          {"blocking", pipeline.blocking},
+          {"replicas", pipeline.replicas},
+          {"overlap_reductions", pipeline.overlap_reductions},
+          {"hand_over", to_string(pipeline.hand_over)}};
 }
 
 Json to_json(const Training& training) {
@@ -65,7 +70,13 @@ Json to_json(const Training& training) {
           {"microbatch_size", training.microbatch_size},
           {"learning_rate", training.learning_rate},
           {"weight_decay", training.weight_decay},
-          {"seed", training.seed}};
+          {"seed", training.seed},
+          {"optimizer", to_string(training.optimizer)},
+          {"precision", to_string(training.precision)},
+          {"zero", training.zero},
+          {"recompute", to_string(training.recompute)},
+          {"microbatch_lengths", training.microbatch_lengths},
+          {"jitter", training.jitter}};
 }
 
 Json to_json(const ProfileSettings& profile) {
@@ -157,6 +168,14 @@ Cluster read_inline_cluster(JsonObject& root) {
   return read_cluster(object);
 }
 
+/// The enumerator that a word stands for; `words` are in the order of the enumeration.
+template <class Enum>
+Enum word_of(JsonObject& object, const std::string& key, const std::vector<std::string>& words,
+             Enum fallback) {
+  const std::string word = object.choice(key, words, to_string(fallback));
+  return static_cast<Enum>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
 std::string read_partition_method(JsonObject& object, const std::string& fallback) {
   std::string method = object.text("partition", fallback);
   try {
@@ -181,6 +200,9 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   pipeline.transfers = parse_transfer_mode(
       object.choice("transfers", transfer_modes(), to_string(pipeline.transfers)));
   pipeline.blocking = object.flag("blocking", pipeline.blocking);
+  pipeline.replicas = object.integer("replicas", at_least(1), pipeline.replicas);
+  pipeline.overlap_reductions = object.flag("overlap_reductions", pipeline.overlap_reductions);
+  pipeline.hand_over = word_of(object, "hand_over", hand_overs(), pipeline.hand_over);
 
   if (!model)
     return pipeline;
@@ -202,7 +224,29 @@ Training read_training(JsonObject& root) {
           .microbatch_size = object.integer("microbatch_size", at_least(1)),
           .learning_rate = object.number("learning_rate", more_than(0), plain.learning_rate),
           .weight_decay = object.number("weight_decay", at_least(0), plain.weight_decay),
-          .seed = object.integer("seed", at_least(0), plain.seed)};
+          .seed = object.integer("seed", at_least(0), plain.seed),
+          .optimizer = word_of(object, "optimizer", optimizers(), plain.optimizer),
+          .precision = word_of(object, "precision", precisions(), plain.precision),
+          .zero = object.integer("zero", zero_range, plain.zero),
+          .recompute = word_of(object, "recompute", recompute_modes(), plain.recompute),
+          .microbatch_lengths =
+              object.numbers("microbatch_lengths", more_than(0), plain.microbatch_lengths),
+          .jitter = object.number("jitter", at_least(0), plain.jitter)};
+}
+
+/// A list with one entry for each rank or microbatch must have as many, unless it is empty.
+void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
+  if (!diagnostics.empty())
+    return;  // what was read may be a stand-in
+  const auto check = [&](const char* pointer, std::size_t given, int wanted, const char* things) {
+    if (given != 0 && given != static_cast<std::size_t>(wanted))
+      diagnostics.add(pointer,
+                      fmt::format("{} numbers are given for {} {}", given, wanted, things));
+  };
+  check("/cluster/rank_speeds", scenario.cluster.rank_speeds.size(), scenario.pipeline.ranks,
+        "ranks");
+  check("/training/microbatch_lengths", scenario.training.microbatch_lengths.size(),
+        scenario.pipeline.microbatches, "microbatches");
 }
 
 ProfileSettings read_profile(JsonObject& root) {
@@ -232,12 +276,55 @@ Scenario read_scenario(JsonObject& root) {
   scenario.pipeline = read_pipeline(root, model);
   scenario.training = read_training(root);
   scenario.profile = read_profile(root);
+  check_lengths(root.diagnostics(), scenario);
   return scenario;
 }
 
 }  // namespace
 
 Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
+
+TrainingMemory training_memory(const Scenario& scenario) {
+  const Training& training = scenario.training;
+  return {.optimizer = training.optimizer,
+          .precision = training.precision,
+          .recompute = training.recompute,
+          .shards = training.zero == 1 ? scenario.pipeline.replicas : 1};
+}
+
+std::vector<std::string> only_predicted(const Scenario& scenario) {
+  const auto differ = [](const std::vector<double>& factors) {
+    return std::any_of(factors.begin(), factors.end(), [](double factor) { return factor != 1; });
+  };
+  const Pipeline pipeline;
+  const Training training;
+  std::vector<std::string> fields;
+  const auto add_if = [&](bool unlike_training, const char* field) {
+    if (unlike_training)
+      fields.emplace_back(field);
+  };
+  add_if(differ(scenario.cluster.rank_speeds), "cluster.rank_speeds");
+  add_if(scenario.pipeline.replicas != pipeline.replicas, "pipeline.replicas");
+  add_if(scenario.pipeline.overlap_reductions != pipeline.overlap_reductions,
+         "pipeline.overlap_reductions");
+  add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
+  add_if(scenario.training.optimizer != training.optimizer, "training.optimizer");
+  add_if(scenario.training.precision != training.precision, "training.precision");
+  add_if(scenario.training.zero != training.zero, "training.zero");
+  add_if(scenario.training.recompute != training.recompute, "training.recompute");
+  add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
+  add_if(scenario.training.jitter != training.jitter, "training.jitter");
+  return fields;
+}
+
+void require_trainable(const Scenario& scenario) {
+  const auto fields = only_predicted(scenario);
+  if (!fields.empty())
+    throw InputError(fmt::format(
+        "{} {} predicted but not trained yet: leave {} out to train, or use `pipewright simulate`",
+        fmt::join(fields, ", "), fields.size() == 1 ? "is" : "are",
+        fields.size() == 1 ? "it" : "them"));
+}
 
 Json to_json(const Scenario& scenario) {
   return {{"format", "pipewright/scenario/1"},

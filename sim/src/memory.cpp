@@ -1,151 +1,337 @@
-#include "memory.hpp"
+#include "pipewright/sim/memory.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 
-#include "pipewright/plan/computation.hpp"
+#include "held_items.hpp"
 
 namespace pipewright::sim {
 namespace {
 
 using plan::Bytes;
-using plan::Instruction;
-using plan::InstructionKind;
-using plan::Seconds;
 
-/// What happens first when several things happen at one instant.
-enum class Order { TransientEnds, Frees, Allocates, TransientBegins };
-
+/// A gain or a loss at one moment, on the rank of `owner`.
 struct Change {
-  Seconds time;
-  Order order = Order::Allocates;
-  Bytes amount;
+  int event;
+  int owner;  // rank
+  bool starts;
+  bool gains;
+  Amount amount;  // of the event's stage
 };
 
-class Ledger {
+std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<unsigned>(amount); }
+
+/// Every change of every item, by event.
+class Changes {
  public:
-  Ledger(const plan::Program& program, const std::vector<plan::StageCost>& costs)
-      : program_(program),
-        costs_(costs),
-        forward_only_(plan::is_forward_only(program)),
-        changes_(program.ranks.size()) {}
-
-  void enter(const Instruction& i, Seconds start, Seconds end) {
-    const plan::StageCost& cost = costs_[static_cast<std::size_t>(i.stage)];
-    switch (i.kind) {
-      case InstructionKind::Load:
-        allocate(i, start, cost.loaded);
-        break;
-      case InstructionKind::Forward:
-        allocate(i, start, cost.activation);
-        if (forward_only_)
-          free(i, end, cost.activation + cost.loaded);
-        transient(i, start, end, cost.forward_peak - cost.activation);
-        break;
-      case InstructionKind::Backward:
-        transient(i, start, end, cost.backward_peak);
-        hand_gradients(i, end);
-        free(i, end, cost.activation + cost.loaded);
-        break;
-      case InstructionKind::InputGradient:
-        transient(i, start, end, cost.backward_peak);
-        hand_gradients(i, end);
-        break;
-      case InstructionKind::WeightGradient:
-        transient(i, start, end, cost.backward_peak);
-        free(i, end, cost.activation + cost.loaded);
-        break;
-      case InstructionKind::Recompute:
-      case InstructionKind::SendActivation:
-      case InstructionKind::ReceiveActivation:
-      case InstructionKind::SendGradient:
-      case InstructionKind::ReceiveGradient:
-      case InstructionKind::ReduceTied:
-      case InstructionKind::ReduceGradients:
-      case InstructionKind::OptimizerStep:
-      case InstructionKind::Unshard:
-      case InstructionKind::Reshard:
-        break;
-    }
-  }
-
-  std::vector<plan::MemorySample> curve() {
-    std::vector<plan::MemorySample> samples;
-    for (std::size_t rank = 0; rank < changes_.size(); ++rank) {
-      auto& changes = changes_[rank];
-      std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-        return a.time != b.time ? a.time < b.time : a.order < b.order;
-      });
-      Bytes held = standing(static_cast<int>(rank));
-      samples.push_back({static_cast<int>(rank), Seconds{}, held});
-      for (const Change& change : changes) {
-        held += change.amount;
-        // A later change at the same instant would hide this one, and a peak with it.
-        samples.push_back({static_cast<int>(rank), change.time, held});
+  Changes(const Structure& structure, plan::HandOver hand_over) : structure_(structure) {
+    const HeldItems items(structure, hand_over);
+    const plan::Program& program = structure.program();
+    for (int stage = 0; stage < plan::stage_count(program); ++stage)
+      for (int m = 0; m < program.microbatches; ++m) {
+        const int rank = program.placement.rank_of(stage, m);
+        items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
       }
-    }
-    return samples;
+    sort_by_event();
   }
+
+  const std::vector<Change>& sorted() const { return changes_; }
 
  private:
-  std::vector<Change>& changes_of(const Instruction& i) {
-    const int rank = program_.placement.rank_of(i.stage, i.microbatch);
-    return changes_[static_cast<std::size_t>(rank)];
+  void add(const HeldItem& item, int rank) {
+    changes_.push_back({item.from.event, rank, item.from.starts, true, item.amount});
+    // The stage before ends the use of an input gradient, and counts from where it is.
+    const bool by_stage_before =
+        structure_.events()[item.until.event].instruction->stage != item.stage;
+    changes_.push_back({item.until.event, rank, item.until.starts, false,
+                        by_stage_before ? Amount::ReceivedGradient : item.amount});
   }
 
-  Bytes standing(int rank) const {
-    Bytes sum;
-    for (std::size_t stage = 0; stage < costs_.size(); ++stage)
-      if (program_.placement.holds(rank, static_cast<int>(stage)))
-        sum += costs_[stage].parameters + costs_[stage].gradients + costs_[stage].optimizer_state;
-    return sum;
+  void sort_by_event() {
+    std::vector<std::size_t> next(static_cast<std::size_t>(structure_.size()) + 1);
+    for (const Change& change : changes_)
+      ++next[static_cast<std::size_t>(change.event) + 1];
+    for (std::size_t event = 1; event < next.size(); ++event)
+      next[event] += next[event - 1];
+    std::vector<Change> sorted(changes_.size());
+    for (const Change& change : changes_)
+      sorted[next[static_cast<std::size_t>(change.event)]++] = change;
+    changes_ = std::move(sorted);
   }
 
-  void allocate(const Instruction& i, Seconds time, Bytes amount) {
-    changes_of(i).push_back({time, Order::Allocates, amount});
-  }
-
-  void free(const Instruction& i, Seconds time, Bytes amount) {
-    changes_of(i).push_back({time, Order::Frees, Bytes{} - amount});
-  }
-
-  void transient(const Instruction& i, Seconds start, Seconds end, Bytes amount) {
-    if (amount <= Bytes{})
-      return;
-    changes_of(i).push_back({start, Order::TransientBegins, amount});
-    changes_of(i).push_back({end, Order::TransientEnds, Bytes{} - amount});
-  }
-
-  /// The backward of `stage` made the gradient for the stage before, and used up the one that the
-  /// stage after had made: tensors are handed over by reference, so their maker's rank held it.
-  void hand_gradients(const Instruction& i, Seconds end) {
-    const int stage = i.stage;
-    allocate(i, end, costs_[static_cast<std::size_t>(stage)].input_gradient_bytes);
-    if (stage + 1 < static_cast<int>(costs_.size()))
-      free({i.kind, stage + 1, i.microbatch}, end,
-           costs_[static_cast<std::size_t>(stage) + 1].input_gradient_bytes);
-  }
-
-  const plan::Program& program_;
-  const std::vector<plan::StageCost>& costs_;
-  bool forward_only_;
-  std::vector<std::vector<Change>> changes_;  // by rank
+  const Structure& structure_;
+  std::vector<Change> changes_;
 };
 
 }  // namespace
 
-std::vector<plan::MemorySample> memory_curve(const plan::Program& program,
-                                             const std::vector<plan::StageCost>& costs,
-                                             const std::vector<plan::Span>& spans) {
-  Ledger ledger(program, costs);
-  std::size_t at = 0;
-  for (const auto& instructions : program.ranks)
-    for (const Instruction& i : instructions) {
-      ledger.enter(i, spans[at].start, spans[at].end);
-      ++at;
+MemoryModel::MemoryModel(const Structure& structure, plan::HandOver hand_over)
+    : structure_(structure), hand_over_(hand_over) {
+  const plan::Program& program = structure.program();
+  const std::size_t ranks = program.ranks.size();
+  stages_of_rank_.resize(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (int stage = 0; stage < plan::stage_count(program); ++stage)
+      if (program.placement.holds(static_cast<int>(rank), stage))
+        stages_of_rank_[rank].push_back(stage);
+  weight_versions_ =
+      program.asynchronous ? plan::weight_versions(program) : std::vector<int>(ranks, 1);
+  make_streams();
+
+  std::size_t points = 0;
+  for (const auto& streams : streams_) {
+    curves_.begins.push_back(points);
+    ++points;  // what stands
+    for (const Stream& stream : streams)
+      points += 2 * (stream.end - stream.begin);
+  }
+  curves_.points.resize(points);
+  curves_.counts.resize(ranks);
+  curves_.peaks.resize(ranks);
+}
+
+/// The lane of a rank is in order of time, a queue is, and so is what the lane of another rank ends
+/// on this one. Each is a stream; entries are by event, which is the order of the lists.
+void MemoryModel::make_streams() {
+  const auto& events = structure_.events();
+  const int ranks = static_cast<int>(structure_.program().ranks.size());
+  const auto transfers = [&](int event) {
+    const plan::InstructionKind kind = events[event].instruction->kind;
+    return plan::is_send(kind) || plan::is_receive(kind);
+  };
+  std::vector<std::vector<int>> classes_of;  // by set of amounts: by stage, -1 where unused
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> sets;
+  const auto class_of = [&](int stage, std::uint32_t gained, std::uint32_t lost) {
+    if (gained == 0 && lost == 0)
+      return -1;
+    const auto [set, is_new] = sets.try_emplace({gained, lost}, classes_of.size());
+    if (is_new)
+      classes_of.emplace_back(static_cast<std::size_t>(plan::stage_count(structure_.program())),
+                              -1);
+    int& known = classes_of[set->second][static_cast<std::size_t>(stage)];
+    if (known < 0) {
+      known = static_cast<int>(classes_.size());
+      classes_.push_back({stage, gained, lost});
     }
-  assert(at == spans.size());
-  return ledger.curve();
+    return known;
+  };
+
+  // By owner: the entries of each stream. The lane comes first, then the queues (numbered behind
+  // the lanes), then the lanes of others.
+  std::vector<std::map<int, std::vector<Entry>>> by_source(static_cast<std::size_t>(ranks));
+  const Changes changes(structure_, hand_over_);
+  for (auto at = changes.sorted().begin(); at != changes.sorted().end();) {
+    const int event = at->event;
+    const auto next = std::find_if(at, changes.sorted().end(),
+                                   [&](const Change& change) { return change.event != event; });
+    for (auto first = at; first != next; ++first) {
+      const int owner = first->owner;
+      if (std::any_of(at, first, [&](const Change& c) { return c.owner == owner; }))
+        continue;
+      std::uint32_t set[2][2] = {};  // starts, gains
+      for (auto change = first; change != next; ++change)
+        if (change->owner == owner)
+          set[change->starts ? 1 : 0][change->gains ? 1 : 0] |= bit_of(change->amount);
+      const int stage = events[event].instruction->stage;
+      const bool is_own = events[event].rank == owner;
+      const int source = !is_own || transfers(event) ? 1 + events[event].place : 0;
+      by_source[static_cast<std::size_t>(owner)][source].push_back(
+          {event, class_of(stage, set[1][1], set[1][0]), class_of(stage, set[0][1], set[0][0])});
+    }
+    at = next;
+  }
+
+  streams_.resize(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < by_source.size(); ++rank) {
+    if (by_source[rank].empty() || by_source[rank].begin()->first != 0)
+      streams_[rank].push_back({entries_.size(), entries_.size()});  // an idle lane
+    for (const auto& [source, entries] : by_source[rank]) {
+      const std::size_t begin = entries_.size();
+      entries_.insert(entries_.end(), entries.begin(), entries.end());
+      streams_[rank].push_back({begin, entries_.size()});
+    }
+  }
+}
+
+void MemoryModel::price(const StepCosts& costs) {
+  lengths_.assign(costs.microbatch_lengths.begin(), costs.microbatch_lengths.end());
+  std::sort(lengths_.begin(), lengths_.end());
+  lengths_.erase(std::unique(lengths_.begin(), lengths_.end()), lengths_.end());
+  length_of_.clear();
+  for (const double length : costs.microbatch_lengths)
+    length_of_.push_back(static_cast<int>(
+        std::lower_bound(lengths_.begin(), lengths_.end(), length) - lengths_.begin()));
+  if (lengths_.empty())
+    lengths_.push_back(1);
+
+  amounts_.clear();
+  for (const double length : lengths_)
+    for (const AmountClass& c : classes_) {
+      std::int64_t sum = 0;
+      for (unsigned kind = 0; kind <= static_cast<unsigned>(Amount::ReceivedGradient); ++kind) {
+        const auto amount = static_cast<Amount>(kind);
+        if (((c.gained | c.lost) & bit_of(amount)) == 0)
+          continue;
+        const std::int64_t bytes = bytes_of(amount, costs, c.stage, length);
+        sum += (c.gained & bit_of(amount)) != 0 ? bytes : 0;
+        sum -= (c.lost & bit_of(amount)) != 0 ? bytes : 0;
+      }
+      amounts_.push_back(sum);
+    }
+}
+
+std::int64_t MemoryModel::amount(int amount_class, int event) const {
+  auto at = static_cast<std::size_t>(amount_class);
+  if (!length_of_.empty()) {
+    const int microbatch = structure_.events()[event].instruction->microbatch;
+    at += classes_.size() *
+          static_cast<std::size_t>(length_of_[static_cast<std::size_t>(microbatch)]);
+  }
+  return amounts_[at];
+}
+
+void MemoryModel::expand(const Stream& stream, const Times& times,
+                         std::vector<MemoryPoint>& changes) const {
+  changes.resize(2 * (stream.end - stream.begin));
+  MemoryPoint* next = changes.data();
+  for (std::size_t at = stream.begin; at < stream.end; ++at) {
+    const Entry& entry = entries_[at];
+    const EventTimes& time = times[entry.event];
+    if (entry.at_start >= 0)
+      *next++ = {time.start, amount(entry.at_start, entry.event)};
+    if (entry.at_release >= 0)
+      *next++ = {time.released, amount(entry.at_release, entry.event)};
+  }
+  changes.resize(static_cast<std::size_t>(next - changes.data()));
+}
+
+/// All that other lanes and queues time on this rank, into `other_changes_`.
+void MemoryModel::merge_neighbours(int rank, const Times& times) {
+  other_changes_.clear();
+  const auto& streams = streams_[static_cast<std::size_t>(rank)];
+  for (std::size_t at = 1; at < streams.size(); ++at) {
+    expand(streams[at], times, next_changes_);
+    if (at == 1) {
+      std::swap(other_changes_, next_changes_);
+      continue;
+    }
+    merged_changes_.resize(other_changes_.size() + next_changes_.size());
+    std::merge(other_changes_.begin(), other_changes_.end(), next_changes_.begin(),
+               next_changes_.end(), merged_changes_.begin(),
+               [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; });
+    std::swap(other_changes_, merged_changes_);
+  }
+}
+
+/// Adds up the rank's changes. All that happens at one instant is one point: what ends then is let
+/// go of before anything begins, so that nothing between the two is a peak.
+void MemoryModel::draw(int rank, Bytes standing) {
+  const auto at = static_cast<std::size_t>(rank);
+  MemoryPoint* const begin = curves_.points.data() + curves_.begins[at];
+  MemoryPoint* last = begin;
+  *last = {0, standing.value};
+  MemoryPeak peak{0, standing};
+  std::int64_t held = standing.value;
+  const auto settle = [&] {
+    if (last->held > peak.held.value)
+      peak = {last->time, {last->held}};
+  };
+  const auto take = [&](const MemoryPoint& change) {
+    held += change.held;
+    if (last == begin || change.time != last->time) {
+      assert(change.time >= last->time);
+      settle();
+      ++last;
+    }
+    *last = {change.time, held};
+  };
+  const MemoryPoint* own = own_changes_.data();
+  const MemoryPoint* const own_end = own + own_changes_.size();
+  const MemoryPoint* other = other_changes_.data();
+  const MemoryPoint* const other_end = other + other_changes_.size();
+  while (own != own_end && other != other_end)
+    take(other->time < own->time ? *other++ : *own++);
+  while (own != own_end)
+    take(*own++);
+  while (other != other_end)
+    take(*other++);
+  settle();
+  curves_.counts[at] = static_cast<std::size_t>(last - begin) + 1;
+  curves_.peaks[at] = peak;
+}
+
+Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  Bytes sum;
+  for (const int stage : stages_of_rank_[at]) {
+    const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
+    sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1);
+  }
+  return sum;
+}
+
+const MemoryCurves& MemoryModel::curves(const StepCosts& costs, const Times& times) {
+  price(costs);
+  for (int rank = 0; rank < static_cast<int>(streams_.size()); ++rank) {
+    expand(streams_[static_cast<std::size_t>(rank)].front(), times, own_changes_);
+    merge_neighbours(rank, times);
+    draw(rank, standing(costs, rank));
+  }
+  return curves_;
+}
+
+std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& times, int rank,
+                                         double time) const {
+  const auto at = static_cast<std::size_t>(rank);
+  std::vector<Holder> holders{
+      {"parameters", {}}, {"gradients", {}}, {"optimizer state", {}}, {"older weights", {}}};
+  for (const int stage : stages_of_rank_[at]) {
+    const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
+    holders[0].bytes += cost.parameters;
+    holders[1].bytes += cost.gradients;
+    holders[2].bytes += cost.optimizer_state;
+    holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
+  }
+
+  const plan::Program& program = structure_.program();
+  const auto moment = [&](const Moment& m) {
+    return m.starts ? times[m.event].start : times[m.event].released;
+  };
+  const HeldItems items(structure_, hand_over_);
+  for (const int stage : stages_of_rank_[at])
+    for (int m = 0; m < program.microbatches; ++m) {
+      if (program.placement.rank_of(stage, m) != rank)
+        continue;
+      const double length = costs.microbatch_lengths.empty()
+                                ? 1
+                                : costs.microbatch_lengths[static_cast<std::size_t>(m)];
+      items.for_each(stage, m, [&](const HeldItem& item) {
+        if (moment(item.from) > time || moment(item.until) <= time)
+          return;
+        const Bytes bytes{bytes_of(item.amount, costs, stage, length)};
+        std::string name = fmt::format("{} {}", item.name,
+                                       to_string(*structure_.events()[item.named_by].instruction));
+        if (holders.back().name == name)
+          holders.back().bytes += bytes;
+        else
+          holders.push_back({std::move(name), bytes});
+      });
+    }
+  std::erase_if(holders, [](const Holder& holder) { return holder.bytes == Bytes{}; });
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  return holders;
+}
+
+std::vector<plan::MemorySample> samples_of(const MemoryCurves& curves) {
+  std::vector<plan::MemorySample> samples;
+  for (std::size_t rank = 0; rank < curves.counts.size(); ++rank)
+    for (const MemoryPoint& point : curves.of(static_cast<int>(rank)))
+      samples.push_back({static_cast<int>(rank), {point.time}, {point.held}});
+  return samples;
 }
 
 }  // namespace pipewright::sim

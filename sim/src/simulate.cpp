@@ -1,7 +1,7 @@
 #include "pipewright/sim/simulate.hpp"
 
-#include "memory.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::sim {
@@ -11,8 +11,9 @@ Outcome simulate(const plan::Program& program, const StepCosts& costs) {
   try {
     const Structure structure(program);
     Simulator simulator(structure);
-    plan::Timeline timeline = timeline_of(structure, simulator.run(costs));
-    timeline.memory = memory_curve(program, costs.stages, timeline.spans);
+    const Times& times = simulator.run(costs);
+    plan::Timeline timeline = timeline_of(structure, times);
+    timeline.memory = samples_of(MemoryModel(structure).curves(costs, times));
     return Completed{std::move(timeline)};
   } catch (const plan::Infeasible& deadlock) {
     return Deadlock{deadlock.what()};

@@ -3,6 +3,7 @@
 // The machines that a plan is for: equal nodes of equal devices, and the links between them.
 
 #include <string>
+#include <vector>
 
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -32,6 +33,8 @@ struct Cluster {
   Device device;
   Link within_node;
   Link between_nodes;
+  /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
+  std::vector<double> rank_speeds{};
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 

@@ -96,6 +96,8 @@ class JsonObject {
                      std::optional<std::string> fallback = {});
   std::vector<int> integers(const std::string& key, Range range,
                             std::optional<std::vector<int>> fallback = {});
+  std::vector<double> numbers(const std::string& key, Range range,
+                              std::optional<std::vector<double>> fallback = {});
   std::vector<std::string> texts(const std::string& key,
                                  std::optional<std::vector<std::string>> fallback = {});
   /// Pointers of the elements of an array, for `JsonObject` to open or `element` to read.

@@ -25,8 +25,13 @@ struct LayerCost {
                               // the gradient of the output is part of it
   bool saves_input = false;   // the layer's backward needs its input
   bool saves_output = false;  // … its output, which `activation` then includes
-  bool output_is_view = false;  // the output is the input's memory under another shape
-  double spread = 0;            // of forward plus backward: interquartile range over median
+  bool output_is_view = false;      // the output is the input's memory under another shape
+  double spread = 0;                // of forward plus backward: interquartile range over median
+  Bytes tied{};                     // of the parameters: those of a weight that other layers share
+  Bytes freed_by_input_gradient{};  // of the activation: what the input gradient is done with; the
+                                    // rest goes with the weight gradient
+  Bytes selective_activation{};     // of the activation: what selective recomputation drops
+  Seconds selective_forward{};      // to compute that again
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 

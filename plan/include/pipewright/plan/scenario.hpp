@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "pipewright/plan/cluster.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/model.hpp"
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/training_memory.hpp"
 
 namespace pipewright::plan {
 
@@ -33,6 +35,9 @@ struct Pipeline {
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;
+  int replicas = 1;                // pipelines side by side, which sum their gradients
+  bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
+  HandOver hand_over = HandOver::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
@@ -42,6 +47,13 @@ struct Training {
   double learning_rate = 1e-3;
   double weight_decay = 0.01;
   int seed = 7;
+  Optimizer optimizer = Optimizer::AdamW;
+  Precision precision = Precision::Full;
+  int zero = 0;  // 1: the optimizer's state is divided among the replicas
+  RecomputeMode recompute = RecomputeMode::None;
+  /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
+  std::vector<double> microbatch_lengths{};
+  double jitter = 0;  // standard deviation of every duration over its mean
   friend bool operator==(const Training&, const Training&) = default;
 };
 
@@ -70,9 +82,18 @@ Model model_of(const Scenario& scenario);
 /// The schedule that the pipeline asks for, with equal times.
 ScheduleRequest request_of(const Pipeline& pipeline);
 
+/// What the set-up costs in memory, for `stage_costs`.
+TrainingMemory training_memory(const Scenario& scenario);
+
+/// The fields, such as "training.zero", that are set to something that only the simulator does
+/// yet: training by this scenario would be another than the one that it describes.
+std::vector<std::string> only_predicted(const Scenario& scenario);
+/// Refuses them, for those who are about to train. Throws InputError.
+void require_trainable(const Scenario& scenario);
+
 Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the
-/// model.
+/// model, a list with one entry a rank or microbatch of another length.
 Scenario scenario_from_json(const JsonDocument& document);
 
 }  // namespace pipewright::plan

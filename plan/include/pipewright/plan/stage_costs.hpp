@@ -6,6 +6,7 @@
 
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/training_memory.hpp"
 
 namespace pipewright::plan {
 
@@ -24,14 +25,43 @@ struct StageCost {
   Bytes backward_peak;         // most alive during the backward, above what was before
   Bytes output;                // sent to the stage after
   Bytes input_gradient_bytes;  // sent to the stage before; held until its backward has run
+  Bytes tied{};                // of the gradients: those of a weight that other stages share
+  Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
+                                    // there; the rest goes with the weight gradient
+  Bytes
+      remade{};  // what a recomputing input gradient makes again and leaves to the weight gradient
 };
 
-/// AdamW keeps two moments, each as large as the parameters.
-inline constexpr int adamw_states = 2;
+/// The loss belongs to the last stage. Layers with `tied` bytes share one weight: a stage that has
+/// several of them holds it once. Throws InputError when the partition has another number of layers
+/// than the costs.
+///
+/// With n parameters in a stage, the optimizer keeps s = 2 (AdamW), 1 (SGD with momentum) or 0
+/// (SGD) values for each:
+///
+///   precision  parameters  gradients  optimizer state
+///   full       d n         d n        s d n             d: bytes of the measured type
+///   mixed      2 n         2 n        4 n + s 4 n       (Rajbhandari et al., ZeRO,
+///   1910.02054, 3.1)
+///
+/// Activations and times are those that were measured. Among `shards` replicas, each holds and
+/// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each
+/// layer but the loss:
+///
+///   full       keeps its input alone; its backward begins with its forward, whose activations it
+///              needs beside
+///   selective  keeps `selective_activation` less; its backward begins with `selective_forward`
+///              (Korthikanti et al., 2205.05198)
+std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
+                                   const TrainingMemory& training = {});
 
-/// The loss belongs to the last stage. Throws InputError when the partition has another number of
-/// layers than the costs.
-std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition);
+/// What stands throughout: parameters, gradients and optimizer state.
+Bytes standing(const StageCost& cost);
+
+/// Refuses costs that nothing can be predicted from: a layer's time or size that is negative or no
+/// number, a whole stage without forward or, if `training`, without backward time. Names them all.
+/// Throws InputError.
+void require_usable(const LayerCosts& costs, const Partition& partition, bool training);
 
 /// The most that a stage needs while it keeps `in_flight` microbatches for their backward.
 Bytes stage_memory(const StageCost& cost, int in_flight);

@@ -1,0 +1,111 @@
+#pragma once
+
+// What every rank holds over time, when most, and who holds it then. The rules are those of
+// docs/time-and-memory.md.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/training_memory.hpp"
+#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/times.hpp"
+
+namespace pipewright::sim {
+
+/// What a rank holds from `time` (seconds) until its next point.
+struct MemoryPoint {
+  double time = 0;
+  std::int64_t held = 0;  // bytes
+};
+
+/// The first instant at which a rank holds most.
+struct MemoryPeak {
+  double time = 0;  // seconds
+  plan::Bytes held;
+};
+
+struct MemoryCurves {
+  std::vector<MemoryPeak> peaks;  // by rank
+
+  /// In order of time: first what stands at 0, then one point for each later change. Several
+  /// changes at one instant are one point.
+  std::span<const MemoryPoint> of(int rank) const {
+    const auto at = static_cast<std::size_t>(rank);
+    return {points.data() + begins[at], counts[at]};
+  }
+
+  std::vector<MemoryPoint> points;  // `of` says whose
+  std::vector<std::size_t> begins;  // by rank, in `points`
+  std::vector<std::size_t> counts;
+};
+
+struct Holder {
+  std::string name;  // "parameters", "activations 2F5", "receive buffer 1RECV_F2", …
+  plan::Bytes bytes;
+  friend bool operator==(const Holder&, const Holder&) = default;
+};
+
+/// One a thread. It is built once for a Program and keeps its working memory, so that another
+/// answer allocates nothing.
+class MemoryModel {
+ public:
+  /// `structure` must outlive it.
+  explicit MemoryModel(const Structure& structure,
+                       plan::HandOver hand_over = plan::HandOver::Reference);
+
+  /// The curve of every rank. The answer stays valid until the next call.
+  const MemoryCurves& curves(const StepCosts& costs, const Times& times);
+
+  /// Who holds what on a rank at an instant, the largest first; together they are the curve.
+  std::vector<Holder> holders(const StepCosts& costs, const Times& times, int rank,
+                              double time) const;
+
+ private:
+  /// What one event changes on one rank: classes of amounts, -1 for nothing.
+  struct Entry {
+    int event = 0;
+    int at_start = -1;
+    int at_release = -1;
+  };
+  /// Changes that come in order of time by themselves: those of a lane or a queue.
+  struct Stream {
+    std::size_t begin = 0;  // in entries_
+    std::size_t end = 0;
+  };
+  /// Amounts that are gained and lost together, as sets of bits.
+  struct AmountClass {
+    int stage = 0;
+    std::uint32_t gained = 0;
+    std::uint32_t lost = 0;
+  };
+
+  void make_streams();
+  void price(const StepCosts& costs);
+  std::int64_t amount(int amount_class, int event) const;
+  void expand(const Stream& stream, const Times& times, std::vector<MemoryPoint>& changes) const;
+  void merge_neighbours(int rank, const Times& times);
+  void draw(int rank, plan::Bytes standing);
+  plan::Bytes standing(const StepCosts& costs, int rank) const;
+
+  const Structure& structure_;
+  plan::HandOver hand_over_;
+  std::vector<std::vector<int>> stages_of_rank_;
+  std::vector<int> weight_versions_;  // by rank
+  std::vector<Entry> entries_;
+  std::vector<std::vector<Stream>> streams_;  // by rank: first its lane, then what others time
+  std::vector<AmountClass> classes_;
+
+  std::vector<double> lengths_;           // the different ones, rising
+  std::vector<int> length_of_;            // by microbatch; empty: all the first
+  std::vector<std::int64_t> amounts_;     // by length and class
+  std::vector<MemoryPoint> own_changes_;  // `held` is then a difference
+  std::vector<MemoryPoint> other_changes_, next_changes_, merged_changes_;
+  MemoryCurves curves_;
+};
+
+/// As the samples of a Timeline.
+std::vector<plan::MemorySample> samples_of(const MemoryCurves& curves);
+
+}  // namespace pipewright::sim

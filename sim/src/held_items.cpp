@@ -1,0 +1,96 @@
+#include "held_items.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright::sim {
+
+using plan::InstructionKind;
+
+std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length) {
+  const auto at = static_cast<std::size_t>(stage);
+  const plan::StageCost& cost = costs.stages[at];
+  const auto scaled = [&](plan::Bytes bytes) -> std::int64_t {
+    return length == 1 ? bytes.value : std::llround(static_cast<double>(bytes.value) * length);
+  };
+  const auto beyond = [](std::int64_t peak, std::int64_t kept) {
+    return std::max<std::int64_t>(0, peak - kept);
+  };
+  switch (amount) {
+    case Amount::Loaded:
+      return scaled(cost.loaded);
+    case Amount::Activation:
+      return scaled(cost.activation);
+    case Amount::ActivationOfInputGradient:
+      return scaled(cost.freed_by_input_gradient);
+    case Amount::ActivationOfWeightGradient:
+      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient);
+    case Amount::ActivationLessOutput:
+      return scaled(cost.activation) - scaled(cost.output);
+    case Amount::ActivationOfWeightGradientLessOutput:
+      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient) - scaled(cost.output);
+    case Amount::Output:
+      return scaled(cost.output);
+    case Amount::ForwardTransient:
+      return beyond(scaled(cost.forward_peak), scaled(cost.activation));
+    case Amount::RecomputedForwardTransient:
+      return beyond(scaled(cost.forward_peak), scaled(cost.output));
+    case Amount::BackwardTransient:
+      return beyond(scaled(cost.backward_peak), 0);
+    case Amount::Remade:
+      return scaled(cost.remade);
+    case Amount::InputGradient:
+      return scaled(cost.input_gradient_bytes);
+    case Amount::ReceivedActivation:
+      return scaled(costs.stages[at - 1].output);
+    case Amount::ReceivedGradient:
+      return scaled(costs.stages[at + 1].input_gradient_bytes);
+  }
+  return 0;
+}
+
+EventIndex::EventIndex(const Structure& structure)
+    : stages_(static_cast<std::size_t>(plan::stage_count(structure.program()))),
+      microbatches_(static_cast<std::size_t>(structure.program().microbatches)),
+      // The kinds with a microbatch come first in InstructionKind.
+      at_((static_cast<std::size_t>(InstructionKind::ReceiveGradient) + 1) * stages_ *
+              microbatches_,
+          -1) {
+  for (int event = 0; event < structure.size(); ++event) {
+    const plan::Instruction& i = *structure.events()[event].instruction;
+    if (plan::has_microbatch(i.kind))
+      at_[place(i.kind, i.stage, i.microbatch)] = event;
+  }
+}
+
+HeldItems::HeldItems(const Structure& structure, plan::HandOver hand_over)
+    : program_(structure.program()),
+      hand_over_(hand_over),
+      forward_only_(plan::is_forward_only(structure.program())),
+      index_(structure) {}
+
+HeldItems::Around HeldItems::around(int stage, int microbatch) const {
+  Around at{};
+  at.stage = stage;
+  at.microbatch = microbatch;
+  at.load = find(InstructionKind::Load, at);
+  at.forward = find(InstructionKind::Forward, at);
+  at.recompute = find(InstructionKind::Recompute, at);
+  at.backward =
+      std::max(find(InstructionKind::Backward, at), find(InstructionKind::InputGradient, at));
+  at.weight_gradient = find(InstructionKind::WeightGradient, at);
+  at.is_last = stage + 1 == plan::stage_count(program_);
+  const auto is_here = [&](int other) {
+    return program_.placement.rank_of(other, microbatch) ==
+           program_.placement.rank_of(stage, microbatch);
+  };
+  at.before_is_here = stage > 0 && is_here(stage - 1);
+  at.after_is_here = !at.is_last && is_here(stage + 1);
+  at.done = {at.weight_gradient >= 0 ? at.weight_gradient
+             : at.backward >= 0      ? at.backward
+                                     : at.forward,
+             false};
+  return at;
+}
+
+}  // namespace pipewright::sim

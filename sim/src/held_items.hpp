@@ -1,0 +1,235 @@
+#pragma once
+
+// The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
+// memory is read from this one list.
+
+#include <cstdint>
+
+#include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/training_memory.hpp"
+#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/structure.hpp"
+
+namespace pipewright::sim {
+
+/// How many bytes, of one stage and microbatch.
+enum class Amount : std::uint8_t {
+  Loaded,
+  Activation,
+  ActivationOfInputGradient,   // its part that the input gradient frees
+  ActivationOfWeightGradient,  // the rest
+  ActivationLessOutput,
+  ActivationOfWeightGradientLessOutput,
+  Output,
+  ForwardTransient,            // most that a forward needs beside what it keeps
+  RecomputedForwardTransient,  // of a forward that keeps its output alone
+  BackwardTransient,
+  Remade,              // by an input gradient that recomputes, for the weight gradient
+  InputGradient,       // made for the stage before
+  ReceivedActivation,  // as large as the stage before sends it
+  ReceivedGradient,    // as large as the stage after makes it
+};
+
+/// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
+/// are exact: rounding is done before.
+std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
+
+/// The start of an event, or else its end; of a transfer, when it lets go of its queue.
+struct Moment {
+  int event = -1;
+  bool starts = false;
+};
+
+struct HeldItem {
+  const char* name;  // "activations", to which `named_by` is added
+  int named_by;      // an event
+  Amount amount;
+  int stage;
+  Moment from;
+  Moment until;
+};
+
+/// Finds the event of an instruction with a microbatch; -1 where there is none.
+class EventIndex {
+ public:
+  explicit EventIndex(const Structure& structure);
+  int find(plan::InstructionKind kind, int stage, int microbatch) const {
+    return at_[place(kind, stage, microbatch)];
+  }
+
+ private:
+  std::size_t place(plan::InstructionKind kind, int stage, int microbatch) const {
+    return (static_cast<std::size_t>(kind) * stages_ + static_cast<std::size_t>(stage)) *
+               microbatches_ +
+           static_cast<std::size_t>(microbatch);
+  }
+  std::size_t stages_;
+  std::size_t microbatches_;
+  std::vector<int> at_;
+};
+
+class HeldItems {
+ public:
+  HeldItems(const Structure& structure, plan::HandOver hand_over);
+
+  /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
+  template <class Visit>
+  void for_each(int stage, int microbatch, const Visit& visit) const;
+
+ private:
+  /// The events of one stage and microbatch; -1 where there is none.
+  struct Around {
+    int stage, microbatch;
+    int load, forward, recompute;
+    int backward;         // B, or else I
+    int weight_gradient;  // W, where the backward is split
+    bool before_is_here;  // the stage before is on the same rank
+    bool after_is_here;   // … the stage after
+    bool is_last;         // no stage after
+    Moment done;          // nothing of the microbatch is needed any more
+  };
+
+  Around around(int stage, int microbatch) const;
+  template <class Visit>
+  void activations(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void activations_in_two_parts(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void recomputed(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void transients(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void hand_overs(const Around& at, const Visit& visit) const;
+
+  int find(plan::InstructionKind kind, const Around& at) const {
+    return index_.find(kind, at.stage, at.microbatch);
+  }
+  bool copies() const { return hand_over_ == plan::HandOver::Copy; }
+
+  const plan::Program& program_;
+  const plan::HandOver hand_over_;
+  const bool forward_only_;
+  const EventIndex index_;
+};
+
+template <class Visit>
+void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
+  const Around at = around(stage, microbatch);
+  if (at.forward < 0)
+    return;
+  if (at.load >= 0)
+    visit(HeldItem{
+        stage == 0 ? "input" : "target", at.load, Amount::Loaded, stage, {at.load, true}, at.done});
+  if (at.recompute >= 0)
+    recomputed(at, visit);
+  else
+    activations(at, visit);
+  transients(at, visit);
+  hand_overs(at, visit);
+}
+
+/// What a forward keeps. Without a backward it is let go of at once, but for what is being sent.
+template <class Visit>
+void HeldItems::activations(const Around& at, const Visit& visit) const {
+  const Moment start{at.forward, true};
+  if (forward_only_ && copies() && !at.is_last && !at.after_is_here) {
+    const int send = find(plan::InstructionKind::SendActivation, at);
+    visit(HeldItem{"activations", at.forward, Amount::ActivationLessOutput, at.stage, start,
+                   at.done});
+    visit(HeldItem{"output", at.forward, Amount::Output, at.stage, start, {send, false}});
+  } else if (at.weight_gradient >= 0) {
+    visit(HeldItem{"activations",
+                   at.forward,
+                   Amount::ActivationOfInputGradient,
+                   at.stage,
+                   start,
+                   {at.backward, false}});
+    visit(HeldItem{"activations", at.forward, Amount::ActivationOfWeightGradient, at.stage, start,
+                   at.done});
+  } else {
+    visit(HeldItem{"activations", at.forward, Amount::Activation, at.stage, start, at.done});
+  }
+}
+
+/// A forward that is run again keeps its output, as long as the stage after reads it here; its
+/// input is with the maker, or in the receive buffer. The second run brings all the rest.
+template <class Visit>
+void HeldItems::recomputed(const Around& at, const Visit& visit) const {
+  const Moment start{at.forward, true};
+  const Moment again{at.recompute, true};
+  const bool sent_away = copies() && !at.is_last && !at.after_is_here;
+  const Moment output_until =
+      sent_away ? Moment{find(plan::InstructionKind::SendActivation, at), false} : at.done;
+  visit(HeldItem{"output", at.forward, Amount::Output, at.stage, start, output_until});
+  if (at.weight_gradient < 0) {
+    visit(HeldItem{"activations", at.recompute,
+                   sent_away ? Amount::Activation : Amount::ActivationLessOutput, at.stage, again,
+                   at.done});
+    return;
+  }
+  visit(HeldItem{"activations",
+                 at.recompute,
+                 Amount::ActivationOfInputGradient,
+                 at.stage,
+                 again,
+                 {at.backward, false}});
+  visit(HeldItem{
+      "activations", at.recompute,
+      sent_away ? Amount::ActivationOfWeightGradient : Amount::ActivationOfWeightGradientLessOutput,
+      at.stage, again, at.done});
+}
+
+template <class Visit>
+void HeldItems::transients(const Around& at, const Visit& visit) const {
+  const auto beside = [&](int event, Amount amount) {
+    if (event >= 0)
+      visit(HeldItem{"transient of", event, amount, at.stage, {event, true}, {event, false}});
+  };
+  beside(at.forward,
+         at.recompute < 0 ? Amount::ForwardTransient : Amount::RecomputedForwardTransient);
+  beside(at.recompute, Amount::ForwardTransient);
+  beside(at.backward, Amount::BackwardTransient);
+  beside(at.weight_gradient, Amount::BackwardTransient);
+  if (at.weight_gradient >= 0)
+    visit(HeldItem{"recomputed activations",
+                   at.backward,
+                   Amount::Remade,
+                   at.stage,
+                   {at.backward, true},
+                   at.done});
+}
+
+/// By reference, the maker of an input gradient holds it until the stage before has used it.
+/// Copied, the maker holds it until it is sent, and every receive has a buffer.
+template <class Visit>
+void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
+  using Kind = plan::InstructionKind;
+  if (at.stage > 0 && at.backward >= 0) {
+    const bool sent_away = copies() && !at.before_is_here;
+    const Around before = around(at.stage - 1, at.microbatch);
+    visit(HeldItem{"input gradient",
+                   at.backward,
+                   Amount::InputGradient,
+                   at.stage,
+                   {at.backward, false},
+                   {sent_away ? find(Kind::SendGradient, at) : before.backward, false}});
+  }
+  if (!copies())
+    return;
+  if (at.stage > 0 && !at.before_is_here) {
+    const int receive = find(Kind::ReceiveActivation, at);
+    visit(HeldItem{
+        "receive buffer", receive, Amount::ReceivedActivation, at.stage, {receive, true}, at.done});
+  }
+  if (!at.is_last && !at.after_is_here && at.backward >= 0) {
+    const int receive = find(Kind::ReceiveGradient, at);
+    visit(HeldItem{"receive buffer",
+                   receive,
+                   Amount::ReceivedGradient,
+                   at.stage,
+                   {receive, true},
+                   {at.backward, false}});
+  }
+}
+
+}  // namespace pipewright::sim

@@ -154,7 +154,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
       agreement.programs, agreement.events, agreement.largest);
 }
 
-TEST_CASE("Pipelines side by side reduce their gradients in the native engine's time",
+TEST_CASE("Pipelines side by side sum gradients and tied weights in the native engine's time",
           "[sim][simgrid]") {
   if (is_absent())
     return;
@@ -164,10 +164,15 @@ TEST_CASE("Pipelines side by side reduce their gradients in the native engine's 
     for (const int replicas : {2, 3, 8}) {
       CAPTURE(name, replicas);
       try {
+        const Schedule schedule = make(name, 4, 8);
         LoweringOptions options;
         options.replicas = replicas;
-        const Structure structure(lower(make(name, 4, 8), options));
+        options.overlap_reductions = replicas != 3;
+        options.tied_stages = {0, 1, stage_count(schedule) - 1};
+        const Structure structure(lower(schedule, options));
         StepCosts costs = random_costs(structure.program(), random, 1);
+        for (StageCost& stage : costs.stages)
+          stage.tied = {70};
         costs.replicas = replicas;
         costs.cluster.devices_per_node *= replicas;
         agreement.compare(structure, costs);
@@ -207,6 +212,24 @@ TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[
   const Times times = simulate_on_simgrid(structure, costs);
   CHECK(end_of(structure, times, "1RECV_F4") == Approx(6.5).epsilon(1e-12));
   CHECK(end_of(structure, times, "3RECV_F0") == Approx(7).epsilon(1e-12));
+}
+
+TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simgrid]") {
+  if (is_absent())
+    return;
+  LoweringOptions options;
+  options.replicas = 2;
+  const Structure structure(lower(make("gpipe", 2, 1), options));
+  // Each node runs a whole pipeline, and what passes inside it takes no time.
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
+  costs.cluster.within_node = {.latency = {},
+                               .bandwidth_per_s = std::numeric_limits<double>::infinity()};
+  costs.replicas = 2;
+  costs.stages[0].gradients = costs.stages[1].gradients = {200};
+  // Alone each takes 2 s. Stage 1 begins at 3 and is half through at 4, when stage 0 joins.
+  const Times times = simulate_on_simgrid(structure, costs);
+  CHECK(end_of(structure, times, "1REDUCE_GRAD") == Approx(6).epsilon(1e-12));
+  CHECK(end_of(structure, times, "0REDUCE_GRAD") == Approx(7).epsilon(1e-12));
 }
 
 TEST_CASE("A card sends and receives at once, a bus does not", "[sim][simgrid]") {

@@ -24,33 +24,44 @@ int Replay::receiving_device(int id) const {
 
 double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
 
-/// Of a tied weight's size the costs do not tell: its reduction takes nothing, as in the native
-/// engine.
+/// The devices that take part: of all pipelines, or for a tied weight of one.
+int Replay::copies_of(const Instruction& reduction) const {
+  if (reduction.kind == plan::InstructionKind::ReduceTied)
+    return static_cast<int>(structure_.tied_ranks().size());
+  const auto ranks = structure_.program().placement.ranks_of(reduction.stage);
+  return static_cast<int>(ranks.size()) * replicas_;
+}
+
+/// Those of one device alone take nothing, and are none.
 void Replay::find_collectives() {
-  std::map<int, int> collective_of_stage;
-  collective_of_.assign(static_cast<std::size_t>(structure_.size()), -1);
+  using Key = std::pair<bool, int>;  // tied, and then the pipeline; else the stage
+  std::map<Key, int> numbers;
+  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
   for (int event = 0; event < structure_.size(); ++event) {
     const Instruction& i = *structure_.events()[event].instruction;
-    const bool has_copies =
-        replicas_ > 1 || structure_.program().placement.ranks_of(i.stage).size() > 1;
-    if (i.kind != plan::InstructionKind::ReduceGradients || !has_copies)
+    if (!plan::is_reduce(i.kind) || copies_of(i) < 2)
       continue;
-    const auto [found, is_new] =
-        collective_of_stage.try_emplace(i.stage, static_cast<int>(collectives_.size()));
-    if (is_new)
-      collectives_.emplace_back();
-    collective_of_[static_cast<std::size_t>(event)] = found->second;
-    auto& members = collectives_[static_cast<std::size_t>(found->second)].members;
-    for (int replica = 0; replica < replicas_; ++replica)
-      members.push_back(replica * structure_.size() + event);
+    const bool tied = i.kind == plan::InstructionKind::ReduceTied;
+    for (int replica = 0; replica < replicas_; ++replica) {
+      const int id = replica * structure_.size() + event;
+      const auto [found, is_new] = numbers.try_emplace(Key{tied, tied ? replica : i.stage},
+                                                       static_cast<int>(collectives_.size()));
+      if (is_new)
+        collectives_.emplace_back();
+      Collective& collective = collectives_[static_cast<std::size_t>(found->second)];
+      collective_of_[static_cast<std::size_t>(id)] = found->second;
+      collective.members.push_back(id);
+      if (collective.ring.empty() || device_of(collective.ring.back()) != device_of(id))
+        collective.ring.push_back(id);
+    }
   }
 }
 
 template <class Visit>
-void Replay::for_each_flow(const Collective& ring, const Visit& visit) const {
-  for (std::size_t i = 0; i < ring.members.size(); ++i)
-    visit(device_of(ring.members[i]), device_of(ring.members[(i + 1) % ring.members.size()]),
-          work_of(ring.members[i]));
+void Replay::for_each_flow(const Collective& collective, const Visit& visit) const {
+  const std::vector<int>& ring = collective.ring;
+  for (std::size_t i = 0; i < ring.size(); ++i)
+    visit(device_of(ring[i]), device_of(ring[(i + 1) % ring.size()]), work_of(ring[i]));
 }
 
 Traffic Replay::traffic() const {
@@ -63,8 +74,8 @@ Traffic Replay::traffic() const {
   for (int id = 0; id < last_id(); ++id)
     if (plan::is_send(structure_.events()[event_of(id)].instruction->kind))
       add(device_of(id), receiving_device(id), work_of(id));
-  for (const Collective& ring : collectives_)
-    for_each_flow(ring, add);
+  for (const Collective& collective : collectives_)
+    for_each_flow(collective, add);
   return traffic;
 }
 
@@ -76,8 +87,10 @@ Times Replay::run(Network& network) {
   for (int replica = 0; replica < replicas_; ++replica)
     pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
                     structure_.events().predecessor_counts().end());
-  for (Collective& ring : collectives_)
-    ring.missing = ring.flowing = static_cast<int>(ring.members.size());
+  for (Collective& collective : collectives_) {
+    collective.missing = static_cast<int>(collective.members.size());
+    collective.flowing = static_cast<int>(collective.ring.size());
+  }
   for (int id = 0; id < last_id(); ++id)
     if (pending_[static_cast<std::size_t>(id)] == 0)
       ready_.push_back(id);
@@ -104,7 +117,7 @@ void Replay::settle_all() {
 void Replay::begin(int id) {
   const auto& own = structure_.events()[event_of(id)];
   const double start = times_of(id).start;
-  const int collective = collective_of_[static_cast<std::size_t>(event_of(id))];
+  const int collective = collective_of_[static_cast<std::size_t>(id)];
   if (plan::is_send(own.instruction->kind)) {
     begin_send(id);
   } else if (plan::is_receive(own.instruction->kind)) {
@@ -135,7 +148,7 @@ void Replay::join(Collective& collective, int id) {
   collective.start = std::max(collective.start, times_of(id).start);
   if (--collective.missing > 0)
     return;
-  const double steps = 2 * (static_cast<double>(collective.members.size()) - 1);
+  const double steps = 2 * (static_cast<double>(collective.ring.size()) - 1);
   for_each_flow(collective, [&](int from, int to, double bytes) {
     const double latency = steps * network_->latency(from, to);
     if (bytes == 0 || network_->is_instant(from, to))

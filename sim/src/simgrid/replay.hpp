@@ -24,11 +24,12 @@ class Replay {
   Times run(Network& network);
 
  private:
-  /// An all-reduce of all copies of a stage: a ring of flows, all at once.
+  /// An all-reduce: a ring of flows, all at once.
   struct Collective {
-    std::vector<int> members;  // in the order of their devices
-    int missing = 0;           // members that have not reached it yet
-    int flowing = 0;           // flows that are not over yet
+    std::vector<int> members;
+    std::vector<int> ring;  // those that send: one a device, in their order
+    int missing = 0;        // members that have not reached it yet
+    int flowing = 0;        // flows that are not over yet
     double start = 0;
     double end = 0;
   };
@@ -42,9 +43,10 @@ class Replay {
   EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
   int last_id() const { return replicas_ * structure_.size(); }
 
+  int copies_of(const plan::Instruction& reduction) const;
   void find_collectives();
   template <class Visit>
-  void for_each_flow(const Collective& ring, const Visit& visit) const;
+  void for_each_flow(const Collective& collective, const Visit& visit) const;
   void settle_all();
   void begin(int id);
   void begin_send(int id);
@@ -56,7 +58,7 @@ class Replay {
   const Durations& works_;
   const int replicas_;
   std::vector<Collective> collectives_;
-  std::vector<int> collective_of_;  // by event; -1: none
+  std::vector<int> collective_of_;  // by id; -1: none
   Network* network_ = nullptr;      // while it runs
   std::vector<EventTimes> times_;
   std::vector<int> pending_;  // events that are waited for and whose times are not known

@@ -3,3 +3,4 @@
 include(CMakeFindDependencyMacro)
 find_dependency(fmt 9)
 find_dependency(nlohmann_json 3.11)
+include("${CMAKE_CURRENT_LIST_DIR}/SimGrid.cmake")  # optional

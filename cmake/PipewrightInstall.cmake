@@ -26,5 +26,6 @@ install(FILES
   "${CMAKE_CURRENT_BINARY_DIR}/PipewrightConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/PipewrightConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/PipewrightDependencies.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/SimGrid.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake"
   DESTINATION "${config_dir}")

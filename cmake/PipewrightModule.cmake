@@ -1,11 +1,16 @@
 include(PipewrightWarnings)
 
 # pipewright_add_module(plan) makes the static library pipewright::plan from the folder it is called in.
-# The link line is left to that folder: it is the list of what the module may include.
+# The link line is left to that folder: it is the list of what the module may include. WITHOUT names
+# folders in src that are left out: optional parts.
 function(pipewright_add_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "WITHOUT")
   set(target pipewright_${name})
   # A folder is a target, so every source in it belongs to it: a list by hand would only repeat `ls`.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/*.cpp")
+  foreach(folder IN LISTS arg_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/src/${folder}/")
+  endforeach()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/*.hpp")
 
   add_library(${target} STATIC ${sources})

@@ -1,5 +1,18 @@
 #include <iostream>
-#include <pipewright/plan/schedule.hpp>
+#include <pipewright/plan/lower.hpp>
 #include <pipewright/plan/schedules.hpp>
+#include <pipewright/sim/simgrid.hpp>
 
-int main() { std::cout << to_string(pipewright::plan::make_1f1b(2, 3)); }
+using namespace pipewright;
+
+int main() {
+  const plan::Schedule schedule = plan::make_1f1b(2, 3);
+  std::cout << to_string(schedule);
+  if (!sim::built_with_simgrid())
+    return 0;
+  sim::StepCosts costs;
+  costs.stages.resize(2);
+  costs.stages[0].forward = costs.stages[1].forward = {1};
+  std::cout << sim::simulate_on_simgrid(sim::Structure(plan::lower(schedule)), costs).iteration
+            << " s\n";
+}

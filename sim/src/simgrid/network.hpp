@@ -1,0 +1,45 @@
+#pragma once
+
+// Who talks to whom and how long that takes when others talk too. SimGrid is behind this interface
+// and nowhere else; what runs on the network is of `replay.hpp`.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "pipewright/plan/cluster.hpp"
+
+namespace pipewright::sim {
+
+/// What a network has to be ready for.
+struct Traffic {
+  int devices = 0;
+  std::set<std::pair<int, int>> pairs;  // directed
+  double most_bytes = 0;                // in one transfer
+  double seconds = 0;                   // about the time that it all takes: how finely to count
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  /// Between two devices.
+  virtual double latency(int from, int to) const = 0;
+  /// Whether a transfer takes nothing but the latency, of whatever size.
+  virtual bool is_instant(int from, int to) const = 0;
+  /// Sends `bytes`, more than 0, from `start` on, which is not in the past. `done` is called with
+  /// the time at which the last byte has left the links; it may send more.
+  virtual void send(int from, int to, double bytes, double start,
+                    std::function<void(double)> done) = 0;
+  /// Runs until everything has been sent.
+  virtual void run() = 0;
+};
+
+/// One network a process: SimGrid has one engine, which cannot be started twice.
+std::unique_ptr<Network> network_of(const plan::Cluster& cluster, const Traffic& traffic);
+/// Throws InputError for a file that cannot be used.
+std::unique_ptr<Network> network_of(const std::filesystem::path& file, const Traffic& traffic);
+
+}  // namespace pipewright::sim

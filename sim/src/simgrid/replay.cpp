@@ -1,0 +1,192 @@
+#include "simgrid/replay.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+namespace pipewright::sim {
+
+using plan::Instruction;
+
+Replay::Replay(const Structure& structure, const Durations& works, int replicas)
+    : structure_(structure), works_(works), replicas_(replicas) {
+  find_collectives();
+}
+
+int Replay::device_of(int id) const {
+  return structure_.events()[event_of(id)].rank * replicas_ + replica_of(id);
+}
+
+int Replay::receiving_device(int id) const {
+  const auto& events = structure_.events();
+  return events[events[event_of(id)].partner].rank * replicas_ + replica_of(id);
+}
+
+double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
+
+/// The devices that take part: of all pipelines, or for a tied weight of one.
+int Replay::copies_of(const Instruction& reduction) const {
+  if (reduction.kind == plan::InstructionKind::ReduceTied)
+    return static_cast<int>(structure_.tied_ranks().size());
+  const auto ranks = structure_.program().placement.ranks_of(reduction.stage);
+  return static_cast<int>(ranks.size()) * replicas_;
+}
+
+/// Those of one device alone take nothing, and are none.
+void Replay::find_collectives() {
+  using Key = std::pair<bool, int>;  // tied, and then the pipeline; else the stage
+  std::map<Key, int> numbers;
+  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
+  for (int event = 0; event < structure_.size(); ++event) {
+    const Instruction& i = *structure_.events()[event].instruction;
+    if (!plan::is_reduce(i.kind) || copies_of(i) < 2)
+      continue;
+    const bool tied = i.kind == plan::InstructionKind::ReduceTied;
+    for (int replica = 0; replica < replicas_; ++replica) {
+      const int id = replica * structure_.size() + event;
+      const auto [found, is_new] = numbers.try_emplace(Key{tied, tied ? replica : i.stage},
+                                                       static_cast<int>(collectives_.size()));
+      if (is_new)
+        collectives_.emplace_back();
+      Collective& collective = collectives_[static_cast<std::size_t>(found->second)];
+      collective_of_[static_cast<std::size_t>(id)] = found->second;
+      collective.members.push_back(id);
+      if (collective.ring.empty() || device_of(collective.ring.back()) != device_of(id))
+        collective.ring.push_back(id);
+    }
+  }
+}
+
+template <class Visit>
+void Replay::for_each_flow(const Collective& collective, const Visit& visit) const {
+  const std::vector<int>& ring = collective.ring;
+  for (std::size_t i = 0; i < ring.size(); ++i)
+    visit(device_of(ring[i]), device_of(ring[(i + 1) % ring.size()]), work_of(ring[i]));
+}
+
+Traffic Replay::traffic() const {
+  Traffic traffic;
+  traffic.devices = static_cast<int>(structure_.program().ranks.size()) * replicas_;
+  const auto add = [&](int from, int to, double bytes) {
+    traffic.pairs.emplace(from, to);
+    traffic.most_bytes = std::max(traffic.most_bytes, bytes);
+  };
+  for (int id = 0; id < last_id(); ++id)
+    if (plan::is_send(structure_.events()[event_of(id)].instruction->kind))
+      add(device_of(id), receiving_device(id), work_of(id));
+  for (const Collective& collective : collectives_)
+    for_each_flow(collective, add);
+  return traffic;
+}
+
+Times Replay::run(Network& network) {
+  network_ = &network;
+  unsettled_ = last_id();
+  times_.assign(static_cast<std::size_t>(last_id()), {});
+  pending_.clear();
+  for (int replica = 0; replica < replicas_; ++replica)
+    pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
+                    structure_.events().predecessor_counts().end());
+  for (Collective& collective : collectives_) {
+    collective.missing = static_cast<int>(collective.members.size());
+    collective.flowing = static_cast<int>(collective.ring.size());
+  }
+  for (int id = 0; id < last_id(); ++id)
+    if (pending_[static_cast<std::size_t>(id)] == 0)
+      ready_.push_back(id);
+  settle_all();
+  network.run();
+  if (unsettled_ > 0)
+    throw std::logic_error("SimGrid came to an end before the program did");
+
+  Times answer;
+  for (const EventTimes& event : times_)
+    answer.iteration = std::max(answer.iteration, event.end);
+  answer.events.assign(times_.begin(), times_.begin() + structure_.size());
+  return answer;
+}
+
+void Replay::settle_all() {
+  while (!ready_.empty()) {
+    const int id = ready_.back();
+    ready_.pop_back();
+    begin(id);
+  }
+}
+
+void Replay::begin(int id) {
+  const auto& own = structure_.events()[event_of(id)];
+  const double start = times_of(id).start;
+  const int collective = collective_of_[static_cast<std::size_t>(id)];
+  if (plan::is_send(own.instruction->kind)) {
+    begin_send(id);
+  } else if (plan::is_receive(own.instruction->kind)) {
+    const EventTimes& send = times_of(id - event_of(id) + own.partner);
+    finish(id, std::max(start, send.released), std::max(start, send.end));
+  } else if (collective >= 0) {
+    join(collectives_[static_cast<std::size_t>(collective)], id);
+  } else {
+    finish(id, start + work_of(id), start + work_of(id));
+  }
+}
+
+void Replay::begin_send(int id) {
+  const double start = times_of(id).start;
+  const int from = device_of(id), to = receiving_device(id);
+  const double latency = network_->latency(from, to);
+  if (work_of(id) == 0 || network_->is_instant(from, to))
+    return finish(id, start, start + latency);
+  network_->send(from, to, work_of(id), start, [this, id, latency](double released) {
+    finish(id, released, released + latency);
+    settle_all();
+  });
+}
+
+/// The ring turns once everybody is there. Its 2(n - 1) steps pass on pieces of equal size, so each
+/// member sends to the next all the time, and pays a latency a step.
+void Replay::join(Collective& collective, int id) {
+  collective.start = std::max(collective.start, times_of(id).start);
+  if (--collective.missing > 0)
+    return;
+  const double steps = 2 * (static_cast<double>(collective.ring.size()) - 1);
+  for_each_flow(collective, [&](int from, int to, double bytes) {
+    const double latency = steps * network_->latency(from, to);
+    if (bytes == 0 || network_->is_instant(from, to))
+      return end_flow(collective, collective.start + latency);
+    network_->send(from, to, bytes, collective.start, [this, &collective, latency](double sent) {
+      end_flow(collective, sent + latency);
+      settle_all();
+    });
+  });
+}
+
+void Replay::end_flow(Collective& collective, double end) {
+  collective.end = std::max(collective.end, end);
+  if (--collective.flowing > 0)
+    return;
+  for (const int member : collective.members) {
+    times_of(member).start = collective.start;
+    finish(member, collective.end, collective.end);
+  }
+}
+
+void Replay::finish(int id, double released, double end) {
+  const auto& events = structure_.events();
+  const int event = event_of(id);
+  times_of(id).released = released;
+  times_of(id).end = end;
+  --unsettled_;
+  for (const auto* edge = events.begin(event); edge != events.end(event); ++edge) {
+    const auto next = static_cast<std::size_t>(id - event + edge->event);
+    // A receive is posted whether or not its data is there yet; `begin` adds the arrival.
+    const bool arrives = plan::is_receive(events[edge->event].instruction->kind) &&
+                         events[edge->event].partner == event;
+    if (!arrives)
+      times_[next].start =
+          std::max(times_[next].start, edge->until == plan::Until::Done ? end : released);
+    if (--pending_[next] == 0)
+      ready_.push_back(static_cast<int>(next));
+  }
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,69 @@
+#pragma once
+
+// The rules of docs/time-and-memory.md, played on a Network. Compute needs no clock: when it ends
+// is known as soon as its start is. So only transfers take place in the network's time, and each
+// one that is over settles all that follows from it up to the next transfers.
+
+#include <vector>
+
+#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/times.hpp"
+#include "simgrid/network.hpp"
+
+namespace pipewright::sim {
+
+/// `replicas` pipelines side by side, joined by their reductions.
+class Replay {
+ public:
+  /// `works`: the seconds that compute takes, and the bytes that a send or a reduction puts on its
+  /// links (`held` of each). All must outlive it.
+  Replay(const Structure& structure, const Durations& works, int replicas);
+
+  Traffic traffic() const;
+  /// The events of pipeline 0 and the last end of all pipelines.
+  Times run(Network& network);
+
+ private:
+  /// An all-reduce: a ring of flows, all at once.
+  struct Collective {
+    std::vector<int> members;
+    std::vector<int> ring;  // those that send: one a device, in their order
+    int missing = 0;        // members that have not reached it yet
+    int flowing = 0;        // flows that are not over yet
+    double start = 0;
+    double end = 0;
+  };
+
+  // An event of a pipeline is numbered replica · structure.size() + event.
+  int event_of(int id) const { return id % structure_.size(); }
+  int replica_of(int id) const { return id / structure_.size(); }
+  int device_of(int id) const;
+  int receiving_device(int id) const;
+  double work_of(int id) const;
+  EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
+  int last_id() const { return replicas_ * structure_.size(); }
+
+  int copies_of(const plan::Instruction& reduction) const;
+  void find_collectives();
+  template <class Visit>
+  void for_each_flow(const Collective& collective, const Visit& visit) const;
+  void settle_all();
+  void begin(int id);
+  void begin_send(int id);
+  void join(Collective& collective, int id);
+  void end_flow(Collective& collective, double end);
+  void finish(int id, double released, double end);
+
+  const Structure& structure_;
+  const Durations& works_;
+  const int replicas_;
+  std::vector<Collective> collectives_;
+  std::vector<int> collective_of_;  // by id; -1: none
+  Network* network_ = nullptr;      // while it runs
+  std::vector<EventTimes> times_;
+  std::vector<int> pending_;  // events that are waited for and whose times are not known
+  std::vector<int> ready_;    // whose start is known
+  int unsettled_ = 0;
+};
+
+}  // namespace pipewright::sim

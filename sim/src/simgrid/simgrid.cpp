@@ -1,0 +1,68 @@
+#include "pipewright/sim/simgrid.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <limits>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/simulator.hpp"
+#include "simgrid/child_process.hpp"
+#include "simgrid/replay.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+/// The same costs where every link has this bandwidth and no latency.
+StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
+  costs.cluster.nodes = 1;
+  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = bandwidth_per_s};
+  return costs;
+}
+
+/// About how long an iteration takes. A platform file's links are not known here.
+double native_seconds(const Structure& structure, const StepCosts& costs, bool has_file) {
+  return Simulator(structure).iteration(
+      has_file ? on_links_of(std::numeric_limits<double>::infinity(), costs) : costs);
+}
+
+// The way through the pipe from the child: the iteration, then three times an event.
+std::vector<double> to_numbers(const Times& times) {
+  std::vector<double> numbers{times.iteration};
+  for (const EventTimes& event : times.events)
+    numbers.insert(numbers.end(), {event.start, event.released, event.end});
+  return numbers;
+}
+
+Times times_from(const std::vector<double>& numbers) {
+  Times times{.iteration = numbers.at(0), .events = {}};
+  for (std::size_t i = 1; i + 2 < numbers.size(); i += 3)
+    times.events.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+  return times;
+}
+
+}  // namespace
+
+bool built_with_simgrid() { return true; }
+
+Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
+                          const std::filesystem::path& platform_file) {
+  require_usable(costs, structure.program());
+  const bool has_file = !platform_file.empty();
+  if (has_file && std::ifstream(platform_file).peek() == std::ifstream::traits_type::eof())
+    throw plan::InputError(fmt::format("{}: cannot be read, or is empty", platform_file.string()));
+
+  // SimGrid ends the process when it does not like its input, and starts only once in it.
+  return times_from(in_child_process([&] {
+    Durations works;  // on links of one byte a second a transfer takes as long as it is large
+    works.fill(structure, on_links_of(1, costs));
+    Replay replay(structure, works, costs.replicas);
+    Traffic traffic = replay.traffic();
+    traffic.seconds = native_seconds(structure, costs, has_file);
+    const auto network =
+        has_file ? network_of(platform_file, traffic) : network_of(costs.cluster, traffic);
+    return to_numbers(replay.run(*network));
+  }));
+}
+
+}  // namespace pipewright::sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pipewright::plan::drawing {
 namespace {
@@ -52,14 +53,15 @@ double round_step(double length, int most) {
 }
 
 std::string tick_text(double value, double step) {
-  const double size = std::max(std::abs(value), step);
-  if (size >= 1e7 || step < 1e-6)
-    return fmt::format("{:.6g}", std::abs(value) < step / 2 ? 0 : value);
-  const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(step) + 1e-9)), 0, 9);
-  const std::string text = fmt::format("{:.{}f}", value, decimals);
-  // What is left of 0.3 - 3 * 0.1 must not be told as -0.0.
-  return text.find_first_not_of("-0.") == std::string::npos && text.front() == '-' ? text.substr(1)
-                                                                                   : text;
+  if (std::abs(value) < step / 2)
+    value = 0;  // not what is left of 0.3 - 3 * 0.1, and not -0
+  for (const auto& [unit, letter] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}})
+    if (step >= unit / 10)
+      return value == 0 ? "0" : tick_text(value / unit, step / unit) + letter;
+  if (step < 1e-6)
+    return fmt::format("{:.6g}", value);
+  const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 }  // namespace pipewright::plan::drawing

@@ -14,7 +14,8 @@ std::string percent_text(Seconds part, Seconds whole);
 
 /// The round step (1, 2 or 5 times a power of ten) that parts `length` into at most `most` pieces.
 double round_step(double length, int most);
-/// A multiple of such a step, with as many decimals as tell it from its neighbours.
+/// A multiple of such a step, with as many decimals as tell it from its neighbours; large ones in
+/// millions ("2M") and so on.
 std::string tick_text(double value, double step);
 
 }  // namespace pipewright::plan::drawing

@@ -38,10 +38,10 @@ constexpr std::array<KindLook, 8> kind_looks{{
 std::size_t look_index(std::string_view kind);
 
 /// Pale, so that work stands out, and chosen by search so that any two of them stay well apart in
-/// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause.
+/// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
+/// not blue and cool-down not green, because of the bars that stand among them.
 constexpr std::array<const char*, 6> idle_tints{
-    "#a2bdff", "#afffeb", "#dbb67d", "#6dcad4", "#bbbfa7", "#e2f8c1",
+    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd",
 };
-inline const char* tint_of(IdleCause cause) { return idle_tints[static_cast<std::size_t>(cause)]; }
 
 }  // namespace pipewright::plan::drawing

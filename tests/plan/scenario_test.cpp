@@ -171,6 +171,12 @@ TEST_CASE("--set overrides a scenario and names itself in errors", "[plan][scena
         "--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean \"ranks\"?");
 }
 
+TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"chunks\": 2147483647")) ==
+        "s.json:7:26: /pipeline/chunks: 2 ranks with 2147483647 stages each are more stages than "
+        "can be counted");
+}
+
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
   CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
 }

@@ -35,12 +35,11 @@ Link read_link(JsonObject& cluster, const std::string& key, bool required) {
           .shared = object.flag("shared", false)};
 }
 
-/// With more ranks than devices, those past the last device start over at the first node.
+}  // namespace
+
 int node_of(const Cluster& cluster, int rank) {
   return rank / cluster.devices_per_node % cluster.nodes;
 }
-
-}  // namespace
 
 const Link& link_between(const Cluster& cluster, int rank, int other_rank) {
   const bool same_node = node_of(cluster, rank) == node_of(cluster, other_rank);

@@ -73,6 +73,8 @@ void Dependencies::link_events() {
   std::vector<int> last_of_queue(2 * ranks), place_of_queue(2 * ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int lane = -1;
+    int last_reduction = -1;
+    int place_of_reductions = -1;
     std::fill(last_of_queue.begin(), last_of_queue.end(), -1);
     std::fill(place_of_queue.begin(), place_of_queue.end(), -1);
     for (const Instruction& i : program_.ranks[rank]) {
@@ -90,7 +92,16 @@ void Dependencies::link_events() {
           place_of_queue[queue] = places++;
         event.place = place_of_queue[queue];
       } else if (is_reduce(i.kind)) {
-        event.place = places++;  // each collective has a communicator of its own
+        // A rank's reductions over replicas share one communicator, since all replicas have them in
+        // the same order. Every other collective has one of its own: routes may disagree.
+        const bool over_replicas = i.kind == InstructionKind::ReduceGradients &&
+                                   program_.placement.ranks_of(i.stage).size() == 1;
+        if (over_replicas) {
+          event.queue = std::exchange(last_reduction, number);
+          if (place_of_reductions < 0)
+            place_of_reductions = places++;
+        }
+        event.place = over_replicas ? place_of_reductions : places++;
       }
       if (is_compute(i.kind) || (program_.blocking && !is_reduce(i.kind)))
         lane = number;

@@ -31,12 +31,13 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
   return *slowest;
 }
 
-/// A ring all-reduce over n devices: 2(n - 1)/n · bytes/bandwidth + 2(n - 1) · latency, over its
-/// slowest link (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009).
-double ring(const StepCosts& costs, const std::vector<int>& ranks, Bytes size) {
+/// A ring all-reduce over the n devices of some ranks, `members` of each: 2(n - 1)/n ·
+/// bytes/bandwidth + 2(n - 1) · latency, over its slowest link (Patarasuk and Yuan, J. Parallel
+/// Distrib. Comput. 69, 2009).
+double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size) {
   std::vector<int> devices;
   for (const int rank : ranks)
-    for (int replica = 0; replica < costs.replicas; ++replica)
+    for (int replica = 0; replica < members; ++replica)
       devices.push_back(rank * costs.replicas + replica);
   const auto n = static_cast<double>(devices.size());
   double slowest = 0;
@@ -70,9 +71,9 @@ class Pricing {
     if (plan::is_reduce(i.kind))
       return {reduction(i), 0};
     const double seconds = compute(i).value;
-    if (costs_.rank_speeds.empty())
+    if (costs_.cluster.rank_speeds.empty())
       return {seconds, 0};
-    return {seconds / costs_.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+    return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
   }
 
  private:
@@ -111,8 +112,9 @@ class Pricing {
   double reduction(const Instruction& i) const {
     const plan::Program& program = structure_.program();
     if (i.kind == InstructionKind::ReduceGradients)
-      return ring(costs_, program.placement.ranks_of(i.stage), stage(i).gradients);
-    return 0;
+      return ring(costs_, program.placement.ranks_of(i.stage), costs_.replicas, stage(i).gradients);
+    // Among the stages that share the weight, in each of the pipelines side by side.
+    return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied);
   }
 
   const Structure& structure_;

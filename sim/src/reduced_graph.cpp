@@ -69,7 +69,8 @@ class ReducedGraph::Builder {
     std::vector<Wait>& waits = scratch_;
     waits.clear();
     events_.for_each_predecessor(event, [&](int predecessor, plan::Until until) {
-      append(waits, predecessor, until == plan::Until::Done);
+      if (!is_implied(predecessor, event))
+        append(waits, predecessor, until == plan::Until::Done);
     });
     const plan::Instruction& i = *events_[event].instruction;
     drop_implied(waits, event);
@@ -114,16 +115,15 @@ class ReducedGraph::Builder {
     waits.push_back(wait);
   }
 
-  /// Drops what is over before the compute is that `event` waits for on its own lane.
-  void drop_implied(std::vector<Wait>& waits, int event) {
+  /// Whether `other` is over before what `event` waits for on its own lane.
+  bool is_implied(int other, int event) const {
     const int lane = events_[event].lane;
-    if (lane < 0)
-      return;
-    const int place = lane_place_[at(lane)];
-    std::erase_if(waits, [&](const Wait& wait) {
-      return wait.event != lane && events_[wait.event].rank == events_[event].rank &&
-             lane_place_[at(wait.event)] <= place;
-    });
+    return lane >= 0 && other != lane && events_[other].rank == events_[event].rank &&
+           lane_place_[at(other)] <= lane_place_[at(lane)];
+  }
+
+  void drop_implied(std::vector<Wait>& waits, int event) {
+    std::erase_if(waits, [&](const Wait& wait) { return is_implied(wait.event, event); });
   }
 
   /// One node, behind as many that take no time as it has waits beyond two.
@@ -220,7 +220,7 @@ void ReducedGraph::fill_costs(const Durations& durations, std::vector<EventCost>
 }
 
 template <bool by_event>
-double ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const {
+void ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const {
   ends.resize(nodes_.size());
   double* const end = ends.data();
   const EventCost* const cost_of = costs.data();
@@ -232,7 +232,6 @@ double ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<doubl
     const EventCost cost = cost_of[by_event ? i : node.cost];
     end[i] = std::max(end[node.first], end[node.second] + cost.latency) + cost.held;
   }
-  return 0;
 }
 
 double ReducedGraph::longest_path(const Durations& durations, const std::vector<EventCost>& costs,

@@ -48,7 +48,7 @@ class ReducedGraph {
   class Builder;
 
   template <bool by_event>
-  double walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const;
+  void walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const;
 
   std::vector<Node> nodes_;  // node 0 is the start of the iteration
   std::vector<Source> node_sources_;

@@ -67,10 +67,10 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
                 static_cast<std::size_t>(program.microbatches));
   for (std::size_t m = 0; m < costs.microbatch_lengths.size(); ++m)
     check.factor(fmt::format("the length of microbatch {}", m), costs.microbatch_lengths[m]);
-  if (!costs.rank_speeds.empty())
-    check.count("speeds of ranks", costs.rank_speeds.size(), program.ranks.size());
-  for (std::size_t r = 0; r < costs.rank_speeds.size(); ++r)
-    check.factor(fmt::format("the speed of rank {}", r), costs.rank_speeds[r]);
+  if (!costs.cluster.rank_speeds.empty())
+    check.count("speeds of ranks", costs.cluster.rank_speeds.size(), program.ranks.size());
+  for (std::size_t r = 0; r < costs.cluster.rank_speeds.size(); ++r)
+    check.factor(fmt::format("the speed of rank {}", r), costs.cluster.rank_speeds[r]);
   if (!(costs.jitter >= 0) || !std::isfinite(costs.jitter))
     check.refuse(fmt::format("the jitter is {}: it must be 0 or more, and finite", costs.jitter));
   check.throw_if_any();

@@ -49,6 +49,9 @@ void Structure::find_classes() {
     if (is_new)
       representatives_.push_back(event);
     class_of_.push_back(found->second);
+    const bool ties = own.instruction->kind == plan::InstructionKind::ReduceTied;
+    if (ties && (tied_ranks_.empty() || tied_ranks_.back() != own.rank))
+      tied_ranks_.push_back(own.rank);
   }
 }
 

@@ -1,41 +1,18 @@
 #include "pipewright/sim/simulator.hpp"
 
+#include <cmath>
+#include <limits>
 #include <random>
 
-#include "pipewright/plan/error.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
+#include "sim/support/structures.hpp"
 #include "support/error_of.hpp"
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
-
-/// Calls `visit` with the Structure of each schedule under each way to communicate that does not
-/// deadlock.
-template <class Visit>
-int for_each_structure(const Visit& visit) {
-  int visited = 0;
-  for (const std::string& name : schedule_names())
-    for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 12}})
-      for (const LoweringOptions& options : all_ways_to_communicate())
-        try {
-          const Schedule schedule = make(name, ranks, microbatches);
-          const Structure structure(lower(schedule, options));
-          CAPTURE(name, ranks, microbatches, to_string(options.communicators),
-                  to_string(options.transfers), options.blocking);
-          visit(structure);
-          ++visited;
-        } catch (const InputError&) {
-        } catch (const Infeasible&) {
-        }
-  return visited;
-}
-
-}  // namespace
 
 TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]") {
   std::mt19937 random(21);
@@ -77,9 +54,9 @@ TEST_CASE("A slower rank computes longer, and a longer microbatch takes longer t
   Simulator simulator(structure);
   // 0F0 1, transfer 1.5, then 1F0 1F1 1B0 1B1 of 6, transfer 0.5, 0B1 2.
   CHECK(simulator.iteration(costs) == 11);
-  costs.rank_speeds = {1, 0.5};
+  costs.cluster.rank_speeds = {1, 0.5};
   CHECK(simulator.iteration(costs) == 17);
-  costs.rank_speeds.clear();
+  costs.cluster.rank_speeds.clear();
   costs.microbatch_lengths = {1, 3};
   // 0F0 0F1 until 4; 0F1 takes 3 s to send and arrives at 7.5; 1F1 3, 1B0 2, 1B1 6, 0.5, 0B1 6.
   CHECK(simulator.iteration(costs) == 25);
@@ -117,7 +94,7 @@ TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][
   costs.stages[1].forward = {std::numeric_limits<double>::quiet_NaN()};
   costs.stages[0].weight_gradient = {-1};
   costs.cluster.within_node.bandwidth_per_s = 0;
-  costs.rank_speeds = {1, 0};
+  costs.cluster.rank_speeds = {1, 0};
   costs.microbatch_lengths = {1};
   CHECK(error_of([&] { require_usable(costs, program); }) ==
         "the weight gradient of stage 0 is -1 s: a time must be 0 or more, and finite\n"
@@ -125,4 +102,46 @@ TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][
         "the bandwidth within a node is 0 bytes/s: it must be more than 0\n"
         "lengths of microbatches are given for 1, but the program has 2\n"
         "the speed of rank 1 is 0: it must be more than 0, and finite");
+}
+
+TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
+          "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(2);
+  for (StageCost& stage : costs.stages) {
+    stage.forward = stage.input_gradient = {1};
+    stage.gradients = {400};
+  }
+  costs.replicas = 4;
+  costs.cluster.nodes = 2;
+  costs.cluster.devices_per_node = 4;
+  costs.cluster.within_node = {.latency = {0.125}, .bandwidth_per_s = 600};
+  costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 600};
+  const auto length = [&](const Program& program) {
+    const Structure structure(program);
+    return Simulator(structure).iteration(costs);
+  };
+  const Schedule schedule = make("1f1b", 2, 2);
+  // The pipeline takes 6 s; a ring of four 2 · 3/4 · 400/600 + 2 · 3 · 0.125 = 1.75 s.
+  CHECK(length(lower(schedule)) == 6);
+  CHECK(length(lower(schedule, {.replicas = 4})) == 7.75);
+
+  // Both stages on one rank: their rings run one after the other. Stage 1 is done at 6 of 8 s.
+  const Schedule one_rank = parse_csv("0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1\n", "one.csv");
+  CHECK(length(lower(one_rank, {.replicas = 4})) == 9.75);
+  CHECK(length(lower(one_rank, {.replicas = 4, .overlap_reductions = false})) == 11.5);
+}
+
+TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(2);
+  for (StageCost& stage : costs.stages) {
+    stage.forward = stage.input_gradient = {1};
+    stage.tied = {100};
+  }
+  costs.cluster.devices_per_node = 2;
+  costs.cluster.within_node = {.latency = {0.125}, .bandwidth_per_s = 100};
+  const Structure structure(lower(make("1f1b", 2, 2), {.tied_stages = {0, 1}}));
+  // 6 s and four transfers of 0.125 on the way; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
+  CHECK(Simulator(structure).iteration(costs) == 6 + 2 * 0.125 + 1.25);
 }

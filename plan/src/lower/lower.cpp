@@ -38,7 +38,7 @@ Program lower(const Schedule& schedule, const LoweringOptions& options) {
                 : with_early_receives(std::move(program));
   program = with_loads(std::move(program));
   program = with_tied_reduces(std::move(program), options.tied_stages);
-  program = with_gradient_reduces(std::move(program), options.replicas);
+  program = with_gradient_reduces(std::move(program), options.replicas, options.overlap_reductions);
   if (options.step_every > 0)
     check_steps(program, options.step_every);
   program = with_optimizer_steps(std::move(program), options.step_every);

@@ -57,7 +57,7 @@ inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& r
       costs.microbatch_lengths.push_back(between(0.2, 3));
   if (round % 3 == 2)
     for (int rank = 0; rank < ranks; ++rank)
-      costs.rank_speeds.push_back(between(0.5, 1.5));
+      costs.cluster.rank_speeds.push_back(between(0.5, 1.5));
   if (round % 4 == 3)
     costs.jitter = 0.2;
   costs.seed = static_cast<std::uint64_t>(round);

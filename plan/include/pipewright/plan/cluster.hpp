@@ -38,7 +38,8 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// Ranks fill the nodes in order.
+/// Ranks fill the nodes in order; those past the last device start over at the first node.
+int node_of(const Cluster& cluster, int rank);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
 
 /// How long a transfer holds its link: bytes over bandwidth. It arrives one latency later.

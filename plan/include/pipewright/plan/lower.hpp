@@ -19,6 +19,7 @@ struct LoweringOptions {
   bool blocking = false;
   ReceivePlacement receives = ReceivePlacement::JustInTime;
   int replicas = 1;  // of the whole pipeline: with more than one, gradients are reduced
+  bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
   std::vector<int> tied_stages{};  // that share a weight
   int step_every = 0;  // backwards of a stage between optimizer steps; 0: one step at the end
 };
@@ -46,8 +47,8 @@ Program with_early_receives(Program program);
 Program with_loads(Program program);
 /// Right after the last weight gradient of a stage and the sends behind it, its gradients are
 /// summed over its copies: those of `replicas` pipelines, and of all routes that pass through the
-/// stage.
-Program with_gradient_reduces(Program program, int replicas);
+/// stage. Without `overlap`, at the end of the rank's list.
+Program with_gradient_reduces(Program program, int replicas, bool overlap = true);
 /// After the last weight gradient of each of these stages, the gradients of their shared weight are
 /// summed. Nothing for fewer than two stages.
 Program with_tied_reduces(Program program, const std::vector<int>& stages);

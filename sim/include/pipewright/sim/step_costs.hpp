@@ -20,8 +20,6 @@ struct StepCosts {
   int replicas = 1;
   /// By microbatch: factors of its compute times and of what it sends. Empty: all 1.
   std::vector<double> microbatch_lengths;
-  /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
-  std::vector<double> rank_speeds;
   /// Standard deviation of every duration over its mean; durations are then log-normal, each drawn
   /// on its own from `seed`.
   double jitter = 0;

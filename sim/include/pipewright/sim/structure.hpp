@@ -47,6 +47,9 @@ class Structure {
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
 
+  /// The ranks that take part in tied reductions, in rising order.
+  const std::vector<int>& tied_ranks() const { return tied_ranks_; }
+
   /// The same events in the same order, ready to be timed.
   const std::vector<TimedEvent>& timed_events() const { return timed_events_; }
   const ReducedGraph& reduced() const { return *reduced_; }
@@ -61,6 +64,7 @@ class Structure {
   std::vector<int> order_;
   std::vector<int> class_of_;
   std::vector<int> representatives_;
+  std::vector<int> tied_ranks_;
   std::vector<TimedEvent> timed_events_;
   std::unique_ptr<const ReducedGraph> reduced_;
 };

@@ -1,0 +1,61 @@
+#pragma once
+
+// Where idle time comes from. Every stretch in which the compute lane of a rank stands still has
+// one cause: what holds back the action that comes next.
+
+#include <array>
+#include <vector>
+
+#include "pipewright/plan/timeline.hpp"
+#include "pipewright/sim/times.hpp"
+
+namespace pipewright::sim {
+
+inline constexpr std::size_t idle_cause_count = 6;
+
+struct IdleTime {
+  std::vector<plan::IdleSpan> spans;                             // by rank and time
+  std::vector<std::array<double, idle_cause_count>> by_cause{};  // of each rank, in seconds
+
+  /// All idle time of a rank: its causes, added up in their order.
+  double of_rank(int rank) const;
+};
+
+/// Finds the causes again and again for one Structure, without allocating anew.
+///
+/// The next action waits for data. As long as the rank that makes them still computes, the cause is
+/// warm-up up to the first backward of the idle rank (of an inference, up to its first forward),
+/// cool-down after its last forward, else imbalance. From then until the transfer starts, other
+/// transfers of its queue are before it: queue. While it moves: transfer, or exposed where it holds
+/// the lane. A reduction that the optimizer step waits for is exposed while it runs. Behind the
+/// last action of a rank its idle time is cool-down.
+class IdleCauses {
+ public:
+  /// `structure` must outlive it.
+  explicit IdleCauses(const Structure& structure);
+  /// Valid until the next call. Times may come from any engine.
+  const IdleTime& of(const Times& times);
+
+ private:
+  struct Rank {
+    std::vector<int> lane;   // events that hold the compute lane, in order
+    int first_backward = 0;  // into `lane`
+    int last_forward = 0;
+  };
+
+  void visit_rank(std::size_t rank, const Times& times);
+  void explain_gap(int event, plan::IdleCause phase, double until, const Times& times);
+  void explain_data(int event, plan::IdleCause phase, const Times& times);
+  void explain_reductions(int step, plan::IdleCause phase, const Times& times);
+  /// The time from where the last stretch ended up to `until` has this cause.
+  void enter(plan::IdleCause cause, double until);
+
+  const Structure& structure_;
+  std::vector<Rank> ranks_;
+  IdleTime idle_;
+  int rank_ = 0;        // that is being looked at
+  double from_ = 0;     // idle time before is explained
+  double gap_end_ = 0;  // … and has to be up to here
+};
+
+}  // namespace pipewright::sim

@@ -1,0 +1,44 @@
+#pragma once
+
+// What a change is worth: the slope of the iteration time in a direction of the costs, exactly,
+// with no second simulation and no step size.
+
+#include <vector>
+
+#include "pipewright/plan/action.hpp"
+#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/times.hpp"
+
+namespace pipewright::sim {
+
+/// By how many seconds the iteration grows for each second by which the costs move along
+/// `direction`, which has one entry an event: the one-sided derivative. Of several longest paths
+/// the one that grows most counts, so a part that is sped up beside others just as slow gains
+/// nothing. Times within `tolerance` of each other, relative to the iteration, are equal. Times
+/// must be those of the native engine.
+double slope(const Structure& structure, const Times& times,
+             const std::vector<EventCost>& direction, double tolerance = 1e-12);
+
+/// What one second less of computation on a stage saves of an iteration, in seconds.
+struct StageSensitivity {
+  double forward = 0;          // of every forward and recompute of the stage
+  double input_gradient = 0;   //
+  double weight_gradient = 0;  //
+  double all = 0;  // one second less a microbatch, shared among the three as their times are
+};
+/// By stage.
+std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, const Times& times,
+                                                  const StepCosts& costs);
+
+/// What one second less of a transfer saves, of every transfer between these two ranks in that
+/// direction, in seconds an iteration.
+struct LinkSensitivity {
+  int from = 0;
+  int to = 0;
+  double latency = 0;
+  double occupancy = 0;  // bytes over bandwidth
+};
+/// By pair of ranks that transfer something.
+std::vector<LinkSensitivity> link_sensitivities(const Structure& structure, const Times& times);
+
+}  // namespace pipewright::sim

@@ -2,20 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <thread>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/sim/memory_cap.hpp"
 #include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 plan::Timeline predict(const plan::Scenario& scenario, const Plan& plan) {
-  const auto outcome = sim::simulate(plan.program, plan.costs, scenario.cluster);
+  const auto outcome = sim::simulate(plan.program, sim::step_costs_of(scenario, plan.costs),
+                                     scenario.pipeline.hand_over);
   if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
     throw plan::Infeasible(deadlock->cycle);
   return std::get<sim::Completed>(outcome).timeline;
@@ -63,22 +68,9 @@ plan::LoweringOptions lowering_of(const plan::Pipeline& pipeline,
   options.communicators = pipeline.communicators;
   options.transfers = pipeline.transfers;
   options.blocking = pipeline.blocking;
+  options.replicas = pipeline.replicas;
+  options.overlap_reductions = pipeline.overlap_reductions;
   return options;
-}
-
-/// Memory 0 means that the scenario sets no limit.
-void check_memory(const plan::Scenario& scenario, const plan::Timeline& predicted) {
-  const plan::Bytes limit = scenario.cluster.device.memory;
-  if (limit == plan::Bytes{})
-    return;
-  const auto peaks = plan::peak_per_rank(predicted);
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-    if (peaks[rank] > limit)
-      throw plan::Infeasible(fmt::format(
-          "rank {} needs {:.1f} MB, but a {} has {:.1f} MB: use more ranks, or fewer or smaller "
-          "microbatches",
-          rank, static_cast<double>(peaks[rank].value) / 1e6, scenario.cluster.device.name,
-          static_cast<double>(limit.value) / 1e6));
 }
 
 std::vector<double> weights_by(const std::string& method, const plan::Model& model,
@@ -123,7 +115,10 @@ plan::Program sound_program(const plan::Scenario& scenario) {
   return program;
 }
 
-Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+namespace {
+
+/// The plan, whether or not it fits the devices.
+Plan plan_for(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   check_costs(scenario, costs);
   const plan::Pipeline& wanted = scenario.pipeline;
   Plan plan;
@@ -131,13 +126,56 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan.partition.boundaries =
       boundaries_by(wanted.partition, weights_by(wanted.partition, model_of(scenario), costs),
                     plan::stage_count(request));
-  plan.costs = plan::stage_costs(costs, plan.partition);
+  plan::require_usable(costs, plan.partition, /*training=*/false);  // times order some schedules
+  plan.costs = plan::stage_costs(costs, plan.partition, plan::training_memory(scenario));
   request.times = times_of(plan.costs, scenario.cluster);
   plan.schedule = plan::make_schedule(request);
   plan.program = plan::lower(plan.schedule, lowering_of(wanted, request));
+  plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program));
+  sim::require_cap_above_standing(plan.program, plan.costs, scenario.cluster.device.memory);
   plan.partition.rank_of_stage = plan.program.placement.routes.front();
   plan.predicted = predict(scenario, plan);
-  check_memory(scenario, plan.predicted);
+  return plan;
+}
+
+/// Nothing when the scenario with that change cannot be planned.
+std::optional<sim::Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                                 const std::string& change) {
+  try {
+    const plan::Timeline predicted = plan_for(plan::changed(scenario, change), costs).predicted;
+    const auto peaks = plan::peak_per_rank(predicted);
+    return sim::Need{*std::max_element(peaks.begin(), peaks.end()), predicted.length};
+  } catch (const plan::InputError&) {
+    return {};
+  } catch (const plan::Infeasible&) {
+    return {};
+  }
+}
+
+/// Memory 0 means that the scenario sets no limit.
+void check_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan) {
+  const plan::Bytes cap = scenario.cluster.device.memory;
+  const auto peaks = plan::peak_per_rank(plan.predicted);
+  if (cap == plan::Bytes{} || *std::max_element(peaks.begin(), peaks.end()) <= cap)
+    return;
+  const sim::StepCosts step = sim::step_costs_of(scenario, plan.costs);
+  const sim::Structure structure(plan.program);
+  sim::Simulator simulator(structure);
+  sim::MemoryModel model(structure, scenario.pipeline.hand_over);
+  const sim::Times& times = simulator.run(step);
+  const auto over =
+      sim::over_cap(structure, model, model.curves(step, times), step, times, cap).value();
+  const auto remedy = sim::smallest_change(
+      sim::leaner_changes(scenario), cap,
+      [&](const std::string& change) { return need_of(scenario, costs, change); });
+  throw plan::Infeasible(sim::refusal(over, remedy));
+}
+
+}  // namespace
+
+Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  Plan plan = plan_for(scenario, costs);
+  check_memory(scenario, costs, plan);
   return plan;
 }
 

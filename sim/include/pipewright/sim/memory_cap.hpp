@@ -36,8 +36,8 @@ std::string to_string(const OverCap& over);
 void require_cap_above_standing(const plan::Program& program,
                                 const std::vector<plan::StageCost>& costs, plan::Bytes cap);
 
-/// Single fields to set that may need less memory and leave the trained weights as they are, such as
-/// "training.recompute=full". Not all of them need be possible.
+/// Single fields to set that may need less memory and leave the trained weights as they are, such
+/// as "training.recompute=full". Not all of them need be possible.
 std::vector<std::string> leaner_changes(const plan::Scenario& scenario);
 
 /// What a scenario would need and take.

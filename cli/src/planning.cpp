@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/sim/memory_cap.hpp"
+#include "pipewright/sim/simulator.hpp"
 #include "schedule_check.hpp"
 
 namespace pipewright::cli {
@@ -107,15 +111,6 @@ std::shared_ptr<const sim::Structure> structure_of(const plan::Pipeline& pipelin
   return structure;
 }
 
-sim::StepCosts step_costs(const plan::Scenario& scenario, std::vector<plan::StageCost> stages) {
-  return {.stages = std::move(stages),
-          .cluster = scenario.cluster,
-          .replicas = scenario.pipeline.replicas,
-          .microbatch_lengths = scenario.training.microbatch_lengths,
-          .jitter = scenario.training.jitter,
-          .seed = static_cast<std::uint64_t>(scenario.training.seed)};
-}
-
 std::vector<double> weights_by(const std::string& method, const plan::Model& model,
                                const plan::LayerCosts& costs) {
   if (const auto pattern = plan::type_pattern(method))
@@ -183,8 +178,8 @@ Plan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
   const bool trains = file.empty() ? !plan::is_forward_only(plan::make_schedule(request))
                                    : !plan::is_forward_only(made.schedule);
   plan::require_usable(costs, plan.partition, trains);
-  plan.costs = step_costs(scenario,
-                          plan::stage_costs(costs, plan.partition, training_memory(scenario)));
+  plan.costs = sim::step_costs_of(
+      scenario, plan::stage_costs(costs, plan.partition, training_memory(scenario)));
   if (file.empty()) {
     request.times = times_of(plan.costs.stages, scenario.cluster);
     plan.schedule = plan::make_schedule(request);
@@ -194,22 +189,56 @@ Plan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
     plan.schedule = std::move(made.schedule);
     plan.structure = std::make_shared<sim::Structure>(std::move(made.program));
   }
+  sim::require_cap_above_standing(plan.program(), plan.costs.stages,
+                                  scenario.cluster.device.memory);
   plan.partition.rank_of_stage = plan.program().placement.routes.front();
   return plan;
 }
 
-/// Memory 0 means that the scenario sets no limit.
-void check_memory(const plan::Scenario& scenario, const std::vector<sim::MemoryPeak>& peaks) {
-  const plan::Bytes limit = scenario.cluster.device.memory;
-  if (limit == plan::Bytes{})
+namespace {
+
+/// What a plan's Program needs, and how far it is over the cap if it is.
+struct Weighed {
+  sim::Need need;
+  std::optional<sim::OverCap> over;
+};
+
+Weighed weigh(const plan::Scenario& scenario, const Plan& plan) {
+  sim::Simulator simulator(*plan.structure);
+  sim::MemoryModel model(*plan.structure, scenario.pipeline.hand_over);
+  const sim::Times& times = simulator.run(plan.costs);
+  const sim::MemoryCurves& curves = model.curves(plan.costs, times);
+  Weighed weighed{{{}, {times.iteration}},
+                  sim::over_cap(*plan.structure, model, curves, plan.costs, times,
+                                scenario.cluster.device.memory)};
+  for (const sim::MemoryPeak& peak : curves.peaks)
+    weighed.need.peak = std::max(weighed.need.peak, peak.held);
+  return weighed;
+}
+
+/// Nothing when the scenario with that change cannot be planned.
+std::optional<sim::Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                                 const std::string& change) {
+  try {
+    const plan::Scenario changed = plan::changed(scenario, change);
+    return weigh(changed, lay_out(changed, costs)).need;
+  } catch (const plan::InputError&) {
+    return {};
+  } catch (const plan::Infeasible&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+void check_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan) {
+  const auto over = weigh(scenario, plan).over;
+  if (!over)
     return;
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-    if (peaks[rank].held > limit)
-      throw plan::Infeasible(fmt::format(
-          "rank {} needs {:.1f} MB, but a {} has {:.1f} MB: use more ranks, or fewer or smaller "
-          "microbatches",
-          rank, static_cast<double>(peaks[rank].held.value) / 1e6, scenario.cluster.device.name,
-          static_cast<double>(limit.value) / 1e6));
+  const auto remedy = sim::smallest_change(
+      sim::leaner_changes(scenario), scenario.cluster.device.memory,
+      [&](const std::string& change) { return need_of(scenario, costs, change); });
+  throw plan::Infeasible(sim::refusal(*over, remedy));
 }
 
 std::shared_ptr<const sim::Structure> StructureCache::find(const Key& key) {

@@ -13,7 +13,6 @@
 #include "pipewright/plan/schedule.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 #include "pipewright/plan/timeline.hpp"
-#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"
 
@@ -74,8 +73,9 @@ plan::Program sound_program(const plan::Scenario& scenario);
 Plan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
              const std::string& file = "", StructureCache* cache = nullptr);
 
-/// Refuses a rank that holds more than its device has. Throws plan::Infeasible.
-void check_memory(const plan::Scenario& scenario, const std::vector<sim::MemoryPeak>& peaks);
+/// Refuses a rank that holds more than its device has, and names the quickest single change of the
+/// scenario that fits. Throws plan::Infeasible.
+void check_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
 
 /// What to say when ranks are more than cores; else nothing.
 std::string core_warning(const plan::Scenario& scenario);

@@ -129,9 +129,8 @@ Prediction predict(const plan::Scenario& scenario, const Plan& plan, const Engin
 
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   Plan plan = lay_out(scenario, costs);
-  Prediction prediction = predict(scenario, plan);
-  check_memory(scenario, prediction.peaks);
-  plan.predicted = std::move(prediction.timeline);
+  check_memory(scenario, costs, plan);
+  plan.predicted = predict(scenario, plan).timeline;
   return plan;
 }
 

@@ -76,9 +76,9 @@ int simulate(const SimulateOptions& options) {
                          ? measure_costs(scenario, Workload(scenario))
                          : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
   const Plan plan = lay_out(scenario, costs, options.schedule);
+  check_memory(scenario, costs, plan);
   const Prediction prediction =
       predict(scenario, plan, {options.engine.name, options.platform});
-  check_memory(scenario, prediction.peaks);
   write_files(options, scenario, prediction);
   if (instant) {
     fmt::print("{}\n", sim::explain(*plan.structure, prediction.times, instant->rank,

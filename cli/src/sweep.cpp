@@ -9,6 +9,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/idle.hpp"
+#include "pipewright/sim/memory_cap.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::cli {
@@ -33,10 +34,12 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const Plan& plan) {
                (times.iteration * static_cast<double>(idle.by_cause.size()));
 
   sim::MemoryModel memory(structure, scenario.pipeline.hand_over);
-  const auto& peaks = memory.curves(plan.costs, times).peaks;
-  for (const sim::MemoryPeak& peak : peaks)
+  const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
+  for (const sim::MemoryPeak& peak : curves.peaks)
     row.peak = std::max(row.peak, peak.held);
-  check_memory(scenario, peaks);
+  if (const auto over = sim::over_cap(structure, memory, curves, plan.costs, times,
+                                      scenario.cluster.device.memory))
+    throw plan::Infeasible(to_string(*over));
 }
 
 }  // namespace

@@ -351,4 +351,10 @@ Scenario scenario_from_json(const JsonDocument& document) {
   return read_document<Scenario>(document, "pipewright/scenario/1", read_scenario);
 }
 
+Scenario changed(const Scenario& scenario, const std::string& assignment) {
+  auto document = JsonDocument::parse(to_json(scenario).dump(), scenario.name);
+  document.set(assignment);
+  return scenario_from_json(document);
+}
+
 }  // namespace pipewright::plan

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <map>
 
@@ -171,13 +172,11 @@ void MemoryModel::price(const StepCosts& costs) {
   for (const double length : lengths_)
     for (const AmountClass& c : classes_) {
       std::int64_t sum = 0;
-      for (unsigned kind = 0; kind <= static_cast<unsigned>(Amount::ReceivedGradient); ++kind) {
-        const auto amount = static_cast<Amount>(kind);
-        if (((c.gained | c.lost) & bit_of(amount)) == 0)
-          continue;
+      // The same amount is not both: it would neither be gained nor lost.
+      for (std::uint32_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
+        const auto amount = static_cast<Amount>(std::countr_zero(left));
         const std::int64_t bytes = bytes_of(amount, costs, c.stage, length);
-        sum += (c.gained & bit_of(amount)) != 0 ? bytes : 0;
-        sum -= (c.lost & bit_of(amount)) != 0 ? bytes : 0;
+        sum += (c.gained & bit_of(amount)) != 0 ? bytes : -bytes;
       }
       amounts_.push_back(sum);
     }

@@ -94,7 +94,9 @@ std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
       changes.push_back(fmt::format("pipeline.schedule={}", schedule));
   if (pipeline.chunks > 1)
     changes.push_back(fmt::format("pipeline.chunks={}", pipeline.chunks - 1));
-  changes.push_back(fmt::format("pipeline.ranks={}", 2 * pipeline.ranks));
+  const plan::Cluster& cluster = scenario.cluster;
+  if (2 * pipeline.ranks * pipeline.replicas <= cluster.nodes * cluster.devices_per_node)
+    changes.push_back(fmt::format("pipeline.ranks={}", 2 * pipeline.ranks));
   return changes;
 }
 

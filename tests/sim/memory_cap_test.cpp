@@ -41,7 +41,7 @@ Scenario scenario() {
   return scenario_from_json(JsonDocument::parse(R"({
     "format": "pipewright/scenario/1", "name": "small", "model": {"kind": "gpt"},
     "data": {"kind": "text", "path": "text.txt"},
-    "cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"},
+    "cluster": {"name": "c", "nodes": 1, "devices_per_node": 4, "device": {"name": "cpu"},
       "within_node": {"latency_s": 0, "bandwidth_per_s": 1e12}},
     "pipeline": {"ranks": 2, "microbatches": 8, "schedule": "gpipe"},
     "training": {"steps": 1, "microbatch_size": 4}})",
@@ -112,6 +112,7 @@ TEST_CASE("The changes offered are not what the scenario has already", "[sim][me
   CHECK(offers(plain, "training.recompute=selective"));
   CHECK(offers(plain, "pipeline.schedule=1f1b"));
   CHECK(offers(plain, "pipeline.ranks=4"));
+  CHECK_FALSE(offers(changed(plain, "cluster.devices_per_node=3"), "pipeline.ranks=4"));
   CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has nobody to share with
   CHECK(offers(changed(plain, "pipeline.replicas=2"), "training.zero=1"));
   CHECK_FALSE(offers(changed(plain, "training.recompute=full"), "training.recompute=selective"));

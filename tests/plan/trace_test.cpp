@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipewright/plan/error.hpp"
@@ -23,6 +25,19 @@ Timeline uneven() {
                     {0, Lane::Receive, "0RECV_B0", {0.3}, {0.31}},
                     {1, Lane::Compute, "1STEP", {0.32}, {0.32}}},
           .memory = {{0, {0}, {9'007'199'254'740'993}}, {1, {1.0 / 3}, {0}}}};
+}
+
+/// A span of every lane, and causes and a critical path that are in no order of their own.
+Timeline explained() {
+  Timeline timeline = uneven();
+  timeline.spans.push_back({1, Lane::Reduce, "1REDUCE_GRAD", {0.1}, {1.0 / 3}});
+  timeline.spans.push_back({0, Lane::Reduce, "0REDUCE_GRAD", {0.2}, {1.0 / 3}});
+  timeline.idle = {
+      {1, IdleCause::Exposed, {0.1}, {1.0 / 3}}, {0, IdleCause::WarmUp, {0}, {1e-9 / 3}},
+      {0, IdleCause::Imbalance, {0.1}, {0.2}},   {1, IdleCause::Queue, {0}, {0}},
+      {1, IdleCause::Transfer, {0.2}, {0.3}},    {0, IdleCause::CoolDown, {0.3}, {1.0 / 3}}};
+  timeline.critical = {4, 0, 1, 7, 2};
+  return timeline;
 }
 
 Timeline read(const std::string& text) {
@@ -72,6 +87,32 @@ TEST_CASE("A trace gives back the timeline to the last bit", "[plan][trace]") {
   CHECK(read(to_trace(uneven())) == uneven());
 }
 
+TEST_CASE("A trace gives back causes of idle time, reductions and the critical path",
+          "[plan][trace]") {
+  const Timeline again = read(to_trace(explained()));
+  CHECK(again.idle == explained().idle);
+  CHECK(again.critical == explained().critical);
+  CHECK(again == explained());
+}
+
+TEST_CASE("A trace gives back names that JSON must escape", "[plan][trace]") {
+  Timeline timeline = uneven();
+  for (const char* name : {"\"", "\\", "\n", "\x7f", "\u00b5", ""}) {
+    timeline.spans[0].action = name;
+    CHECK(read(to_trace(timeline)) == timeline);
+  }
+}
+
+TEST_CASE("A trace gives back times of any size", "[plan][trace]") {
+  Timeline timeline = uneven();
+  for (const double time : {0.0, 1e-300, 5e-324, 123456789.0, 1e15, 1e16, 12345678901234567890.0,
+                            1e22, 1.7976931348623157e308}) {
+    timeline.spans[0].end = {time};
+    timeline.memory[0].time = {time};
+    CHECK(read(to_trace(timeline)) == timeline);
+  }
+}
+
 TEST_CASE("A trace without spans gives back its length and ranks", "[plan][trace]") {
   const Timeline empty{.name = "", .ranks = 3, .length = {2}, .spans = {}, .memory = {}};
   CHECK(read(to_trace(empty)) == empty);
@@ -84,6 +125,42 @@ TEST_CASE("Viewers find ranks as processes and lanes as threads", "[plan][trace]
   CHECK(names ==
         "rank 0, compute, send, receive, "
         "rank 1, compute, send, receive, ");
+}
+
+TEST_CASE("A rank has a thread for each lane that it uses, and one for idle time",
+          "[plan][trace]") {
+  Timeline timeline = explained();
+  std::erase_if(timeline.spans, [](const Span& span) {
+    return span.rank == 0 && (span.lane == Lane::Receive || span.lane == Lane::Compute);
+  });
+  std::erase_if(timeline.idle, [](const IdleSpan& idle) { return idle.rank == 1; });
+  timeline.critical.clear();
+  const std::string trace = to_trace(timeline);
+  std::string names;
+  std::map<std::pair<int, int>, std::string> threads;
+  for (const Json& event : events_of_phase(trace, "M")) {
+    const auto name = event["args"]["name"].get<std::string>();
+    names += name + ", ";
+    if (event.contains("tid"))
+      threads[{event["pid"].get<int>(), event["tid"].get<int>()}] = name;
+  }
+  CHECK(names ==
+        "rank 0, send, reduce, idle, "
+        "rank 1, compute, send, receive, reduce, ");
+  for (const Json& event : events_of_phase(trace, "X")) {
+    const bool idle = threads[{event["pid"].get<int>(), event["tid"].get<int>()}] == "idle";
+    const auto& causes = idle_causes();
+    const auto category = event["cat"].get<std::string>();
+    CHECK(idle == (std::find(causes.begin(), causes.end(), category) != causes.end()));
+  }
+}
+
+TEST_CASE("Viewers can ask which spans are critical", "[plan][trace]") {
+  std::string critical;
+  for (const Json& event : events_of_phase(to_trace(explained()), "X"))
+    if (event["args"].value("critical", false))
+      critical += event["name"].get<std::string>() + " ";
+  CHECK(critical == "0F0 0SEND_F0 1RECV_F0 0RECV_B0 0REDUCE_GRAD ");
 }
 
 TEST_CASE("Viewers find times in microseconds", "[plan][trace]") {
@@ -151,6 +228,27 @@ TEST_CASE("A wrong event is refused with its place and its reason", "[plan][trac
                 {"/traceEvents/0/ph: \"B\" is not known here"}) == "");
   CHECK(missing(R"({"ph":"C","name":"memory","pid":0,"ts":0,"time_s":0,"args":{}})",
                 {"/traceEvents/0/args: \"held_bytes\" is missing"}) == "");
+}
+
+TEST_CASE("A wrong cause or critical path is refused", "[plan][trace]") {
+  const auto missing = [](const std::string& events, const std::string& part) {
+    return missing_in(error_of(file_with(events)), {part});
+  };
+  const auto idle = [](const std::string& cause) {
+    return R"({"name":")" + cause + R"(","ph":"X","pid":0,"tid":5,"args":{"start_s":0,"end_s":1}})";
+  };
+  const auto critical = [](const std::string& args) {
+    return span_with(R"("pid":0,"args":{"start_s":0,"end_s":1,"critical":true)" + args + "}");
+  };
+  CHECK(error_of(file_with(idle("queue"))) == "");
+  CHECK(missing(idle("lunch"), "/traceEvents/0/name: \"lunch\" is not known here") == "");
+  CHECK(missing(R"({"name":"0F0","ph":"X","pid":0,"tid":6,"args":{"start_s":0,"end_s":1}})",
+                "/traceEvents/0/tid: 6 is not possible") == "");
+  CHECK(error_of(file_with(critical(R"(,"critical_step":3)"))) == "");
+  CHECK(missing(critical(""), "\"critical_step\" is missing") == "");
+  CHECK(missing(critical(R"(,"critical_step":-1)"), "-1 is not possible") == "");
+  CHECK(missing(critical(R"(,"critical_step":3)") + "," + critical(R"(,"critical_step":3)"),
+                "/traceEvents/1/args/critical_step: another span is step 3 too") == "");
 }
 
 TEST_CASE("A time that is no number is refused", "[plan][trace]") {

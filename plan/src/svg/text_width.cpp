@@ -36,12 +36,10 @@ std::string shortened(const std::string& text, double font_size, double width, b
     return text;
   const std::string ellipsis = "…";
   std::string_view kept = text;
+  // A letter has all its width at its first byte: this never ends in the middle of one.
   while (!kept.empty() &&
-         text_width(kept, font_size, bold) + text_width(ellipsis, font_size, bold) > width) {
-    while (continues_character(kept.back()) && kept.size() > 1)
-      kept.remove_suffix(1);
+         text_width(kept, font_size, bold) + text_width(ellipsis, font_size, bold) > width)
     kept.remove_suffix(1);
-  }
   return std::string(kept) + ellipsis;
 }
 

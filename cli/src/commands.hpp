@@ -18,6 +18,7 @@ Action add_partition(CLI::App& program);
 Action add_schedule(CLI::App& program);
 Action add_topology(CLI::App& program);
 Action add_simulate(CLI::App& program);
+Action add_sweep(CLI::App& program);
 Action add_train(CLI::App& program);
 Action add_compare(CLI::App& program);
 

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
       "130 interrupted.");
   std::vector<Action> actions{add_run(program),      add_profile(program),  add_partition(program),
                               add_schedule(program), add_topology(program), add_simulate(program),
-                              add_train(program),    add_compare(program)};
+                              add_sweep(program),    add_train(program),    add_compare(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 #include "interrupt.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/comparison.hpp"
+#include "prediction.hpp"
 #include "run_directory.hpp"
 
 namespace pipewright::cli {

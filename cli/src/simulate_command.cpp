@@ -1,8 +1,9 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
-#include "pipewright/plan/comparison.hpp"
-#include "planning.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/explain.hpp"
+#include "prediction.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {
@@ -11,38 +12,90 @@ namespace {
 struct SimulateOptions {
   ScenarioOptions scenario;
   std::string costs;
+  std::string schedule;
+  Engine engine;
+  std::string platform;
   std::string trace;
   std::string svg;
+  std::string explain;
+  bool sensitivities = false;
 };
 
-std::string table(const plan::StepFigures& figures) {
-  auto text = fmt::format("iteration {:.2f} ms\n", 1e3 * figures.iteration.value);
-  text += "rank    busy ms  bubble ms  bubble %   peak MB\n";
-  for (std::size_t rank = 0; rank < figures.busy.size(); ++rank)
-    text += fmt::format("{:<4} {:10.2f} {:10.2f} {:9.1f} {:9.1f}\n", rank,
-                        1e3 * figures.busy[rank].value, 1e3 * figures.bubble[rank].value,
-                        100 * (figures.bubble[rank] / figures.iteration),
-                        static_cast<double>(figures.peak[rank].value) / 1e6);
-  return text;
+/// "3@12.5ms", "0@0.2s"; a number alone is milliseconds.
+struct Instant {
+  int rank = 0;
+  double seconds = 0;
+};
+
+Instant parse_instant(const std::string& text) {
+  const auto refuse = [&] {
+    return plan::InputError(fmt::format(
+        "--explain {}: write RANK@TIME, such as 2@14.5ms (or us, or s; a number alone is in ms)",
+        text));
+  };
+  const auto at = text.find('@');
+  if (at == std::string::npos || at == 0)
+    throw refuse();
+  try {
+    std::size_t read = 0;
+    Instant instant;
+    instant.rank = std::stoi(text.substr(0, at), &read);
+    if (read != at)
+      throw refuse();
+    const std::string time = text.substr(at + 1);
+    instant.seconds = std::stod(time, &read);
+    const std::string unit = time.substr(read);
+    if (unit != "" && unit != "ms" && unit != "us" && unit != "s")
+      throw refuse();
+    instant.seconds *= unit == "s" ? 1 : unit == "us" ? 1e-6 : 1e-3;
+    return instant;
+  } catch (const std::logic_error&) {  // no number, or one that is too large
+    throw refuse();
+  }
+}
+
+void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
+                 const Prediction& prediction) {
+  if (!options.trace.empty())
+    plan::write_file(options.trace, plan::to_trace(prediction.timeline));
+  if (!options.svg.empty())
+    plan::write_file(options.svg, plan::to_svg({prediction.timeline}, scenario.name));
 }
 
 int simulate(const SimulateOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
+  if (!options.platform.empty() && options.engine.name != "simgrid")
+    throw plan::InputError("--platform is for --engine simgrid");
+  const auto instant = options.explain.empty() ? std::optional<Instant>{}
+                                               : parse_instant(options.explain);
+  if (options.schedule.empty())
+    sound_program(scenario);  // refuses before anything is measured
   catch_interrupts();
   const auto costs = options.costs.empty()
                          ? measure_costs(scenario, Workload(scenario))
                          : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
-  const Plan plan = make_plan(scenario, costs);
-  if (!options.trace.empty())
-    plan::write_file(options.trace, plan::to_trace(plan.predicted));
-  if (!options.svg.empty())
-    plan::write_file(options.svg, plan::to_svg({plan.predicted}, scenario.name));
-  const auto figures = plan::figures_of(plan.predicted);
-  if (options.scenario.json)
-    fmt::print("{}\n", to_json(figures).dump(2));
-  else
-    fmt::print("{}{}", plan_table(plan, costs), table(figures));
+  const Plan plan = lay_out(scenario, costs, options.schedule);
+  check_memory(scenario, costs, plan);
+  const Prediction prediction =
+      predict(scenario, plan, {options.engine.name, options.platform});
+  write_files(options, scenario, prediction);
+  if (instant) {
+    fmt::print("{}\n", sim::explain(*plan.structure, prediction.times, instant->rank,
+                                    instant->seconds));
+    return Done;
+  }
+  const Throughput throughput = throughput_of(scenario, prediction.times.iteration);
+  if (options.scenario.json) {
+    plan::Json json = prediction_json(prediction, plan, throughput);
+    if (options.sensitivities)
+      json["sensitivities"] = sensitivity_json(plan, costs);
+    fmt::print("{}\n", json.dump(2));
+    return Done;
+  }
+  fmt::print("{}{}", plan_table(plan, costs), prediction_table(prediction, plan, throughput));
+  if (options.sensitivities)
+    fmt::print("{}", sensitivity_table(plan, costs));
   return Done;
 }
 
@@ -50,14 +103,39 @@ int simulate(const SimulateOptions& options) {
 
 Action add_simulate(CLI::App& program) {
   auto* const command =
-      program.add_subcommand("simulate", "Predict time, bubble and memory, without training");
+      program.add_subcommand("simulate", "Predict time, idle time and memory, without training");
   auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
   command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")
       ->type_name("FILE");
-  command->add_option("--trace", options->trace, "Write the timeline as Chrome trace JSON")
+  command
+      ->add_option("--schedule", options->schedule,
+                   "Simulate the order of this CSV file, not the scenario's schedule")
       ->type_name("FILE");
-  command->add_option("--svg", options->svg, "Draw the timeline")->type_name("FILE");
+  command
+      ->add_option("--engine", options->engine.name,
+                   "native: exact where no link is shared; simgrid: shares links among transfers")
+      ->check(CLI::IsMember({"native", "simgrid"}))
+      ->capture_default_str();
+  command
+      ->add_option("--platform", options->platform,
+                   "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are the "
+                   "devices in their order")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace", options->trace,
+                   "Write the timeline as Chrome trace JSON, for Perfetto")
+      ->type_name("FILE");
+  command
+      ->add_option("--svg", options->svg,
+                   "Draw the timeline: idle time by cause, the critical path, memory")
+      ->type_name("FILE");
+  command
+      ->add_option("--explain", options->explain,
+                   "Say why this rank is idle at this time, such as 2@14.5ms")
+      ->type_name("RANK@TIME");
+  command->add_flag("--sensitivities", options->sensitivities,
+                    "Show what a faster stage, layer or link would save");
   command->footer(
       "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "
       "t.svg");

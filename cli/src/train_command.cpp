@@ -2,6 +2,7 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "pipewright/exec/executor.hpp"
+#include "prediction.hpp"
 #include "training.hpp"
 
 namespace pipewright::cli {

@@ -53,8 +53,8 @@ bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; 
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
   TrainingOutcome outcome;
-  Recorder recorder(plan.program);
-  exec::Executor executor(plan.program, plan.partition, workload.setup(),
+  Recorder recorder(plan.program());
+  exec::Executor executor(plan.program(), plan.partition, workload.setup(),
                           {.observer = recorder.observer(), .stop = &interrupted()});
   Reporter reporter("training", scenario.training.steps, workload);
   for (int step = 0; step < scenario.training.steps; ++step) {

@@ -4,15 +4,28 @@
 
 #include <charconv>
 
+#include "index_text.hpp"
+
 namespace pipewright::plan {
 namespace {
 
 /// Far above any real pipeline, and far below where counting stages or microbatches overflows.
 constexpr int largest_index = 999'999;
 
-bool is_index(int number) { return number >= 0 && number <= largest_index; }
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 }  // namespace
+
+std::optional<int> take_index(std::string_view& text) {
+  int number = 0;
+  if (text.empty() || !is_digit(text.front()))
+    return {};  // from_chars would take a sign
+  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (bad != std::errc() || number > largest_index)
+    return {};
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
 
 char letter_of(ActionKind kind) {
   switch (kind) {
@@ -35,12 +48,12 @@ std::string to_string(const Action& action) {
 }
 
 std::optional<Action> parse_action(std::string_view text) {
-  const char* const end = text.data() + text.size();
   Action action;
-  const auto [letter, bad_stage] = std::from_chars(text.data(), end, action.stage);
-  if (bad_stage != std::errc() || letter == end || !is_index(action.stage))
+  const auto stage = take_index(text);
+  if (!stage || text.empty())
     return {};
-  switch (*letter) {
+  action.stage = *stage;
+  switch (text.front()) {
     case 'F':
       action.kind = ActionKind::Forward;
       break;
@@ -59,9 +72,11 @@ std::optional<Action> parse_action(std::string_view text) {
     default:
       return {};
   }
-  const auto [rest, bad_microbatch] = std::from_chars(letter + 1, end, action.microbatch);
-  if (bad_microbatch != std::errc() || rest != end || !is_index(action.microbatch))
+  text.remove_prefix(1);
+  const auto microbatch = take_index(text);
+  if (!microbatch || !text.empty())
     return {};
+  action.microbatch = *microbatch;
   return action;
 }
 

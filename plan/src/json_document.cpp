@@ -111,9 +111,11 @@ class PositionScanner {
   std::vector<std::string> doubled_;
 };
 
-/// The scanner recurses; a hostile file must not exhaust the stack.
-bool nests_deeper_than(std::string_view text, int limit) {
-  int depth = 0;
+/// Readers and writers of JSON recurse; a hostile file must not exhaust the stack.
+constexpr int deepest = 200;
+
+/// Whether brackets in the text, below `depth` levels that are there already, are too many.
+bool nests_too_deep(std::string_view text, int depth = 0) {
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -125,7 +127,7 @@ bool nests_deeper_than(std::string_view text, int limit) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > limit)
+      if (++depth > deepest)
         return true;
     } else if (c == '}' || c == ']') {
       --depth;
@@ -141,8 +143,7 @@ std::string kind_of(const Json& value) {
     return "a list";
   if (value.is_null())
     return "null";
-  // A text from the command line need not be UTF-8.
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = value.dump();
   return value.is_string() ? fmt::format("the text {}", text) : text;
 }
 
@@ -154,6 +155,31 @@ bool fits_64_bits(const Json& integer) {
 
 bool fits_int(std::int64_t number) {
   return number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
+}
+
+/// JSON can hold other bytes, but they cannot be written.
+bool is_utf8(const std::string& text) {
+  try {
+    return !Json(text).dump().empty();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+void check_assignment(const std::string& assignment) {
+  const auto refuse = [&](const std::string& message) {
+    throw InputError(fmt::format("--set {}: {}", assignment, message));
+  };
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0)
+    refuse("write it as path=value, such as pipeline.ranks=4");
+  if (!is_utf8(assignment))
+    refuse("this is not UTF-8");
+  const std::string_view path = std::string_view(assignment).substr(0, equals);
+  const auto levels = 1 + std::count(path.begin(), path.end(), '.');
+  if (levels > deepest ||
+      nests_too_deep(std::string_view(assignment).substr(equals + 1), static_cast<int>(levels)))
+    refuse(fmt::format("nested more than {} levels deep", deepest));
 }
 
 /// What nlohmann says behind its own name for the error and its account of the position.
@@ -176,8 +202,9 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
   JsonDocument document;
   document.name_ = std::move(name);
   document.text_ = std::move(text);
-  if (nests_deeper_than(document.text_, 200))
-    throw InputError(document.name_ + ":1:1: /: nested more than 200 levels deep");
+  if (nests_too_deep(document.text_))
+    throw InputError(
+        fmt::format("{}:1:1: /: nested more than {} levels deep", document.name_, deepest));
   try {
     document.root_ = Json::parse(document.text_);
   } catch (const Json::parse_error& error) {
@@ -210,10 +237,8 @@ JsonDocument JsonDocument::read(const std::filesystem::path& file) {
 }
 
 void JsonDocument::set(const std::string& assignment) {
+  check_assignment(assignment);
   const auto equals = assignment.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw InputError(
-        fmt::format("--set {}: write it as path=value, such as pipeline.ranks=4", assignment));
   const std::string right = assignment.substr(equals + 1);
   Json value = Json::parse(right, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded())

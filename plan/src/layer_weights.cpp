@@ -11,7 +11,25 @@ namespace {
 
 constexpr std::string_view type_prefix = "type:";
 
+/// The library recurses over a pattern and counts repeats without a check for overflow.
+void check_size(const std::string& pattern) {
+  constexpr std::size_t most_letters = 200;
+  constexpr std::ptrdiff_t most_digits = 3;
+  if (pattern.size() > most_letters)
+    throw InputError(fmt::format("type: the pattern has {} letters, the most is {}", pattern.size(),
+                                 most_letters));
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  for (auto at = pattern.begin(); at != pattern.end();) {
+    const auto end = std::find_if_not(at, pattern.end(), is_digit);
+    if (end - at > most_digits)
+      throw InputError(fmt::format("type:{}: {} is too large a number for a pattern", pattern,
+                                   std::string(at, end)));
+    at = end == pattern.end() ? end : end + 1;
+  }
+}
+
 std::regex compiled(const std::string& pattern) {
+  check_size(pattern);
   try {
     return std::regex(pattern, std::regex::ECMAScript | std::regex::icase);
   } catch (const std::regex_error& error) {

@@ -28,7 +28,7 @@ class PlacementText {
         next = peek() == ',' ? ',' : ']';
         expect(next);
       }
-      if (peek() == '\0')
+      if (peek() == '\0' && at_ == text_.size())
         break;
       expect(',');
     }

@@ -102,9 +102,12 @@ class GraphReader {
   void read_node() {
     if (!index_.try_emplace(cells_[Id], static_cast<int>(graph_.nodes.size())).second)
       fail(Id, fmt::format("there is a node \"{}\" already", cells_[Id]));
+    const double compute_ms = number(Forward) + number(Backward);
+    if (!std::isfinite(compute_ms))
+      fail(Forward, "forward and backward together are too long");
     graph_.nodes.push_back({.id = cells_[Id],
                             .description = cells_[Desc],
-                            .compute = {(number(Forward) + number(Backward)) / 1e3},
+                            .compute = {compute_ms / 1e3},
                             .activation = number(Activation),
                             .parameters = number(Parameters)});
   }
@@ -130,6 +133,8 @@ class GraphReader {
     }
     if (!any)
       fail(column, fmt::format("{}: a number is missing", columns[column]));
+    if (!std::isfinite(sum))
+      fail(column, fmt::format("{}: the sum is too large", columns[column]));
     return sum;
   }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <charconv>
 
 #include "csv_rows.hpp"
+#include "index_text.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
@@ -44,16 +44,6 @@ std::string_view word_of(InstructionKind kind) {
   return "";
 }
 
-/// Takes a number that is not negative off the front of `text`.
-std::optional<int> take_number(std::string_view& text) {
-  int number = 0;
-  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (bad != std::errc() || number < 0)
-    return {};
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
-
 std::string with_slot(const Instruction& instruction) {
   if (instruction.slot < 0)
     return to_string(instruction);
@@ -71,7 +61,7 @@ std::string to_string(const Instruction& instruction) {
 
 std::optional<Instruction> parse_instruction(std::string_view text) {
   Instruction instruction;
-  const auto stage = take_number(text);
+  const auto stage = take_index(text);
   if (!stage)
     return {};
   instruction.stage = *stage;
@@ -84,7 +74,7 @@ std::optional<Instruction> parse_instruction(std::string_view text) {
   if (!has_microbatch(instruction.kind))
     return text.empty() ? std::optional(instruction) : std::nullopt;
 
-  const auto microbatch = take_number(text);
+  const auto microbatch = take_index(text);
   if (!microbatch)
     return {};
   instruction.microbatch = *microbatch;
@@ -93,7 +83,7 @@ std::optional<Instruction> parse_instruction(std::string_view text) {
   if (text.front() != '#')
     return {};
   text.remove_prefix(1);
-  const auto slot = take_number(text);
+  const auto slot = take_index(text);
   if (!slot || !text.empty())
     return {};
   instruction.slot = *slot;

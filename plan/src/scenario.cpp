@@ -186,6 +186,17 @@ std::string read_partition_method(JsonObject& object, const std::string& fallbac
   return method;
 }
 
+void check_stages(JsonObject& object, const Pipeline& pipeline, std::size_t layers) {
+  try {
+    const int stages = stage_count(request_of(pipeline));
+    if (static_cast<std::size_t>(stages) > layers)
+      object.error("chunks",
+                   fmt::format("{} stages asked for, but the model has {} layers", stages, layers));
+  } catch (const InputError& error) {
+    object.error("chunks", error.what());
+  }
+}
+
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
@@ -210,9 +221,8 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   if (static_cast<std::size_t>(pipeline.ranks) > layers)
     object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
                                       pipeline.ranks, layers));
-  else if (static_cast<std::size_t>(stage_count(request_of(pipeline))) > layers)
-    object.error("chunks", fmt::format("{} stages asked for, but the model has {} layers",
-                                       stage_count(request_of(pipeline)), layers));
+  else
+    check_stages(object, pipeline, layers);
   return pipeline;
 }
 
@@ -339,6 +349,12 @@ Json to_json(const Scenario& scenario) {
 
 Scenario scenario_from_json(const JsonDocument& document) {
   return read_document<Scenario>(document, "pipewright/scenario/1", read_scenario);
+}
+
+Scenario changed(const Scenario& scenario, const std::string& assignment) {
+  auto document = JsonDocument::parse(to_json(scenario).dump(), scenario.name);
+  document.set(assignment);
+  return scenario_from_json(document);
 }
 
 }  // namespace pipewright::plan

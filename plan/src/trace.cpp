@@ -1,10 +1,17 @@
 // Timelines as Chrome Trace Event JSON. Viewers read `ts` and `dur`, which are microseconds and
 // therefore rounded; this reader takes the exact seconds that stand beside them.
 
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cassert>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/timeline.hpp"
@@ -15,20 +22,37 @@ namespace {
 constexpr const char* format = "pipewright/timeline/1";
 constexpr int most_ranks = 1'000'000;
 
-constexpr std::array<const char*, 3> lane_names{"compute", "send", "receive"};
+constexpr std::array<const char*, 4> lane_names{"compute", "send", "receive", "reduce"};
 
 /// Thread numbers begin at 1: viewers take thread 0 for the idle task.
 int thread_of(Lane lane) { return static_cast<int>(lane) + 1; }
 Lane lane_of(int thread) { return static_cast<Lane>(thread - 1); }
+constexpr int idle_thread = static_cast<int>(lane_names.size()) + 1;
 
 double microseconds(Seconds time) { return time.value * 1e6; }
 
+/// As short as it can be and still be read back to the last bit. JSON has no word for what is not
+/// finite; a reader that needs a number refuses `null`.
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format(FMT_COMPILE("{}"), value) : "null";
+}
+
+/// A text between quotes. Almost none holds what JSON must escape, and Json is slow to find out.
+std::string quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  return plain ? '"' + text + '"' : Json(text).dump();
+}
+
 /// The events as text, one a line, so that a file of many spans can be read and compared by line.
+/// A file has millions of them: they are put together without a Json value for each.
 class EventList {
  public:
-  void add(const Json& event) {
+  template <class... Values>
+  void add(fmt::format_string<Values...> event, Values&&... values) {
     text_ += text_.empty() ? "\n" : ",\n";
-    text_ += event.dump();
+    fmt::format_to(std::back_inserter(text_), event, std::forward<Values>(values)...);
   }
   const std::string& text() const { return text_; }
 
@@ -36,60 +60,73 @@ class EventList {
   std::string text_;
 };
 
-void add_names(EventList& events, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    events.add({{"name", "process_name"},
-                {"ph", "M"},
-                {"pid", rank},
-                {"args", {{"name", "rank " + std::to_string(rank)}}}});
-    for (const Lane lane : {Lane::Compute, Lane::Send, Lane::Receive})
-      events.add({{"name", "thread_name"},
-                  {"ph", "M"},
-                  {"pid", rank},
-                  {"tid", thread_of(lane)},
-                  {"args", {{"name", lane_names[static_cast<std::size_t>(lane)]}}}});
+/// The threads of each rank: those of the lanes that occur there, and that of idle time.
+std::vector<std::set<int>> threads_by_rank(const Timeline& timeline) {
+  std::vector<std::set<int>> threads(static_cast<std::size_t>(timeline.ranks));
+  for (const Span& span : timeline.spans)
+    threads[static_cast<std::size_t>(span.rank)].insert(thread_of(span.lane));
+  for (const IdleSpan& idle : timeline.idle)
+    threads[static_cast<std::size_t>(idle.rank)].insert(idle_thread);
+  return threads;
+}
+
+void add_names(EventList& events, const Timeline& timeline) {
+  const auto threads = threads_by_rank(timeline);
+  for (std::size_t rank = 0; rank < threads.size(); ++rank) {
+    events.add(R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}"}}}})",
+               rank);
+    for (const int thread : threads[rank])
+      events.add(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+                 rank, thread,
+                 thread == idle_thread ? "idle" : lane_names[static_cast<std::size_t>(thread - 1)]);
   }
 }
 
-void add_span(EventList& events, const Span& span) {
-  events.add({{"name", span.action},
-              {"cat", kind_of(span.action)},
-              {"ph", "X"},
-              {"pid", span.rank},
-              {"tid", thread_of(span.lane)},
-              {"ts", microseconds(span.start)},
-              {"dur", microseconds(span.end - span.start)},
-              {"args", {{"start_s", span.start.value}, {"end_s", span.end.value}}}});
+/// `critical_step` counts along the critical path; -1 when the span is not on it.
+void add_span(EventList& events, const Span& span, int critical_step) {
+  events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
+             R"("args":{{"start_s":{},"end_s":{}{}}}}})",
+             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.lane),
+             number(microseconds(span.start)), number(microseconds(span.end - span.start)),
+             number(span.start.value), number(span.end.value),
+             critical_step < 0
+                 ? ""
+                 : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
+}
+
+void add_spans(EventList& events, const Timeline& timeline) {
+  std::vector<int> critical_steps(timeline.spans.size(), -1);
+  for (std::size_t step = 0; step < timeline.critical.size(); ++step)
+    critical_steps[timeline.critical[step]] = static_cast<int>(step);
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i)
+    add_span(events, timeline.spans[i], critical_steps[i]);
+}
+
+void add_idle(EventList& events, const IdleSpan& idle) {
+  events.add(R"({{"name":"{0}","cat":"{0}","ph":"X","pid":{1},"tid":{2},"ts":{3},"dur":{4},)"
+             R"("args":{{"start_s":{5},"end_s":{6}}}}})",
+             to_string(idle.cause), idle.rank, idle_thread, number(microseconds(idle.start)),
+             number(microseconds(idle.end - idle.start)), number(idle.start.value),
+             number(idle.end.value));
 }
 
 /// The exact time stands outside `args`: a viewer draws every value in there as a curve.
 void add_memory(EventList& events, const MemorySample& sample) {
-  events.add({{"name", "memory"},
-              {"ph", "C"},
-              {"pid", sample.rank},
-              {"ts", microseconds(sample.time)},
-              {"time_s", sample.time.value},
-              {"args", {{"held_bytes", sample.held.value}}}});
+  events.add(R"({{"name":"memory","ph":"C","pid":{},"ts":{},"time_s":{},)"
+             R"("args":{{"held_bytes":{}}}}})",
+             sample.rank, number(microseconds(sample.time)), number(sample.time.value),
+             sample.held.value);
 }
 
 /// One arrow from a send to its receive. A receive may have waited since before the send began, and
-/// an arrow must not point back in time.
+/// an arrow must not point back in time. "bp" lets it end at the span around it, not at the next.
 void add_flow(EventList& events, int id, const Span& send, const Span& receive) {
-  events.add({{"name", "transfer"},
-              {"cat", "transfer"},
-              {"ph", "s"},
-              {"id", id},
-              {"pid", send.rank},
-              {"tid", thread_of(send.lane)},
-              {"ts", microseconds(send.start)}});
-  events.add({{"name", "transfer"},
-              {"cat", "transfer"},
-              {"ph", "f"},
-              {"bp", "e"},  // ends at the span around it, not at the next one
-              {"id", id},
-              {"pid", receive.rank},
-              {"tid", thread_of(receive.lane)},
-              {"ts", microseconds(std::max(send.start, receive.start))}});
+  events.add(R"({{"name":"transfer","cat":"transfer","ph":"s","id":{},"pid":{},"tid":{},"ts":{}}})",
+             id, send.rank, thread_of(send.lane), number(microseconds(send.start)));
+  events.add(R"({{"name":"transfer","cat":"transfer","ph":"f","bp":"e","id":{},"pid":{},"tid":{},)"
+             R"("ts":{}}})",
+             id, receive.rank, thread_of(receive.lane),
+             number(microseconds(std::max(send.start, receive.start))));
 }
 
 /// Pairs each send with its receive: "0SEND_F2" with "1RECV_F2". Where the same text stands several
@@ -134,18 +171,52 @@ int read_rank(JsonObject& event, const Timeline& timeline) {
   return event.integer("pid", {.least = 0, .most = timeline.ranks - 1.0});
 }
 
-Span read_span(JsonObject& event, const Timeline& timeline) {
-  allow_for_viewers(event, {"cat", "ts", "dur"});
-  Span span;
-  span.rank = read_rank(event, timeline);
-  span.lane = lane_of(event.integer("tid", {.least = 1, .most = lane_names.size() * 1.0}));
-  span.action = event.text("name");
+/// What was read, in the order of the file, and the places of critical spans on their path.
+struct Reading {
+  Timeline timeline;
+  std::map<int, std::size_t> critical;  // step → span
+};
+
+/// The exact start and end of a span that is named so in messages.
+std::pair<Seconds, Seconds> read_times(JsonObject& args, const std::string& name) {
+  const Seconds start = args.seconds("start_s");
+  const Seconds end = args.seconds("end_s");
+  if (end < start)
+    args.error("end_s", "the span " + name + " ends before it starts");
+  return {start, end};
+}
+
+void read_critical(JsonObject& args, Reading& reading) {
+  if (!args.flag("critical", false))
+    return;
+  const int step = args.integer("critical_step", at_least(0));
+  const std::size_t span = reading.timeline.spans.size();  // that is read just now
+  if (!reading.critical.emplace(step, span).second)
+    args.error("critical_step", fmt::format("another span is step {} too", step));
+}
+
+IdleSpan read_idle(JsonObject& event, int rank) {
+  const auto& causes = idle_causes();
+  const std::string cause = event.choice("name", causes);
   JsonObject args(event.diagnostics(), event.child("args"));
-  span.start = args.seconds("start_s");
-  span.end = args.seconds("end_s");
-  if (span.end < span.start)
-    args.error("end_s", "the span " + span.action + " ends before it starts");
-  return span;
+  const auto [start, end] = read_times(args, cause);
+  const auto index = std::find(causes.begin(), causes.end(), cause) - causes.begin();
+  return {rank, static_cast<IdleCause>(index), start, end};
+}
+
+void read_span(JsonObject& event, Reading& reading) {
+  allow_for_viewers(event, {"cat", "ts", "dur"});
+  const int rank = read_rank(event, reading.timeline);
+  const int thread = event.integer("tid", {.least = 1, .most = idle_thread});
+  if (thread == idle_thread) {
+    reading.timeline.idle.push_back(read_idle(event, rank));
+    return;
+  }
+  const std::string action = event.text("name");
+  JsonObject args(event.diagnostics(), event.child("args"));
+  const auto [start, end] = read_times(args, action);
+  read_critical(args, reading);
+  reading.timeline.spans.push_back({rank, lane_of(thread), action, start, end});
 }
 
 MemorySample read_memory(JsonObject& event, const Timeline& timeline) {
@@ -159,14 +230,14 @@ MemorySample read_memory(JsonObject& event, const Timeline& timeline) {
   return sample;
 }
 
-void read_event(Diagnostics& diagnostics, const std::string& pointer, Timeline& timeline) {
+void read_event(Diagnostics& diagnostics, const std::string& pointer, Reading& reading) {
   JsonObject event(diagnostics, pointer);
   // The first word is what an unknown one is taken for: nothing more is then read of the event.
   const std::string phase = event.choice("ph", {"M", "s", "f", "X", "C"});
   if (phase == "X")
-    timeline.spans.push_back(read_span(event, timeline));
+    read_span(event, reading);
   else if (phase == "C")
-    timeline.memory.push_back(read_memory(event, timeline));
+    reading.timeline.memory.push_back(read_memory(event, reading.timeline));
   else
     allow_for_viewers(event, {"name", "cat", "bp", "id", "pid", "tid", "ts", "dur", "args"});
 }
@@ -175,9 +246,10 @@ void read_event(Diagnostics& diagnostics, const std::string& pointer, Timeline& 
 
 std::string to_trace(const Timeline& timeline) {
   EventList events;
-  add_names(events, timeline.ranks);
-  for (const Span& span : timeline.spans)
-    add_span(events, span);
+  add_names(events, timeline);
+  add_spans(events, timeline);
+  for (const IdleSpan& idle : timeline.idle)
+    add_idle(events, idle);
   for (const MemorySample& sample : timeline.memory)
     add_memory(events, sample);
   add_flows(events, timeline.spans);
@@ -192,12 +264,12 @@ std::string to_trace(const Timeline& timeline) {
 
 Timeline timeline_from_trace(const JsonDocument& document) {
   Diagnostics diagnostics(document);
-  Timeline timeline;
+  Reading reading;
   std::vector<std::string> events;
   {
     JsonObject root(diagnostics);
     root.allow("displayTimeUnit");
-    read_header(root, timeline);
+    read_header(root, reading.timeline);
     events = root.elements("traceEvents");
   }
   diagnostics.throw_if_any();
@@ -205,12 +277,14 @@ Timeline timeline_from_trace(const JsonDocument& document) {
   // What is wrong with one event is often wrong with all; some more of them show the pattern.
   int events_after_error = 100;
   for (const std::string& event : events) {
-    read_event(diagnostics, event, timeline);
+    read_event(diagnostics, event, reading);
     if (!diagnostics.empty() && --events_after_error == 0)
       break;
   }
   diagnostics.throw_if_any();
-  return timeline;
+  for (const auto& [step, span] : reading.critical)
+    reading.timeline.critical.push_back(span);
+  return std::move(reading.timeline);
 }
 
 }  // namespace pipewright::plan

@@ -197,13 +197,17 @@ void MemoryModel::expand(const Stream& stream, const Times& times,
                          std::vector<MemoryPoint>& changes) const {
   changes.resize(2 * (stream.end - stream.begin));
   MemoryPoint* next = changes.data();
+  const auto add = [&](double when, std::int64_t bytes) {
+    *next = {when, bytes};
+    next += bytes != 0 ? 1 : 0;
+  };
   for (std::size_t at = stream.begin; at < stream.end; ++at) {
     const Entry& entry = entries_[at];
     const EventTimes& time = times[entry.event];
     if (entry.at_start >= 0)
-      *next++ = {time.start, amount(entry.at_start, entry.event)};
+      add(time.start, amount(entry.at_start, entry.event));
     if (entry.at_release >= 0)
-      *next++ = {time.released, amount(entry.at_release, entry.event)};
+      add(time.released, amount(entry.at_release, entry.event));
   }
   changes.resize(static_cast<std::size_t>(next - changes.data()));
 }

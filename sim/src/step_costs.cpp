@@ -42,6 +42,17 @@ class Check {
 
 }  // namespace
 
+StepCosts step_costs_of(const plan::Scenario& scenario, std::vector<plan::StageCost> stages) {
+  StepCosts costs;
+  costs.stages = std::move(stages);
+  costs.cluster = scenario.cluster;
+  costs.replicas = scenario.pipeline.replicas;
+  costs.microbatch_lengths = scenario.training.microbatch_lengths;
+  costs.jitter = scenario.training.jitter;
+  costs.seed = static_cast<std::uint64_t>(scenario.training.seed);
+  return costs;
+}
+
 void require_usable(const StepCosts& costs, const plan::Program& program) {
   Check check;
   const auto stages = static_cast<std::size_t>(plan::stage_count(program));

@@ -148,13 +148,46 @@ TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
   CHECK(result.err.find("is there already and not empty") != std::string::npos);
 }
 
-TEST_CASE("run: more memory than the device has is refused with 1 before training", "[cli][run]") {
+TEST_CASE("run: a device too small for what stands is refused with 2, without simulation",
+          "[cli][run]") {
   const TempFolder folder;
   const auto result = run_program(small_gpt("run", {"--set", "cluster.device.memory_bytes=1000",
                                                     "--out", (folder.path() / "run").string()}));
-  CHECK(result.exit_code == 1);
-  CHECK(result.err.find("rank 0 needs") != std::string::npos);
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("before any activation (parameters") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+TEST_CASE("run: more memory than the device has is refused with 1 and a change that fits",
+          "[cli][run]") {
+  const TempFolder folder;
+  const std::vector<std::string> even{"--set", "pipeline.partition=uniform"};
+  auto asked = even;
+  asked.push_back("--json");
+  const auto predicted = run_program(small_gpt("simulate", asked));
+  REQUIRE(predicted.exit_code == 0);
+  std::int64_t most = 0;
+  for (const auto& peak : json::parse(predicted.out)["peak_bytes"])
+    most = std::max(most, peak.get<std::int64_t>());
+
+  auto capped = even;
+  for (const std::string& word :
+       {std::string("--set"), "cluster.device.memory_bytes=" + std::to_string(most * 99 / 100),
+        std::string("--out"), (folder.path() / "run").string()})
+    capped.push_back(word);
+  const auto result = run_program(small_gpt("run", capped));
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("but its device has") != std::string::npos);
+  CHECK(result.err.find("optimizer state") != std::string::npos);
+  CHECK(result.err.find(" fits, with ") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
+  const auto result = run_program(small_gpt("train", {"--set", "training.recompute=full"}));
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("training.recompute is predicted but not trained yet") !=
+        std::string::npos);
 }
 
 /// CIFAR-10's binary format: 3073-byte records of a label and the pixels.

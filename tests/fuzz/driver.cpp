@@ -1,94 +1,91 @@
 // Runs a fuzz target without libFuzzer: on every file of the corpus, and on mutations of them that
-// are the same every time.
+// are the same every time. Where a run ends early, `LAST` names a file that holds the text at work.
 //
-//   pipewright_fuzz_schedule CORPUS ROUNDS
+//   pipewright_fuzz_schedule CORPUS ROUNDS [LAST]
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <vector>
+
+#include "mutator.hpp"
+#include "promise.hpp"
+
+#ifdef PIPEWRIGHT_FUZZ_LIMITS_MEMORY
+#include <sys/resource.h>
+#endif
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
+/// By name, as folders list their files in any order.
 std::vector<std::string> read_corpus(const char* folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
   std::vector<std::string> texts;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
     texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
   return texts;
 }
 
-class Mutator {
- public:
-  explicit Mutator(const std::vector<std::string>& corpus) : corpus_(corpus) {}
+/// No text of a few kilobytes needs more than this; an allocation by a number in it would.
+void limit_memory() {
+#ifdef PIPEWRIGHT_FUZZ_LIMITS_MEMORY
+  constexpr rlim_t most = 1U << 30U;
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_DATA, &limit);
+#endif
+}
 
-  std::string next() {
-    std::string text = any_text();
-    for (std::size_t times = 1 + below(4); times > 0; --times)
-      mutate(text);
-    return text;
+class Runner {
+ public:
+  explicit Runner(const char* last) : last_(last) {}
+
+  void run(const std::string& text) {
+    if (last_ != nullptr)
+      std::ofstream(last_, std::ios::binary | std::ios::trunc) << text;
+    const auto start = std::chrono::steady_clock::now();
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    slowest_ = std::max(slowest_, std::chrono::steady_clock::now() - start);
   }
+
+  double slowest_ms() const { return std::chrono::duration<double, std::milli>(slowest_).count(); }
 
  private:
-  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
-  const std::string& any_text() { return corpus_[below(corpus_.size())]; }
-
-  void mutate(std::string& text) {
-    static constexpr std::string_view letters = "0123456789FBIWR,\n;()\"# _SENDRECVLOAD-\0";
-    const std::size_t at = below(text.size());
-    switch (below(5)) {
-      case 0:
-        text.insert(at, 1, letters[below(letters.size())]);
-        break;
-      case 1:
-        if (!text.empty())
-          text[at] = letters[below(letters.size())];
-        break;
-      case 2:
-        text.erase(at, below(8));
-        break;
-      case 3: {  // two cells change places
-        const std::size_t other = below(text.size());
-        if (!text.empty())
-          std::swap(text[at], text[other]);
-        break;
-      }
-      default: {
-        const std::string& other = any_text();
-        text.insert(at, other.substr(below(other.size()), below(40)));
-      }
-    }
-  }
-
-  const std::vector<std::string>& corpus_;
-  std::mt19937 random_{1};
+  const char* last_;
+  std::chrono::steady_clock::duration slowest_{};
 };
-
-void run(const std::string& text) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-}
 
 }  // namespace
 
+namespace fuzz = pipewright::fuzz;
+
 int main(int argc, char** argv) {
-  if (argc != 3)
-    return std::fprintf(stderr, "usage: %s CORPUS ROUNDS\n", argv[0]), 2;
+  if (argc != 3 && argc != 4)
+    return std::fprintf(stderr, "usage: %s CORPUS ROUNDS [LAST]\n", argv[0]), 2;
   const auto corpus = read_corpus(argv[1]);
   if (corpus.empty())
     return std::fprintf(stderr, "no files in %s\n", argv[1]), 2;
+  limit_memory();
+  Runner runner(argc == 4 ? argv[3] : nullptr);
   for (const std::string& text : corpus)
-    run(text);
-  Mutator mutator(corpus);
+    runner.run(text);
+  fuzz::demand(fuzz::values_read > 0, "a file of the corpus can be read");
+  fuzz::Mutator mutator(corpus);
   const int rounds = std::atoi(argv[2]);
   for (int round = 0; round < rounds; ++round)
-    run(mutator.next());
-  std::printf("%zu files and %d mutations\n", corpus.size(), rounds);
+    runner.run(mutator.next());
+  std::printf("%zu files and %d mutations, %d values read, the slowest text took %.1f ms\n",
+              corpus.size(), rounds, fuzz::values_read, runner.slowest_ms());
 }

@@ -38,3 +38,8 @@ TEST_CASE("A stage or microbatch of seven digits is a typing error", "[plan][act
     CHECK_FALSE(parse_action(text).has_value());
   }
 }
+
+TEST_CASE("A number with a sign is no stage and no microbatch", "[plan][action]") {
+  CHECK_FALSE(parse_action("-0F0"));
+  CHECK_FALSE(parse_action("0F-0"));
+}

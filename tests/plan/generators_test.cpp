@@ -530,6 +530,23 @@ TEST_CASE("Refusals: PipeDream's steps", "[plan][generators]") {
         "only with at least as many as ranks: 6");
 }
 
+TEST_CASE("PipeDream-2BW steps after the least divisor that is enough, however large the numbers",
+          "[plan][generators]") {
+  const auto step_every = [](int ranks, int microbatches) {
+    ScheduleRequest request;
+    request.name = "pipedream-2bw";
+    request.ranks = ranks;
+    request.microbatches = microbatches;
+    return lowering_of(request).step_every;
+  };
+  CHECK(step_every(4, 12) == 4);
+  CHECK(step_every(5, 12) == 6);
+  CHECK(step_every(7, 12) == 12);
+  CHECK(step_every(20, 12) == 20);
+  CHECK(step_every(2, 2'000'000'000) == 2);
+  CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime: not found by counting up to it
+}
+
 TEST_CASE("Refusals: options that a schedule does not have", "[plan][generators]") {
   CHECK(refusal("1f1b", {4, 8, 0}, 2) ==
         "1f1b: has no group size; megatron-interleaved and pipedream-2bw have one");

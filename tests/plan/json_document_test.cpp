@@ -140,6 +140,28 @@ TEST_CASE("Errors of --set name the assignment instead of the file", "[plan][jso
         "--set ranks.first=1: /ranks holds 2, it has no field \"first\"");
 }
 
+TEST_CASE("--set takes nothing that could not be written again", "[plan][json]") {
+  CHECK(error_with_set("schedule=\xff") == "--set schedule=\xff: this is not UTF-8");
+  CHECK(error_with_set("\xc3=1") == "--set \xc3=1: this is not UTF-8");
+  auto document = JsonDocument::parse("{}", "plan.json");
+  document.set("schedule=\u00fc");
+  CHECK(document.root().dump() == "{\"schedule\":\"\u00fc\"}");
+}
+
+TEST_CASE("--set nests no deeper than a file may", "[plan][json]") {
+  CHECK(error_of([] {
+          auto document = JsonDocument::parse("{}", "plan.json");
+          document.set("a=" + std::string(201, '[') + std::string(201, ']'));
+        }).ends_with("nested more than 200 levels deep"));
+  CHECK(error_of([] {
+          auto document = JsonDocument::parse("{}", "plan.json");
+          std::string path = "a";
+          for (int level = 0; level < 200; ++level)
+            path += ".a";
+          document.set(path + "=1");
+        }).ends_with("nested more than 200 levels deep"));
+}
+
 TEST_CASE("What --set replaced no longer stands in the file", "[plan][json]") {
   auto document = JsonDocument::parse(R"({"sizes": [1, 2]})", "plan.json");
   CHECK(document.position("/sizes/1") == "plan.json:1:15");

@@ -1,5 +1,7 @@
 #include "pipewright/plan/layer_costs.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -23,7 +25,11 @@ LayerCost cost_of(const std::string& name, double scale) {
           .saves_input = true,
           .saves_output = false,
           .output_is_view = true,
-          .spread = 0.05};
+          .spread = 0.05,
+          .tied = {99},
+          .freed_by_input_gradient = {98},
+          .selective_activation = {97},
+          .selective_forward = {0.5 * scale}};
 }
 
 LayerCosts costs() {
@@ -70,18 +76,34 @@ TEST_CASE("A negative time is refused", "[plan][costs]") {
                  "/layers/1/forward_s: -0.001 is not possible: it must be at least 0"));
 }
 
-TEST_CASE("Of a layer's figures the spread alone may be left out", "[plan][costs]") {
+TEST_CASE("Of a layer's figures those that came later, and the spread, may be left out",
+          "[plan][costs]") {
+  const std::vector<std::string> optional{"spread", "tied_bytes", "freed_by_input_gradient_bytes",
+                                          "selective_activation_bytes", "selective_forward_s"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {
     Json json = whole;
     json["layers"][0].erase(item.key());
     const std::string error = error_in(json);
     CAPTURE(item.key());
-    if (item.key() == "spread")
+    if (std::find(optional.begin(), optional.end(), item.key()) != optional.end())
       CHECK(error == "no error");
     else
       CHECK_THAT(error, Catch::Matchers::EndsWith("/layers/0: \"" + item.key() + "\" is missing"));
   }
+}
+
+TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
+  const auto refused = [](const std::string& part, const std::string& message) {
+    Json json = to_json(costs());
+    json["layers"][0][part] = 102 + 1;
+    CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers/0/" + part + ": " + message));
+  };
+  refused("tied_bytes", "103 is more than parameter_bytes, 101, of which it is a part");
+  refused("freed_by_input_gradient_bytes",
+          "103 is more than activation_bytes, 102, of which it is a part");
+  refused("selective_activation_bytes",
+          "103 is more than activation_bytes, 102, of which it is a part");
 }
 
 TEST_CASE("Costs without a layer are refused", "[plan][costs]") {

@@ -60,3 +60,14 @@ TEST_CASE("A profile weighs forward and backward, the loss with the last layer",
   CHECK(profile_weights(costs) == std::vector<double>{3, 4.5});
   CHECK(parameter_weights(costs) == std::vector<double>{0, 7});
 }
+
+TEST_CASE("A pattern too long or too deep to search with is refused", "[plan][layer_weights]") {
+  CHECK(error_of([] { check_partition_method("type:" + std::string(5000, '(')); }) ==
+        "type: the pattern has 5000 letters, the most is 200");
+  CHECK(error_of([] { check_partition_method("type:a{99999999999999999999}"); }) ==
+        "type:a{99999999999999999999}: 99999999999999999999 is too large a number for a pattern");
+  CHECK(error_of([] { check_partition_method("type:h100 1000"); }) ==
+        "type:h100 1000: 1000 is too large a number for a pattern");
+  CHECK(error_of([] { check_partition_method("type:a{2,100}"); }) == "no error");
+  CHECK(error_of([] { check_partition_method("type:" + std::string(200, 'a')); }) == "no error");
+}

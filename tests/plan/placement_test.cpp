@@ -147,3 +147,8 @@ TEST_CASE("Stages are mapped as torch does, in a loop and in a V", "[plan][refer
   CHECK(matching == cases.size());
   pipewright::test::report_matches(*file, matching, cases.size());
 }
+
+TEST_CASE("A placement does not end at a null letter", "[plan][placement]") {
+  CHECK(parse_placement("0:[0] ") == std::vector{0});
+  CHECK_THROWS_AS(parse_placement(std::string_view("0:[0]\0,0:[0]", 12)), InputError);
+}

@@ -214,8 +214,8 @@ TEST_CASE("Every instruction on a microbatch has a slot, and no more than there 
           "[plan][program]") {
   CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0F0 0B0#0 0STEP"})) ==
         "rank 0, 0F0: has no buffer slot");
-  CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0F0#0 0B0#2000000000 0STEP"})) ==
-        "rank 0, 0B0: uses slot 2000000000, but 1 microbatches need no more slots than that");
+  CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0F0#0 0B0#999999 0STEP"})) ==
+        "rank 0, 0B0: uses slot 999999, but 1 microbatches need no more slots than that");
 }
 
 TEST_CASE("An instruction of a stage that lives elsewhere is refused", "[plan][program]") {
@@ -309,4 +309,13 @@ TEST_CASE("The fused pairs of a program are checked as a schedule's", "[plan][pr
   CHECK(error_in(program) ==
         "rank 0, actions 0F0 and 0B0: a fused pair needs two microbatches, or one of its actions "
         "waits for the other");
+}
+
+TEST_CASE("No instruction has a stage or microbatch so large that neighbours cannot be counted",
+          "[plan][program]") {
+  CHECK(parse_instruction("999999SEND_F999999#999999"));
+  CHECK_FALSE(parse_instruction("1000000SEND_F0"));
+  CHECK_FALSE(parse_instruction("0SEND_F2147483647"));
+  CHECK_FALSE(parse_instruction("0SEND_F0#1000000"));
+  CHECK_FALSE(parse_instruction("-0F0"));
 }

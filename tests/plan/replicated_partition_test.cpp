@@ -121,6 +121,13 @@ TEST_CASE("A profile's error is told by row and column", "[plan][partition]") {
         "p.csv:1:1: the column \"record\" is needed here");
 }
 
+TEST_CASE("Numbers of a profile add up to a number", "[plan][partition]") {
+  CHECK(error_in("node,a,ReLU,1,1,[1e308; 1e308],0,,\n") ==
+        "p.csv:2:6: activation_bytes: the sum is too large");
+  CHECK(error_in("node,a,ReLU,1e308,1e308,0,0,,\n") ==
+        "p.csv:2:4: forward and backward together are too long");
+}
+
 TEST_CASE("Inputs and results that nobody takes are left out", "[plan][partition]") {
   const auto graph = without_ends(
       graph_of("node,i,Input0,1,0,0,0,,\nnode,a,Linear,1,0,0,0,,\nnode,g,__getitem__(1),0,0,0,0,,\n"

@@ -48,9 +48,22 @@ Scenario unusual() {
                        .partition = "uniform",
                        .communicators = CommunicatorLayout::Rank,
                        .transfers = TransferMode::Rendezvous,
-                       .blocking = true};
-  scenario.training = {
-      .steps = 2, .microbatch_size = 3, .learning_rate = 1.0 / 3, .weight_decay = 0, .seed = 0};
+                       .blocking = true,
+                       .replicas = 3,
+                       .overlap_reductions = false,
+                       .hand_over = HandOver::Copy};
+  scenario.cluster.rank_speeds = {1, 0.5, 1.0 / 3, 2, 1};
+  scenario.training = {.steps = 2,
+                       .microbatch_size = 3,
+                       .learning_rate = 1.0 / 3,
+                       .weight_decay = 0,
+                       .seed = 0,
+                       .optimizer = Optimizer::SgdMomentum,
+                       .precision = Precision::Mixed,
+                       .zero = 1,
+                       .recompute = RecomputeMode::Selective,
+                       .microbatch_lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1.0 / 7},
+                       .jitter = 0.1};
   scenario.profile = {.warm_up = 0, .least_repeats = 4, .most_repeats = 4, .spread = 1.0 / 7};
   return scenario;
 }
@@ -71,6 +84,66 @@ TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
   CHECK(scenario.pipeline == Pipeline{});
   CHECK(scenario.training.seed == Training{}.seed);
   CHECK(scenario.profile == ProfileSettings{});
+}
+
+TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenario]") {
+  CHECK(error_in(with("\"nodes\"", "\"rank_speeds\": [1, 2, 3], \"nodes\"")) ==
+        "s.json:5:26: /cluster/rank_speeds: 3 numbers are given for 2 ranks");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [1], \"steps\"")) ==
+        "s.json:8:14: /training/microbatch_lengths: 1 numbers are given for 8 microbatches");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [0], \"steps\"")) ==
+        "s.json:8:37: /training/microbatch_lengths/0: 0 is not possible: it must be more than 0");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [\"a\"], \"steps\"")) ==
+        "s.json:8:37: /training/microbatch_lengths/0: a number is needed here, not the text \"a\"");
+  CHECK(read(with("\"steps\"", "\"microbatch_lengths\": [], \"steps\"")).training ==
+        read(least).training);
+}
+
+TEST_CASE("What training cannot do yet is named, field by field", "[plan][scenario]") {
+  const Scenario plain = read(least);
+  CHECK(only_predicted(plain).empty());
+  CHECK_NOTHROW(require_trainable(plain));
+  for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+           {"cluster.rank_speeds", "[1, 2]"},
+           {"pipeline.replicas", "2"},
+           {"pipeline.overlap_reductions", "false"},
+           {"pipeline.hand_over", "copy"},
+           {"training.optimizer", "sgd"},
+           {"training.precision", "mixed"},
+           {"training.zero", "1"},
+           {"training.recompute", "full"},
+           {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
+           {"training.jitter", "0.1"}})
+    CHECK(only_predicted(changed(plain, field + "=" + value)) == std::vector{field});
+  CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 1]")).empty());
+  CHECK(only_predicted(unusual()).size() == 10);
+  Scenario two = changed(plain, "training.optimizer=sgd");
+  CHECK(error_of([&] { require_trainable(two); }) ==
+        "training.optimizer is predicted but not trained yet: leave it out to train, or use "
+        "`pipewright simulate`");
+  two.pipeline.replicas = 2;
+  CHECK(error_of([&] { require_trainable(two); }) ==
+        "pipeline.replicas, training.optimizer are predicted but not trained yet: leave them out "
+        "to train, or use `pipewright simulate`");
+}
+
+TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[plan][scenario]") {
+  Scenario scenario = read(least);
+  scenario.pipeline.replicas = 4;
+  CHECK(training_memory(scenario) == TrainingMemory{});
+  scenario.training.zero = 1;
+  CHECK(training_memory(scenario).shards == 4);
+  CHECK(training_memory(unusual()) == TrainingMemory{.optimizer = Optimizer::SgdMomentum,
+                                                     .precision = Precision::Mixed,
+                                                     .recompute = RecomputeMode::Selective,
+                                                     .shards = 3});
+}
+
+TEST_CASE("A change sets one field and is checked as if it stood in the file", "[plan][scenario]") {
+  Scenario more = read(least);
+  more.pipeline.ranks = 4;
+  CHECK(changed(read(least), "pipeline.ranks=4") == more);
+  CHECK_THROWS_AS(changed(read(least), "pipeline.ranks=9"), InputError);
 }
 
 TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]") {
@@ -169,6 +242,12 @@ TEST_CASE("--set overrides a scenario and names itself in errors", "[plan][scena
   document.set("pipeline.rank=4");
   CHECK(error_of([&] { scenario_from_json(document); }) ==
         "--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean \"ranks\"?");
+}
+
+TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"chunks\": 2147483647")) ==
+        "s.json:7:26: /pipeline/chunks: 2 ranks with 2147483647 stages each are more stages than "
+        "can be counted");
 }
 
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {

@@ -122,6 +122,15 @@ TEST_CASE("What the readers refuse does not fit the schema either", "[plan][sche
   broken("/pipeline/blocking", "no");
   broken("/training/learning_rate", 0);
   broken("/profile/spread", 0);
+  broken("/cluster/rank_speeds", Json{1, 0});
+  broken("/pipeline/replicas", 0);
+  broken("/pipeline/hand_over", "loan");
+  broken("/training/optimizer", "lion");
+  broken("/training/precision", "half");
+  broken("/training/zero", 2);
+  broken("/training/recompute", "some");
+  broken("/training/microbatch_lengths", 1);
+  broken("/training/jitter", -1);
 }
 
 TEST_CASE("Every key that a schema describes is written, and no other", "[plan][schema]") {
@@ -154,6 +163,11 @@ TEST_CASE("The schema's words are those of the reader", "[plan][schema]") {
   CHECK(pipeline["partition"]["oneOf"][0]["enum"] == Json({"profile", "parameters", "uniform"}));
   CHECK(pipeline["communicators"]["enum"] == Json(communicator_layouts()));
   CHECK(pipeline["transfers"]["enum"] == Json(transfer_modes()));
+  CHECK(pipeline["hand_over"]["enum"] == Json(hand_overs()));
+  const Json training = schema_json("scenario")["properties"]["training"]["properties"];
+  CHECK(training["optimizer"]["enum"] == Json(optimizers()));
+  CHECK(training["precision"]["enum"] == Json(precisions()));
+  CHECK(training["recompute"]["enum"] == Json(recompute_modes()));
   const Json program = schema_json("program")["properties"];
   CHECK(program["communicators"]["enum"] == Json(communicator_layouts()));
   CHECK(program["transfers"]["enum"] == Json(transfer_modes()));

@@ -1,5 +1,7 @@
 #include "pipewright/plan/stage_costs.hpp"
 
+#include <limits>
+
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -199,4 +201,176 @@ TEST_CASE("A partition of another number of layers than the costs is refused",
   CHECK(error_of([] {
           stage_costs(three_layers(), one_stage_per_rank({0, 2}));
         }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
+}
+
+namespace {
+
+/// 40 bytes of parameters in fp32 are 10 parameters.
+StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
+  LayerCosts costs;
+  costs.dtype = "float32";
+  costs.layers = {timed("a", 1)};
+  costs.layers[0].parameters = parameters;
+  return stage_costs(costs, one_stage_per_rank({0, 1}), training).front();
+}
+
+/// Parameters, gradients, optimizer state.
+std::vector<std::int64_t> stand(const StageCost& cost) {
+  return {cost.parameters.value, cost.gradients.value, cost.optimizer_state.value};
+}
+
+using Three = std::vector<std::int64_t>;
+
+LayerCosts three_to_recompute() {
+  LayerCosts costs;
+  costs.layers = {two_layers().a, two_layers().b, {}};
+  costs.layers[0].forward = {1};
+  costs.layers[1].forward = {2};
+  costs.layers[0].input_gradient = costs.layers[1].input_gradient = {10};
+  costs.layers[0].weight_gradient = costs.layers[1].weight_gradient = {20};
+  costs.layers[0].freed_by_input_gradient = {4};
+  costs.layers[0].selective_activation = {7};
+  costs.layers[0].selective_forward = {0.25};
+  return costs;
+}
+
+StageCost recomputed(RecomputeMode mode) {
+  return stage_costs(three_to_recompute(), one_stage_per_rank({0, 2, 3}), {.recompute = mode})
+      .front();
+}
+
+}  // namespace
+
+TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
+          "[plan][stage_costs]") {
+  CHECK(stand(trained({})) == Three{40, 40, 80});
+  CHECK(stand(trained({.optimizer = Optimizer::SgdMomentum})) == Three{40, 40, 40});
+  CHECK(stand(trained({.optimizer = Optimizer::Sgd})) == Three{40, 40, 0});
+}
+
+TEST_CASE("Mixed precision takes 2, 2 and 12 bytes a parameter under AdamW",
+          "[plan][stage_costs]") {
+  const auto mixed = [](Optimizer optimizer) {
+    return stand(trained({.optimizer = optimizer, .precision = Precision::Mixed}));
+  };
+  CHECK(mixed(Optimizer::AdamW) == Three{20, 20, 120});
+  CHECK(mixed(Optimizer::SgdMomentum) == Three{20, 20, 80});
+  CHECK(mixed(Optimizer::Sgd) == Three{20, 20, 40});
+}
+
+TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.dtype = "int8";
+  CHECK(error_of([&] {
+          stage_costs(costs, one_stage_per_rank({0, 3}), {.precision = Precision::Mixed});
+        }) ==
+        "mixed precision needs to know how many parameters there are, but costs are for the "
+        "type \"int8\" (possible: float64, float32, float16 or bfloat16)");
+}
+
+TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
+          "[plan][stage_costs]") {
+  for (const int shards : {1, 2, 3, 4, 7, 64}) {
+    const StageCost plain = trained({});
+    const StageCost full = trained({.shards = shards});
+    CAPTURE(shards);
+    CHECK(stand(full) == Three{40, 40, (80 + shards - 1) / shards});
+    CHECK(full.optimizer_step.value == Approx(plain.optimizer_step.value / shards));
+    CHECK(stand(trained({.precision = Precision::Mixed, .shards = shards})) ==
+          Three{20, 20, (120 + shards - 1) / shards});
+  }
+}
+
+TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].tied = {30};
+  costs.layers[2].tied = {30};
+  const auto apart = stage_costs(costs, one_stage_per_rank({0, 2, 3}));
+  CHECK(apart[0].parameters == Bytes{80});
+  CHECK(apart[0].tied == Bytes{30});
+  CHECK(apart[1].tied == Bytes{30});
+  const auto together = stage_costs(costs, one_stage_per_rank({0, 3}));
+  CHECK(stand(together[0]) == Three{90, 90, 180});
+  CHECK(together[0].tied == Bytes{30});
+}
+
+TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]") {
+  const StageCost plain = recomputed(RecomputeMode::None);
+  CHECK(plain.activation == Bytes{10 + 5 + 30});
+  CHECK(plain.freed_by_input_gradient == Bytes{4});
+  CHECK(plain.input_gradient == Seconds{20});
+  CHECK(plain.remade == Bytes{0});
+}
+
+TEST_CASE("Full recomputation keeps each layer's input and runs its forward again",
+          "[plan][stage_costs]") {
+  const StageCost full = recomputed(RecomputeMode::Full);
+  CHECK(full.activation == Bytes{20 + 30});  // b's input, and the stage's output
+  CHECK(full.freed_by_input_gradient == Bytes{0});
+  CHECK(full.forward == Seconds{3});
+  CHECK(full.input_gradient == Seconds{20 + 3});
+  CHECK(full.weight_gradient == Seconds{40});
+  // In b: 20 and the stage's output, and, while 30 of gradient are on the account of the stage
+  // after, what b makes again (5 + 30) and 60 more: 115, which is 65 above the 50.
+  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 110 above.
+  CHECK(full.backward_peak == Bytes{110});
+  // A lone input gradient leaves all but the 4 bytes that it frees.
+  CHECK(full.remade == Bytes{10 - 4 + 5});
+}
+
+TEST_CASE("Selective recomputation drops the attention core and computes it again",
+          "[plan][stage_costs]") {
+  const StageCost selective = recomputed(RecomputeMode::Selective);
+  CHECK(selective.activation == Bytes{10 - 7 + 5 + 30});
+  CHECK(selective.freed_by_input_gradient == Bytes{0});  // its 4 bytes are among the 7
+  CHECK(selective.input_gradient == Seconds{20.25});
+  CHECK(selective.weight_gradient == Seconds{40});
+  CHECK(selective.remade == Bytes{0});
+  // In a: 3 kept, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
+  CHECK(selective.backward_peak == Bytes{102});
+}
+
+TEST_CASE("The loss is not recomputed", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[2].forward = {};
+  const auto stages =
+      stage_costs(costs, one_stage_per_rank({0, 2, 3}), {.recompute = RecomputeMode::Full});
+  CHECK(stages[1].input_gradient == Seconds{2200});
+}
+
+TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].forward = {std::numeric_limits<double>::quiet_NaN()};
+  costs.layers[1].weight_gradient = {-1};
+  costs.layers[2].activation = {-5};
+  CHECK(error_of([&] {
+          require_usable(costs, one_stage_per_rank({0, 2, 3}), true);
+        }) ==
+        "the costs cannot be used: layer a: its forward of nan s is not a duration; layer b: its "
+        "weight gradient of -1 s is not a duration; layer c: its activation of -5 bytes is "
+        "negative");
+  CHECK_NOTHROW(require_usable(three_layers(), one_stage_per_rank({0, 2, 3}), true));
+}
+
+TEST_CASE("A stage that takes no time is refused, a layer that takes none is not",
+          "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].forward = {};
+  const auto check = [&](std::vector<int> boundaries, bool training) {
+    return error_of(
+        [&] { require_usable(costs, one_stage_per_rank(std::move(boundaries)), training); });
+  };
+  CHECK(check({0, 2, 3}, true) == "no error");
+  CHECK(check({0, 1, 3}, true) ==
+        "the costs cannot be used: stage 0 (a): the forward would take no time at all");
+  costs.layers[1].forward = {};
+  costs.layers[0].input_gradient = costs.layers[1].input_gradient = {};
+  costs.layers[0].weight_gradient = costs.layers[1].weight_gradient = {};
+  CHECK(check({0, 2, 3}, true) ==
+        "the costs cannot be used: stage 0 (a .. b): the forward and the backward would take no "
+        "time at all");
+  costs.layers[0].forward = {1};
+  CHECK(check({0, 2, 3}, true) ==
+        "the costs cannot be used: stage 0 (a .. b): the backward would take no time at all");
+  CHECK(check({0, 2, 3}, false) == "no error");  // an inference has no backward
 }

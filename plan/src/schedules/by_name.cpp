@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "pipewright/plan/deepspeed.hpp"
@@ -181,8 +182,30 @@ int stage_count(const ScheduleRequest& request) {
     return static_cast<int>(request.rank_of_stage.size());
   if (entry.name == "data-parallel")
     return 1;
-  return request.ranks * (request.chunks == 0 ? least_chunks(entry.chunks) : request.chunks);
+  const int chunks = request.chunks == 0 ? least_chunks(entry.chunks) : request.chunks;
+  const std::int64_t stages = std::int64_t{request.ranks} * chunks;
+  if (stages > std::numeric_limits<int>::max())
+    throw InputError(fmt::format("{} ranks with {} stages each are more stages than can be counted",
+                                 request.ranks, chunks));
+  return static_cast<int>(stages);
 }
+
+namespace {
+
+/// The least divisor of `number` that is at least `least`; `least` itself beyond the number.
+int least_divisor(int number, int least) {
+  if (least >= number)
+    return least;
+  int found = number;
+  for (int small = 1; small <= number / small; ++small)
+    if (number % small == 0)
+      for (const int divisor : {small, number / small})
+        if (divisor >= least)
+          found = std::min(found, divisor);
+  return found;
+}
+
+}  // namespace
 
 LoweringOptions lowering_of(const ScheduleRequest& request) {
   LoweringOptions options;
@@ -190,11 +213,9 @@ LoweringOptions lowering_of(const ScheduleRequest& request) {
   if (name == "pipedream")
     options.step_every = 1;
   if (name == "pipedream-2bw") {
-    options.step_every = request.group;
-    // The least number of microbatches that is enough for two versions and divides the whole.
-    for (int batch = std::max(request.ranks, 1); options.step_every == 0; ++batch)
-      if (batch >= request.microbatches || request.microbatches % batch == 0)
-        options.step_every = batch;
+    // As many microbatches as are enough for two versions and divide the whole.
+    const int fewest = least_divisor(request.microbatches, std::max(request.ranks, 1));
+    options.step_every = request.group == 0 ? fewest : request.group;
   }
   return options;
 }

@@ -31,7 +31,9 @@ class JsonDocument {
   static JsonDocument read(const std::filesystem::path& file);
 
   /// Replaces one value: `pipeline.ranks=4`. The right side is JSON, or else taken as a string.
-  /// Keys on the way are created, so that strict reading later names a misspelt one.
+  /// Keys on the way are created, so that strict reading later names a misspelt one. Throws
+  /// InputError for what is no assignment, no UTF-8 or nested too deep, and for a field of no
+  /// object.
   void set(const std::string& assignment);
 
   /// `file:line:column` of the value (or of its key), or the `--set` that put it there.

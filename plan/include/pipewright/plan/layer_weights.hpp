@@ -18,7 +18,8 @@ const std::vector<std::string>& partition_methods();
 /// REGEX of `type:REGEX`; nothing for another method.
 std::optional<std::string> type_pattern(const std::string& method);
 
-/// Throws InputError that lists the methods when this is none of them.
+/// Throws InputError that lists the methods when this is none of them, or says what is wrong with
+/// the pattern: none, of more than 200 letters, or with a number of more than 3 digits.
 void check_partition_method(const std::string& method);
 
 /// The time that each layer holds its rank for one microbatch, the loss with the last layer.

@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 
 namespace pipewright::plan {
 
@@ -21,16 +22,33 @@ struct Seconds {
   friend constexpr auto operator<=>(Seconds, Seconds) = default;
 };
 
-/// An amount of memory; negative only as a difference.
+/// An amount of memory; negative only as a difference. What 64 bits cannot hold stays at their end
+/// instead of wrapping round: absurd sizes of a file stay absurdly large.
 struct Bytes {
   std::int64_t value = 0;
 
-  constexpr Bytes& operator+=(Bytes other) { return value += other.value, *this; }
-  constexpr Bytes& operator-=(Bytes other) { return value -= other.value, *this; }
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.value + b.value}; }
-  friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.value - b.value}; }
-  friend constexpr Bytes operator*(Bytes a, std::int64_t factor) { return {a.value * factor}; }
+  constexpr Bytes& operator+=(Bytes other) { return *this = *this + other; }
+  constexpr Bytes& operator-=(Bytes other) { return *this = *this - other; }
+  friend constexpr Bytes operator+(Bytes a, Bytes b) {
+    std::int64_t sum = 0;
+    return {__builtin_add_overflow(a.value, b.value, &sum) ? end(b.value < 0) : sum};
+  }
+  friend constexpr Bytes operator-(Bytes a, Bytes b) {
+    std::int64_t difference = 0;
+    return {__builtin_sub_overflow(a.value, b.value, &difference) ? end(b.value > 0) : difference};
+  }
+  friend constexpr Bytes operator*(Bytes a, std::int64_t factor) {
+    std::int64_t product = 0;
+    return {__builtin_mul_overflow(a.value, factor, &product) ? end((a.value < 0) != (factor < 0))
+                                                              : product};
+  }
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
+
+ private:
+  static constexpr std::int64_t end(bool below) {
+    return below ? std::numeric_limits<std::int64_t>::min()
+                 : std::numeric_limits<std::int64_t>::max();
+  }
 };
 
 }  // namespace pipewright::plan

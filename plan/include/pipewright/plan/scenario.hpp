@@ -96,4 +96,7 @@ Json to_json(const Scenario& scenario);
 /// model, a list with one entry a rank or microbatch of another length.
 Scenario scenario_from_json(const JsonDocument& document);
 
+/// The scenario with one field set to something else: "pipeline.ranks=4". Throws InputError.
+Scenario changed(const Scenario& scenario, const std::string& assignment);
+
 }  // namespace pipewright::plan

@@ -48,7 +48,7 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 /// What zb-auto is told.
 ZeroBubbleCosts zero_bubble_costs(const ScheduleRequest& request);
 
-/// How many stages the schedule will have.
+/// How many stages the schedule will have. Throws InputError for more than can be counted.
 int stage_count(const ScheduleRequest& request);
 
 /// How the schedule's Program differs from one lowered by default: PipeDream's steps.

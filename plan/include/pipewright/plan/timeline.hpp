@@ -83,13 +83,15 @@ std::vector<Bytes> peak_per_rank(const Timeline& timeline);
 /// Compute time by kind of action, over all ranks.
 std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
 
-/// Chrome Trace Event JSON: opens in Perfetto, one process a rank, one thread a lane, memory as a
-/// counter. Times there are microseconds; the exact seconds stand in `args`.
+/// Chrome Trace Event JSON: opens in Perfetto, one process a rank, one thread for each of its lanes
+/// and for the causes of its idle time, memory as a counter. Times there are microseconds; the
+/// exact seconds stand in `args`, and whether a span is on the critical path.
 std::string to_trace(const Timeline& timeline);
 Timeline timeline_from_trace(const JsonDocument& document);
 
 /// An SVG of several timelines, one above the other on one time axis, with the memory of each rank
-/// under its bars. Fit for a paper: no scripts, no external fonts.
+/// below its bars; idle time by its cause and the critical path where the timeline knows them. Fit
+/// for a paper: no scripts, no external fonts.
 std::string to_svg(const std::vector<Timeline>& timelines, const std::string& title);
 
 }  // namespace pipewright::plan

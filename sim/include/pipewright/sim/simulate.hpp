@@ -28,7 +28,8 @@ struct Deadlock {
 using Outcome = std::variant<Completed, Deadlock>;
 
 /// Predicts one iteration. The Program must be valid. Throws InputError as `require_usable` does.
-Outcome simulate(const plan::Program& program, const StepCosts& costs);
+Outcome simulate(const plan::Program& program, const StepCosts& costs,
+                 plan::HandOver hand_over = plan::HandOver::Reference);
 /// The same for `costs` of one entry a stage and nothing else out of the ordinary.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);

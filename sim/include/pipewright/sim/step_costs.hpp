@@ -8,6 +8,7 @@
 
 #include "pipewright/plan/cluster.hpp"
 #include "pipewright/plan/program.hpp"
+#include "pipewright/plan/scenario.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 
 namespace pipewright::sim {
@@ -25,6 +26,9 @@ struct StepCosts {
   double jitter = 0;
   std::uint64_t seed = 0;
 };
+
+/// All that a scenario says beside what its stages cost.
+StepCosts step_costs_of(const plan::Scenario& scenario, std::vector<plan::StageCost> stages);
 
 /// Refuses what has no sensible answer, in words and all at once: another number of stages, ranks
 /// or microbatches than the Program's; times that are negative or not finite; a factor, a speed or

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace pipewright::plan {
+namespace pipewright::plan::drawing {
 
 /// Text as it may stand between tags or in an attribute; a control character becomes a space.
 inline std::string escaped_xml(std::string_view text) {
@@ -41,6 +41,7 @@ inline std::string pixels(double value) {
 class PathData {
  public:
   void move_to(double x, double y) { text_ += "M" + pixels(x) + " " + pixels(y); }
+  void line_to(double x, double y) { text_ += "L" + pixels(x) + " " + pixels(y); }
   void across_to(double x) { text_ += "H" + pixels(x); }
   void up_or_down_to(double y) { text_ += "V" + pixels(y); }
   void close() { text_ += "z"; }
@@ -62,6 +63,7 @@ struct TextLook {
   const char* fill = "#333b45";
   Anchor anchor = Anchor::Start;
   bool bold = false;
+  double turn = 0;  // degrees clockwise, around the point where the text is anchored
 };
 
 class SvgWriter {
@@ -75,9 +77,10 @@ class SvgWriter {
 
   /// `y` is where the letters stand, not their top.
   void text(double x, double y, std::string_view content, const TextLook& look) {
-    body_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}>{}</text>\n",
+    body_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}{}>{}</text>\n",
                          pixels(x), pixels(y), pixels(look.size), look.fill, anchor(look.anchor),
-                         look.bold ? " font-weight=\"bold\"" : "", escaped_xml(content));
+                         look.bold ? " font-weight=\"bold\"" : "", turned(x, y, look.turn),
+                         escaped_xml(content));
   }
 
   /// The whole file.
@@ -105,7 +108,13 @@ class SvgWriter {
     return "";
   }
 
+  static std::string turned(double x, double y, double degrees) {
+    if (degrees == 0)
+      return "";
+    return fmt::format(" transform=\"rotate({} {} {})\"", pixels(degrees), pixels(x), pixels(y));
+  }
+
   std::string body_;
 };
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::plan::drawing

@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "figure_text.hpp"
+#include "parts.hpp"
+
+namespace pipewright::plan::drawing {
+namespace {
+
+/// In order of time, and of several samples at one instant the last: the others held for no time.
+std::vector<const MemorySample*> lasting(std::vector<const MemorySample*> samples) {
+  std::stable_sort(samples.begin(), samples.end(),
+                   [](const auto* a, const auto* b) { return a->time < b->time; });
+  std::vector<const MemorySample*> kept;
+  for (const MemorySample* sample : samples) {
+    if (!kept.empty() && kept.back()->time == sample->time)
+      kept.pop_back();
+    kept.push_back(sample);
+  }
+  return kept;
+}
+
+/// The step function of one rank's memory, filled down to its base line.
+void draw_curve(SvgWriter& svg, const std::vector<const MemorySample*>& samples, Seconds length,
+                double top, const Figure& figure) {
+  const double base = top + figure.rows.strip;
+  const double most = std::max(1.0, static_cast<double>(figure.most_memory.value));
+  const auto y = [&](Bytes held) {
+    return base - static_cast<double>(held.value) / most * figure.rows.strip;
+  };
+  PathData area;
+  PathData line;
+  area.move_to(figure.time.x(samples.front()->time), base);
+  line.move_to(figure.time.x(samples.front()->time), y(samples.front()->held));
+  for (const MemorySample* sample : samples)
+    for (PathData* path : {&area, &line}) {
+      path->across_to(figure.time.x(sample->time));
+      path->up_or_down_to(y(sample->held));
+    }
+  for (PathData* path : {&area, &line})
+    path->across_to(figure.time.x(length));
+  area.up_or_down_to(base);
+  area.close();
+  svg.path(area, fmt::format("class=\"memory\" fill=\"{}\"", memory_fill));
+  svg.path(line, fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"0.9\"", memory_line));
+}
+
+/// At the first strip; it is the same for all.
+void draw_scale(SvgWriter& svg, double top, const Figure& figure) {
+  const double base = top + figure.rows.strip;
+  PathData axis;
+  axis.move_to(plot_right + 8, top);
+  axis.across_to(plot_right + 4);
+  axis.up_or_down_to(base);
+  axis.across_to(plot_right + 8);
+  svg.path(axis, fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"0.8\"", soft));
+  const TextLook look{.size = 9.5, .fill = soft};
+  svg.text(plot_right + 12, top + 4, memory_text(figure.most_memory), look);
+  svg.text(plot_right + 12, base + 3, "0", look);
+}
+
+}  // namespace
+
+void draw_memory_strips(SvgWriter& svg, const Timeline& timeline, double top,
+                        const Figure& figure) {
+  const auto rows = by_rank(timeline.memory, timeline.ranks);
+  draw_grid(svg, top, top + figure.strips_height(timeline.ranks), figure);
+  PathData bases;
+  for (int rank = 0; rank < timeline.ranks; ++rank) {
+    const double y = figure.strip_top(top, rank);
+    const auto& samples = rows[static_cast<std::size_t>(rank)];
+    svg.text(plot_left - 8, y + figure.rows.strip / 2 + figure.rows.font * 0.36,
+             fmt::format("rank {}", rank),
+             {.size = figure.rows.font, .fill = soft, .anchor = Anchor::End});
+    if (!samples.empty())
+      draw_curve(svg, lasting(samples), timeline.length, y, figure);
+    bases.move_to(plot_left, y + figure.rows.strip);
+    bases.across_to(figure.time.x(timeline.length));
+  }
+  svg.path(bases, "stroke=\"#9aa3ae\" stroke-width=\"0.6\"");
+  draw_scale(svg, top, figure);
+}
+
+}  // namespace pipewright::plan::drawing

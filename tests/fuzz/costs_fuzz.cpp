@@ -1,0 +1,46 @@
+// Costs of layers: they can be summed to stages under any partition, and counted in microbatches.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/layer_weights.hpp"
+#include "pipewright/plan/stage_costs.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::may_be_refused;
+using pipewright::fuzz::read_back;
+
+void try_stages(const LayerCosts& costs, int stages) {
+  const Partition partition =
+      one_stage_per_rank(uniform_boundaries(static_cast<int>(costs.layers.size()), stages));
+  for (const StageCost& stage : stage_costs(costs, partition)) {
+    const Bytes few = stage_memory(stage, 1);
+    demand(few >= Bytes{}, "memory is not negative");
+    demand(stage_memory(stage, 1000) >= few, "more microbatches need no less memory");
+  }
+}
+
+void try_text(std::string_view text) {
+  const auto costs = read_back(text, layer_costs_from_json);
+  if (!costs)
+    return;
+  demand(!costs->layers.empty(), "there is a layer");
+  for (const int stages : {1, 2, 3})
+    if (stages <= static_cast<int>(costs->layers.size()))
+      try_stages(*costs, stages);
+  may_be_refused([&] { balanced_boundaries(profile_weights(*costs), 2); });
+  may_be_refused([&] { balanced_boundaries(parameter_weights(*costs), 2); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

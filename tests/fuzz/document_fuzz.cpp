@@ -1,0 +1,35 @@
+// JSON itself, and assignments of the command line: what is taken can be written, and every value
+// has a place.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "json_text.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::document_of;
+
+void try_text(std::string_view text) {
+  const auto document = accepted([&] { return document_of(text); });
+  if (!document)
+    return;
+  const std::string written = document->root().dump();
+  demand(JsonDocument::parse(written, "again").root() == document->root(), "reads back as written");
+  const Json leaves = document->root().flatten();  // pointer → value
+  for (const auto& leaf : leaves.items()) {
+    const std::string place = document->position(leaf.key());
+    demand(place.starts_with("fuzz:") || place.starts_with("--set "), "every value has a place");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -1,0 +1,31 @@
+// Megatron's layouts: the shortest form reads back as the same stages.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pipewright/plan/layout.hpp"
+#include "promise.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+
+void try_text(std::string_view text) {
+  const auto layout = accepted([&] { return parse_layout(std::string(text)); });
+  if (!layout)
+    return;
+  demand(parse_layout(to_string(*layout)) == *layout, "reads back as written");
+  const auto boundaries = layout_boundaries(*layout);
+  demand(boundaries.size() == layout->stages.size() + 1, "a border behind each stage");
+  demand(boundaries.back() > 0, "there is a layer");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

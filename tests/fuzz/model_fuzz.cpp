@@ -1,0 +1,40 @@
+// Models: their layers can be weighed, cut and written as a layout.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/constrained_partition.hpp"
+#include "pipewright/plan/layer_weights.hpp"
+#include "pipewright/plan/layout.hpp"
+#include "pipewright/plan/model.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::may_be_refused;
+using pipewright::fuzz::read_back;
+
+void try_text(std::string_view text) {
+  const auto model = read_back(text, model_from_json);
+  if (!model)
+    return;
+  const auto layers = static_cast<int>(model->layers.size());
+  demand(layers > 0, "there is a layer");
+  for (const LayerRange& tied : tied_ranges(*model))
+    demand(0 <= tied.begin && tied.begin < tied.end && tied.end <= layers, "tied layers exist");
+  const auto boundaries = balanced_boundaries(parameter_weights(*model), 2);
+  demand(boundaries.front() == 0 && boundaries.back() == layers, "every layer is in a stage");
+  if (find_layout_letters(*model))
+    may_be_refused([&] { parse_layout(to_string(layout_of(*model, boundaries))); });
+  may_be_refused([&] { type_weights(*model, "block"); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -1,0 +1,34 @@
+// Partitions: every stage has layers and a rank, and every rank a stage.
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/placement.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::read_back;
+
+void try_text(std::string_view text) {
+  const auto partition = read_back(text, partition_from_json);
+  if (!partition)
+    return;
+  demand(stage_count(*partition) > 0 && layer_count(*partition) >= stage_count(*partition),
+         "every stage has a layer");
+  const int ranks =
+      1 + *std::max_element(partition->rank_of_stage.begin(), partition->rank_of_stage.end());
+  for (const auto& stages : stages_of_rank(partition->rank_of_stage, ranks))
+    demand(!stages.empty(), "every rank has a stage");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -1,0 +1,53 @@
+// Profiles of operators as CSV: what is accepted is a graph of finite costs, which can be cut
+// unless it has cycles or too many cuts.
+
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "pipewright/plan/profile_graph.hpp"
+#include "pipewright/plan/replicated_partition.hpp"
+#include "promise.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::may_be_refused;
+
+void check(const ProfileGraph& graph) {
+  std::set<std::string> ids;
+  for (const ProfileNode& node : graph.nodes) {
+    demand(ids.insert(node.id).second, "each node has an id of its own");
+    for (const double cost : {node.compute.value, node.activation, node.parameters})
+      demand(std::isfinite(cost) && cost >= 0, "costs are finite");
+  }
+  const auto nodes = static_cast<int>(graph.nodes.size());
+  for (const ProfileEdge& edge : graph.edges)
+    demand(0 <= edge.from && edge.from < nodes && 0 <= edge.to && edge.to < nodes,
+           "edges join nodes that exist");
+}
+
+void try_text(std::string_view text) {
+  const auto graph = accepted([&] { return profile_graph_from_csv(std::string(text), "fuzz"); });
+  if (!graph)
+    return;
+  check(*graph);
+  const ProfileGraph inner = without_ends(*graph);
+  check(inner);
+  if (inner.nodes.size() <= 8)
+    may_be_refused([&] {
+      const auto cut = replicated_partition(inner, {.levels = {{.machines = 2}}});
+      demand(!cut.stages.empty(), "a cut graph has a stage");
+    });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

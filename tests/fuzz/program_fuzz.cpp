@@ -1,0 +1,39 @@
+// Programs: what is accepted has been proved to run, and its graph can be built.
+
+#include <cstdint>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/deadlock.hpp"
+#include "pipewright/plan/program.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::read_back;
+
+void try_text(std::string_view text) {
+  const auto program = read_back(text, program_from_json);
+  if (!program)
+    return;
+  const Dependencies dependencies(*program);
+  std::size_t instructions = 0;
+  for (const auto& rank : program->ranks)
+    instructions += rank.size();
+  demand(dependencies.size() == static_cast<int>(instructions), "an event for each instruction");
+  demand(!find_deadlock(dependencies), "what is accepted can run");
+  for (int event = 0; event < dependencies.size(); ++event)
+    dependencies.for_each_predecessor(event, [&](int before, Until) {
+      demand(0 <= before && before < dependencies.size(), "it waits for events that exist");
+    });
+  // Under other communicators it may wait for ever; the answer must come all the same.
+  find_deadlock(*program, CommunicatorLayout::Rank, TransferMode::Rendezvous);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

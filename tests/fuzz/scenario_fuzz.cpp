@@ -1,0 +1,44 @@
+// Scenarios: the model that is asked for can be listed, and the schedule made or refused in words.
+
+#include <cstdint>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/layer_weights.hpp"
+#include "pipewright/plan/scenario.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::may_be_refused;
+using pipewright::fuzz::read_back;
+
+/// Generators are pure functions of sizes; large ones would only take long here. Sizes beyond all
+/// that fits are refused at once.
+bool is_worth_making(const ScheduleRequest& request) {
+  const double actions = 3.0 * stage_count(request) * request.microbatches;
+  return actions < 500 || actions > 1e9;
+}
+
+void try_text(std::string_view text) {
+  const auto scenario = read_back(text, scenario_from_json);
+  if (!scenario)
+    return;
+  const Model model = model_of(*scenario);
+  const ScheduleRequest request = request_of(scenario->pipeline);
+  demand(stage_count(request) >= 1, "there is a stage");
+  demand(stage_count(request) <= static_cast<int>(model.layers.size()), "every stage has a layer");
+  may_be_refused([&] { lowering_of(request); });
+  if (is_worth_making(request))
+    may_be_refused([&] { lower(make_schedule(request), lowering_of(request)); });
+  if (const auto pattern = type_pattern(scenario->pipeline.partition))
+    may_be_refused([&] { type_weights(model, *pattern); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

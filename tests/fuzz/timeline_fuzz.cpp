@@ -1,0 +1,42 @@
+// Timelines as trace events: what was read can be summed, compared, drawn and written.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/comparison.hpp"
+#include "pipewright/plan/timeline.hpp"
+
+namespace {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::document_of;
+using pipewright::fuzz::may_be_refused;
+
+constexpr int most_to_draw = 100;  // ranks; each has lines of its own in what is written
+
+void try_text(std::string_view text) {
+  const auto timeline = accepted([&] { return timeline_from_trace(document_of(text)); });
+  if (!timeline)
+    return;
+  const auto ranks = static_cast<std::size_t>(timeline->ranks);
+  const StepFigures figures = figures_of(*timeline);
+  demand(figures.busy.size() == ranks && figures.peak.size() == ranks, "figures for every rank");
+  demand(longest_span(*timeline) >= Seconds{}, "time does not run backwards");
+  if (timeline->ranks > most_to_draw)
+    return;
+  demand(timeline_from_trace(JsonDocument::parse(to_trace(*timeline), "again")) == *timeline,
+         "reads back as written");
+  demand(comparison_table(figures, figures) != "", "it can be compared");
+  may_be_refused([&] { demand(to_svg({*timeline}, "fuzz") != "", "it can be drawn"); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -157,6 +157,8 @@ bool fits_int(std::int64_t number) {
   return number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
 }
 
+constexpr std::size_t most_errors = 1000;  // told of one document; others are counted
+
 /// JSON can hold other bytes, but they cannot be written.
 bool is_utf8(const std::string& text) {
   try {
@@ -272,13 +274,25 @@ std::string JsonDocument::position(const std::string& pointer) const {
 }
 
 void Diagnostics::add(const std::string& pointer, std::string_view message) {
+  // Each place is found by counting lines: of a large file that is wrong throughout, enough is
+  // told.
+  if (errors_.size() >= most_errors) {
+    errors_.emplace_back();
+    return;
+  }
   errors_.push_back(fmt::format("{}: {}: {}", document_->position(pointer),
                                 pointer.empty() ? "/" : pointer, message));
 }
 
 void Diagnostics::throw_if_any() const {
-  if (!errors_.empty())
-    throw InputError(fmt::format("{}", fmt::join(errors_, "\n")));
+  if (errors_.empty())
+    return;
+  const auto told = std::min(errors_.size(), most_errors);
+  std::string text = fmt::format(
+      "{}", fmt::join(errors_.begin(), errors_.begin() + static_cast<std::ptrdiff_t>(told), "\n"));
+  if (told < errors_.size())
+    text += fmt::format("\n… and {} more", errors_.size() - told);
+  throw InputError(text);
 }
 
 JsonObject::JsonObject(Diagnostics& diagnostics, std::string pointer)

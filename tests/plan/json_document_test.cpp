@@ -1,5 +1,6 @@
 #include "pipewright/plan/json_document.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -105,6 +106,17 @@ TEST_CASE("All errors of a document come at once", "[plan][json]") {
         "plan.json:2:2: /schedule: \"1f1\" is not known here, did you mean \"1f1b\"? "
         "(possible: gpipe or 1f1b)\n"
         "plan.json:3:2: /paus_s: unknown key \"paus_s\", did you mean \"pause_s\"?");
+}
+
+TEST_CASE("Of a document that is wrong throughout, a thousand errors are told and the rest counted",
+          "[plan][json]") {
+  std::string sizes;
+  for (int i = 0; i < 1500; ++i)
+    sizes += i == 0 ? "null" : ", null";
+  const std::string error =
+      error_in(R"({"format": "test/plan/1", "ranks": 3, "sizes": [)" + sizes + "]}");
+  CHECK(std::count(error.begin(), error.end(), '\n') == 1000);
+  CHECK(error.ends_with("\n… and 500 more"));
 }
 
 TEST_CASE("A doubled key is refused, as one of its values would be lost", "[plan][json]") {

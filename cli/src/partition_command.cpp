@@ -126,7 +126,7 @@ bool is_constrained(const PartitionOptions& options) {
 std::vector<int> boundaries_of(const PartitionOptions& options,
                                const std::vector<double>& weights) {
   if (!is_constrained(options))
-    return boundaries_by(options.method, weights, options.parts);
+    return plan::boundaries_by(options.method, weights, options.parts);
   const bool uniform = options.method == "uniform";
   return plan::constrained_boundaries(
       request_of(options, uniform ? std::vector<double>(weights.size(), 1.0) : weights));

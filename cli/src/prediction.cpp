@@ -26,7 +26,7 @@ sim::Times times_of(const sim::Structure& structure, const sim::StepCosts& costs
   return simulator.run(costs);
 }
 
-plan::Timeline timeline_of(const Prediction& prediction, const Plan& plan,
+plan::Timeline timeline_of(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const sim::MemoryCurves& memory) {
   plan::Timeline timeline = sim::timeline_of(*plan.structure, prediction.times);
   timeline.memory = sim::samples_of(memory);
@@ -38,7 +38,7 @@ plan::Timeline timeline_of(const Prediction& prediction, const Plan& plan,
 
 /// The length of the critical path by what runs on it: stages, transfers, reductions, the rest.
 std::vector<std::pair<std::string, double>> critical_shares(const Prediction& prediction,
-                                                            const Plan& plan) {
+                                                            const sim::ScenarioPlan& plan) {
   const auto& events = plan.structure->events();
   std::map<std::string, double> shares;
   double until = 0;
@@ -61,7 +61,7 @@ std::vector<std::pair<std::string, double>> critical_shares(const Prediction& pr
   return sorted;
 }
 
-std::string critical_line(const Prediction& prediction, const Plan& plan) {
+std::string critical_line(const Prediction& prediction, const sim::ScenarioPlan& plan) {
   std::string text = "critical path:";
   const auto shares = critical_shares(prediction, plan);
   for (std::size_t i = 0; i < shares.size() && i < 6; ++i)
@@ -96,7 +96,7 @@ struct Sensitivities {
 };
 
 /// The slopes are those of the native rules, whichever engine timed the rest.
-Sensitivities sensitivities_of(const Plan& plan) {
+Sensitivities sensitivities_of(const sim::ScenarioPlan& plan) {
   sim::Simulator simulator(*plan.structure);
   const sim::Times& times = simulator.run(plan.costs);
   return {sim::stage_sensitivities(*plan.structure, times, plan.costs),
@@ -105,7 +105,8 @@ Sensitivities sensitivities_of(const Plan& plan) {
 
 }  // namespace
 
-Prediction predict(const plan::Scenario& scenario, const Plan& plan, const Engine& engine) {
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan,
+                   const Engine& engine) {
   Prediction prediction;
   const sim::Structure& structure = *plan.structure;
   sim::require_usable(plan.costs, structure.program());
@@ -120,40 +121,21 @@ Prediction predict(const plan::Scenario& scenario, const Plan& plan, const Engin
   const sim::MemoryCurves& memory = model.curves(plan.costs, prediction.times);
   prediction.peaks = memory.peaks;
   for (int rank = 0; rank < static_cast<int>(memory.peaks.size()); ++rank)
-    prediction.at_peaks.push_back(
-        model.holders(plan.costs, prediction.times, rank,
-                      memory.peaks[static_cast<std::size_t>(rank)].time));
+    prediction.at_peaks.push_back(model.holders(plan.costs, prediction.times, rank,
+                                                memory.peaks[static_cast<std::size_t>(rank)].time));
   prediction.timeline = timeline_of(prediction, plan, memory);
   return prediction;
 }
 
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
-  Plan plan = lay_out(scenario, costs);
-  check_memory(scenario, costs, plan);
+  Plan plan{sim::lay_out(scenario, costs), {}};
+  sim::require_memory(scenario, costs, plan, /*trained=*/true);
   plan.predicted = predict(scenario, plan).timeline;
   return plan;
 }
 
-Throughput throughput_of(const plan::Scenario& scenario, double iteration_s) {
-  const plan::Pipeline& pipeline = scenario.pipeline;
-  const double samples = static_cast<double>(pipeline.microbatches) *
-                         scenario.training.microbatch_size * pipeline.replicas;
-  Throughput throughput;
-  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
-  throughput.unit = gpt != nullptr ? "tokens" : "images";
-  throughput.units_per_s = samples * (gpt != nullptr ? gpt->sequence : 1) / iteration_s;
-  double flops = 0;  // a backward computes twice what a forward does; recomputation is no model FLOP
-  for (const plan::Layer& layer : model_of(scenario).layers)
-    flops += 3 * layer.forward_flops;
-  const double peak = scenario.cluster.device.flops_per_s;
-  if (peak > 0)
-    throughput.mfu =
-        flops * samples / (iteration_s * pipeline.ranks * pipeline.replicas * peak);
-  return throughput;
-}
-
-std::string prediction_table(const Prediction& prediction, const Plan& plan,
-                             const Throughput& throughput) {
+std::string prediction_table(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                             const sim::Throughput& throughput) {
   const double iteration = prediction.times.iteration;
   auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
                           throughput.units_per_s, throughput.unit);
@@ -178,7 +160,7 @@ std::string prediction_table(const Prediction& prediction, const Plan& plan,
   return text;
 }
 
-std::string sensitivity_table(const Plan& plan, const plan::LayerCosts& costs) {
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
   const Sensitivities found = sensitivities_of(plan);
   std::string text =
       "1 ms less a microbatch saves, in ms an iteration:\n"
@@ -190,22 +172,23 @@ std::string sensitivity_table(const Plan& plan, const plan::LayerCosts& costs) {
   std::vector<std::pair<double, std::size_t>> layers;
   for (std::size_t s = 0; s < found.stages.size(); ++s)
     for (int l = plan.partition.boundaries[s]; l < plan.partition.boundaries[s + 1]; ++l)
-      layers.emplace_back(
-          -layer_saving(costs.layers[static_cast<std::size_t>(l)], found.stages[s]), l);
+      layers.emplace_back(-layer_saving(costs.layers[static_cast<std::size_t>(l)], found.stages[s]),
+                          l);
   std::sort(layers.begin(), layers.end());
   text += "layers that matter most:";
   for (std::size_t i = 0; i < layers.size() && i < 5; ++i)
     text += fmt::format("{} {} \"{}\" {:.2f}", i == 0 ? "" : ",", layers[i].second,
                         costs.layers[layers[i].second].name, -layers[i].first);
-  text += "\ntransfers: 1 ms less latency, or less on the link, of every transfer between two ranks\n";
+  text +=
+      "\ntransfers: 1 ms less latency, or less on the link, of every transfer between two ranks\n";
   for (const sim::LinkSensitivity& link : found.links)
-    text += fmt::format("{} to {}: {:.2f}, {:.2f}\n", link.from, link.to, link.latency,
-                        link.occupancy);
+    text +=
+        fmt::format("{} to {}: {:.2f}, {:.2f}\n", link.from, link.to, link.latency, link.occupancy);
   return text;
 }
 
-plan::Json prediction_json(const Prediction& prediction, const Plan& plan,
-                           const Throughput& throughput) {
+plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                           const sim::Throughput& throughput) {
   plan::Json json = plan::to_json(plan::figures_of(prediction.timeline));
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
@@ -234,7 +217,7 @@ plan::Json prediction_json(const Prediction& prediction, const Plan& plan,
   return json;
 }
 
-plan::Json sensitivity_json(const Plan& plan, const plan::LayerCosts& costs) {
+plan::Json sensitivity_json(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
   const Sensitivities found = sensitivities_of(plan);
   plan::Json json{{"stages", plan::Json::array()},
                   {"layers", plan::Json::array()},

@@ -32,26 +32,19 @@ struct Prediction {
 };
 
 /// Times the plan's Program. Throws InputError for costs or a platform that cannot be used.
-Prediction predict(const plan::Scenario& scenario, const Plan& plan, const Engine& engine = {});
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan,
+                   const Engine& engine = {});
 
-/// A plan together with its prediction. Throws as `lay_out` does, and plan::Infeasible for too
+/// For those who are about to train. Throws as `sim::lay_out` does, and plan::Infeasible for too
 /// little memory.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
-/// What an iteration works off.
-struct Throughput {
-  double units_per_s = 0;  // over all replicas
-  std::string unit;        // "tokens", "images"
-  double mfu = 0;          // model FLOPs over the devices' peak; 0: the peak is not known
-};
-Throughput throughput_of(const plan::Scenario& scenario, double iteration_s);
-
 /// Tables for people, and the same as JSON.
-std::string prediction_table(const Prediction& prediction, const Plan& plan,
-                             const Throughput& throughput);
-std::string sensitivity_table(const Plan& plan, const plan::LayerCosts& costs);
-plan::Json prediction_json(const Prediction& prediction, const Plan& plan,
-                           const Throughput& throughput);
-plan::Json sensitivity_json(const Plan& plan, const plan::LayerCosts& costs);
+std::string prediction_table(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                             const sim::Throughput& throughput);
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
+plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                           const sim::Throughput& throughput);
+plan::Json sensitivity_json(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
 
 }  // namespace pipewright::cli

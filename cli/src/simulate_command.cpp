@@ -4,6 +4,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/explain.hpp"
 #include "prediction.hpp"
+#include "schedule_check.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {
@@ -54,6 +55,22 @@ Instant parse_instant(const std::string& text) {
   }
 }
 
+/// A file's order and the Program that it becomes. What is no sound order is bad input; that the
+/// scenario's communicators deadlock is an answer, which the simulator gives.
+plan::Program program_from(const std::string& file, const plan::Scenario& scenario) {
+  plan::LoweringOptions options = sim::lowering_of(scenario);
+  options.communicators = plan::CommunicatorLayout::Edge;
+  options.transfers = plan::TransferMode::Eager;
+  try {
+    plan::Program program = check_schedule(file, options).program;
+    program.communicators = scenario.pipeline.communicators;
+    program.transfers = scenario.pipeline.transfers;
+    return program;
+  } catch (const plan::Infeasible& unsound) {
+    throw plan::InputError(unsound.what());
+  }
+}
+
 void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
                  const Prediction& prediction) {
   if (!options.trace.empty())
@@ -67,25 +84,27 @@ int simulate(const SimulateOptions& options) {
                                       options.scenario.data_path);
   if (!options.platform.empty() && options.engine.name != "simgrid")
     throw plan::InputError("--platform is for --engine simgrid");
-  const auto instant = options.explain.empty() ? std::optional<Instant>{}
-                                               : parse_instant(options.explain);
+  const bool explains = !options.explain.empty();
+  const Instant instant = explains ? parse_instant(options.explain) : Instant{};
   if (options.schedule.empty())
-    sound_program(scenario);  // refuses before anything is measured
+    sim::sound_program(scenario);  // refuses before anything is measured
   catch_interrupts();
   const auto costs = options.costs.empty()
                          ? measure_costs(scenario, Workload(scenario))
                          : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
-  const Plan plan = lay_out(scenario, costs, options.schedule);
-  check_memory(scenario, costs, plan);
-  const Prediction prediction =
-      predict(scenario, plan, {options.engine.name, options.platform});
+  const sim::ScenarioPlan plan =
+      options.schedule.empty()
+          ? sim::lay_out(scenario, costs)
+          : sim::lay_out(scenario, costs, program_from(options.schedule, scenario));
+  sim::require_memory(scenario, costs, plan);
+  const Prediction prediction = predict(scenario, plan, {options.engine.name, options.platform});
   write_files(options, scenario, prediction);
-  if (instant) {
-    fmt::print("{}\n", sim::explain(*plan.structure, prediction.times, instant->rank,
-                                    instant->seconds));
+  if (explains) {
+    fmt::print("{}\n",
+               sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
     return Done;
   }
-  const Throughput throughput = throughput_of(scenario, prediction.times.iteration);
+  const sim::Throughput throughput = sim::throughput_of(scenario, prediction.times.iteration);
   if (options.scenario.json) {
     plan::Json json = prediction_json(prediction, plan, throughput);
     if (options.sensitivities)

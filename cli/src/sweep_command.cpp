@@ -5,8 +5,9 @@
 #include "interrupt.hpp"
 #include "pipewright/plan/chart.hpp"
 #include "pipewright/plan/error.hpp"
-#include "ranges.hpp"
-#include "sweep.hpp"
+#include "pipewright/plan/timeline.hpp"
+#include "pipewright/sim/ranges.hpp"
+#include "pipewright/sim/sweep.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {
@@ -19,24 +20,24 @@ struct SweepOptions {
   std::string svg;
 };
 
-/// The combinations to simulate and what came of them.
+/// The sim::combinations to simulate and what came of them.
 struct Sweep {
-  std::vector<SweptField> varied;  // the fields with several values
-  std::vector<SweepRow> rows;
+  std::vector<sim::SweptField> varied;  // the fields with several values
+  std::vector<sim::SweepRow> rows;
 };
 
 plan::Scenario scenario_with(const plan::JsonDocument& base,
                              const std::vector<std::string>& assignments, bool between_nodes) {
   auto document = base;
   for (const std::string& assignment : assignments)
-    for (const std::string& field : expanded(assignment, between_nodes))
+    for (const std::string& field : sim::expanded(assignment, between_nodes))
       document.set(field);
   return plan::scenario_from_json(document);
 }
 
 /// The values of the varied fields among the assignments of one combination.
 std::vector<std::string> varied_values(const std::vector<std::string>& assignments,
-                                       const std::vector<SweptField>& fields) {
+                                       const std::vector<sim::SweptField>& fields) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (fields[i].values.size() > 1)
@@ -45,9 +46,9 @@ std::vector<std::string> varied_values(const std::vector<std::string>& assignmen
 }
 
 /// The quickest by time a unit of work, which alone compares batches of unequal size.
-const SweepRow* best_of(const std::vector<SweepRow>& rows) {
-  const SweepRow* best = nullptr;
-  for (const SweepRow& row : rows)
+const sim::SweepRow* best_of(const std::vector<sim::SweepRow>& rows) {
+  const sim::SweepRow* best = nullptr;
+  for (const sim::SweepRow& row : rows)
     if (row.refusal.empty() &&
         (best == nullptr || row.throughput.units_per_s > best->throughput.units_per_s))
       best = &row;
@@ -70,8 +71,8 @@ std::string table(const Sweep& sweep) {
                                ? std::string("units")
                                : sweep.rows.front().throughput.unit;
   text += fmt::format("iteration ms  {:>10}/s  bubble %   peak MB\n", unit);
-  const SweepRow* best = best_of(sweep.rows);
-  for (const SweepRow& row : sweep.rows) {
+  const sim::SweepRow* best = best_of(sweep.rows);
+  for (const sim::SweepRow& row : sweep.rows) {
     for (std::size_t f = 0; f < widths.size(); ++f)
       text += fmt::format("{:<{}}  ", row.values[f], widths[f]);
     if (row.refusal.empty())
@@ -96,13 +97,13 @@ std::string quoted(const std::string& text) {
 
 std::string csv(const Sweep& sweep) {
   std::string text;
-  for (const SweptField& field : sweep.varied)
+  for (const sim::SweptField& field : sweep.varied)
     text += quoted(field.field) + ",";
   text += "iteration_s,units_per_s,mfu,bubble,peak_bytes,lower_bound";
   for (const std::string& cause : plan::idle_causes())
     text += ",idle_" + cause + "_s";
   text += ",refusal\n";
-  for (const SweepRow& row : sweep.rows) {
+  for (const sim::SweepRow& row : sweep.rows) {
     for (const std::string& value : row.values)
       text += quoted(value) + ",";
     if (row.refusal.empty()) {
@@ -120,7 +121,7 @@ std::string csv(const Sweep& sweep) {
 
 plan::Json to_json(const Sweep& sweep) {
   plan::Json rows = plan::Json::array();
-  for (const SweepRow& row : sweep.rows) {
+  for (const sim::SweepRow& row : sweep.rows) {
     plan::Json json{{"set", plan::Json::object()}};
     for (std::size_t f = 0; f < sweep.varied.size(); ++f)
       json["set"][sweep.varied[f].field] = row.values[f];
@@ -156,11 +157,11 @@ std::optional<double> number_of(const std::string& text) {
 plan::Chart chart_of(const Sweep& sweep, const std::string& title) {
   const auto widest = static_cast<std::size_t>(
       std::max_element(sweep.varied.begin(), sweep.varied.end(),
-                       [](const SweptField& a, const SweptField& b) {
+                       [](const sim::SweptField& a, const sim::SweptField& b) {
                          return a.values.size() < b.values.size();
                        }) -
       sweep.varied.begin());
-  const SweptField& x = sweep.varied[widest];
+  const sim::SweptField& x = sweep.varied[widest];
   plan::Chart chart;
   chart.title = title;
   chart.x_label = x.field;
@@ -173,21 +174,21 @@ plan::Chart chart_of(const Sweep& sweep, const std::string& title) {
   } else {
     chart.categories = x.values;
   }
-  for (const SweepRow& row : sweep.rows) {
+  for (const sim::SweepRow& row : sweep.rows) {
     std::string name;
     for (std::size_t f = 0; f < sweep.varied.size(); ++f)
       if (f != widest)
-        name += fmt::format("{}{} {}", name.empty() ? "" : ", ", sweep.varied[f].field,
-                            row.values[f]);
+        name +=
+            fmt::format("{}{} {}", name.empty() ? "" : ", ", sweep.varied[f].field, row.values[f]);
     auto line = std::find_if(chart.lines.begin(), chart.lines.end(),
                              [&](const plan::ChartLine& known) { return known.name == name; });
     if (line == chart.lines.end())
       line = chart.lines.insert(line, {name, {}});
     const std::string& value = row.values[widest];
-    const double at =
-        numbers ? number_of(value).value()
-                : static_cast<double>(std::find(x.values.begin(), x.values.end(), value) -
-                                      x.values.begin());
+    const double at = numbers
+                          ? number_of(value).value()
+                          : static_cast<double>(std::find(x.values.begin(), x.values.end(), value) -
+                                                x.values.begin());
     if (row.refusal.empty())
       line->points.emplace_back(at, row.throughput.units_per_s);
     if (!row.throughput.unit.empty())
@@ -201,30 +202,30 @@ Sweep run_sweep(const SweepOptions& options) {
   const bool between_nodes = base.root().contains("cluster") &&
                              base.root()["cluster"].is_object() &&
                              base.root()["cluster"].contains("between_nodes");
-  std::vector<SweptField> fields;
+  std::vector<sim::SweptField> fields;
   for (const std::string& assignment : options.scenario.assignments)
-    fields.push_back(parse_swept_field(assignment));
+    fields.push_back(sim::parse_swept_field(assignment));
   Sweep swept;
-  for (const SweptField& field : fields)
+  for (const sim::SweptField& field : fields)
     if (field.values.size() > 1)
       swept.varied.push_back(field);
   if (swept.varied.empty())
     throw plan::InputError(
         "nothing varies: give a field several values, such as --set pipeline.microbatches=4..64x2");
-  const auto all = combinations(fields);
+  const auto all = sim::combinations(fields);
   const plan::Scenario first = scenario_with(base, all.front(), between_nodes);
   catch_interrupts();
   const auto costs = options.costs.empty()
                          ? measure_costs(first, Workload(first))
                          : plan::layer_costs_from_json(plan::JsonDocument::read(options.costs));
-  StructureCache structures;
+  sim::StructureCache structures;
   ProgressLine line;
-  swept.rows = sweep(
+  swept.rows = sim::sweep(
       all.size(),
       [&](std::size_t i) {
-        SweepRow row;
+        sim::SweepRow row;
         try {
-          row = sweep_row(scenario_with(base, all[i], between_nodes), costs, structures);
+          row = sim::sweep_row(scenario_with(base, all[i], between_nodes), costs, structures);
         } catch (const plan::InputError& error) {
           row.refusal = error.what();
           row.bad_input = true;
@@ -232,7 +233,8 @@ Sweep run_sweep(const SweepOptions& options) {
         row.values = varied_values(all[i], fields);
         return row;
       },
-      [&](std::size_t done) { line.show(fmt::format("sweep: {} of {}", done, all.size())); });
+      [&](std::size_t done) { line.show(fmt::format("sweep: {} of {}", done, all.size())); },
+      interrupted());
   if (interrupted())
     throw Stopped{};
   return swept;
@@ -242,16 +244,16 @@ int sweep_command(const SweepOptions& options) {
   const Sweep swept = run_sweep(options);
   const bool none = best_of(swept.rows) == nullptr;
   const bool all_bad = std::all_of(swept.rows.begin(), swept.rows.end(),
-                                   [](const SweepRow& row) { return row.bad_input; });
+                                   [](const sim::SweepRow& row) { return row.bad_input; });
   if (all_bad)
     throw plan::InputError(swept.rows.front().refusal);
   if (!options.csv.empty())
     plan::write_file(options.csv, csv(swept));
   if (!options.svg.empty())
-    plan::write_file(options.svg,
-                     plan::to_svg(chart_of(swept, fmt::format("{}: {} simulated",
-                                                              options.scenario.file,
-                                                              swept.rows.size()))));
+    plan::write_file(
+        options.svg,
+        plan::to_svg(chart_of(
+            swept, fmt::format("{}: {} simulated", options.scenario.file, swept.rows.size()))));
   if (options.scenario.json)
     fmt::print("{}\n", to_json(swept).dump(2));
   else
@@ -262,8 +264,8 @@ int sweep_command(const SweepOptions& options) {
 }  // namespace
 
 Action add_sweep(CLI::App& program) {
-  auto* const command = program.add_subcommand(
-      "sweep", "Simulate every combination of some values, on all cores");
+  auto* const command =
+      program.add_subcommand("sweep", "Simulate every combination of some values, on all cores");
   auto options = std::make_shared<SweepOptions>();
   add_scenario_options(*command, options->scenario);
   command->get_option("--set")

@@ -18,7 +18,7 @@ int train_command(const TrainOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
   plan::require_trainable(scenario);
-  exec::require_trainable(sound_program(scenario));
+  exec::require_trainable(sim::sound_program(scenario));
   const Workload workload(scenario);
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);

@@ -102,4 +102,18 @@ std::vector<double> type_weights(const Model& model, const std::string& pattern)
   return weights;
 }
 
+std::vector<double> weights_by(const std::string& method, const Model& model,
+                               const LayerCosts& costs) {
+  if (const auto pattern = type_pattern(method))
+    return type_weights(model, *pattern);
+  return method == "parameters" ? parameter_weights(costs) : profile_weights(costs);
+}
+
+std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
+                               int parts) {
+  if (method == "uniform")
+    return uniform_boundaries(static_cast<int>(weights.size()), parts);
+  return balanced_boundaries(weights, parts);
+}
+
 }  // namespace pipewright::plan

@@ -131,10 +131,19 @@ double uniform(std::uint64_t seed, std::uint64_t number) {
   return (static_cast<double>(x >> 11) + 1) * 0x1p-53;
 }
 
+/// Which draw is an event's: one of its own, but one for all members of a collective.
+std::uint64_t draw_of(const Structure& structure, int event) {
+  const Instruction& i = *structure.events()[event].instruction;
+  if (!plan::is_reduce(i.kind))
+    return static_cast<std::uint64_t>(event);
+  const int collective = i.kind == InstructionKind::ReduceTied ? 0 : 1 + i.stage;
+  return static_cast<std::uint64_t>(structure.size()) + static_cast<std::uint64_t>(collective);
+}
+
 /// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
-double jitter_factor(double deviation, std::uint64_t seed, int event) {
+double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
   const double variance = std::log1p(deviation * deviation);  // of the logarithm
-  const auto number = 2 * static_cast<std::uint64_t>(event);
+  const std::uint64_t number = 2 * draw;
   const double normal = std::sqrt(-2 * std::log(uniform(seed, number))) *
                         std::cos(2 * std::numbers::pi * uniform(seed, number + 1));
   return std::exp(std::sqrt(variance) * normal - variance / 2);
@@ -158,7 +167,7 @@ void Durations::fill(const Structure& structure, const StepCosts& costs) {
     if (microbatch >= 0 && !costs.microbatch_lengths.empty())
       cost.held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
     if (costs.jitter > 0 && cost.held > 0)
-      cost.held *= jitter_factor(costs.jitter, costs.seed, event);
+      cost.held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event));
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
 }

@@ -35,4 +35,12 @@ std::vector<double> parameter_weights(const Model& model);
 /// with class names. Throws InputError when it is no pattern, or found in no layer.
 std::vector<double> type_weights(const Model& model, const std::string& pattern);
 
+/// By any method but `uniform`, which has no weights.
+std::vector<double> weights_by(const std::string& method, const Model& model,
+                               const LayerCosts& costs);
+
+/// Boundaries of `parts` parts: the weights balanced, or for `uniform` the layers counted.
+std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
+                               int parts);
+
 }  // namespace pipewright::plan

@@ -1,4 +1,4 @@
-#include "ranges.hpp"
+#include "pipewright/sim/ranges.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "pipewright/plan/error.hpp"
 
-namespace pipewright::cli {
+namespace pipewright::sim {
 namespace {
 
 constexpr std::size_t most_values = 1'000'000;
@@ -100,9 +100,8 @@ void append(const Range& range, const std::string& assignment, std::vector<std::
 SweptField parse_swept_field(const std::string& assignment) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw plan::InputError(
-        fmt::format("--set {}: write FIELD=VALUES, such as pipeline.microbatches=4..64x2",
-                    assignment));
+    throw plan::InputError(fmt::format(
+        "--set {}: write FIELD=VALUES, such as pipeline.microbatches=4..64x2", assignment));
   SweptField swept{assignment.substr(0, equals), {}};
   for (const std::string& part : split(assignment.substr(equals + 1)))
     if (const auto range = parse_range(part))
@@ -144,4 +143,4 @@ std::vector<std::string> expanded(const std::string& assignment, bool has_link_b
   return both;
 }
 
-}  // namespace pipewright::cli
+}  // namespace pipewright::sim

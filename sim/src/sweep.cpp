@@ -1,44 +1,44 @@
-#include "sweep.hpp"
+#include "pipewright/sim/sweep.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <exception>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
-#include "interrupt.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory_cap.hpp"
 #include "pipewright/sim/simulator.hpp"
 
-namespace pipewright::cli {
+namespace pipewright::sim {
 namespace {
 
-void fill(SweepRow& row, const plan::Scenario& scenario, const Plan& plan) {
-  const sim::Structure& structure = *plan.structure;
-  sim::require_usable(plan.costs, structure.program());
-  sim::Simulator simulator(structure);
-  const sim::Times& times = simulator.run(plan.costs);
+void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  const Structure& structure = *plan.structure;
+  require_usable(plan.costs, structure.program());
+  Simulator simulator(structure);
+  const Times& times = simulator.run(plan.costs);
   row.iteration_s = times.iteration;
-  row.lower_bound = !sim::shared_link_overlaps(structure, plan.costs, times).empty();
+  row.lower_bound = !shared_link_overlaps(structure, plan.costs, times).empty();
   row.throughput = throughput_of(scenario, times.iteration);
 
-  sim::IdleCauses causes(structure);
-  const sim::IdleTime& idle = causes.of(times);
-  row.idle_s.assign(sim::idle_cause_count, 0);
+  IdleCauses causes(structure);
+  const IdleTime& idle = causes.of(times);
+  row.idle_s.assign(idle_cause_count, 0);
   for (const auto& rank : idle.by_cause)
     for (std::size_t cause = 0; cause < rank.size(); ++cause)
       row.idle_s[cause] += rank[cause];
   row.bubble = std::accumulate(row.idle_s.begin(), row.idle_s.end(), 0.0) /
                (times.iteration * static_cast<double>(idle.by_cause.size()));
 
-  sim::MemoryModel memory(structure, scenario.pipeline.hand_over);
-  const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
-  for (const sim::MemoryPeak& peak : curves.peaks)
+  MemoryModel memory(structure, scenario.pipeline.hand_over);
+  const MemoryCurves& curves = memory.curves(plan.costs, times);
+  for (const MemoryPeak& peak : curves.peaks)
     row.peak = std::max(row.peak, peak.held);
-  if (const auto over = sim::over_cap(structure, memory, curves, plan.costs, times,
-                                      scenario.cluster.device.memory))
+  if (const auto over =
+          over_cap(structure, memory, curves, plan.costs, times, scenario.cluster.device.memory))
     throw plan::Infeasible(to_string(*over));
 }
 
@@ -48,7 +48,7 @@ SweepRow sweep_row(const plan::Scenario& scenario, const plan::LayerCosts& costs
                    StructureCache& structures) {
   SweepRow row;
   try {
-    fill(row, scenario, lay_out(scenario, costs, "", &structures));
+    fill(row, scenario, lay_out(scenario, costs, &structures));
   } catch (const plan::InputError& error) {
     row.refusal = error.what();
     row.bad_input = true;
@@ -59,14 +59,15 @@ SweepRow sweep_row(const plan::Scenario& scenario, const plan::LayerCosts& costs
 }
 
 std::vector<SweepRow> sweep(std::size_t count, const std::function<SweepRow(std::size_t)>& row,
-                            const std::function<void(std::size_t)>& done) {
+                            const std::function<void(std::size_t)>& done,
+                            const std::atomic<bool>& stop) {
   std::vector<SweepRow> rows(count);
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::size_t finished = 0;
   std::exception_ptr failure;
   const auto work = [&] {
-    for (std::size_t i = next++; i < count && !interrupted(); i = next++)
+    for (std::size_t i = next++; i < count && !stop; i = next++)
       try {
         rows[i] = row(i);
         const std::lock_guard lock(mutex);
@@ -88,4 +89,4 @@ std::vector<SweepRow> sweep(std::size_t count, const std::function<SweepRow(std:
   return rows;
 }
 
-}  // namespace pipewright::cli
+}  // namespace pipewright::sim

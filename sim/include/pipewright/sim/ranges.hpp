@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace pipewright::cli {
+namespace pipewright::sim {
 
 /// One field and its values, as they are written in an assignment.
 struct SweptField {
@@ -27,4 +27,4 @@ std::vector<std::vector<std::string>> combinations(const std::vector<SweptField>
 /// both: the assignments that one assignment means.
 std::vector<std::string> expanded(const std::string& assignment, bool has_link_between_nodes);
 
-}  // namespace pipewright::cli
+}  // namespace pipewright::sim

@@ -1,0 +1,232 @@
+#include "pipewright/sim/scenario_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/deadlock.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/layer_weights.hpp"
+#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/sim/memory_cap.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+constexpr std::size_t most_structures = 16;
+
+/// Costs from a file may be those of another model or another microbatch size.
+void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  const plan::Model model = model_of(scenario);
+  if (costs.layers.size() != model.layers.size())
+    throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
+                                       costs.layers.size(), model.layers.size()));
+  for (std::size_t l = 0; l < model.layers.size(); ++l)
+    if (costs.layers[l].name != model.layers[l].name ||
+        costs.layers[l].parameters != model.layers[l].parameter_bytes)
+      throw plan::InputError(fmt::format(
+          "the costs of layer {} are for \"{}\" of {} parameter bytes, but the model has \"{}\" of "
+          "{} there",
+          l, costs.layers[l].name, costs.layers[l].parameters.value, model.layers[l].name,
+          model.layers[l].parameter_bytes.value));
+  if (costs.microbatch_size != scenario.training.microbatch_size)
+    throw plan::InputError(
+        fmt::format("the costs are for microbatches of {}, but training.microbatch_size is {}",
+                    costs.microbatch_size, scenario.training.microbatch_size));
+}
+
+/// For the schedules that order their actions by them. A transfer is as long as the slowest between
+/// neighbouring stages that lie on different nodes, or else on different ranks.
+plan::ActionTimes times_of(const std::vector<plan::StageCost>& costs,
+                           const plan::Cluster& cluster) {
+  plan::ActionTimes times{{}, {}, {}, 0};
+  const plan::Link& link = cluster.nodes > 1 ? cluster.between_nodes : cluster.within_node;
+  for (const plan::StageCost& cost : costs) {
+    times.forward.push_back(cost.forward.value);
+    times.input_gradient.push_back(cost.input_gradient.value);
+    times.weight_gradient.push_back(cost.weight_gradient.value);
+    times.transfer =
+        std::max(times.transfer, (plan::occupancy(link, cost.output) + link.latency).value);
+  }
+  return times;
+}
+
+/// The stages that share a weight: at least two, or none.
+std::vector<int> tied_stages(const std::vector<plan::StageCost>& costs) {
+  std::vector<int> tied;
+  for (std::size_t stage = 0; stage < costs.size(); ++stage)
+    if (costs[stage].tied > plan::Bytes{})
+      tied.push_back(static_cast<int>(stage));
+  return tied.size() < 2 ? std::vector<int>{} : tied;
+}
+
+std::shared_ptr<const Structure> structure_of(const plan::Pipeline& pipeline,
+                                              const plan::Schedule& schedule,
+                                              const plan::LoweringOptions& options,
+                                              StructureCache* cache) {
+  const auto build = [&] { return std::make_shared<Structure>(plan::lower(schedule, options)); };
+  if (cache == nullptr)
+    return build();
+  const StructureCache::Key key{pipeline, schedule, options.tied_stages};
+  auto structure = cache->find(key);
+  if (!structure) {
+    structure = build();
+    cache->insert(key, structure);
+  }
+  return structure;
+}
+
+/// Boundaries and costs of the stages. Times order some schedules, so they must be usable.
+void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs,
+         int stages, bool trains) {
+  check_costs(scenario, costs);
+  const std::string& method = scenario.pipeline.partition;
+  plan.partition.boundaries =
+      plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
+  plan::require_usable(costs, plan.partition, trains);
+  plan.costs =
+      step_costs_of(scenario, plan::stage_costs(costs, plan.partition, training_memory(scenario)));
+}
+
+void finish(ScenarioPlan& plan, const plan::Scenario& scenario) {
+  require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
+  plan.partition.rank_of_stage = plan.program().placement.routes.front();
+}
+
+/// What a plan's Program needs, and how far it is over the cap if it is.
+struct Weighed {
+  Need need;
+  std::optional<OverCap> over;
+};
+
+Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  Simulator simulator(*plan.structure);
+  MemoryModel model(*plan.structure, scenario.pipeline.hand_over);
+  const Times& times = simulator.run(plan.costs);
+  const MemoryCurves& curves = model.curves(plan.costs, times);
+  Weighed weighed{
+      {{}, {times.iteration}},
+      over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
+  for (const MemoryPeak& peak : curves.peaks)
+    weighed.need.peak = std::max(weighed.need.peak, peak.held);
+  return weighed;
+}
+
+/// Nothing when the scenario with that change cannot be planned.
+std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                            const std::string& change, bool trained) {
+  try {
+    const plan::Scenario changed = plan::changed(scenario, change);
+    if (trained && !plan::only_predicted(changed).empty())
+      return {};
+    return weigh(changed, lay_out(changed, costs)).need;
+  } catch (const plan::InputError&) {
+    return {};
+  } catch (const plan::Infeasible&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  plan::LoweringOptions options = plan::lowering_of(plan::request_of(pipeline));
+  options.communicators = pipeline.communicators;
+  options.transfers = pipeline.transfers;
+  options.blocking = pipeline.blocking;
+  options.replicas = pipeline.replicas;
+  options.overlap_reductions = pipeline.overlap_reductions;
+  return options;
+}
+
+plan::Program sound_program(const plan::Scenario& scenario) {
+  const plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
+  plan::Program program = plan::lower(plan::make_schedule(request), lowering_of(scenario));
+  if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
+    throw plan::Infeasible(*deadlock);
+  return program;
+}
+
+ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                     StructureCache* cache) {
+  ScenarioPlan plan;
+  plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
+  cut(plan, scenario, costs, plan::stage_count(request),
+      !plan::is_forward_only(plan::make_schedule(request)));
+  request.times = times_of(plan.costs.stages, scenario.cluster);
+  plan.schedule = plan::make_schedule(request);
+  plan::LoweringOptions options = lowering_of(scenario);
+  options.tied_stages = tied_stages(plan.costs.stages);
+  plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);
+  finish(plan, scenario);
+  return plan;
+}
+
+ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                     plan::Program program) {
+  const plan::Pipeline& wanted = scenario.pipeline;
+  const auto ranks = static_cast<int>(program.ranks.size());
+  if (ranks != wanted.ranks || program.microbatches != wanted.microbatches)
+    throw plan::InputError(fmt::format(
+        "the schedule is for {} ranks and {} microbatches, but pipeline.ranks is {} and "
+        "pipeline.microbatches is {}",
+        ranks, program.microbatches, wanted.ranks, wanted.microbatches));
+  ScenarioPlan plan;
+  cut(plan, scenario, costs, plan::stage_count(program), !plan::is_forward_only(program));
+  plan.schedule = plan::schedule_of(program);
+  plan.structure = std::make_shared<Structure>(std::move(program));
+  finish(plan, scenario);
+  return plan;
+}
+
+void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                    const ScenarioPlan& plan, bool trained) {
+  const auto over = weigh(scenario, plan).over;
+  if (!over)
+    return;
+  const auto remedy = smallest_change(
+      leaner_changes(scenario), scenario.cluster.device.memory,
+      [&](const std::string& change) { return need_of(scenario, costs, change, trained); });
+  throw plan::Infeasible(refusal(*over, remedy));
+}
+
+std::shared_ptr<const Structure> StructureCache::find(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.key == key)
+      return entry.structure;
+  return nullptr;
+}
+
+void StructureCache::insert(Key key, std::shared_ptr<const Structure> structure) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.structure == structure)
+      return;
+  entries_.push_back({std::move(key), std::move(structure)});
+  if (entries_.size() > most_structures)
+    entries_.erase(entries_.begin());
+}
+
+Throughput throughput_of(const plan::Scenario& scenario, double iteration_s) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const double samples = static_cast<double>(pipeline.microbatches) *
+                         scenario.training.microbatch_size * pipeline.replicas;
+  Throughput throughput;
+  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
+  throughput.unit = gpt != nullptr ? "tokens" : "images";
+  throughput.units_per_s = samples * (gpt != nullptr ? gpt->sequence : 1) / iteration_s;
+  double flops = 0;
+  for (const plan::Layer& layer : model_of(scenario).layers)
+    flops += 3 * layer.forward_flops;
+  const double peak = scenario.cluster.device.flops_per_s;
+  if (peak > 0)
+    throughput.mfu = flops * samples / (iteration_s * pipeline.ranks * pipeline.replicas * peak);
+  return throughput;
+}
+
+}  // namespace pipewright::sim

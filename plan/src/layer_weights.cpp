@@ -6,6 +6,8 @@
 #include <numeric>
 #include <regex>
 
+#include "pipewright/plan/partition.hpp"
+
 namespace pipewright::plan {
 namespace {
 

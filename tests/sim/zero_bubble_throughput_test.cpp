@@ -22,6 +22,7 @@ struct Pair {
 struct Measurement {
   Pair seconds;
   Pair gigabytes;
+  double passes = 0;  // of a rank for each microbatch
 };
 
 /// By model and microbatches, then by schedule.
@@ -64,11 +65,11 @@ std::vector<StageCost> stages_of(const ScheduleRequest& request, const Row& mode
   return stages;
 }
 
-Timeline predicted(const ScheduleRequest& request, const Row& model) {
+Timeline predicted(const Schedule& schedule, const ScheduleRequest& request, const Row& model) {
   Cluster cluster;
   cluster.devices_per_node = request.ranks;
   cluster.within_node.latency = {request.times.transfer * 1e-3};
-  const auto outcome = simulate(lower(make_schedule(request)), stages_of(request, model), cluster);
+  const auto outcome = simulate(lower(schedule), stages_of(request, model), cluster);
   return std::get<Completed>(outcome).timeline;
 }
 
@@ -86,12 +87,14 @@ Table4 table4() {
     const int m = std::stoi(row.at("m"));
     const auto request =
         zero_bubble_request(row.at("schedule"), passes_of(profiled, row.at("model"), m));
-    const Timeline timeline = predicted(request, models.at(row.at("model")));
+    const Schedule schedule = make_schedule(request);
+    const Timeline timeline = predicted(schedule, request, models.at(row.at("model")));
     const auto peaks = peak_per_rank(timeline);
     table[{row.at("model"), m}][row.at("schedule")] = {
         {longest_span(timeline).value, std::stod(row.at("iter_s_derived"))},
         {static_cast<double>(std::max_element(peaks.begin(), peaks.end())->value) * 1e-9,
-         std::stod(row.at("memory_gb"))}};
+         std::stod(row.at("memory_gb"))},
+        static_cast<double>(schedule.ranks.front().size()) / m};
   });
   return table;
 }
@@ -143,23 +146,19 @@ std::string peaks(const Table4& table) {
 /// What is measured beyond the prediction, as a line over the microbatches (least squares).
 struct Miss {
   double per_microbatch_ms = 0, per_iteration_ms = 0;
+  double passes = 0;  // of a rank for each microbatch
 };
 Miss miss_of(const Table4& table, const std::string& model, const std::string& name) {
-  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  double passes = 0, n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (const auto& [at, row] : table)
     if (at.first == model) {
       const Pair& seconds = row.at(name).seconds;
       const double miss = 1e3 * (seconds.measured - seconds.predicted), m = at.second;
+      passes = row.at(name).passes;
       n += 1, x += m, y += miss, xx += m * m, xy += m * miss;
     }
   const double slope = (n * xy - x * y) / (n * xx - x * x);
-  return {slope, (y - slope * x) / n};
-}
-
-/// Passes of a rank for each microbatch: a forward and a backward of every chunk, or F, I and W.
-int passes_per_microbatch(const std::string& model, const std::string& name) {
-  const int chunks = model == "1.5B" ? 3 : 4;  // Table 9
-  return name == "1F1B" ? 2 : name == "1F1B-I" ? 2 * chunks : 3;
+  return {slope, (y - slope * x) / n, passes};
 }
 
 std::string misses(const Table4& table) {
@@ -170,7 +169,7 @@ std::string misses(const Table4& table) {
     for (const std::string& name : names) {
       const Miss miss = miss_of(table, model, name);
       rows.back().push_back(fmt::format("{:.1f}, {:.1f} a pass; {}{:.0f}", miss.per_microbatch_ms,
-                                        miss.per_microbatch_ms / passes_per_microbatch(model, name),
+                                        miss.per_microbatch_ms / miss.passes,
                                         miss.per_iteration_ms < 0 ? "−" : "",
                                         std::abs(miss.per_iteration_ms)));
     }

@@ -2,7 +2,7 @@
 
 // Tables for docs/accuracy.md, and the check that they stand there.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -94,3 +94,32 @@ with open(sys.argv[1]) as file:
 print(f"all of ours takes {ours['total_s']:.2f} s; generating alone, "
       f"torch takes {torch['generate_s'] / ours['generate_s']:.0f} times as long as we do")
 END
+
+echo
+echo "The simulator. One JSON line a Program: seconds, and compute actions a second on one core"
+simulator=build/bin/pipewright_bench_simulator
+$simulator
+$simulator --schedule 1f1b --ranks 16 --microbatches 64 --chunks 1 --vectors 10000 --simgrid |
+  tee "$results"
+$simulator --ranks 16 --microbatches 128 --chunks 4 | tee -a "$results"
+.venv/bin/python -W ignore bench/torch_dry_run.py --ranks 16 --microbatches 128 --chunks 4 |
+  tee -a "$results"
+# Its packages are numpy, pandas and psutil, which our .venv lacks: it takes the python3 in PATH.
+python3 bench/calculon.py --ranks 16 --microbatches 64 | tee -a "$results"
+.venv/bin/python - "$results" <<'END'
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    small, interleaved, torch, *calculon = (json.loads(line) for line in file)
+print(f"with timeline, idle causes and memory we are {torch['dry_run_s'] / interleaved['full_s']:.0f}"
+      f" times as fast as torch's dry run; for the iteration time alone "
+      f"{torch['dry_run_s'] / interleaved['iteration_s']:.0f} times")
+if "simgrid_s" in small:
+    print(f"with the timeline, the native engine is {small['simgrid_s'] / small['run_s']:.0f} times "
+          f"as fast as SimGrid")
+for row in calculon:
+    took = row["configuration_s"]
+    print(f"a configuration from a schedule on takes Calculon {took / small['new_configuration_s']:.1f}"
+          f" times as long as us; one with other costs {took / small['iteration_s']:.0f} times")
+END

@@ -7,10 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <random>
 
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/sim/idle.hpp"
+#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/simgrid.hpp"
 
 namespace {
 
@@ -49,6 +53,75 @@ sim::StepCosts costs_of(int stages, int ranks) {
   return costs;
 }
 
+/// One Program and all that is asked of it, built once: what is timed again allocates nothing.
+struct Case {
+  explicit Case(const plan::Schedule& schedule)
+      : structure(plan::lower(schedule)),
+        costs(costs_of(plan::stage_count(structure.program()),
+                       static_cast<int>(schedule.ranks.size()))),
+        simulator(structure),
+        causes(structure),
+        model(structure) {}
+
+  sim::Structure structure;
+  sim::StepCosts costs;
+  sim::Simulator simulator;
+  sim::IdleCauses causes;
+  sim::MemoryModel model;
+};
+
+/// In seconds, under costs that are others each time.
+struct Rates {
+  double iteration;          // alone
+  double run, idle, memory;  // the timeline, the causes in it, the curves of it
+  double full;               // these three together
+};
+
+Rates rates_of(Case& c, int rounds, double& sum) {
+  const auto change = [&] { c.costs.stages[0].forward.value *= 1.0001; };
+  const auto iteration = [&] {
+    change();
+    sum += c.simulator.iteration(c.costs);
+  };
+  const sim::Times* times = nullptr;
+  const auto run = [&] {
+    change();
+    times = &c.simulator.run(c.costs);
+    sum += times->iteration;
+  };
+  const auto idle = [&] { sum += c.causes.of(*times).of_rank(0); };
+  const auto memory = [&] { sum += c.model.curves(c.costs, *times).peaks[0].time; };
+  const auto full = [&] {
+    run();
+    idle();
+    memory();
+  };
+  // In the order of writing: what follows `run` reads its answer.
+  return {.iteration = typical_seconds(rounds, iteration),
+          .run = typical_seconds(rounds, run),
+          .idle = typical_seconds(rounds, idle),
+          .memory = typical_seconds(rounds, memory),
+          .full = typical_seconds(rounds, full)};
+}
+
+/// Seconds for this many iteration times, every stage costing something else each time.
+double time_cost_vectors(Case& c, int vectors, int rounds, double& sum) {
+  const std::vector<plan::StageCost> first = c.costs.stages;
+  const double seconds = typical_seconds(rounds, [&] {
+    std::minstd_rand random(1);
+    for (int vector = 0; vector < vectors; ++vector) {
+      for (std::size_t s = 0; s < first.size(); ++s) {
+        const double factor = 1 + 1e-10 * static_cast<double>(random());
+        c.costs.stages[s].forward = first[s].forward * factor;
+        c.costs.stages[s].input_gradient = first[s].input_gradient * factor;
+      }
+      sum += c.simulator.iteration(c.costs);
+    }
+  });
+  c.costs.stages = first;
+  return seconds;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,39 +130,51 @@ int main(int argc, char** argv) {
   request.ranks = 64;
   request.microbatches = 1024;
   request.chunks = 4;
-  int rounds = 9;
+  int rounds = 9, vectors = 0;
+  bool with_simgrid = false;
   CLI::App app("Times the simulator");
   app.add_option("--schedule", request.name);
   app.add_option("--ranks", request.ranks);
   app.add_option("--microbatches", request.microbatches);
   app.add_option("--chunks", request.chunks);
   app.add_option("--rounds", rounds);
+  app.add_option("--vectors", vectors, "also times the Program under so many costs");
+  app.add_flag("--simgrid", with_simgrid, "also times the second engine");
   CLI11_PARSE(app, argc, argv);
 
   const plan::Schedule schedule = plan::make_schedule(request);
   std::size_t actions = 0;
   for (const auto& list : schedule.ranks)
     actions += list.size();
-  const auto build_start = Clock::now();
-  const sim::Structure structure(plan::lower(schedule));
-  const double build = std::chrono::duration<double>(Clock::now() - build_start).count();
-  sim::StepCosts costs =
-      costs_of(plan::stage_count(structure.program()), static_cast<int>(schedule.ranks.size()));
-  sim::Simulator simulator(structure);
-
+  // From a schedule to one iteration time, as for a configuration that nobody has asked for yet.
   double sum = 0;  // keeps the work from being dropped
-  const auto alone = [&] {
-    costs.stages[0].forward.value *= 1.0001;
-    sum += simulator.iteration(costs);
-  };
-  const double iteration = typical_seconds(rounds, alone);
-  const double full = typical_seconds(rounds, [&] { sum += simulator.run(costs).iteration; });
-  const auto rate = [&](double seconds) { return static_cast<double>(actions) / seconds / 1e6; };
+  const sim::StepCosts costs = Case(schedule).costs;
+  const double new_configuration = typical_seconds(std::min(rounds, 3), [&] {
+    const sim::Structure structure(plan::lower(schedule));
+    sum += sim::Simulator(structure).iteration(costs);
+  });
+
+  Case c(schedule);
+  const Rates seconds = rates_of(c, rounds, sum);
+  const auto rate = [&](double s) { return static_cast<double>(actions) / s / 1e6; };
   fmt::print(
-      "{{\"schedule\": \"{}\", \"ranks\": {}, \"microbatches\": {}, \"chunks\": {}, \"actions\": "
-      "{}, \"instructions\": {}, \"lower_and_build_s\": {:.4f}, \"iteration_s\": {:.6f}, "
-      "\"iteration_million_actions_per_s\": {:.1f}, \"full_s\": {:.6f}, "
-      "\"full_million_actions_per_s\": {:.1f}, \"sum\": {:.3f}}}\n",
-      request.name, request.ranks, request.microbatches, request.chunks, actions, structure.size(),
-      build, iteration, rate(iteration), full, rate(full), sum);
+      "{{\"program\": \"pipewright\", \"schedule\": \"{}\", \"ranks\": {}, \"microbatches\": {}, "
+      "\"chunks\": {}, \"actions\": {}, \"instructions\": {}, \"new_configuration_s\": {:.6f}, "
+      "\"iteration_s\": {:.9f}, \"run_s\": {:.9f}, \"idle_s\": {:.9f}, \"memory_s\": {:.9f}, "
+      "\"full_s\": {:.9f}, \"iteration_million_actions_per_s\": {:.1f}, "
+      "\"full_million_actions_per_s\": {:.1f}",
+      request.name, request.ranks, request.microbatches, request.chunks, actions,
+      c.structure.size(), new_configuration, seconds.iteration, seconds.run, seconds.idle,
+      seconds.memory, seconds.full, rate(seconds.iteration), rate(seconds.full));
+  if (vectors > 0)
+    fmt::print(", \"cost_vectors\": {}, \"cost_vectors_s\": {:.4f}", vectors,
+               time_cost_vectors(c, vectors, std::min(rounds, 5), sum));
+  if (with_simgrid && sim::built_with_simgrid()) {
+    const double simgrid = typical_seconds(std::min(rounds, 3), [&] {
+      sum += sim::simulate_on_simgrid(c.structure, c.costs).iteration;
+    });
+    fmt::print(", \"simgrid_s\": {:.6f}, \"simgrid_million_actions_per_s\": {:.4f}", simgrid,
+               rate(simgrid));
+  }
+  fmt::print(", \"sum\": {:.3f}}}\n", sum);
 }

@@ -35,15 +35,15 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
 /// bytes/bandwidth + 2(n - 1) · latency, over its slowest link (Patarasuk and Yuan, J. Parallel
 /// Distrib. Comput. 69, 2009).
 double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size) {
-  std::vector<int> devices;
-  for (const int rank : ranks)
-    for (int replica = 0; replica < members; ++replica)
-      devices.push_back(rank * costs.replicas + replica);
-  const auto n = static_cast<double>(devices.size());
+  const std::size_t devices = ranks.size() * static_cast<std::size_t>(members);
+  const auto device = [&](std::size_t i) {
+    const auto along = static_cast<std::size_t>(members);
+    return ranks[i % devices / along] * costs.replicas + static_cast<int>(i % along);
+  };
+  const auto n = static_cast<double>(devices);
   double slowest = 0;
-  for (std::size_t i = 0; i < devices.size() && devices.size() > 1; ++i) {
-    const Link& link =
-        plan::link_between(costs.cluster, devices[i], devices[(i + 1) % devices.size()]);
+  for (std::size_t i = 0; i < devices && devices > 1; ++i) {
+    const Link& link = plan::link_between(costs.cluster, device(i), device(i + 1));
     slowest = std::max(slowest, 2 * (n - 1) / n * plan::occupancy(link, size).value +
                                     2 * (n - 1) * link.latency.value);
   }
@@ -110,9 +110,8 @@ class Pricing {
   }
 
   double reduction(const Instruction& i) const {
-    const plan::Program& program = structure_.program();
     if (i.kind == InstructionKind::ReduceGradients)
-      return ring(costs_, program.placement.ranks_of(i.stage), costs_.replicas, stage(i).gradients);
+      return ring(costs_, structure_.ranks_of(i.stage), costs_.replicas, stage(i).gradients);
     // Among the stages that share the weight, in each of the pipelines side by side.
     return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied);
   }

@@ -14,6 +14,9 @@ bool is_backward(InstructionKind kind) {
          kind == InstructionKind::WeightGradient || kind == InstructionKind::Recompute;
 }
 
+/// The maker computes, its queue, the transfer, our queue.
+constexpr std::size_t most_causes_of_a_gap = 4;
+
 }  // namespace
 
 double IdleTime::of_rank(int rank) const {
@@ -30,11 +33,13 @@ IdleCauses::IdleCauses(const Structure& structure)
     const auto& own = structure.events()[event];
     const InstructionKind kind = own.instruction->kind;
     if (plan::is_compute(kind) || (program.blocking && !plan::is_reduce(kind)))
-      ranks_[static_cast<std::size_t>(own.rank)].lane.push_back(event);
+      ranks_[static_cast<std::size_t>(own.rank)].lane.push_back(entry(event));
   }
+  std::size_t most_spans = 0;
   for (Rank& rank : ranks_) {
+    most_spans += most_causes_of_a_gap * rank.lane.size() + 1;  // one at the end
     const auto kind_at = [&](std::size_t i) {
-      return structure.events()[rank.lane[i]].instruction->kind;
+      return structure.events()[rank.lane[i].event].instruction->kind;
     };
     int first_backward = -1, first_forward = 0;
     for (std::size_t i = rank.lane.size(); i-- > 0;) {
@@ -47,6 +52,27 @@ IdleCauses::IdleCauses(const Structure& structure)
     }
     rank.first_backward = first_backward < 0 ? first_forward : first_backward;
   }
+  idle_.spans.reserve(most_spans);
+}
+
+IdleCauses::LaneEntry IdleCauses::entry(int event) const {
+  const plan::Program& program = structure_.program();
+  const auto& own = structure_.events()[event];
+  const InstructionKind kind = own.instruction->kind;
+  LaneEntry entry{.event = event, .computes = plan::is_compute(kind)};
+  if (kind == InstructionKind::OptimizerStep) {
+    entry.wait = Wait::Reductions;
+  } else if (plan::is_send(kind)) {  // blocking, and perhaps waiting for its receiver
+    entry.wait = Wait::Receiver;
+    if (program.transfers == plan::TransferMode::Rendezvous)
+      entry.maker = structure_.events()[own.partner].lane;
+  } else {
+    const int receive = plan::is_receive(kind) ? event : own.data;
+    const int send = receive < 0 ? -1 : structure_.events()[receive].partner;
+    if (send >= 0)
+      entry = {event, send, structure_.events()[send].lane, Wait::Data, entry.computes};
+  }
+  return entry;
 }
 
 const IdleTime& IdleCauses::of(const Times& times) {
@@ -63,15 +89,14 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
   const Rank& own = ranks_[rank];
   const int count = static_cast<int>(own.lane.size());
   for (int i = 0; i < count; ++i) {
-    const int event = own.lane[static_cast<std::size_t>(i)];
-    const EventTimes& at = times[event];
-    const bool computes = plan::is_compute(structure_.events()[event].instruction->kind);
-    const double until = computes ? at.start : at.end;
+    const LaneEntry& entry = own.lane[static_cast<std::size_t>(i)];
+    const EventTimes& at = times[entry.event];
+    const double until = entry.computes ? at.start : at.end;
     if (until > from_) {
       const IdleCause phase = i <= own.first_backward ? IdleCause::WarmUp
                               : i > own.last_forward  ? IdleCause::CoolDown
                                                       : IdleCause::Imbalance;
-      explain_gap(event, phase, until, times);
+      explain_gap(entry, phase, until, times);
     }
     from_ = std::max(from_, at.end);
   }
@@ -79,36 +104,33 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
   enter(IdleCause::CoolDown, gap_end_);
 }
 
-void IdleCauses::explain_gap(int event, IdleCause phase, double until, const Times& times) {
-  const auto& own = structure_.events()[event];
-  const InstructionKind kind = own.instruction->kind;
+void IdleCauses::explain_gap(const LaneEntry& entry, IdleCause phase, double until,
+                             const Times& times) {
   gap_end_ = until;
-  if (kind == InstructionKind::OptimizerStep) {
-    explain_reductions(event, phase, times);
-  } else if (plan::is_send(kind)) {  // blocking, and perhaps waiting for its receiver
-    const int receiver = structure_.events()[own.partner].lane;
-    if (structure_.program().transfers == plan::TransferMode::Rendezvous && receiver >= 0)
-      enter(phase, times[receiver].end);
-    enter(IdleCause::Queue, times[event].start);
-    enter(IdleCause::Exposed, gap_end_);
-  } else if (plan::is_receive(kind)) {
-    explain_data(event, phase, times);
-  } else if (own.data >= 0) {
-    explain_data(own.data, phase, times);
+  switch (entry.wait) {
+    case Wait::Nothing:
+      break;
+    case Wait::Data:
+      explain_data(entry, phase, times);
+      break;
+    case Wait::Receiver:
+      if (entry.maker >= 0)
+        enter(phase, times[entry.maker].end);
+      enter(IdleCause::Queue, times[entry.event].start);
+      enter(IdleCause::Exposed, gap_end_);
+      break;
+    case Wait::Reductions:
+      explain_reductions(entry.event, phase, times);
+      break;
   }
   enter(phase, gap_end_);  // nothing is left, unless clocks disagree
 }
 
-/// The lane waits for `receive`.
-void IdleCauses::explain_data(int receive, IdleCause phase, const Times& times) {
-  const auto& own = structure_.events()[receive];
-  const int send = own.partner;
-  if (send < 0)
-    return;
-  const int maker = structure_.events()[send].lane;
-  enter(phase, maker < 0 ? 0 : times[maker].end);
-  enter(IdleCause::Queue, times[send].start);
-  enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer, times[send].end);
+void IdleCauses::explain_data(const LaneEntry& entry, IdleCause phase, const Times& times) {
+  enter(phase, entry.maker < 0 ? 0 : times[entry.maker].end);
+  enter(IdleCause::Queue, times[entry.send].start);
+  enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,
+        times[entry.send].end);
   enter(IdleCause::Queue, gap_end_);
 }
 

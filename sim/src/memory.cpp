@@ -82,13 +82,20 @@ MemoryModel::MemoryModel(const Structure& structure, plan::HandOver hand_over)
       program.asynchronous ? plan::weight_versions(program) : std::vector<int>(ranks, 1);
   make_streams();
 
-  std::size_t points = 0;
+  std::size_t points = 0, most_own = 0, most_other = 0;
   for (const auto& streams : streams_) {
     curves_.begins.push_back(points);
-    ++points;  // what stands
+    std::size_t changes = 0;
     for (const Stream& stream : streams)
-      points += 2 * (stream.end - stream.begin);
+      changes += 2 * (stream.end - stream.begin);
+    points += 1 + changes;  // the first is what stands
+    const std::size_t own = 2 * (streams.front().end - streams.front().begin);
+    most_own = std::max(most_own, own);
+    most_other = std::max(most_other, changes - own);
   }
+  own_changes_.reserve(most_own);
+  for (auto* changes : {&other_changes_, &next_changes_, &merged_changes_})
+    changes->reserve(most_other);
   curves_.points.resize(points);
   curves_.counts.resize(ranks);
   curves_.peaks.resize(ranks);

@@ -1,5 +1,7 @@
 #include "pipewright/sim/structure.hpp"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -10,6 +12,8 @@
 namespace pipewright::sim {
 
 Structure::Structure(plan::Program program) : program_(std::move(program)), events_(program_) {
+  for (int stage = 0; stage < plan::stage_count(program_); ++stage)
+    ranks_of_stage_.push_back(program_.placement.ranks_of(stage));
   sort_events();
   find_classes();
   make_timed_events();
@@ -18,20 +22,33 @@ Structure::Structure(plan::Program program) : program_(std::move(program)), even
 
 Structure::~Structure() = default;
 
-/// First come, first served: events that run at about the same time stand near each other, and so
-/// do they in memory.
+/// In rounds: all compute that is ready, then all sends, then all that is left. Events that run at
+/// about the same time stand near each other, and so do they in memory; and the engine's loop meets
+/// one kind many times on end, which processors can predict.
 void Structure::sort_events() {
   std::vector<int> pending = events_.predecessor_counts();
+  std::array<std::vector<int>, 3> ready;
+  const auto add = [&](int event) {
+    const plan::InstructionKind kind = events_[event].instruction->kind;
+    ready[plan::is_compute(kind) ? 0 : plan::is_send(kind) ? 1 : 2].push_back(event);
+  };
   order_.reserve(pending.size());
   for (int event = 0; event < events_.size(); ++event)
     if (pending[static_cast<std::size_t>(event)] == 0)
-      order_.push_back(event);
-  for (std::size_t next = 0; next < order_.size(); ++next) {
-    const int event = order_[next];
-    for (const auto* edge = events_.begin(event); edge != events_.end(event); ++edge)
-      if (--pending[static_cast<std::size_t>(edge->event)] == 0)
-        order_.push_back(edge->event);
-  }
+      add(event);
+  std::vector<int> now;
+  const auto is_empty = [](const std::vector<int>& events) { return events.empty(); };
+  while (!std::all_of(ready.begin(), ready.end(), is_empty))
+    for (std::vector<int>& of_one_kind : ready) {
+      now.clear();
+      std::swap(now, of_one_kind);
+      for (const int event : now) {
+        order_.push_back(event);
+        for (const auto* edge = events_.begin(event); edge != events_.end(event); ++edge)
+          if (--pending[static_cast<std::size_t>(edge->event)] == 0)
+            add(edge->event);
+      }
+    }
   if (static_cast<int>(order_.size()) < events_.size())
     throw plan::Infeasible(plan::find_deadlock(events_).value());
 }

@@ -4,6 +4,7 @@
 // one cause: what holds back the action that comes next.
 
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include "pipewright/plan/timeline.hpp"
@@ -37,15 +38,26 @@ class IdleCauses {
   const IdleTime& of(const Times& times);
 
  private:
+  /// What an event on the compute lane can wait for.
+  enum class Wait : std::uint8_t { Nothing, Data, Receiver, Reductions };
+  /// Held together, because looking each up in the Structure takes longer than the search itself.
+  struct LaneEntry {
+    int event = 0;
+    int send = -1;   // of the data that it waits for; -1: they are made here
+    int maker = -1;  // what comes before the send on its lane, or before the receive that it is for
+    Wait wait = Wait::Nothing;
+    bool computes = true;  // false: a transfer that blocks
+  };
   struct Rank {
-    std::vector<int> lane;   // events that hold the compute lane, in order
-    int first_backward = 0;  // into `lane`
+    std::vector<LaneEntry> lane;  // who holds the compute lane, in order
+    int first_backward = 0;       // into `lane`
     int last_forward = 0;
   };
 
+  LaneEntry entry(int event) const;
   void visit_rank(std::size_t rank, const Times& times);
-  void explain_gap(int event, plan::IdleCause phase, double until, const Times& times);
-  void explain_data(int event, plan::IdleCause phase, const Times& times);
+  void explain_gap(const LaneEntry& entry, plan::IdleCause phase, double until, const Times& times);
+  void explain_data(const LaneEntry& entry, plan::IdleCause phase, const Times& times);
   void explain_reductions(int step, plan::IdleCause phase, const Times& times);
   /// The time from where the last stretch ended up to `until` has this cause.
   void enter(plan::IdleCause cause, double until);

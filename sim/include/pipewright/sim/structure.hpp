@@ -47,6 +47,10 @@ class Structure {
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
 
+  /// As Placement::ranks_of.
+  const std::vector<int>& ranks_of(int stage) const {
+    return ranks_of_stage_[static_cast<std::size_t>(stage)];
+  }
   /// The ranks that take part in tied reductions, in rising order.
   const std::vector<int>& tied_ranks() const { return tied_ranks_; }
 
@@ -64,6 +68,7 @@ class Structure {
   std::vector<int> order_;
   std::vector<int> class_of_;
   std::vector<int> representatives_;
+  std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;
   std::vector<TimedEvent> timed_events_;
   std::unique_ptr<const ReducedGraph> reduced_;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures our executor and torch.distributed.pipelining, in turn, against the schedule's ideal, and
-# what recording costs. Called by ./dev bench; --quick only shows that everything runs.
+# what recording costs; then the planner and the simulator, beside others. Called by ./dev bench;
+# --quick only shows that everything runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

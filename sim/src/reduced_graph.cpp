@@ -1,6 +1,7 @@
 #include "reduced_graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <unordered_map>
 
@@ -83,7 +84,7 @@ class ReducedGraph::Builder {
         if (wait.event == events_[event].partner)
           wait.for_data = false;  // released with the send; `append` adds the arrival
       if (on_lane_[at(event)] == 0 && waits.size() <= 2) {
-        waits_of_[at(event)].assign(waits.begin(), waits.end());
+        std::copy(waits.begin(), waits.end(), waits_of_[at(event)].begin());
         return;
       }
     }
@@ -101,7 +102,8 @@ class ReducedGraph::Builder {
       insert(waits, {event, false});
     else
       for (const Wait& wait : waits_of_[at(event)])
-        insert(waits, wait);
+        if (wait.event >= 0)
+          insert(waits, wait);
     if (done)
       insert(waits, {events_[event].partner, true});
   }
@@ -193,10 +195,10 @@ class ReducedGraph::Builder {
   const plan::Program& program_;
   const plan::Dependencies& events_;
   const std::vector<int>& class_of_;
-  std::vector<int> node_of_;                 // by event; -1 where it dissolved
-  std::vector<std::vector<Wait>> waits_of_;  // of receives that dissolved
-  std::vector<char> on_lane_;                // by event
-  std::vector<int> lane_place_;              // by event: over at this place of its rank's lane
+  std::vector<int> node_of_;                   // by event; -1 where it dissolved
+  std::vector<std::array<Wait, 2>> waits_of_;  // of receives that dissolved
+  std::vector<char> on_lane_;                  // by event
+  std::vector<int> lane_place_;                // by event: over at this place of its rank's lane
   std::vector<Wait> scratch_;
   std::unordered_map<std::uint64_t, std::uint32_t> cost_classes_;
 };

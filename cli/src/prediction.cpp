@@ -187,6 +187,21 @@ std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCo
   return text;
 }
 
+std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan) {
+  sim::Simulator simulator(*plan.structure);
+  const auto slacks = sim::slack(*plan.structure, simulator.run(plan.costs));
+  std::vector<char> critical(slacks.size(), 0);
+  for (const int event : prediction.critical)
+    critical[static_cast<std::size_t>(event)] = 1;
+  std::string text = "rank,action,start_s,end_s,slack_s,critical\n";
+  for (std::size_t event = 0; event < slacks.size(); ++event) {
+    const plan::Span& span = prediction.timeline.spans[event];  // one an event
+    text += fmt::format("{},{},{},{},{},{}\n", span.rank, span.action, span.start.value,
+                        span.end.value, slacks[event], critical[event] == 0 ? 0 : 1);
+  }
+  return text;
+}
+
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const sim::Throughput& throughput) {
   plan::Json json = plan::to_json(plan::figures_of(prediction.timeline));

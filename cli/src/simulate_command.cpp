@@ -18,6 +18,7 @@ struct SimulateOptions {
   std::string platform;
   std::string trace;
   std::string svg;
+  std::string actions;
   std::string explain;
   bool sensitivities = false;
 };
@@ -72,7 +73,9 @@ plan::Program program_from(const std::string& file, const plan::Scenario& scenar
 }
 
 void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
-                 const Prediction& prediction) {
+                 const sim::ScenarioPlan& plan, const Prediction& prediction) {
+  if (!options.actions.empty())
+    plan::write_file(options.actions, actions_csv(prediction, plan));
   if (!options.trace.empty())
     plan::write_file(options.trace, plan::to_trace(prediction.timeline));
   if (!options.svg.empty())
@@ -98,7 +101,7 @@ int simulate(const SimulateOptions& options) {
           : sim::lay_out(scenario, costs, program_from(options.schedule, scenario));
   sim::require_memory(scenario, costs, plan);
   const Prediction prediction = predict(scenario, plan, {options.engine.name, options.platform});
-  write_files(options, scenario, prediction);
+  write_files(options, scenario, plan, prediction);
   if (explains) {
     fmt::print("{}\n",
                sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
@@ -148,6 +151,10 @@ Action add_simulate(CLI::App& program) {
   command
       ->add_option("--svg", options->svg,
                    "Draw the timeline: idle time by cause, the critical path, memory")
+      ->type_name("FILE");
+  command
+      ->add_option("--actions", options->actions,
+                   "Write every instruction with its start, end and slack as CSV")
       ->type_name("FILE");
   command
       ->add_option("--explain", options->explain,

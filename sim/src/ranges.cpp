@@ -11,7 +11,8 @@
 namespace pipewright::sim {
 namespace {
 
-constexpr std::size_t most_values = 1'000'000;
+constexpr std::size_t most_values = 100'000;  // of one field
+constexpr std::size_t most_combinations = 1'000'000;
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
@@ -88,7 +89,7 @@ void append(const Range& range, const std::string& assignment, std::vector<std::
   double value = range.first;
   for (std::size_t i = 0; value <= range.last + slack; ++i) {
     if (values.size() == most_values)
-      throw refuse("more than a million values");
+      throw refuse("more than a hundred thousand values");
     values.push_back(written(value));
     const auto n = static_cast<double>(i + 1);
     value = range.multiplies ? range.first * std::pow(range.step, n) : range.first + range.step * n;
@@ -114,8 +115,9 @@ SweptField parse_swept_field(const std::string& assignment) {
 std::vector<std::vector<std::string>> combinations(const std::vector<SweptField>& fields) {
   std::vector<std::vector<std::string>> all(1);
   for (const SweptField& field : fields) {
-    if (all.size() * field.values.size() > most_values)
-      throw plan::InputError(fmt::format("more than {} combinations to simulate", most_values));
+    if (all.size() * field.values.size() > most_combinations)
+      throw plan::InputError(
+          fmt::format("more than {} combinations to simulate", most_combinations));
     std::vector<std::vector<std::string>> longer;
     for (const auto& assignments : all)
       for (const std::string& value : field.values) {

@@ -12,8 +12,8 @@ using test::run_program;
 using test::TempFolder;
 
 TEST_CASE("every command has help with an example", "[cli]") {
-  for (const char* command :
-       {"run", "profile", "partition", "schedule", "topology", "simulate", "train", "compare"}) {
+  for (const char* command : {"run", "profile", "partition", "schedule", "topology", "simulate",
+                              "sweep", "train", "compare"}) {
     const auto result = run_program({command, "--help"});
     CHECK(result.exit_code == 0);
     CHECK(result.out.find("Example") != std::string::npos);

@@ -16,7 +16,7 @@ struct SweptField {
 /// Reads "pipeline.microbatches=4..64x2". Values are separated by commas outside brackets and
 /// quotes; a..b counts by 1 between whole numbers, a..b+k by k, a..bxk multiplies by k. A range
 /// ends with the last value that is not beyond b. Throws InputError for a range that never ends,
-/// is empty, or has more than a million values.
+/// is empty, or has more than a hundred thousand values.
 SweptField parse_swept_field(const std::string& assignment);
 
 /// The assignments of each combination; the last field varies fastest. Throws InputError when

@@ -1,0 +1,249 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/timeline.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::run_program;
+using test::TempFolder;
+
+const std::string folder_of_scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card";
+
+/// The shipped scenario with made-up costs: its answers are the same everywhere.
+std::vector<std::string> shared_card(const std::string& command,
+                                     const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{command, folder_of_scenario + "/scenario.json", "--costs",
+                                     folder_of_scenario + "/costs.json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json answer_of(const std::vector<std::string>& arguments) {
+  const auto result = run_program(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.out);
+}
+
+}  // namespace
+
+TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "[cli][simulate]") {
+  const json answer = answer_of(shared_card("simulate", {"--json", "--sensitivities"}));
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    double idle = 0;
+    for (const auto& [cause, seconds] : answer["idle_s"][rank].items())
+      idle += seconds.get<double>();
+    CHECK(idle == Approx(answer["bubble_s"][rank].get<double>()).epsilon(1e-12));
+    std::int64_t held = 0;
+    for (const auto& holder : answer["peaks"][rank]["held_by"])
+      held += holder["bytes"].get<std::int64_t>();
+    CHECK(held == answer["peak_bytes"][rank].get<std::int64_t>());
+  }
+  CHECK(answer["lower_bound"].get<std::string>().find("the network card of node 1") !=
+        std::string::npos);
+  CHECK(answer["sensitivities"]["layers"].size() == 8);
+  // The slow stage sets the pace of half of the microbatches; each hop is passed both ways.
+  CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
+}
+
+TEST_CASE("simulate --engine simgrid: equal alone, longer where the card is shared",
+          "[cli][simulate]") {
+  const auto with = [](const std::vector<std::string>& more) {
+    auto arguments = shared_card("simulate", {"--json"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  const std::vector<std::string> simgrid{"--engine", "simgrid"};
+  const auto contended = with(simgrid);
+  if (contended.err.find("built without SimGrid") != std::string::npos) {
+    WARN("skipped: built without SimGrid");
+    return;
+  }
+  const double native = json::parse(with({}).out)["iteration_s"];
+  CHECK(json::parse(contended.out)["iteration_s"].get<double>() > 1.2 * native);
+  const std::vector<std::string> apart{"--set", "cluster.between_nodes.shared=false"};
+  auto both = apart;
+  both.insert(both.end(), simgrid.begin(), simgrid.end());
+  const json alone = json::parse(with(apart).out);
+  CHECK(json::parse(with(both).out)["iteration_s"].get<double>() ==
+        Approx(alone["iteration_s"].get<double>()).epsilon(1e-9));
+  CHECK_FALSE(alone.contains("lower_bound"));
+}
+
+TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {
+  const auto explain = [](const char* at) {
+    return run_program(shared_card("simulate", {"--explain", at}));
+  };
+  CHECK(explain("0@20").out ==
+        "rank 0 is idle from 6.040 ms to 20.847 ms: 0B0 waits for data from rank 1, which runs 1B0 "
+        "from 16.407 ms to 20.407 ms\n");
+  CHECK(explain("0@0.02s").out == explain("0@20ms").out);
+  CHECK(explain("0@20000us").out == explain("0@20").out);
+  for (const char* wrong : {"0", "@3", "x@3", "0@", "0@3min", "0@-1", "4@1", "0@1e9", "1e9@1"}) {
+    const auto result = explain(wrong);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_FALSE(result.err.empty());
+  }
+}
+
+TEST_CASE("simulate --trace and --svg hold the causes and the critical path", "[cli][simulate]") {
+  const TempFolder folder;
+  const auto trace = folder.path() / "t.json";
+  const auto svg = folder.path() / "t.svg";
+  REQUIRE(run_program(shared_card("simulate", {"--trace", trace.string(), "--svg", svg.string()}))
+              .exit_code == 0);
+  const auto timeline = plan::timeline_from_trace(plan::JsonDocument::read(trace));
+  CHECK(timeline.ranks == 4);
+  CHECK_FALSE(timeline.critical.empty());
+  double idle = 0, bubble = 0;
+  for (const plan::IdleSpan& span : timeline.idle)
+    idle += (span.end - span.start).value;
+  for (const plan::Seconds rank : plan::bubble_per_rank(timeline))
+    bubble += rank.value;
+  CHECK(idle == Approx(bubble));
+  CHECK(test::text_of(svg).find("critical path") != std::string::npos);
+}
+
+TEST_CASE("simulate --actions: start, end and slack of every instruction", "[cli][simulate]") {
+  const TempFolder folder;
+  const auto file = folder.path() / "a.csv";
+  const json answer = answer_of(shared_card("simulate", {"--actions", file.string(), "--json"}));
+  std::istringstream lines(test::text_of(file));
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "rank,action,start_s,end_s,slack_s,critical");
+  double last_critical_end = 0;
+  int count = 0;
+  for (; std::getline(lines, line); ++count) {
+    std::vector<std::string> cells(1);
+    for (const char c : line)
+      if (c == ',')
+        cells.emplace_back();
+      else
+        cells.back() += c;
+    REQUIRE(cells.size() == 6);
+    const double slack = std::stod(cells[4]);
+    CHECK(slack >= 0);
+    if (cells[5] == "1") {
+      CHECK(slack < 1e-12);
+      last_critical_end = std::max(last_critical_end, std::stod(cells[3]));
+    }
+  }
+  CHECK(count == 16 * (4 * 2 + 6 * 2 + 2) + 4 * 2);  // F, B; sends, receives; loads; reduce, step
+  CHECK(last_critical_end == answer["iteration_s"].get<double>());
+}
+
+TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
+          "[cli][simulate]") {
+  const TempFolder folder;
+  const auto named = run_program({"schedule", "gpipe", "--ranks", "4", "--microbatches", "16"});
+  const auto file = folder.write("gpipe.csv", named.out);
+  const json read = answer_of(shared_card("simulate", {"--schedule", file.string(), "--json"}));
+  const json made =
+      answer_of(shared_card("simulate", {"--set", "pipeline.schedule=gpipe", "--json"}));
+  CHECK(read["iteration_s"].get<double>() <= made["iteration_s"].get<double>());
+
+  const auto cyclic = folder.write("cyclic.csv", "0B0,0F0\n1F0,1B0\n");
+  const auto refused = run_program(shared_card("simulate", {"--schedule", cyclic.string()}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("0B0") != std::string::npos);
+  const auto other = folder.write("other.csv", "0F0,0B0\n1F0,1B0\n");
+  CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);
+}
+
+TEST_CASE("simulate: bad input is refused in words before anything is simulated",
+          "[cli][simulate]") {
+  const TempFolder folder;
+  const auto refusal = [&](const std::vector<std::string>& more, int exit_code) {
+    const auto result = run_program(shared_card("simulate", more));
+    INFO(result.err);
+    CHECK(result.exit_code == exit_code);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(refusal({"--set", "cluster.within_node.bandwidth_per_s=0"}, 2).find("bandwidth_per_s") !=
+        std::string::npos);
+  CHECK(refusal({"--set", "cluster.rank_speeds=[1,1]"}, 2).find("rank_speeds") !=
+        std::string::npos);
+  CHECK(refusal({"--set", "cluster.device.memory_bytes=1000"}, 2).find("parameters") !=
+        std::string::npos);
+  CHECK(refusal({"--set", "cluster.device.memory_bytes=60000000"}, 1).find("rank 1 needs") !=
+        std::string::npos);
+  CHECK(
+      refusal({"--set", "pipeline.communicators=rank", "--set", "pipeline.transfers=rendezvous"}, 1)
+          .find("deadlock: rank") != std::string::npos);
+  CHECK(refusal({"--platform", "p.xml"}, 2).find("--engine simgrid") != std::string::npos);
+
+  json costs = json::parse(test::text_of(folder_of_scenario + "/costs.json"));
+  for (auto& layer : costs["layers"])
+    layer["forward_s"] = 0;
+  costs["loss"]["forward_s"] = 0;
+  const auto zero = folder.write("zero.json", costs.dump());
+  const auto result =
+      run_program({"simulate", folder_of_scenario + "/scenario.json", "--costs", zero.string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("stage 0") != std::string::npos);
+}
+
+TEST_CASE("sweep: every combination, as table, CSV, JSON and chart", "[cli][sweep]") {
+  const TempFolder folder;
+  const auto csv = folder.path() / "s.csv";
+  const auto svg = folder.path() / "s.svg";
+  const std::vector<std::string> swept{"--set", "pipeline.schedule=gpipe,1f1b", "--set",
+                                       "pipeline.microbatches=4..16x2"};
+  auto all = swept;
+  all.insert(all.end(), {"--json", "--csv", csv.string(), "--svg", svg.string()});
+  const json rows = answer_of(shared_card("sweep", all))["rows"];
+  REQUIRE(rows.size() == 6);
+  CHECK(rows[4]["set"]["pipeline.schedule"] == "1f1b");
+  CHECK(rows[4]["set"]["pipeline.microbatches"] == "8");
+  for (const json& row : rows) {
+    const json alone = answer_of(shared_card(
+        "simulate",
+        {"--json", "--set",
+         "pipeline.schedule=" + row["set"]["pipeline.schedule"].get<std::string>(), "--set",
+         "pipeline.microbatches=" + row["set"]["pipeline.microbatches"].get<std::string>()}));
+    CHECK(row["iteration_s"] == alone["iteration_s"]);
+    const auto peaks = alone["peak_bytes"].get<std::vector<std::int64_t>>();
+    CHECK(row["peak_bytes"] == *std::max_element(peaks.begin(), peaks.end()));
+  }
+  const std::string text = test::text_of(csv);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 7);
+  CHECK(test::text_of(svg).find("pipeline.microbatches") != std::string::npos);
+
+  const auto table = run_program(shared_card("sweep", swept));
+  CHECK(table.out.find("best") != std::string::npos);
+}
+
+TEST_CASE("sweep: link.bandwidth sets both links, and more of it is never slower", "[cli][sweep]") {
+  const json rows =
+      answer_of(shared_card("sweep", {"--set", "link.bandwidth=1e8..1e11x10", "--json"}))["rows"];
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    CHECK(rows[i]["iteration_s"] < rows[i - 1]["iteration_s"]);
+}
+
+TEST_CASE("sweep: what cannot be is a row with its reason; nonsense alone is an error",
+          "[cli][sweep]") {
+  const json rows = answer_of(
+      shared_card("sweep", {"--set", "cluster.device.memory_bytes=60000000,0", "--json"}))["rows"];
+  CHECK(rows[0]["refusal"].get<std::string>().find("rank 1 needs") != std::string::npos);
+  CHECK(rows[1].contains("iteration_s"));
+  for (const char* wrong : {"pipeline.microbatches=4..2", "pipeline.microbatches=4..8x1",
+                            "pipeline.rank=2,3", "pipeline.microbatches", "pipeline.microbatches=8",
+                            "pipeline.microbatches=1..1e9", "pipeline.microbatches=0..64x2"}) {
+    const auto result = run_program(shared_card("sweep", {"--set", wrong}));
+    INFO(wrong << ": " << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+  }
+  const auto none =
+      run_program(shared_card("sweep", {"--set", "cluster.device.memory_bytes=60000000,50000000"}));
+  CHECK(none.exit_code == 1);
+}

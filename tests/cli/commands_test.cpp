@@ -85,7 +85,7 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
       run_program(test::small_gpt("simulate", {"--costs", costs, "--set", "pipeline.ranks=3",
                                                "--trace", trace.string(), "--svg", svg.string()}));
   CHECK(result.exit_code == 0);
-  CHECK(result.out.find("rank    busy ms") != std::string::npos);
+  CHECK(result.out.find("rank     busy ms") != std::string::npos);
   CHECK(std::filesystem::exists(trace));
   CHECK(std::filesystem::exists(svg));
 

@@ -9,7 +9,8 @@
 
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/stage_costs.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -23,18 +24,22 @@ class Search {
  public:
   Search(const plan::Program& program, const plan::LayerCosts& costs, const plan::Cluster& cluster,
          std::optional<plan::Bytes> memory_cap)
-      : program_(program),
-        costs_(costs),
-        cluster_(cluster),
+      : structure_(program),
+        simulator_(structure_),
+        memory_(structure_),
+        layer_costs_(costs),
         memory_cap_(memory_cap),
         layers_(static_cast<int>(costs.layers.size())),
-        stages_(plan::stage_count(program)) {}
+        stages_(plan::stage_count(program)) {
+    costs_.cluster = cluster;
+  }
 
   FastestPartition run() {
     if (layers_ < stages_)
       throw plan::Infeasible(
           fmt::format("{} stages need a layer each, but there are {}", stages_, layers_));
-    const Boundaries balanced = plan::balanced_boundaries(plan::profile_weights(costs_), stages_);
+    const Boundaries balanced =
+        plan::balanced_boundaries(plan::profile_weights(layer_costs_), stages_);
     const double at_start = length_of(balanced);
     best_ = balanced;
     best_length_ = within_cap(balanced) ? at_start : infinity;
@@ -57,8 +62,8 @@ class Search {
 
  private:
   struct Known {
-    double length;
-    plan::Bytes peak;
+    double length = 0;
+    plan::Bytes peak;  // where there is a cap
   };
 
   /// Ways to choose the inner borders.
@@ -70,20 +75,23 @@ class Search {
   }
 
   plan::Partition partition_of(const Boundaries& boundaries) const {
-    return {.boundaries = boundaries, .rank_of_stage = program_.placement.routes.front()};
+    return {.boundaries = boundaries,
+            .rank_of_stage = structure_.program().placement.routes.front()};
   }
 
   const Known& known(const Boundaries& boundaries) {
     const auto [at, is_new] = known_.try_emplace(boundaries);
     if (!is_new)
       return at->second;
-    const auto outcome =
-        simulate(program_, plan::stage_costs(costs_, partition_of(boundaries)), cluster_);
-    if (const auto* deadlock = std::get_if<Deadlock>(&outcome))
-      throw plan::Infeasible(deadlock->cycle);
-    const plan::Timeline& timeline = std::get<Completed>(outcome).timeline;
-    const auto peaks = plan::peak_per_rank(timeline);
-    at->second = {timeline.length.value, *std::max_element(peaks.begin(), peaks.end())};
+    costs_.stages = plan::stage_costs(layer_costs_, partition_of(boundaries));
+    if (!memory_cap_) {
+      at->second.length = simulator_.iteration(costs_);
+      return at->second;
+    }
+    const Times& times = simulator_.run(costs_);
+    at->second.length = times.iteration;
+    for (const MemoryPeak& peak : memory_.curves(costs_, times).peaks)
+      at->second.peak = std::max(at->second.peak, peak.held);
     leanest_ = std::min(leanest_, at->second.peak);
     return at->second;
   }
@@ -135,9 +143,11 @@ class Search {
     return increasing && offer(boundaries);
   }
 
-  const plan::Program& program_;
-  const plan::LayerCosts& costs_;
-  const plan::Cluster& cluster_;
+  const Structure structure_;
+  Simulator simulator_;
+  MemoryModel memory_;
+  const plan::LayerCosts& layer_costs_;
+  StepCosts costs_;  // of the partition that is being tried
   std::optional<plan::Bytes> memory_cap_;
   int layers_;
   int stages_;

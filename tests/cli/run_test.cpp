@@ -68,7 +68,8 @@ TEST_CASE("run: peak memory is predicted within 1 per cent for the shipped model
                                      "--set", std::string("pipeline.schedule=") + schedule,
                                      "--json", "--out", (folder.path() / "run").string()});
     REQUIRE(result.exit_code == 0);
-    for (const auto& error : json::parse(result.out)["error_percent"]["peak_bytes"])
+    const auto report = json::parse(result.out);
+    for (const auto& error : report["error_percent"]["peak_bytes"])
       CHECK(std::abs(error.get<double>()) < 1);
   }
 }

@@ -107,7 +107,7 @@ int simulate(const SimulateOptions& options) {
                sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
     return Done;
   }
-  const sim::Throughput throughput = sim::throughput_of(scenario, prediction.times.iteration);
+  const sim::Throughput throughput = sim::throughput_of(scenario, plan, prediction.times.iteration);
   if (options.scenario.json) {
     plan::Json json = prediction_json(prediction, plan, throughput);
     if (options.sensitivities)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "pipewright/plan/computation.hpp"
@@ -212,20 +213,26 @@ void StructureCache::insert(Key key, std::shared_ptr<const Structure> structure)
     entries_.erase(entries_.begin());
 }
 
-Throughput throughput_of(const plan::Scenario& scenario, double iteration_s) {
+Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& plan,
+                         double iteration_s) {
   const plan::Pipeline& pipeline = scenario.pipeline;
-  const double samples = static_cast<double>(pipeline.microbatches) *
-                         scenario.training.microbatch_size * pipeline.replicas;
+  const auto& lengths = scenario.training.microbatch_lengths;
+  const double microbatches = lengths.empty()
+                                  ? static_cast<double>(pipeline.microbatches)
+                                  : std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  const double samples = microbatches * scenario.training.microbatch_size * pipeline.replicas;
   Throughput throughput;
   const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
   throughput.unit = gpt != nullptr ? "tokens" : "images";
   throughput.units_per_s = samples * (gpt != nullptr ? gpt->sequence : 1) / iteration_s;
+  const double peak = scenario.cluster.device.flops_per_s;
+  if (!(peak > 0))
+    return throughput;
+  const double passes = plan::is_forward_only(plan.program()) ? 1 : 3;
   double flops = 0;
   for (const plan::Layer& layer : model_of(scenario).layers)
-    flops += 3 * layer.forward_flops;
-  const double peak = scenario.cluster.device.flops_per_s;
-  if (peak > 0)
-    throughput.mfu = flops * samples / (iteration_s * pipeline.ranks * pipeline.replicas * peak);
+    flops += passes * layer.forward_flops;
+  throughput.mfu = flops * samples / (iteration_s * pipeline.ranks * pipeline.replicas * peak);
   return throughput;
 }
 

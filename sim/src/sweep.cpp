@@ -22,7 +22,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   const Times& times = simulator.run(plan.costs);
   row.iteration_s = times.iteration;
   row.lower_bound = !shared_link_overlaps(structure, plan.costs, times).empty();
-  row.throughput = throughput_of(scenario, times.iteration);
+  row.throughput = throughput_of(scenario, plan, times.iteration);
 
   IdleCauses causes(structure);
   const IdleTime& idle = causes.of(times);

@@ -83,6 +83,8 @@ struct Throughput {
   /// (Chowdhery et al., PaLM, arXiv 2204.02311, appendix B). 0: the peak is not known.
   double mfu = 0;
 };
-Throughput throughput_of(const plan::Scenario& scenario, double iteration_s);
+/// A microbatch of length 2 has twice the tokens.
+Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& plan,
+                         double iteration_s);
 
 }  // namespace pipewright::sim

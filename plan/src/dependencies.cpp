@@ -103,7 +103,7 @@ void Dependencies::link_events() {
         }
         event.place = over_replicas ? place_of_reductions : places++;
       }
-      if (is_compute(i.kind) || (program_.blocking && !is_reduce(i.kind)))
+      if (holds_lane(program_, i.kind))
         lane = number;
     }
   }

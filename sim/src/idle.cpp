@@ -32,7 +32,7 @@ IdleCauses::IdleCauses(const Structure& structure)
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = structure.events()[event];
     const InstructionKind kind = own.instruction->kind;
-    if (plan::is_compute(kind) || (program.blocking && !plan::is_reduce(kind)))
+    if (plan::holds_lane(program, kind))
       ranks_[static_cast<std::size_t>(own.rank)].lane.push_back(entry(event));
   }
   std::size_t most_spans = 0;

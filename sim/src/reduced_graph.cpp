@@ -46,15 +46,7 @@ class ReducedGraph::Builder {
   void number_lanes() {
     std::vector<int> next(program_.ranks.size(), 0);
     for (int event = 0; event < events_.size(); ++event) {
-      const int lane = events_[event].lane;
-      if (lane >= 0)
-        on_lane_[at(lane)] = 1;
-    }
-    for (int event = 0; event < events_.size(); ++event) {
-      const plan::Instruction& i = *events_[event].instruction;
-      const bool holds =
-          plan::is_compute(i.kind) || (program_.blocking && !plan::is_reduce(i.kind));
-      if (!holds)
+      if (!plan::holds_lane(program_, events_[event].instruction->kind))
         continue;
       on_lane_[at(event)] = 1;
       lane_place_[at(event)] = next[static_cast<std::size_t>(events_[event].rank)]++;

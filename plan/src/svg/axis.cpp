@@ -30,9 +30,11 @@ Extent extent_of(const std::vector<double>& values) {
 std::vector<Tick> ticks_between(double from, double to, double step) {
   std::vector<Tick> ticks;
   const double first = std::ceil(from / step - 1e-9);
-  const double last = std::floor(to / step + 1e-9);
-  for (double i = first; i <= last; ++i)
-    ticks.push_back({i * step, tick_text(i * step, step)});
+  const auto count = static_cast<int>(std::floor(to / step + 1e-9) - first) + 1;
+  for (int i = 0; i < count; ++i) {
+    const double value = (first + i) * step;
+    ticks.push_back({value, tick_text(value, step)});
+  }
   return ticks;
 }
 
@@ -43,8 +45,9 @@ bool is_power_of_two(double value) {
 
 std::vector<double> powers_of_two(Extent extent) {
   std::vector<double> powers;
-  for (double power = extent.least; power <= extent.most; power *= 2)
-    powers.push_back(power);
+  const int last = static_cast<int>(std::floor(std::log2(extent.most / extent.least)));
+  for (int doublings = 0; doublings <= last; ++doublings)
+    powers.push_back(std::ldexp(extent.least, doublings));
   return powers;
 }
 

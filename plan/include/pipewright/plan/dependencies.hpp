@@ -17,6 +17,11 @@ namespace pipewright::plan {
 /// transfer no longer holds them). For compute both are the same instant.
 enum class Until : std::uint8_t { Done, Released };
 
+/// Whether an instruction holds its rank's compute lane: compute, and transfers that block.
+inline bool holds_lane(const Program& program, InstructionKind kind) {
+  return is_compute(kind) || (program.blocking && !is_reduce(kind));
+}
+
 class Dependencies {
  public:
   struct Edge {

@@ -9,8 +9,6 @@
 namespace pipewright::sim {
 namespace {
 
-using plan::Instruction;
-
 std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); }
 
 class Explanation {

@@ -1,6 +1,7 @@
 #include "held_items.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright::sim {
 
@@ -10,8 +11,7 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
   const auto at = static_cast<std::size_t>(stage);
   const plan::StageCost& cost = costs.stages[at];
   const auto scaled = [&](plan::Bytes bytes) -> std::int64_t {
-    return length == 1 ? bytes.value
-                       : static_cast<std::int64_t>(static_cast<double>(bytes.value) * length + 0.5);
+    return length == 1 ? bytes.value : std::llround(static_cast<double>(bytes.value) * length);
   };
   const auto beyond = [](std::int64_t peak, std::int64_t kept) {
     return std::max<std::int64_t>(0, peak - kept);

@@ -22,6 +22,7 @@ struct SweepOptions {
 
 /// The sim::combinations to simulate and what came of them.
 struct Sweep {
+  std::string scenario;                 // its name
   std::vector<sim::SweptField> varied;  // the fields with several values
   std::vector<sim::SweepRow> rows;
 };
@@ -154,7 +155,7 @@ std::optional<double> number_of(const std::string& text) {
 }
 
 /// Throughput over the field with the most values; one line for each combination of the others.
-plan::Chart chart_of(const Sweep& sweep, const std::string& title) {
+plan::Chart chart_of(const Sweep& sweep) {
   const auto widest = static_cast<std::size_t>(
       std::max_element(sweep.varied.begin(), sweep.varied.end(),
                        [](const sim::SweptField& a, const sim::SweptField& b) {
@@ -163,7 +164,7 @@ plan::Chart chart_of(const Sweep& sweep, const std::string& title) {
       sweep.varied.begin());
   const sim::SweptField& x = sweep.varied[widest];
   plan::Chart chart;
-  chart.title = title;
+  chart.title = fmt::format("{}: {} combinations", sweep.scenario, sweep.rows.size());
   chart.x_label = x.field;
   const bool numbers = std::all_of(x.values.begin(), x.values.end(),
                                    [](const std::string& v) { return number_of(v).has_value(); });
@@ -214,6 +215,7 @@ Sweep run_sweep(const SweepOptions& options) {
         "nothing varies: give a field several values, such as --set pipeline.microbatches=4..64x2");
   const auto all = sim::combinations(fields);
   const plan::Scenario first = scenario_with(base, all.front(), between_nodes);
+  swept.scenario = first.name;
   catch_interrupts();
   const auto costs = options.costs.empty()
                          ? measure_costs(first, Workload(first))
@@ -250,10 +252,7 @@ int sweep_command(const SweepOptions& options) {
   if (!options.csv.empty())
     plan::write_file(options.csv, csv(swept));
   if (!options.svg.empty())
-    plan::write_file(
-        options.svg,
-        plan::to_svg(chart_of(
-            swept, fmt::format("{}: {} simulated", options.scenario.file, swept.rows.size()))));
+    plan::write_file(options.svg, plan::to_svg(chart_of(swept)));
   if (options.scenario.json)
     fmt::print("{}\n", to_json(swept).dump(2));
   else

@@ -145,3 +145,22 @@ TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
   // 6 s and four transfers of 0.125 on the way; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
   CHECK(Simulator(structure).iteration(costs) == 6 + 2 * 0.125 + 1.25);
 }
+
+TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(3);
+  for (StageCost& stage : costs.stages)
+    stage.forward = stage.input_gradient = {1};
+  costs.stages[1].tied = costs.stages[2].tied = {400};
+  costs.cluster.devices_per_node = 2;
+  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = 100};
+  // Stages 0 and 2 on rank 0, stage 1 on rank 1: the weight's gradients are there at 5, all at 6.
+  const Schedule schedule = parse_csv("0F0,2F0,2B0,0B0\n1F0,1B0\n", "s.csv");
+  const auto length = [&](bool overlap) {
+    const Structure structure(
+        lower(schedule, {.overlap_reductions = overlap, .tied_stages = {1, 2}}));
+    return Simulator(structure).iteration(costs);
+  };
+  CHECK(length(true) == 9);    // 5 and a ring of two over 400 bytes
+  CHECK(length(false) == 10);  // the same from 6 on
+}

@@ -38,7 +38,9 @@ Program lower(const Schedule& schedule, const LoweringOptions& options) {
                 : with_early_receives(std::move(program));
   program = with_loads(std::move(program));
   program = with_tied_reduces(std::move(program), options.tied_stages);
-  program = with_gradient_reduces(std::move(program), options.replicas, options.overlap_reductions);
+  program = with_gradient_reduces(std::move(program), options.replicas);
+  if (!options.overlap_reductions)
+    program = with_reduces_last(std::move(program));
   if (options.step_every > 0)
     check_steps(program, options.step_every);
   program = with_optimizer_steps(std::move(program), options.step_every);

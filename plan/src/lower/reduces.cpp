@@ -38,15 +38,17 @@ void insert_after_last_gradient(Program& program, InstructionKind kind, const Wa
 
 }  // namespace
 
-Program with_gradient_reduces(Program program, int replicas, bool overlap) {
+Program with_gradient_reduces(Program program, int replicas) {
   insert_after_last_gradient(program, InstructionKind::ReduceGradients, [&](int stage) {
     return replicas > 1 || program.placement.ranks_of(stage).size() > 1;
   });
-  if (!overlap)
-    for (auto& instructions : program.ranks)
-      std::stable_partition(instructions.begin(), instructions.end(), [](const Instruction& i) {
-        return i.kind != InstructionKind::ReduceGradients;
-      });
+  return program;
+}
+
+Program with_reduces_last(Program program) {
+  for (auto& instructions : program.ranks)
+    std::stable_partition(instructions.begin(), instructions.end(),
+                          [](const Instruction& i) { return !is_reduce(i.kind); });
   return program;
 }
 

@@ -47,11 +47,13 @@ Program with_early_receives(Program program);
 Program with_loads(Program program);
 /// Right after the last weight gradient of a stage and the sends behind it, its gradients are
 /// summed over its copies: those of `replicas` pipelines, and of all routes that pass through the
-/// stage. Without `overlap`, at the end of the rank's list.
-Program with_gradient_reduces(Program program, int replicas, bool overlap = true);
+/// stage.
+Program with_gradient_reduces(Program program, int replicas);
 /// After the last weight gradient of each of these stages, the gradients of their shared weight are
 /// summed. Nothing for fewer than two stages.
 Program with_tied_reduces(Program program, const std::vector<int>& stages);
+/// The same reductions behind everything else in the rank's list.
+Program with_reduces_last(Program program);
 /// Every stage steps its optimizer at the end of its rank's list, or after every `step_every`
 /// backwards. None in a forward-only Program.
 Program with_optimizer_steps(Program program, int step_every = 0);

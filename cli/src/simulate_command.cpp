@@ -56,9 +56,31 @@ Instant parse_instant(const std::string& text) {
   }
 }
 
+/// A Program as it was written, such as by `run`. It is read, and proved, under the communicators
+/// that deadlock least: that its own do is an answer, which the simulator gives, not bad input.
+plan::Program program_from_json(const std::string& file) {
+  auto document = plan::JsonDocument::read(file);
+  const auto replaced = [&](const std::string& key, const std::string& word) {
+    const plan::Json& root = document.root();
+    if (!root.is_object() || !root.contains(key) || !root[key].is_string())
+      return std::string();  // reading says what is wrong
+    std::string written = root[key];
+    document.set(key + "=" + word);
+    return written;
+  };
+  const std::string communicators = replaced("communicators", "edge");
+  const std::string transfers = replaced("transfers", "eager");
+  plan::Program program = plan::program_from_json(document);
+  program.communicators = plan::parse_communicator_layout(communicators);
+  program.transfers = plan::parse_transfer_mode(transfers);
+  return program;
+}
+
 /// A file's order and the Program that it becomes. What is no sound order is bad input; that the
 /// scenario's communicators deadlock is an answer, which the simulator gives.
 plan::Program program_from(const std::string& file, const plan::Scenario& scenario) {
+  if (file.ends_with(".json"))
+    return program_from_json(file);
   plan::LoweringOptions options = sim::lowering_of(scenario);
   options.communicators = plan::CommunicatorLayout::Edge;
   options.transfers = plan::TransferMode::Eager;
@@ -132,7 +154,8 @@ Action add_simulate(CLI::App& program) {
       ->type_name("FILE");
   command
       ->add_option("--schedule", options->schedule,
-                   "Simulate the order of this CSV file, not the scenario's schedule")
+                   "Simulate the order of this CSV file, or this Program (program.json of a run), "
+                   "not the scenario's schedule")
       ->type_name("FILE");
   command
       ->add_option("--engine", options->engine.name,

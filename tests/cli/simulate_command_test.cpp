@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/timeline.hpp"
 #include "support/catch.hpp"
 
@@ -153,6 +155,33 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   const auto refused = run_program(shared_card("simulate", {"--schedule", cyclic.string()}));
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("0B0") != std::string::npos);
+  // A Program is what it says: this one has all transfers of a rank in one queue.
+  plan::LoweringOptions options;
+  options.communicators = plan::CommunicatorLayout::Rank;
+  options.replicas = 4;
+  plan::Program program = plan::lower(plan::make_schedule("1f1b", 4, 16), options);
+  const auto whole = folder.write("program.json", to_json(program).dump());
+  const json queued =
+      answer_of(shared_card("simulate", {"--set", "pipeline.communicators=rank", "--json"}));
+  CHECK(answer_of(shared_card("simulate", {"--schedule", whole.string(),
+                                           "--json"}))["iteration_s"] == queued["iteration_s"]);
+  program.transfers = plan::TransferMode::Rendezvous;
+  const auto stuck = folder.write("stuck.json", to_json(program).dump());
+  const auto deadlock = run_program(shared_card("simulate", {"--schedule", stuck.string()}));
+  CHECK(deadlock.exit_code == 1);
+  CHECK(deadlock.err.find("deadlock: rank") != std::string::npos);
+  json odd = json::parse(to_json(program).dump());
+  odd["communicators"] = 3;
+  const auto number = folder.write("number.json", odd.dump());
+  CHECK(run_program(shared_card("simulate", {"--schedule", number.string()})).exit_code == 2);
+  odd["communicators"] = "ring";
+  const auto ring = folder.write("ring.json", odd.dump());
+  CHECK(run_program(shared_card("simulate", {"--schedule", ring.string()})).exit_code == 2);
+  program.ranks[1].pop_back();
+  program.ranks[2].erase(program.ranks[2].begin());  // a receive
+  const auto broken = folder.write("broken.json", to_json(program).dump());
+  CHECK(run_program(shared_card("simulate", {"--schedule", broken.string()})).exit_code == 2);
+
   const auto other = folder.write("other.csv", "0F0,0B0\n1F0,1B0\n");
   CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <unordered_map>
 
 namespace pipewright::sim {
 namespace {
@@ -34,6 +33,8 @@ class ReducedGraph::Builder {
   }
 
   void run(const std::vector<int>& order) {
+    graph_.nodes_.reserve(order.size());  // most receives dissolve, so there are fewer
+    graph_.node_sources_.reserve(order.size());
     add_node({}, {}, {});  // the start
     for (const int event : order)
       add(event);
@@ -122,7 +123,7 @@ class ReducedGraph::Builder {
 
   /// One node, behind as many that take no time as it has waits beyond two.
   int add_chain(std::vector<Wait>& waits, int event) {
-    std::stable_partition(waits.begin(), waits.end(), [](const Wait& w) { return !w.for_data; });
+    std::partition(waits.begin(), waits.end(), [](const Wait& w) { return !w.for_data; });
     std::size_t next = 0;
     int first = 0;
     if (!waits.empty() && !waits.front().for_data)
@@ -151,13 +152,15 @@ class ReducedGraph::Builder {
   }
 
   std::uint32_t cost_class(const Source& source) {
-    const auto key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(source.held)) << 32) |
-                     static_cast<std::uint32_t>(source.latency);
-    const auto [found, is_new] =
-        cost_classes_.try_emplace(key, static_cast<std::uint32_t>(graph_.class_sources_.size()));
-    if (is_new)
-      graph_.class_sources_.push_back(source);
-    return found->second;
+    const std::size_t held = at(source.held + 1);
+    if (held >= cost_classes_.size())
+      cost_classes_.resize(held + 1);
+    for (const std::uint32_t known : cost_classes_[held])
+      if (graph_.class_sources_[known] == source)
+        return known;
+    cost_classes_[held].push_back(static_cast<std::uint32_t>(graph_.class_sources_.size()));
+    graph_.class_sources_.push_back(source);
+    return cost_classes_[held].back();
   }
 
   /// Nodes that no node waits for, and arrivals that no node waits for.
@@ -192,7 +195,7 @@ class ReducedGraph::Builder {
   std::vector<char> on_lane_;                  // by event
   std::vector<int> lane_place_;                // by event: over at this place of its rank's lane
   std::vector<Wait> scratch_;
-  std::unordered_map<std::uint64_t, std::uint32_t> cost_classes_;
+  std::vector<std::vector<std::uint32_t>> cost_classes_;  // by class of what is held, few each
 };
 
 ReducedGraph::ReducedGraph(const plan::Program& program, const plan::Dependencies& events,

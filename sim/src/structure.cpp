@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
@@ -54,18 +52,33 @@ void Structure::sort_events() {
 }
 
 void Structure::find_classes() {
-  using Key = std::tuple<plan::InstructionKind, int, int, int>;  // kind, stage, rank, other rank
-  std::map<Key, int> classes;
+  const auto other_rank = [&](int event) {
+    const int partner = events_[event].partner;
+    return partner < 0 ? -1 : events_[partner].rank;
+  };
+  // By kind and stage: a class for each pair of ranks, of which there are few.
+  const auto stages = static_cast<std::size_t>(plan::stage_count(program_));
+  std::vector<std::vector<int>> classes;
   class_of_.reserve(static_cast<std::size_t>(size()));
   for (int event = 0; event < size(); ++event) {
     const auto& own = events_[event];
-    const int other = own.partner < 0 ? -1 : events_[own.partner].rank;
-    const auto [found, is_new] =
-        classes.try_emplace({own.instruction->kind, own.instruction->stage, own.rank, other},
-                            static_cast<int>(representatives_.size()));
-    if (is_new)
+    const std::size_t place = static_cast<std::size_t>(own.instruction->kind) * stages +
+                              static_cast<std::size_t>(own.instruction->stage);
+    if (place >= classes.size())
+      classes.resize(place + 1);
+    const auto alike = [&](int known) {
+      const int first = representatives_[static_cast<std::size_t>(known)];
+      return events_[first].rank == own.rank && other_rank(first) == other_rank(event);
+    };
+    // The newest first: events come rank by rank.
+    const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);
+    if (found == classes[place].rend()) {
+      classes[place].push_back(static_cast<int>(representatives_.size()));
       representatives_.push_back(event);
-    class_of_.push_back(found->second);
+      class_of_.push_back(classes[place].back());
+    } else {
+      class_of_.push_back(*found);
+    }
     const bool ties = own.instruction->kind == plan::InstructionKind::ReduceTied;
     if (ties && (tied_ranks_.empty() || tied_ranks_.back() != own.rank))
       tied_ranks_.push_back(own.rank);

@@ -20,7 +20,7 @@ struct SweepOptions {
   std::string svg;
 };
 
-/// The sim::combinations to simulate and what came of them.
+/// The combinations to simulate and what came of them.
 struct Sweep {
   std::string scenario;                 // its name
   std::vector<sim::SweptField> varied;  // the fields with several values

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "last_reduction.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::sim {
@@ -75,7 +76,8 @@ class Explanation {
     const int transfer = held_up_by_lane_transfer(event);
     if (transfer >= 0)
       return fmt::format(" stands behind the blocking {}", span(transfer));
-    const int reduction = last_reduction(event);
+    const bool steps = events()[event].instruction->kind == plan::InstructionKind::OptimizerStep;
+    const int reduction = steps ? last_reduction(structure_, times_, event) : -1;
     if (reduction >= 0)
       return reduction_reason(reduction);
     const int data = events()[event].data;
@@ -94,17 +96,6 @@ class Explanation {
         return lane;
     }
     return -1;
-  }
-
-  int last_reduction(int event) const {
-    int last = -1;
-    if (events()[event].instruction->kind == plan::InstructionKind::OptimizerStep)
-      events().for_each_predecessor(event, [&](int before, plan::Until) {
-        const bool reduces = plan::is_reduce(events()[before].instruction->kind);
-        if (reduces && (last < 0 || times_[before].end > times_[last].end))
-          last = before;
-      });
-    return last;
   }
 
   std::string reduction_reason(int reduction) const {

@@ -90,8 +90,7 @@ class Search {
     }
     const Times& times = simulator_.run(costs_);
     at->second.length = times.iteration;
-    for (const MemoryPeak& peak : memory_.curves(costs_, times).peaks)
-      at->second.peak = std::max(at->second.peak, peak.held);
+    at->second.peak = memory_.curves(costs_, times).highest_peak();
     leanest_ = std::min(leanest_, at->second.peak);
     return at->second;
   }

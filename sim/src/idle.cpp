@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "last_reduction.hpp"
+
 namespace pipewright::sim {
 
 using plan::IdleCause;
@@ -136,12 +138,7 @@ void IdleCauses::explain_data(const LaneEntry& entry, IdleCause phase, const Tim
 
 /// The step waits for the last of its reductions.
 void IdleCauses::explain_reductions(int step, IdleCause phase, const Times& times) {
-  int last = -1;
-  structure_.events().for_each_predecessor(step, [&](int before, plan::Until) {
-    const bool reduces = plan::is_reduce(structure_.events()[before].instruction->kind);
-    if (reduces && (last < 0 || times[before].end > times[last].end))
-      last = before;
-  });
+  const int last = last_reduction(structure_, times, step);
   if (last < 0)
     return;
   enter(phase, times[last].start);

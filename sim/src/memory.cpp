@@ -69,6 +69,13 @@ class Changes {
 
 }  // namespace
 
+plan::Bytes MemoryCurves::highest_peak() const {
+  Bytes highest;
+  for (const MemoryPeak& peak : peaks)
+    highest = std::max(highest, peak.held);
+  return highest;
+}
+
 MemoryModel::MemoryModel(const Structure& structure, plan::HandOver hand_over)
     : structure_(structure), hand_over_(hand_over) {
   const plan::Program& program = structure.program();

@@ -82,17 +82,19 @@ std::shared_ptr<const Structure> structure_of(const plan::Pipeline& pipeline,
 
 /// Boundaries and costs of the stages. Times order some schedules, so they must be usable.
 void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs,
-         int stages, bool trains) {
+         int stages) {
   check_costs(scenario, costs);
   const std::string& method = scenario.pipeline.partition;
   plan.partition.boundaries =
       plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
-  plan::require_usable(costs, plan.partition, trains);
+  plan::require_usable(costs, plan.partition, /*training=*/false);
   plan.costs =
       step_costs_of(scenario, plan::stage_costs(costs, plan.partition, training_memory(scenario)));
 }
 
-void finish(ScenarioPlan& plan, const plan::Scenario& scenario) {
+/// Checks what only the Program shows.
+void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
   require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
   plan.partition.rank_of_stage = plan.program().placement.routes.front();
 }
@@ -108,12 +110,9 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   MemoryModel model(*plan.structure, scenario.pipeline.hand_over);
   const Times& times = simulator.run(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
-  Weighed weighed{
-      {{}, {times.iteration}},
+  return {
+      {curves.highest_peak(), {times.iteration}},
       over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
-  for (const MemoryPeak& peak : curves.peaks)
-    weighed.need.peak = std::max(weighed.need.peak, peak.held);
-  return weighed;
 }
 
 /// Nothing when the scenario with that change cannot be planned.
@@ -145,8 +144,8 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
 }
 
 plan::Program sound_program(const plan::Scenario& scenario) {
-  const plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
-  plan::Program program = plan::lower(plan::make_schedule(request), lowering_of(scenario));
+  plan::Program program =
+      plan::lower(plan::make_schedule(plan::request_of(scenario.pipeline)), lowering_of(scenario));
   if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
     throw plan::Infeasible(*deadlock);
   return program;
@@ -156,14 +155,13 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
                      StructureCache* cache) {
   ScenarioPlan plan;
   plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
-  cut(plan, scenario, costs, plan::stage_count(request),
-      !plan::is_forward_only(plan::make_schedule(request)));
+  cut(plan, scenario, costs, plan::stage_count(request));
   request.times = times_of(plan.costs.stages, scenario.cluster);
   plan.schedule = plan::make_schedule(request);
   plan::LoweringOptions options = lowering_of(scenario);
   options.tied_stages = tied_stages(plan.costs.stages);
   plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);
-  finish(plan, scenario);
+  finish(plan, scenario, costs);
   return plan;
 }
 
@@ -177,15 +175,17 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
         "pipeline.microbatches is {}",
         ranks, program.microbatches, wanted.ranks, wanted.microbatches));
   ScenarioPlan plan;
-  cut(plan, scenario, costs, plan::stage_count(program), !plan::is_forward_only(program));
+  cut(plan, scenario, costs, plan::stage_count(program));
   plan.schedule = plan::schedule_of(program);
   plan.structure = std::make_shared<Structure>(std::move(program));
-  finish(plan, scenario);
+  finish(plan, scenario, costs);
   return plan;
 }
 
 void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                     const ScenarioPlan& plan, bool trained) {
+  if (scenario.cluster.device.memory == plan::Bytes{})
+    return;  // no limit
   const auto over = weigh(scenario, plan).over;
   if (!over)
     return;

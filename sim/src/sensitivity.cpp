@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "pipewright/sim/durations.hpp"
+
 namespace pipewright::sim {
 namespace {
 
@@ -36,12 +38,15 @@ class Latest {
   double growth_ = 0;
 };
 
+constexpr double relative_tolerance = 1e-12;  // within it times are equal, up to rounding
+
+/// By how many seconds the iteration grows for each second by which the costs move.
 class Slope {
  public:
-  Slope(const Structure& structure, const Times& times, double tolerance)
+  Slope(const Structure& structure, const Times& times)
       : structure_(structure),
         times_(times),
-        tolerance_(tolerance * times.iteration),
+        tolerance_(relative_tolerance * times.iteration),
         growth_(static_cast<std::size_t>(structure.size())) {}
 
   template <class Direction>
@@ -151,20 +156,11 @@ double scale_of(const StepCosts& costs, const plan::Dependencies::Event& event) 
   return scale;
 }
 
-constexpr double tolerance = 1e-12;
-
 }  // namespace
-
-double slope(const Structure& structure, const Times& times,
-             const std::vector<EventCost>& direction, double relative) {
-  return Slope(structure, times, relative).along([&](int event) {
-    return direction[static_cast<std::size_t>(event)];
-  });
-}
 
 std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, const Times& times,
                                                   const StepCosts& costs) {
-  Slope slope(structure, times, tolerance);
+  Slope slope(structure, times);
   std::vector<StageSensitivity> found;
   for (int stage = 0; stage < plan::stage_count(structure.program()); ++stage) {
     const auto saved = [&](double forward, double input_gradient, double weight_gradient) {
@@ -193,7 +189,7 @@ std::vector<LinkSensitivity> link_sensitivities(const Structure& structure, cons
   for (const int event : structure.representatives())
     if (plan::is_send(events[event].instruction->kind))
       transfers[{events[event].rank, events[events[event].partner].rank}].push_back(event);
-  Slope slope(structure, times, tolerance);
+  Slope slope(structure, times);
   std::vector<LinkSensitivity> found;
   for (const auto& [ranks, sends] : transfers) {
     const auto [from, to] = ranks;

@@ -48,11 +48,7 @@ const Times& Simulator::run(const StepCosts& costs) {
               const EventTimes& before = times[predecessor];
               start = std::max(start, until == plan::Until::Done ? before.end : before.released);
             });
-        own.start = start;
-        const EventCost& cost = table[by_event ? event.event : event.cost_class];
-        own.released = start + cost.held;
-        own.end = own.released + cost.latency;
-        break;
+        [[fallthrough]];
       }
       case TimedEvent::Kind::EagerSend: {
         own.start = start;

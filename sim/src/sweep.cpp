@@ -35,8 +35,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
 
   MemoryModel memory(structure, scenario.pipeline.hand_over);
   const MemoryCurves& curves = memory.curves(plan.costs, times);
-  for (const MemoryPeak& peak : curves.peaks)
-    row.peak = std::max(row.peak, peak.held);
+  row.peak = curves.highest_peak();
   if (const auto over =
           over_cap(structure, memory, curves, plan.costs, times, scenario.cluster.device.memory))
     throw plan::Infeasible(to_string(*over));

@@ -36,6 +36,9 @@ struct MemoryCurves {
     return {points.data() + begins[at], counts[at]};
   }
 
+  /// Of the rank that holds most.
+  plan::Bytes highest_peak() const;
+
   std::vector<MemoryPoint> points;  // `of` says whose
   std::vector<std::size_t> begins;  // by rank, in `points`
   std::vector<std::size_t> counts;

@@ -2,22 +2,15 @@
 
 // What a change is worth: the slope of the iteration time in a direction of the costs, exactly,
 // with no second simulation and no step size.
+// It is one-sided: of several longest paths the one that is shortened least counts, so a part that
+// is sped up beside others just as slow gains nothing. Times must be those of the native engine.
 
 #include <vector>
 
-#include "pipewright/plan/action.hpp"
-#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/times.hpp"
 
 namespace pipewright::sim {
-
-/// By how many seconds the iteration grows for each second by which the costs move along
-/// `direction`, which has one entry an event: the one-sided derivative. Of several longest paths
-/// the one that grows most counts, so a part that is sped up beside others just as slow gains
-/// nothing. Times within `tolerance` of each other, relative to the iteration, are equal. Times
-/// must be those of the native engine.
-double slope(const Structure& structure, const Times& times,
-             const std::vector<EventCost>& direction, double tolerance = 1e-12);
 
 /// What one second less of computation on a stage saves of an iteration, in seconds.
 struct StageSensitivity {

@@ -9,7 +9,6 @@
 namespace pipewright::sim {
 namespace {
 
-using plan::Instruction;
 using plan::InstructionKind;
 
 /// The growth of an event's instants.

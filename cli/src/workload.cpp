@@ -50,7 +50,7 @@ namespace {
 /// trains too, so it must not be the model that is trained later.
 struct Bench {
   exec::MemoryAccount account;
-  std::vector<std::unique_ptr<exec::AdamW>> optimizers;
+  std::vector<std::unique_ptr<exec::Optimizer>> optimizers;
   profiler::Subject subject;
 };
 
@@ -59,17 +59,18 @@ void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& set
     auto layer = exec::build_layer(setup.layers, l, setup.base_seed);
     auto* const optimizer =
         bench.optimizers
-            .emplace_back(std::make_unique<exec::AdamW>(layer->parameters(), setup.optimizer))
+            .emplace_back(std::make_unique<exec::Optimizer>(layer->parameters(), setup.optimizer))
             .get();
     bench.subject.layers.push_back(
         {setup.layers[static_cast<std::size_t>(l)].name,
          [layer](const at::Tensor& input) { return layer->forward(input, {}); },
-         layer->parameters(), [optimizer] { optimizer->step(); }});
+         layer->parameters(),
+         [optimizer, &setup] { optimizer->step(setup.optimizer.learning_rate); }});
   }
   const at::Tensor target = setup.data->target(0, 0);
   bench.subject.loss = {
       "loss",
-      [&setup, target](const at::Tensor& output) { return setup.loss(output, target); },
+      [&setup, target](const at::Tensor& output) { return setup.loss({output}, {target}); },
       {},
       {}};
   bench.subject.load = [&setup] { return setup.data->input(0, 0); };

@@ -3,36 +3,17 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <barrier>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
-#include "pipewright/plan/computation.hpp"
+#include "checks.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
 
 namespace pipewright::exec {
 namespace {
-
-bool can_run(plan::InstructionKind kind) {
-  return kind != plan::InstructionKind::Recompute && !plan::is_reduce(kind) &&
-         kind != plan::InstructionKind::Unshard && kind != plan::InstructionKind::Reshard;
-}
-
-void check(const plan::Program& program, const plan::Partition& partition,
-           const TrainingSetup& setup) {
-  plan::validate(program);
-  require_trainable(program);
-  if (plan::layer_count(partition) != static_cast<int>(setup.layers.size()))
-    throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
-                                       plan::to_string(partition.boundaries),
-                                       plan::layer_count(partition), setup.layers.size()));
-  if (partition.rank_of_stage != program.placement.routes.front())
-    throw plan::InputError("partition and program place the stages on different ranks");
-}
 
 /// Keeps a rank on one core, so that the kernel does not move it away from its caches.
 void pin_to_core(int rank, int ranks) {
@@ -51,24 +32,24 @@ void pin_to_core(int rank, int ranks) {
   }
 }
 
-}  // namespace
-
-void require_trainable(const plan::Program& program) {
-  if (program.placement.is_bidirectional())
-    throw plan::InputError(
-        "the program runs microbatches in two directions, with a copy of each stage on two ranks: "
-        "the executor trains one copy only");
-  if (plan::is_forward_only(program))
-    throw plan::InputError("the program computes no gradients: there is nothing to train");
-  if (program.asynchronous)
-    throw plan::InputError(
-        "the program steps its optimizers without a flush: the executor keeps one version of the "
-        "weights only");
-  for (const auto& instructions : program.ranks)
-    for (const plan::Instruction& i : instructions)
-      if (!can_run(i.kind))
-        throw plan::InputError(fmt::format("{}: the executor cannot run this yet", to_string(i)));
+std::vector<GridPlace> local_places(const plan::Program& program, const ExecutorOptions& options) {
+  const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
+  std::vector<GridPlace> places;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (!options.only_rank || *options.only_rank == rank)
+      places.push_back({rank / options.replicas, rank % options.replicas, options.replicas});
+  return places;
 }
+
+std::shared_ptr<Transport> transport_for(const plan::Program& program,
+                                         const ExecutorOptions& options) {
+  if (options.transport)
+    return options.transport;
+  const bool wait = program.blocking && program.transfers == plan::TransferMode::Rendezvous;
+  return make_in_process_transport(static_cast<int>(program.ranks.size()) * options.replicas, wait);
+}
+
+}  // namespace
 
 struct Executor::State {
   State(plan::Program p, const plan::Partition& partition, const TrainingSetup& s,
@@ -76,117 +57,225 @@ struct Executor::State {
       : program(std::move(p)),
         setup(s),
         options(std::move(o)),
-        transport(make_in_process_transport(program)),
-        gate(static_cast<std::ptrdiff_t>(program.ranks.size()) + 1) {
-    for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-      workers.push_back(std::make_unique<RankWorker>(static_cast<int>(rank), program, partition,
-                                                     setup, options, *transport));
-    for (std::size_t rank = 0; rank < workers.size(); ++rank)
-      threads.emplace_back([this, rank] { serve(rank); });
+        transport(transport_for(program, options)) {
+    for (const GridPlace& place : local_places(program, options))
+      workers.push_back(
+          std::make_unique<RankWorker>(place, program, partition, setup, options, *transport));
+    gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
+    for (std::size_t worker = 0; worker < workers.size(); ++worker)
+      threads.emplace_back([this, worker] { serve(worker); });
   }
 
   ~State() {
     finished = true;
-    gate.arrive_and_wait();
+    gate->arrive_and_wait();
     for (std::thread& thread : threads)
       thread.join();
   }
 
-  /// A rank's thread: one turn a step, between two meetings at the gate.
-  void serve(std::size_t rank) {
+  /// A rank's thread: one turn a pass, between two meetings at the gate.
+  void serve(std::size_t worker) {
     at::set_num_threads(1);
     if (options.pin_threads)
-      pin_to_core(static_cast<int>(rank), static_cast<int>(workers.size()));
+      pin_to_core(workers[worker]->place().self(), job_ranks());
     for (;;) {
-      gate.arrive_and_wait();
+      gate->arrive_and_wait();
       if (finished)
         return;
       try {
-        workers[rank]->run(current_step, step_begin);
+        workers[worker]->run(*running, pass, begin);
       } catch (...) {
         end_all(std::current_exception());
       }
-      gate.arrive_and_wait();
+      gate->arrive_and_wait();
     }
   }
+
+  int job_ranks() const { return static_cast<int>(program.ranks.size()) * options.replicas; }
 
   void end_all(std::exception_ptr why) {
-    {
-      const std::lock_guard lock(failure_mutex);
-      ended = true;
-      try {
-        std::rethrow_exception(why);
-      } catch (const Aborted&) {  // a consequence, not a cause
-      } catch (...) {
-        if (!failure)
-          failure = why;
-      }
+    const std::lock_guard lock(failure_mutex);
+    ended = true;
+    try {
+      std::rethrow_exception(why);
+    } catch (const Aborted&) {  // a consequence, and not the cause if that is in this process
+      if (!aborted)
+        aborted = why;
+      transport->abort("another rank has stopped");
+    } catch (const std::exception& error) {
+      if (!failure)
+        failure = why;
+      transport->abort(error.what());
     }
-    transport->abort();
   }
 
-  double mean_loss() const {
-    const int last = plan::stage_count(program) - 1;
+  bool stopped() const { return options.stop != nullptr && options.stop->load(); }
+
+  /// Runs one pass on all ranks of this process. False when it was stopped.
+  bool run(const plan::Program& what, const Pass& which) {
+    if (ended)
+      throw std::logic_error("this executor has ended");
+    running = &what;
+    pass = which;
+    begin = Clock::now();
+    gate->arrive_and_wait();
+    gate->arrive_and_wait();
+    if (failure)
+      std::rethrow_exception(failure);
+    if (ended && !stopped())
+      std::rethrow_exception(aborted);
+    return !ended;
+  }
+
+  /// Mean over all microbatches of the batch, added up in their order.
+  double mean_loss() {
+    const auto batch = static_cast<std::size_t>(running->microbatches * options.replicas);
+    const int last = plan::stage_count(*running) - 1;
+    at::Tensor known = at::zeros({static_cast<std::int64_t>(batch)}, at::kDouble);
+    auto* const losses = known.data_ptr<double>();
     for (const auto& worker : workers)
-      for (const auto& [index, stage] : worker->stages())
-        if (index == last)
-          return std::accumulate(stage->losses().begin(), stage->losses().end(), 0.0) /
-                 program.microbatches;
-    return 0;
+      for (int m = 0; m < running->microbatches; ++m)
+        if (running->placement.rank_of(last, m) == worker->place().rank)
+          losses[worker->place().replica * running->microbatches + m] =
+              worker->stages().at(last)->losses()[static_cast<std::size_t>(m)];
+    if (options.only_rank) {
+      std::vector<int> everybody;
+      for (int rank = 0; rank < job_ranks(); ++rank)
+        everybody.push_back(rank);
+      at::Tensor all = at::zeros_like(known);
+      for (const Tensors& theirs : transport->exchange(everybody, *options.only_rank, {known}))
+        all += theirs.at(0);  // each loss is in one of them, the others are 0
+      known = all;
+    }
+    double sum = 0;
+    for (std::size_t m = 0; m < batch; ++m)
+      sum += known.const_data_ptr<double>()[m];
+    return sum / static_cast<double>(batch);
   }
 
   plan::Program program;
   TrainingSetup setup;
   ExecutorOptions options;
-  std::unique_ptr<Transport> transport;
+  std::shared_ptr<Transport> transport;
   std::vector<std::unique_ptr<RankWorker>> workers;  // by rank
   std::vector<std::thread> threads;
-  std::barrier<> gate;
+  std::optional<std::barrier<>> gate;
 
-  // Written between two meetings by the thread that calls `step` alone.
-  int current_step = 0;
-  Clock::time_point step_begin;
+  // Written between two meetings by the thread that starts passes alone.
+  const plan::Program* running = nullptr;
+  Pass pass;
+  Clock::time_point begin;
   bool finished = false;
 
   std::mutex failure_mutex;
-  std::exception_ptr failure;
+  std::exception_ptr failure, aborted;
   bool ended = false;
 };
 
 Executor::Executor(plan::Program program, const plan::Partition& partition,
                    const TrainingSetup& setup, ExecutorOptions options) {
-  check(program, partition, setup);
+  check(program, partition, setup, options);
   state_ = std::make_unique<State>(std::move(program), partition, setup, std::move(options));
 }
 
 Executor::~Executor() = default;
 
 std::optional<StepResult> Executor::step(int step) {
-  if (state_->ended)
-    throw std::logic_error("this executor has ended");
-  state_->current_step = step;
-  state_->step_begin = Clock::now();
-  state_->gate.arrive_and_wait();
-  state_->gate.arrive_and_wait();
-  const std::chrono::duration<double> duration = Clock::now() - state_->step_begin;
-  if (state_->failure)
-    std::rethrow_exception(state_->failure);
-  if (state_->ended)
+  if (!state_->run(state_->program, {.data = state_->setup.data, .step = step}))
     return {};
-  return StepResult{state_->mean_loss(), {duration.count()}};
+  const std::chrono::duration<double> duration = Clock::now() - state_->begin;
+  const RankWorker& any = *state_->workers.front();
+  return StepResult{state_->mean_loss(), {duration.count()}, any.gradient_norm(), any.skipped()};
+}
+
+std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const Dataset& data,
+                                             int step, bool keep_outputs) {
+  check_evaluation(program, state_->program);
+  if (!state_->run(program,
+                   {.data = &data, .step = step, .training = false, .keep_outputs = keep_outputs}))
+    return {};
+  Evaluation result{state_->mean_loss()};
+  const int last = plan::stage_count(program) - 1;
+  for (const auto& worker : state_->workers) {
+    const auto found = worker->stages().find(last);
+    if (found == worker->stages().end() || !keep_outputs)
+      continue;
+    const auto batch = static_cast<std::size_t>(program.microbatches * state_->options.replicas);
+    result.outputs.resize(batch);
+    for (int m = 0; m < program.microbatches; ++m)
+      if (program.placement.rank_of(last, m) == worker->place().rank)
+        result
+            .outputs[static_cast<std::size_t>(worker->place().replica * program.microbatches + m)] =
+            std::move(found->second->kept_outputs()[static_cast<std::size_t>(m)]);
+  }
+  return result;
 }
 
 std::vector<at::Tensor> Executor::parameters() const {
+  std::map<int, const Stage*> stages;
+  for (const auto& worker : state_->workers)
+    for (const auto& [index, stage] : worker->stages())
+      stages.try_emplace(index, stage.get());
   std::vector<at::Tensor> parameters;
-  for (int index = 0; index < plan::stage_count(state_->program); ++index)
-    for (const auto& worker : state_->workers) {
-      const auto found = worker->stages().find(index);
-      if (found == worker->stages().end())
-        continue;
-      const auto& own = found->second->parameters();
-      parameters.insert(parameters.end(), own.begin(), own.end());
-    }
+  for (const auto& [index, stage] : stages)
+    for (const auto& layer : stage->layers())
+      for (const at::Tensor& parameter : layer->parameters())
+        parameters.push_back(parameter);
   return parameters;
+}
+
+std::vector<LayerTensors> Executor::state() const {
+  std::vector<LayerTensors> layers;
+  for (const auto& worker : state_->workers)
+    for (const auto& [index, stage] : worker->stages()) {
+      std::map<int, LayerTensors> own;
+      const bool has_first_copy =
+          worker->place().replica == 0 &&
+          worker->place().rank == state_->program.placement.ranks_of(index).front();
+      for (int layer = stage->place().first; layer < stage->place().last; ++layer) {
+        own[layer].layer = layer;
+        if (has_first_copy)
+          for (const auto& named :
+               stage->layers()[static_cast<std::size_t>(layer - stage->place().first)]
+                   ->named_parameters())
+            own[layer].parameters.emplace_back(named.key(), named.value());
+      }
+      // Of equal copies the first speaks for all.
+      if (has_first_copy || stage->place().shard.count > 1)
+        for (const Optimizer::State& kept : stage->optimizer().states())
+          own[stage->layer_of(kept.parameter)].optimizer.push_back(
+              {stage->name_of(kept.parameter) + "/" + kept.name, kept.value, kept.begin,
+               kept.whole});
+      for (auto& [layer, tensors] : own)
+        layers.push_back(std::move(tensors));
+    }
+  return layers;
+}
+
+void Executor::state_changed() {
+  for (const auto& worker : state_->workers)
+    for (const auto& [index, stage] : worker->stages())
+      stage->optimizer().refresh_masters();
+}
+
+std::pair<double, int> Executor::loss_scale() const {
+  LossScaler& scaler = state_->workers.front()->scaler();
+  return {scaler.scale(), scaler.good_steps()};
+}
+
+void Executor::restore_loss_scale(double scale, int good_steps) {
+  for (const auto& worker : state_->workers)
+    worker->scaler().restore(scale, good_steps);
+}
+
+std::vector<std::string> Executor::doing() const {
+  std::vector<std::string> lines;
+  for (const auto& worker : state_->workers) {
+    const plan::Instruction* const current = worker->current();
+    lines.push_back(fmt::format("rank {}: {}", worker->place().self(),
+                                current == nullptr ? "between steps" : to_string(*current)));
+  }
+  return lines;
 }
 
 }  // namespace pipewright::exec

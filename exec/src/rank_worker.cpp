@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/error.hpp"
+
 namespace pipewright::exec {
 
 using plan::Instruction;
@@ -26,43 +31,103 @@ std::string first_line(std::string text) { return text.substr(0, text.find('\n')
 
 }  // namespace
 
-RankWorker::RankWorker(int rank, const plan::Program& program, const plan::Partition& partition,
-                       const TrainingSetup& setup, const ExecutorOptions& options,
-                       Transport& transport)
-    : rank_(rank), program_(program), options_(options), transport_(transport) {
+RankWorker::RankWorker(GridPlace place, const plan::Program& program,
+                       const plan::Partition& partition, const TrainingSetup& setup,
+                       const ExecutorOptions& options, Transport& transport)
+    : place_(place),
+      trained_(program),
+      setup_(setup),
+      options_(options),
+      transport_(transport),
+      scaler_(setup.loss_scaling) {
+  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
+    for (const Instruction& i : program.ranks[rank]) {
+      if (i.kind != InstructionKind::ReduceTied)
+        continue;
+      if (tied_ranks_.empty() || tied_ranks_.back() != static_cast<int>(rank))
+        tied_ranks_.push_back(static_cast<int>(rank));
+      if (static_cast<int>(rank) == place_.rank)
+        last_tied_stage_ = i.stage;
+    }
   const ChargeTo charge(account_);
-  const auto slots = plan::slot_counts(program);
-  for (std::size_t index = 0; index < static_cast<std::size_t>(stage_count(program)); ++index) {
-    if (program.placement.routes.front()[index] != rank)
+  build_stages(partition);
+}
+
+void RankWorker::build_stages(const plan::Partition& partition) {
+  std::set<int> split;
+  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)]) {
+    if (i.kind == InstructionKind::Recompute)
+      recomputed_.emplace(i.stage, i.microbatch);
+    if (i.kind == InstructionKind::InputGradient)
+      split.insert(i.stage);
+  }
+  const auto groups = gradient_groups(trained_, setup_, place_.replicas);
+  for (int index = 0; index < plan::stage_count(trained_); ++index) {
+    if (!trained_.placement.holds(place_.rank, index))
       continue;
-    stages_[static_cast<int>(index)] =
-        std::make_unique<Stage>(partition.boundaries[index], partition.boundaries[index + 1],
-                                slots[index], program.microbatches, setup);
+    const auto at = static_cast<std::size_t>(index);
+    Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
+    place.splits_backward = split.contains(index);
+    for (int m = 0; m < trained_.microbatches; ++m)
+      if (lives_here(index, m)) {
+        const int microbatch = place_.replica * trained_.microbatches + m;
+        place.microbatches[groups[static_cast<std::size_t>(microbatch)]].push_back(microbatch);
+      }
+    const Members copies = members(trained_.placement.ranks_of(index), true);
+    if (options_.shard_optimizer)
+      place.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+    stages_[index] = std::make_unique<Stage>(std::move(place), setup_);
   }
 }
 
-void RankWorker::run(int step, Clock::time_point step_begin) {
+void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
   const ChargeTo charge(account_);
+  program_ = &program;
+  pass_ = pass;
+  pass_.first_microbatch = place_.replica * program.microbatches;
+  pass_.microbatches = place_.replicas * program.microbatches;
+  pass_.loss_scale = pass.training ? scaler_.scale() : 1;
   step_begin_ = step_begin;
   posted_.clear();
-  for (const Instruction& i : program_.ranks[static_cast<std::size_t>(rank_)]) {
+  handed_over_.clear();
+  looked_at_gradients_ = skipped_ = false;
+  const auto slots = plan::slot_counts(program);
+  for (auto& [index, own] : stages_)
+    own->begin(pass_, slots[static_cast<std::size_t>(index)]);
+  expect_receives();
+  const at::AutoGradMode grad_mode(pass.training);
+  for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
-      throw Aborted();
+      throw Aborted("stopped");
+    current_.store(&i, std::memory_order_relaxed);
     try {
-      run_one(i, step);
+      run_one(i);
     } catch (const Aborted&) {
       throw;
     } catch (const std::exception& error) {
-      throw RankFailure(fmt::format("rank {}, action {}, step {}: {}", rank_, to_string(i), step,
-                                    first_line(error.what())));
+      throw RankFailure(fmt::format("rank {}, action {}, step {}: {}", place_.self(), to_string(i),
+                                    pass.step, first_line(error.what())));
     }
   }
+  current_.store(nullptr, std::memory_order_relaxed);
+  if (pass.training)
+    scaler_.update(!skipped_);
+  for (auto& [index, own] : stages_)
+    own->end();
 }
 
-void RankWorker::run_one(const Instruction& i, int step) {
+void RankWorker::expect_receives() {
+  std::vector<Transfer> receives;
+  for (const Instruction& i : program_->ranks[static_cast<std::size_t>(place_.rank)])
+    if (plan::is_receive(i.kind))
+      receives.push_back(transfer_of(i));
+  transport_.expect(place_.self(), receives);
+}
+
+void RankWorker::run_one(const Instruction& i) {
   if (plan::is_receive(i.kind)) {
     post(i);
-    if (program_.blocking)
+    if (program_->blocking)
       complete(i);
     return;
   }
@@ -71,19 +136,22 @@ void RankWorker::run_one(const Instruction& i, int step) {
   const auto begin = Clock::now();
   const auto held_before = account_.held();
   account_.reset_peak();
-  perform(i, step);
+  perform(i);
   note(i, begin, held_before);
 }
 
-void RankWorker::perform(const Instruction& i, int step) {
+void RankWorker::perform(const Instruction& i) {
   Stage& own = stage(i.stage);
   switch (i.kind) {
     case InstructionKind::Load:
-      own.load(i, step);
+      own.load(i);
       break;
     case InstructionKind::Forward:
-      own.forward(i, step);
+      own.forward(i, pass_.training && recomputed_.contains({i.stage, i.microbatch}));
       hand_on(i);
+      break;
+    case InstructionKind::Recompute:
+      own.recompute(i);
       break;
     case InstructionKind::Backward:
       own.backward(i);
@@ -97,17 +165,20 @@ void RankWorker::perform(const Instruction& i, int step) {
       own.weight_gradient(i);
       break;
     case InstructionKind::SendActivation:
-      transport_.send(i, own.output_for_next(i));
+      transport_.send(transfer_of(i), own.outputs_for_next(i));
       break;
     case InstructionKind::SendGradient:
-      transport_.send(i, own.take_input_gradient(i));
+      transport_.send(transfer_of(i), own.take_input_gradients(i));
+      break;
+    case InstructionKind::ReduceTied:
+      reduce_tied_weights(i);
+      break;
+    case InstructionKind::ReduceGradients:
+      reduce_copies(own, members(program_->placement.ranks_of(i.stage), true));
       break;
     case InstructionKind::OptimizerStep:
-      own.optimizer_step();
+      optimizer_step(own);
       break;
-    case InstructionKind::Recompute:
-    case InstructionKind::ReduceTied:
-    case InstructionKind::ReduceGradients:
     case InstructionKind::Unshard:
     case InstructionKind::Reshard:
     case InstructionKind::ReceiveActivation:
@@ -120,12 +191,15 @@ void RankWorker::post(const Instruction& receive) { posted_[key_of(receive)] = C
 
 /// Waits for the data of a posted receive and lays it where its action looks for it.
 void RankWorker::complete(const Instruction& receive) {
-  at::Tensor tensor = transport_.receive(receive);
-  StageBuffers& buffers = stage(receive.stage).buffers(receive);
-  auto& place =
-      receive.kind == InstructionKind::ReceiveActivation ? buffers.input : buffers.output_gradient;
-  place = std::move(tensor);
+  lay_down(receive, transport_.receive(transfer_of(receive)));
   note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
+}
+
+void RankWorker::lay_down(const Instruction& receive, Tensors tensors) {
+  if (receive.kind == InstructionKind::ReceiveActivation)
+    stage(receive.stage).receive_inputs(receive, std::move(tensors));
+  else
+    stage(receive.stage).buffers(receive).output_gradients = std::move(tensors);
 }
 
 void RankWorker::fetch_input(const Instruction& i) {
@@ -135,9 +209,7 @@ void RankWorker::fetch_input(const Instruction& i) {
   const auto local = handed_over_.find(key_of(receive));
   if (local == handed_over_.end())
     return;
-  StageBuffers& buffers = stage(i.stage).buffers(i);
-  auto& place = i.kind == InstructionKind::Forward ? buffers.input : buffers.output_gradient;
-  place = std::move(local->second);
+  lay_down(receive, std::move(local->second));
   handed_over_.erase(local);
 }
 
@@ -145,11 +217,61 @@ void RankWorker::fetch_input(const Instruction& i) {
 void RankWorker::hand_on(const Instruction& i) {
   const bool forward = i.kind == InstructionKind::Forward;
   const int next = forward ? i.stage + 1 : i.stage - 1;
-  if (!lives_here(next))
+  if (next < 0 || next >= plan::stage_count(*program_) || !lives_here(next, i.microbatch))
     return;
   const auto kind = forward ? InstructionKind::ReceiveActivation : InstructionKind::ReceiveGradient;
   handed_over_[{kind, next, i.microbatch}] =
-      forward ? stage(i.stage).output_for_next(i) : stage(i.stage).take_input_gradient(i);
+      forward ? stage(i.stage).outputs_for_next(i) : stage(i.stage).take_input_gradients(i);
+}
+
+/// All stages of this rank that hold tied weights take part at once, in the last of their
+/// instructions: the ranks of the group may hold different numbers of them.
+void RankWorker::reduce_tied_weights(const Instruction& i) {
+  if (i.stage != last_tied_stage_)
+    return;
+  std::vector<Stage*> own;
+  for (auto& [index, held] : stages_)
+    own.push_back(held.get());
+  reduce_tied(own, setup_, members(tied_ranks_, false));
+}
+
+void RankWorker::optimizer_step(Stage& own) {
+  if (!looked_at_gradients_)
+    look_at_gradients();
+  if (skipped_)
+    return own.optimizer().skip();
+  own.optimizer().step(learning_rate_at(setup_.optimizer, pass_.step), gradient_scale_);
+  if (own.place().shard.count > 1)
+    gather_shards(own, members(trained_.placement.ranks_of(own.place().index), true));
+}
+
+/// Before the first update of a step: gradients are whole, and what all ranks must know of them is
+/// exchanged.
+void RankWorker::look_at_gradients() {
+  looked_at_gradients_ = true;
+  if (tied_ranks_.empty()) {
+    std::vector<Stage*> own;
+    for (auto& [index, held] : stages_)
+      own.push_back(held.get());
+    reduce_tied(own, setup_, {{place_.self()}, place_.self(), &transport_});
+  }
+  for (auto& [index, held] : stages_)
+    held->gradients().finish();
+  gradient_norm_ = 0;
+  gradient_scale_ = 1;
+  if (!needs_norm(setup_))
+    return;
+  GradientNorm norm;
+  for (auto& [index, held] : stages_)
+    norm.add(*held, setup_);
+  std::vector<int> everybody(trained_.ranks.size());
+  for (std::size_t rank = 0; rank < everybody.size(); ++rank)
+    everybody[rank] = static_cast<int>(rank);
+  for (const Tensors& from_other : members(everybody, true).exchange(norm.to_tensors()))
+    norm.add(from_other);
+  gradient_norm_ = norm.norm() / scaler_.scale();
+  skipped_ = !norm.is_finite();
+  gradient_scale_ = gradient_scale(setup_, scaler_.scale(), norm.norm());
 }
 
 void RankWorker::note(const Instruction& i, Clock::time_point begin,
@@ -159,12 +281,32 @@ void RankWorker::note(const Instruction& i, Clock::time_point begin,
   const auto since = [&](Clock::time_point time) {
     return plan::Seconds{std::chrono::duration<double>(time - step_begin_).count()};
   };
-  options_.observer(
-      {rank_, i, since(begin), since(Clock::now()), held_before, account_.peak(), account_.held()});
+  options_.observer({place_.self(), i, since(begin), since(Clock::now()), held_before,
+                     account_.peak(), account_.held()});
 }
 
 bool RankWorker::stopped() const {
   return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+}
+
+bool RankWorker::lives_here(int stage, int microbatch) const {
+  return (program_ == nullptr ? trained_ : *program_).placement.rank_of(stage, microbatch) ==
+         place_.rank;
+}
+
+Transfer RankWorker::transfer_of(const Instruction& i) const {
+  const int peer = place_.of(plan::peer_rank(*program_, i));
+  return plan::is_send(i.kind) ? Transfer{i, place_.self(), peer}
+                               : Transfer{i, peer, place_.self()};
+}
+
+Members RankWorker::members(const std::vector<int>& pipeline_ranks, bool all_replicas) const {
+  Members members{{}, place_.self(), &transport_};
+  for (const int rank : pipeline_ranks)
+    for (int replica = 0; replica < place_.replicas; ++replica)
+      if (all_replicas || replica == place_.replica)
+        members.ranks.push_back(rank * place_.replicas + replica);
+  return members;
 }
 
 }  // namespace pipewright::exec

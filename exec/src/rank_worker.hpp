@@ -5,49 +5,93 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 
-#include "pipewright/exec/transport.hpp"
+#include "gradient_norm.hpp"
+#include "pipewright/exec/executor.hpp"
+#include "reductions.hpp"
 #include "stage.hpp"
 
 namespace pipewright::exec {
 
 using Clock = std::chrono::steady_clock;
 
+/// Which rank of the job this is: the rank of a pipeline, and which of the pipelines side by side.
+struct GridPlace {
+  int rank = 0;
+  int replica = 0;
+  int replicas = 1;
+  /// Ranks of the job: the pipelines' copies of one rank are neighbours.
+  int of(int pipeline_rank) const { return pipeline_rank * replicas + replica; }
+  int self() const { return of(rank); }
+};
+
 class RankWorker {
  public:
   /// Builds the rank's stages, charged to the rank's memory account. References are kept.
-  RankWorker(int rank, const plan::Program& program, const plan::Partition& partition,
+  RankWorker(GridPlace place, const plan::Program& program, const plan::Partition& partition,
              const TrainingSetup& setup, const ExecutorOptions& options, Transport& transport);
 
-  /// Runs the whole list once. Throws Aborted when it was stopped, RankFailure naming rank and
-  /// instruction when its work threw.
-  void run(int step, Clock::time_point step_begin);
+  /// Runs the list of `program` once: the Program that it was built for, or an inference over the
+  /// same stages. Throws Aborted when it was stopped, RankFailure naming rank and instruction when
+  /// its work threw.
+  void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
+  GridPlace place() const { return place_; }
   const std::map<int, std::unique_ptr<Stage>>& stages() const { return stages_; }
+  LossScaler& scaler() { return scaler_; }
+  const MemoryAccount& account() const { return account_; }
+  /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
+  double gradient_norm() const { return gradient_norm_; }
+  bool skipped() const { return skipped_; }
+  /// What the rank is at; may be asked from any thread.
+  const plan::Instruction* current() const { return current_.load(std::memory_order_relaxed); }
 
  private:
-  void run_one(const plan::Instruction& i, int step);
-  void perform(const plan::Instruction& i, int step);
+  void build_stages(const plan::Partition& partition);
+  void run_one(const plan::Instruction& i);
+  void perform(const plan::Instruction& i);
+  void expect_receives();
   void post(const plan::Instruction& receive);
   void complete(const plan::Instruction& receive);
   void fetch_input(const plan::Instruction& i);
+  void lay_down(const plan::Instruction& receive, Tensors tensors);
   void hand_on(const plan::Instruction& i);
+  void reduce_tied_weights(const plan::Instruction& i);
+  void optimizer_step(Stage& stage);
+  void look_at_gradients();
   void note(const plan::Instruction& i, Clock::time_point begin, plan::Bytes held_before) const;
   bool stopped() const;
-  bool lives_here(int stage) const { return stages_.contains(stage); }
+  bool lives_here(int stage, int microbatch) const;
+  Transfer transfer_of(const plan::Instruction& i) const;
+  Members members(const std::vector<int>& pipeline_ranks, bool all_replicas) const;
   Stage& stage(int index) { return *stages_.at(index); }
 
-  int rank_;
-  const plan::Program& program_;
+  GridPlace place_;
+  const plan::Program& trained_;
+  const TrainingSetup& setup_;
   const ExecutorOptions& options_;
   Transport& transport_;
   MemoryAccount account_;
   std::map<int, std::unique_ptr<Stage>> stages_;
+  std::set<std::pair<int, int>> recomputed_;  // (stage, microbatch) of the trained Program
+  std::vector<int> tied_ranks_;               // of a pipeline, that reduce tied weights
+  int last_tied_stage_ = -1;                  // of this rank's instructions that do
+
+  const plan::Program* program_ = nullptr;  // that runs
+  Pass pass_;
   std::map<plan::InstructionKey, Clock::time_point>
       posted_;  // receives whose data nothing has needed yet
-  std::map<plan::InstructionKey, at::Tensor>
+  std::map<plan::InstructionKey, Tensors>
       handed_over_;  // between stages of this rank, by their receive
   Clock::time_point step_begin_;
+  std::atomic<const plan::Instruction*> current_{nullptr};
+
+  LossScaler scaler_;
+  bool looked_at_gradients_ = false;
+  double gradient_norm_ = 0;
+  double gradient_scale_ = 1;
+  bool skipped_ = false;
 };
 
 }  // namespace pipewright::exec

@@ -1,34 +1,119 @@
 #include "pipewright/exec/serial.hpp"
 
-namespace pipewright::exec {
+#include "gradient_norm.hpp"
+#include "reductions.hpp"
 
-SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches)
-    : setup_(setup), microbatches_(microbatches) {
-  std::vector<at::Tensor> parameters;
-  for (int i = 0; i < static_cast<int>(setup_.layers.size()); ++i) {
-    layers_.push_back(build_layer(setup_.layers, i, setup_.base_seed));
-    for (const at::Tensor& parameter : layers_.back()->parameters())
-      parameters.push_back(parameter);
-  }
-  optimizer_ = std::make_unique<AdamW>(std::move(parameters), setup_.optimizer);
+namespace pipewright::exec {
+namespace {
+
+std::map<int, std::vector<int>> by_group(int microbatches, const std::vector<int>& groups) {
+  std::map<int, std::vector<int>> members;
+  for (int m = 0; m < microbatches; ++m)
+    members[groups.empty() ? 0 : groups.at(static_cast<std::size_t>(m))].push_back(m);
+  return members;
 }
+
+plan::Instruction action(plan::InstructionKind kind, int microbatch) {
+  return {kind, 0, microbatch, 0};
+}
+
+}  // namespace
+
+struct SerialTrainer::State {
+  State(const TrainingSetup& s, int m, const std::vector<int>& groups)
+      : setup(s),
+        microbatches(m),
+        stage({.index = 0,
+               .first = 0,
+               .last = static_cast<int>(s.layers.size()),
+               .microbatches = by_group(m, groups)},
+              setup),
+        scaler(s.loss_scaling) {}
+
+  /// Gradients are whole: scales, clips or skips as a pipeline does.
+  void update(int step, StepResult& result) {
+    reduce_tied({&stage}, setup, {{0}, 0, nullptr});
+    stage.gradients().finish();
+    double scale = 1;
+    if (needs_norm(setup)) {
+      GradientNorm norm;
+      norm.add(stage, setup);
+      result.gradient_norm = norm.norm() / scaler.scale();
+      result.skipped = !norm.is_finite();
+      scale = gradient_scale(setup, scaler.scale(), norm.norm());
+    }
+    if (result.skipped)
+      stage.optimizer().skip();
+    else
+      stage.optimizer().step(learning_rate_at(setup.optimizer, step), scale);
+    scaler.update(!result.skipped);
+  }
+
+  double mean_loss() const {
+    double sum = 0;
+    for (const double loss : stage.losses())
+      sum += loss;
+    return sum / static_cast<double>(stage.losses().size());
+  }
+
+  TrainingSetup setup;
+  int microbatches;
+  Stage stage;
+  LossScaler scaler;
+};
+
+SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups)
+    : state_(std::make_unique<State>(setup, microbatches, groups)) {}
+
+SerialTrainer::~SerialTrainer() = default;
 
 StepResult SerialTrainer::step(int step) {
   // As on a rank: with more threads the kernels would add up in another order.
   at::set_num_threads(1);
   const auto begin = std::chrono::steady_clock::now();
-  double sum = 0;
-  for (int m = 0; m < microbatches_; ++m) {
-    at::Tensor value = setup_.data->input(step, m);
-    for (const auto& layer : layers_)
-      value = layer->forward(value, {step, m});
-    const at::Tensor loss = setup_.loss(value, setup_.data->target(step, m));
-    sum += loss.item<double>();
-    (loss / microbatches_).backward();
+  Stage& stage = state_->stage;
+  stage.begin({.data = state_->setup.data,
+               .step = step,
+               .microbatches = state_->microbatches,
+               .loss_scale = state_->scaler.scale()},
+              /*slots=*/1);
+  for (int m = 0; m < state_->microbatches; ++m) {
+    stage.load(action(plan::InstructionKind::Load, m));
+    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+    stage.backward(action(plan::InstructionKind::Backward, m));
   }
-  optimizer_->step();
+  stage.end();
+  StepResult result;
+  result.loss = state_->mean_loss();
+  state_->update(step, result);
   const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
-  return {sum / microbatches_, {duration.count()}};
+  result.duration = {duration.count()};
+  return result;
+}
+
+Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int step) {
+  at::set_num_threads(1);
+  Stage& stage = state_->stage;
+  stage.begin({.data = &data,
+               .step = step,
+               .microbatches = microbatches,
+               .training = false,
+               .keep_outputs = true},
+              /*slots=*/1);
+  for (int m = 0; m < microbatches; ++m) {
+    stage.load(action(plan::InstructionKind::Load, m));
+    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+  }
+  stage.end();
+  return {state_->mean_loss(), std::move(stage.kept_outputs())};
+}
+
+std::vector<at::Tensor> SerialTrainer::parameters() const {
+  std::vector<at::Tensor> parameters;
+  for (const auto& layer : state_->stage.layers())
+    for (const at::Tensor& parameter : layer->parameters())
+      parameters.push_back(parameter);
+  return parameters;
 }
 
 }  // namespace pipewright::exec

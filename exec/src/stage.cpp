@@ -1,6 +1,11 @@
 #include "stage.hpp"
 
-#include <cassert>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 
@@ -8,86 +13,266 @@ using plan::Instruction;
 
 namespace {
 
-/// The backward is over; the input's gradient stays until it is handed on.
-void drop_activations(StageBuffers& held) {
-  at::Tensor input_gradient = std::move(held.input_gradient);
-  held = StageBuffers();
-  held.input_gradient = std::move(input_gradient);
+bool can_have_gradient(const at::Tensor& tensor) {
+  return tensor.defined() &&
+         (at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type()));
+}
+
+/// The same values as the leaves of a new graph. What is computed again has no graph yet, so there
+/// every tensor that can have a gradient gets one.
+Tensors leaves_of(const Tensors& values, bool from_graph) {
+  Tensors leaves;
+  for (const at::Tensor& value : values) {
+    leaves.push_back(value.defined() ? value.detach() : value);
+    if (can_have_gradient(value) && (!from_graph || value.requires_grad()))
+      leaves.back().requires_grad_();
+  }
+  return leaves;
+}
+
+Tensors gradients_of(const Tensors& leaves) {
+  Tensors gradients;
+  for (const at::Tensor& leaf : leaves)
+    gradients.push_back(leaf.defined() && leaf.requires_grad() ? leaf.grad() : at::Tensor());
+  return gradients;
+}
+
+Tensors cast(Tensors values, at::ScalarType type) {
+  for (at::Tensor& value : values)
+    if (value.defined() && at::isFloatingType(value.scalar_type()))
+      value = value.to(type);
+  return values;
 }
 
 }  // namespace
 
-Stage::Stage(int first, int last, int slots, int microbatches, const TrainingSetup& setup)
-    : first_(first),
-      last_(last),
-      microbatches_(microbatches),
-      setup_(setup),
-      slots_(static_cast<std::size_t>(slots)),
-      losses_(static_cast<std::size_t>(microbatches), 0.0) {
+Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place)), setup_(setup) {
   std::vector<at::Tensor> parameters;
-  for (int i = first; i < last; ++i) {
-    layers_.push_back(build_layer(setup.layers, i, setup.base_seed));
-    for (const at::Tensor& parameter : layers_.back()->parameters())
-      parameters.push_back(parameter);
+  for (int layer = place_.first; layer < place_.last; ++layer) {
+    layers_.push_back(build_layer(setup.layers, layer, setup.base_seed));
+    if (setup.precision != at::kFloat)
+      layers_.back()->to(setup.precision);
+    for (const auto& named : layers_.back()->named_parameters())
+      if (named.value().requires_grad()) {
+        parameters.push_back(named.value());
+        layer_of_parameter_.push_back(layer);
+        name_of_parameter_.push_back(named.key());
+      }
   }
-  optimizer_ = std::make_unique<AdamW>(std::move(parameters), setup.optimizer);
+  optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, place_.shard);
+  gradients_ =
+      std::make_unique<GradientSums>(std::move(parameters), place_.microbatches, setup.exact);
+
+  bounds_.push_back(place_.first);
+  const int interval = setup.recompute_interval;
+  if (interval > 0)
+    for (int layer = place_.first + interval; layer < place_.last; layer += interval)
+      bounds_.push_back(layer);
+  else if (is_first() && place_.splits_backward && place_.last - place_.first > 1)
+    // The model's input has no gradient: I is what leads back to the first layer, whose own
+    // backward is all W.
+    bounds_.push_back(place_.first + 1);
+  bounds_.push_back(place_.last);
 }
 
-void Stage::load(const Instruction& i, int step) {
-  if (first_ == 0)
-    buffers(i).input = setup_.data->input(step, i.microbatch);
-  if (is_last())
-    buffers(i).target = setup_.data->target(step, i.microbatch);
-}
-
-void Stage::forward(const Instruction& i, int step) {
-  StageBuffers& held = buffers(i);
-  if (first_ > 0 && at::isFloatingType(held.input.scalar_type()))
-    held.input.requires_grad_();
-
-  at::Tensor value = held.input;
+void Stage::begin(const Pass& pass, int slots) {
+  pass_ = pass;
+  slots_.clear();
+  slots_.resize(static_cast<std::size_t>(slots));
+  losses_.assign(static_cast<std::size_t>(pass.microbatches), 0.0);
+  kept_outputs_.clear();
+  if (pass.keep_outputs && is_last())
+    kept_outputs_.resize(static_cast<std::size_t>(pass.microbatches));
+  // An evaluation may have microbatches of its own size.
+  input_shapes_.clear();
+  output_shapes_.clear();
   for (const auto& layer : layers_)
-    value = layer->forward(value, {step, i.microbatch});
-  if (!is_last()) {
-    held.output = std::move(value);
+    if (layer->is_training() != pass.training)
+      layer->train(pass.training);
+}
+
+CallContext Stage::context_of(const Instruction& i) const {
+  return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training};
+}
+
+void Stage::load(const Instruction& i) {
+  const int microbatch = pass_.first_microbatch + i.microbatch;
+  if (is_first())
+    buffers(i).inputs = cast(pass_.data->inputs(pass_.step, microbatch), setup_.precision);
+  if (is_last())
+    buffers(i).targets = pass_.data->targets(pass_.step, microbatch);
+}
+
+void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
+  check_shapes("input", inputs, input_shapes_, i.microbatch);
+  buffers(i).inputs = std::move(inputs);
+}
+
+void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<Shape>& known,
+                         int microbatch) const {
+  if (setup_.dynamic_shapes)
     return;
+  const auto refuse = [&](const std::string& rest) {
+    throw plan::InputError(
+        fmt::format("stage {}, microbatch {}: {}; shapes that change from "
+                    "microbatch to microbatch need `dynamic_shapes`",
+                    place_.index, microbatch, rest));
+  };
+  const bool first = known.empty();
+  if (!first && known.size() != tensors.size())
+    refuse(fmt::format("{} {}s, expected {}", tensors.size(), what, known.size()));
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const auto type = tensors[t].defined() ? tensors[t].scalar_type() : at::ScalarType::Undefined;
+    if (first) {
+      known.emplace_back(
+          type, tensors[t].defined() ? tensors[t].sizes().vec() : std::vector<std::int64_t>());
+      continue;
+    }
+    const auto& [known_type, sizes] = known[t];
+    if (known_type != type || (tensors[t].defined() && tensors[t].sizes() != sizes))
+      refuse(fmt::format("{} {} is {} [{}], expected {} [{}]", what, t, c10::toString(type),
+                         fmt::join(tensors[t].sizes(), ", "), c10::toString(known_type),
+                         fmt::join(sizes, ", ")));
   }
-  const at::Tensor loss = setup_.loss(value, held.target);
-  losses_[static_cast<std::size_t>(i.microbatch)] = loss.item<double>();
-  held.output = loss / microbatches_;
+}
+
+Tensors Stage::run_layers(int first, int last, Tensors values, const CallContext& context) const {
+  for (int layer = first; layer < last; ++layer)
+    values = run_layer(setup_.layers[static_cast<std::size_t>(layer)],
+                       *layers_[static_cast<std::size_t>(layer - place_.first)], layer,
+                       setup_.base_seed, values, context);
+  return values;
+}
+
+/// The outputs of one segment; of the last one on the last stage, the scaled loss.
+Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Instruction& i) {
+  Tensors outputs = run_layers(bounds_[segment], bounds_[segment + 1], inputs, context_of(i));
+  if (!is_last() || segment + 2 < bounds_.size())
+    return outputs;
+  return {loss_of(outputs, i)};
+}
+
+at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
+  const auto microbatch = static_cast<std::size_t>(i.microbatch);
+  if (pass_.keep_outputs)
+    kept_outputs_[microbatch] = outputs;
+  const at::Tensor loss = setup_.loss(
+      setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat), buffers(i).targets);
+  losses_[microbatch] = loss.item<double>();
+  return pass_.loss_scale == 1 ? loss / pass_.microbatches
+                               : loss * (pass_.loss_scale / pass_.microbatches);
+}
+
+/// Runs all segments and keeps what their backward needs.
+void Stage::run_forward(const Instruction& i) {
+  StageBuffers& held = buffers(i);
+  const bool keeps_graph = at::GradMode::is_enabled() && setup_.recompute_interval == 0;
+  Tensors values = held.inputs;
+  held.segments.clear();
+  held.has_graph = keeps_graph;
+  for (std::size_t segment = 0; segment + 1 < bounds_.size(); ++segment) {
+    Segment& own = held.segments.emplace_back();
+    own.inputs = segment == 0 ? values : leaves_of(values, keeps_graph);
+    if (keeps_graph) {
+      own.outputs = run_segment(segment, own.inputs, i);
+      values = own.outputs;
+    } else {
+      const at::NoGradGuard no_grad;
+      values = run_segment(segment, own.inputs, i);
+    }
+  }
+  if (!keeps_graph)
+    held.segments.back().outputs = values;
+}
+
+void Stage::forward(const Instruction& i, bool again) {
+  StageBuffers& held = buffers(i);
+  const at::AutoGradMode mode(pass_.training && !again);
+  run_forward(i);
+  if (!is_last())
+    check_shapes("output", held.segments.back().outputs, output_shapes_, i.microbatch);
+  if (!pass_.training)
+    held.inputs.clear();
+}
+
+Tensors Stage::outputs_for_next(const Instruction& i) {
+  StageBuffers& held = buffers(i);
+  Tensors outputs;
+  for (const at::Tensor& output : held.segments.back().outputs) {
+    outputs.push_back(output.defined() ? output.detach() : output);
+    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !held.has_graph))
+      outputs.back().requires_grad_();
+  }
+  return outputs;
+}
+
+void Stage::recompute(const Instruction& i) { run_forward(i); }
+
+/// Runs a segment again whose graph was not kept.
+void Stage::build_graph(const Instruction& i, std::size_t segment) {
+  if (setup_.recompute_interval == 0)
+    return;
+  Segment& own = buffers(i).segments[segment];
+  own.outputs = run_segment(segment, own.inputs, i);
 }
 
 void Stage::backward(const Instruction& i) {
   StageBuffers& held = buffers(i);
-  // No retained graph: saved tensors are freed as the backward passes them.
-  torch::autograd::backward({held.output}, {held.output_gradient});
-  held.input_gradient = held.input.grad();
-  drop_activations(held);
+  gradients_->begin(pass_.first_microbatch + i.microbatch);
+  Tensors gradients = std::move(held.output_gradients);
+  for (std::size_t segment = held.segments.size(); segment-- > 0;) {
+    Segment& own = held.segments[segment];
+    build_graph(i, segment);
+    full_backward(own.outputs, gradients);
+    gradients = gradients_of(own.inputs);
+    own = Segment();
+  }
+  gradients_->end(pass_.first_microbatch + i.microbatch);
+  // The input's gradient stays until it is handed on.
+  held = StageBuffers();
+  held.input_gradients = std::move(gradients);
 }
 
 void Stage::input_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
-  if (!held.input.requires_grad())
-    return;
-  held.input_gradient = torch::autograd::grad({held.output}, {held.input}, {held.output_gradient},
-                                              /*retain_graph=*/true)
-                            .front();
+  Tensors gradients = std::move(held.output_gradients);
+  for (std::size_t segment = held.segments.size(); segment-- > 0;) {
+    Segment& own = held.segments[segment];
+    build_graph(i, segment);
+    gradients = own.split.input_gradients(own.outputs, gradients, own.inputs);
+    own.outputs.clear();
+    own.inputs.clear();
+  }
+  held.inputs.clear();
+  held.input_gradients = std::move(gradients);
 }
 
 void Stage::weight_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
-  const auto& parameters = optimizer_->parameters();
-  if (!parameters.empty()) {
-    const auto gradients = torch::autograd::grad({held.output}, parameters, {held.output_gradient});
-    const at::NoGradGuard no_grad;
-    for (std::size_t p = 0; p < parameters.size(); ++p)
-      parameters[p].grad().add_(gradients[p]);
-  }
-  drop_activations(held);
+  gradients_->begin(pass_.first_microbatch + i.microbatch);
+  for (std::size_t segment = held.segments.size(); segment-- > 0;)
+    held.segments[segment].split.weight_gradients();
+  gradients_->end(pass_.first_microbatch + i.microbatch);
+  Tensors gradients = std::move(held.input_gradients);
+  held = StageBuffers();
+  held.input_gradients = std::move(gradients);
 }
 
-at::Tensor Stage::take_input_gradient(const Instruction& i) {
-  return std::move(buffers(i).input_gradient);
+Tensors Stage::take_input_gradients(const Instruction& i) {
+  return std::move(buffers(i).input_gradients);
+}
+
+std::optional<std::size_t> Stage::tied_parameter(int layer) const {
+  const LayerSpec& spec = setup_.layers[static_cast<std::size_t>(layer)];
+  if (spec.tied_key.empty())
+    return {};
+  const auto named = layers_[static_cast<std::size_t>(layer - place_.first)]->named_parameters();
+  const at::Tensor* const weight = named.find(spec.tied_weight);
+  const auto& parameters = optimizer_->parameters();
+  for (std::size_t p = 0; p < parameters.size(); ++p)
+    if (weight != nullptr && parameters[p].is_same(*weight))
+      return p;
+  return {};
 }
 
 }  // namespace pipewright::exec

@@ -4,8 +4,6 @@
 
 #include <thread>
 
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -13,41 +11,76 @@ namespace {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-plan::Instruction instruction(const char* text) { return plan::parse_instruction(text).value(); }
+/// A transfer between two ranks that hold one stage each.
+Transfer transfer(const char* text) {
+  const auto instruction = plan::parse_instruction(text).value();
+  const int here = instruction.stage, there = plan::peer_stage(instruction);
+  return plan::is_send(instruction.kind) ? Transfer{instruction, here, there}
+                                         : Transfer{instruction, there, here};
+}
 
 TEST_CASE("in process: a tensor is handed over by reference", "[exec][transport]") {
-  const auto program = plan::lower(plan::make_1f1b(2, 2));
-  const auto transport = make_in_process_transport(program);
+  const auto transport = make_in_process_transport(2);
   const at::Tensor tensor = torch::ones({4});
-  transport->send(instruction("0SEND_F0"), tensor);
-  CHECK(transport->receive(instruction("1RECV_F0")).is_same(tensor));
+  transport->send(transfer("0SEND_F0"), {tensor});
+  CHECK(transport->receive(transfer("1RECV_F0")).at(0).is_same(tensor));
 }
 
 TEST_CASE("in process: a receive takes what its name says, whatever was sent first",
           "[exec][transport]") {
-  const auto transport = make_in_process_transport(plan::lower(plan::make_1f1b(2, 2)));
-  transport->send(instruction("0SEND_F0"), torch::full({1}, 10));
-  transport->send(instruction("0SEND_F1"), torch::full({1}, 11));
-  transport->send(instruction("1SEND_B0"), torch::full({1}, 20));
-  CHECK(transport->receive(instruction("1RECV_F1")).item<int>() == 11);
-  CHECK(transport->receive(instruction("0RECV_B0")).item<int>() == 20);
-  CHECK(transport->receive(instruction("1RECV_F0")).item<int>() == 10);
+  const auto transport = make_in_process_transport(2);
+  transport->send(transfer("0SEND_F0"), {torch::full({1}, 10)});
+  transport->send(transfer("0SEND_F1"), {torch::full({1}, 11)});
+  transport->send(transfer("1SEND_B0"), {torch::full({1}, 20)});
+  CHECK(transport->receive(transfer("1RECV_F1")).at(0).item<int>() == 11);
+  CHECK(transport->receive(transfer("0RECV_B0")).at(0).item<int>() == 20);
+  CHECK(transport->receive(transfer("1RECV_F0")).at(0).item<int>() == 10);
 }
 
 TEST_CASE("in process: abort ends a wait that has begun and every one after", "[exec][transport]") {
-  const auto transport = make_in_process_transport(plan::lower(plan::make_1f1b(2, 2)));
+  const auto transport = make_in_process_transport(2);
   bool aborted = false;
   std::thread waiting([&] {
     try {
-      transport->receive(instruction("1RECV_F0"));
-    } catch (const Aborted&) {
-      aborted = true;
+      transport->receive(transfer("1RECV_F0"));
+    } catch (const Aborted& why) {
+      aborted = std::string(why.what()) == "rank 1 is out";
     }
   });
-  transport->abort();
+  transport->abort("rank 1 is out");
   waiting.join();
   CHECK(aborted);
-  CHECK_THROWS_AS(transport->send(instruction("0SEND_F0"), {}), Aborted);
+  CHECK_THROWS_AS(transport->send(transfer("0SEND_F0"), {}), Aborted);
+}
+
+TEST_CASE("in process: an exchange gives every member what all handed in, round after round",
+          "[exec][transport]") {
+  const auto transport = make_in_process_transport(4);
+  const std::vector<int> group{0, 2, 3};
+  std::vector<std::vector<std::int64_t>> seen(4);
+  std::vector<std::thread> threads;
+  for (const int rank : group)
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < 200; ++round) {
+        std::int64_t sum = 0;
+        for (const Tensors& theirs :
+             transport->exchange(group, rank, {torch::full({1}, 10 * rank + round, at::kLong)}))
+          sum = 100 * sum + theirs.at(0).item<std::int64_t>() - round;
+        seen[static_cast<std::size_t>(rank)].push_back(sum);
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  for (const int rank : group)
+    CHECK(seen[static_cast<std::size_t>(rank)] == std::vector<std::int64_t>(200, 2030));
+}
+
+TEST_CASE("in process: abort ends an exchange that waits for a member", "[exec][transport]") {
+  const auto transport = make_in_process_transport(2);
+  std::thread waiting([&] { CHECK_THROWS_AS(transport->exchange({0, 1}, 0, {}), Aborted); });
+  transport->abort("rank 1 is out");
+  waiting.join();
+  CHECK_THROWS_AS(transport->exchange({0, 1}, 1, {}), Aborted);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,116 +11,189 @@
 namespace pipewright::exec {
 namespace {
 
-using plan::Instruction;
-
 using Clock = std::chrono::steady_clock;
 
-/// What one directed pair of ranks has under way.
-class Mailbox {
+/// A mutex and a condition that it is worth looking for before going to sleep: a thread that sleeps
+/// is some 60 microseconds late, one that looks is not.
+class Watched {
  public:
-  void put(const Instruction& send, at::Tensor tensor, bool wait_until_taken,
-           Clock::duration patience) {
-    std::unique_lock lock(mutex_);
-    if (aborted_)
-      throw Aborted();
-    letters_[key_of(send)] = std::move(tensor);
-    changed();
-    if (wait_until_taken)
-      await(lock, patience, [&] { return !letters_.contains(key_of(send)); });
-  }
+  explicit Watched(Clock::duration patience) : patience_(patience) {}
 
-  at::Tensor take(const Instruction& send, Clock::duration patience) {
-    std::unique_lock lock(mutex_);
-    await(lock, patience, [&] { return letters_.contains(key_of(send)); });
-    at::Tensor tensor = std::move(letters_.extract(key_of(send)).mapped());
-    changed();
-    return tensor;
-  }
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
-  void abort() {
-    const std::lock_guard lock(mutex_);
-    aborted_ = true;
-    changed();
-  }
-
- private:
+  /// Call with the lock held, after what others wait for has changed.
   void changed() {
     changes_.fetch_add(1, std::memory_order_release);
     wake_.notify_all();
   }
 
-  /// Waits until `condition` holds, first by looking again and again, then asleep: a thread that
-  /// sleeps is some 60 microseconds late, one that looks is not.
-  template <class Condition>
-  void await(std::unique_lock<std::mutex>& lock, Clock::duration patience,
-             const Condition& condition) {
-    const auto deadline = Clock::now() + patience;
-    while (!aborted_ && !condition() && Clock::now() < deadline) {
-      const auto seen = changes_.load(std::memory_order_relaxed);
-      lock.unlock();
-      while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
-        std::this_thread::yield();
-      lock.lock();
-    }
-    wake_.wait(lock, [&] { return aborted_ || condition(); });
-    if (aborted_)
-      throw Aborted();
+  void abort(const std::string& why) {
+    const auto held = lock();
+    if (!aborted_)
+      why_ = why;
+    aborted_ = true;
+    changed();
   }
 
+  void require_going() const {
+    if (aborted_)
+      throw Aborted(why_);
+  }
+
+  /// Waits until `condition` holds. Throws Aborted.
+  template <class Condition>
+  void await(std::unique_lock<std::mutex>& held, const Condition& condition) {
+    const auto deadline = Clock::now() + patience_;
+    while (!aborted_ && !condition() && Clock::now() < deadline) {
+      const auto seen = changes_.load(std::memory_order_relaxed);
+      held.unlock();
+      while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
+        std::this_thread::yield();
+      held.lock();
+    }
+    wake_.wait(held, [&] { return aborted_ || condition(); });
+    require_going();
+  }
+
+ private:
+  Clock::duration patience_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<unsigned> changes_{0};  // written under the mutex, read without it
-  std::map<plan::InstructionKey, at::Tensor> letters_;
   bool aborted_ = false;
+  std::string why_;
+};
+
+/// What one directed pair of ranks has under way.
+class Mailbox {
+ public:
+  explicit Mailbox(Clock::duration patience) : state_(patience) {}
+
+  void put(const plan::InstructionKey& send, Tensors tensors, bool wait_until_taken) {
+    auto lock = state_.lock();
+    state_.require_going();
+    letters_[send] = std::move(tensors);
+    state_.changed();
+    if (wait_until_taken)
+      state_.await(lock, [&] { return !letters_.contains(send); });
+  }
+
+  Tensors take(const plan::InstructionKey& send) {
+    auto lock = state_.lock();
+    state_.await(lock, [&] { return letters_.contains(send); });
+    Tensors tensors = std::move(letters_.extract(send).mapped());
+    state_.changed();
+    return tensors;
+  }
+
+  void abort(const std::string& why) { state_.abort(why); }
+
+ private:
+  Watched state_;
+  std::map<plan::InstructionKey, Tensors> letters_;
+};
+
+/// Where the members of one group lay what they hand in: round after round.
+class Table {
+ public:
+  Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
+
+  std::vector<Tensors> exchange(std::size_t member, const Tensors& mine) {
+    auto lock = state_.lock();
+    state_.require_going();
+    // A member that is quick waits here for the others to take the round before.
+    state_.await(lock, [&] { return !leaving_; });
+    places_[member] = mine;
+    if (++present_ == places_.size())
+      leaving_ = true;
+    state_.changed();
+    state_.await(lock, [&] { return leaving_; });
+    std::vector<Tensors> all = places_;
+    if (--present_ == 0) {
+      leaving_ = false;
+      for (Tensors& place : places_)
+        place.clear();
+    }
+    state_.changed();
+    return all;
+  }
+
+  void abort(const std::string& why) { state_.abort(why); }
+
+ private:
+  Watched state_;
+  std::vector<Tensors> places_;
+  std::size_t present_ = 0;
+  bool leaving_ = false;
 };
 
 /// How long a rank looks before it sleeps: not at all when it would take a core from another rank.
-Clock::duration patience_of(std::size_t ranks) {
-  return std::chrono::milliseconds(ranks <= std::thread::hardware_concurrency() ? 20 : 0);
+Clock::duration patience_of(int ranks) {
+  const bool cores_enough = ranks <= static_cast<int>(std::thread::hardware_concurrency());
+  return std::chrono::milliseconds(cores_enough ? 20 : 0);
 }
 
 class InProcessTransport final : public Transport {
  public:
-  explicit InProcessTransport(const plan::Program& program)
-      : ranks_(program.ranks.size()),
-        rank_of_stage_(program.placement.routes.front()),
-        wait_until_taken_(program.blocking && program.transfers == plan::TransferMode::Rendezvous),
-        patience_(patience_of(ranks_)),
-        mailboxes_(ranks_ * ranks_) {}
-
-  void send(const Instruction& send, at::Tensor tensor) override {
-    mailbox(send).put(send, std::move(tensor), wait_until_taken_, patience_);
+  InProcessTransport(int ranks, bool wait_until_taken)
+      : ranks_(ranks), wait_until_taken_(wait_until_taken), patience_(patience_of(ranks)) {
+    for (int box = 0; box < ranks * ranks; ++box)
+      mailboxes_.push_back(std::make_unique<Mailbox>(patience_));
   }
 
-  at::Tensor receive(const Instruction& receive) override {
-    const Instruction send = plan::counterpart(receive);
-    return mailbox(send).take(send, patience_);
+  void send(const Transfer& transfer, Tensors tensors) override {
+    mailbox(transfer).put(key_of(transfer.instruction), std::move(tensors), wait_until_taken_);
   }
 
-  void abort() override {
-    for (Mailbox& box : mailboxes_)
-      box.abort();
+  Tensors receive(const Transfer& transfer) override {
+    return mailbox(transfer).take(key_of(plan::counterpart(transfer.instruction)));
+  }
+
+  std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
+                                const Tensors& mine) override {
+    const auto member = std::lower_bound(group.begin(), group.end(), rank) - group.begin();
+    return table_of(group).exchange(static_cast<std::size_t>(member), mine);
+  }
+
+  void abort(const std::string& why) override {
+    const std::lock_guard lock(tables_mutex_);
+    if (why_.empty())
+      why_ = why;
+    for (const auto& box : mailboxes_)
+      box->abort(why_);
+    for (const auto& [group, table] : tables_)
+      table->abort(why_);
   }
 
  private:
-  Mailbox& mailbox(const Instruction& send) {
-    const auto rank = [&](int stage) {
-      return static_cast<std::size_t>(rank_of_stage_[static_cast<std::size_t>(stage)]);
-    };
-    return mailboxes_[rank(send.stage) * ranks_ + rank(plan::peer_stage(send))];
+  Mailbox& mailbox(const Transfer& transfer) {
+    return *mailboxes_[static_cast<std::size_t>(transfer.from * ranks_ + transfer.to)];
   }
 
-  std::size_t ranks_;
-  std::vector<int> rank_of_stage_;
+  Table& table_of(const std::vector<int>& group) {
+    const std::lock_guard lock(tables_mutex_);
+    auto& table = tables_[group];
+    if (!table) {
+      table = std::make_unique<Table>(group.size(), patience_);
+      if (!why_.empty())
+        table->abort(why_);
+    }
+    return *table;
+  }
+
+  int ranks_;
   bool wait_until_taken_;
   Clock::duration patience_;
-  std::vector<Mailbox> mailboxes_;  // by sender, then receiver
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by sender, then receiver
+  std::mutex tables_mutex_;
+  std::map<std::vector<int>, std::unique_ptr<Table>> tables_;
+  std::string why_;  // of the abort; empty: none
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_in_process_transport(const plan::Program& program) {
-  return std::make_unique<InProcessTransport>(program);
+std::unique_ptr<Transport> make_in_process_transport(int ranks, bool wait_until_taken) {
+  return std::make_unique<InProcessTransport>(ranks, wait_until_taken);
 }
 
 }  // namespace pipewright::exec

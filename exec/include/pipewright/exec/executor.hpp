@@ -1,10 +1,9 @@
 #pragma once
 
-// Runs a Program on real tensors: one thread a rank in one process. There is no schedule in here;
-// each rank interprets its list of instructions.
+// Runs a Program on real tensors: one thread a rank, for all ranks of this process. There is no
+// schedule in here; each rank interprets its list of instructions.
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/adamw.hpp"
-#include "pipewright/exec/dataset.hpp"
-#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/transport.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -24,7 +22,7 @@ namespace pipewright::exec {
 
 /// What happened when a rank ran one instruction; times count from the start of the step.
 struct InstructionRecord {
-  int rank = 0;
+  int rank = 0;  // of the job
   plan::Instruction instruction;
   plan::Seconds start;
   plan::Seconds end;
@@ -36,19 +34,18 @@ struct InstructionRecord {
 /// Called on the rank's own thread after each instruction; calls of different ranks overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
-/// What is trained, on what.
-struct TrainingSetup {
-  std::vector<LayerSpec> layers;
-  Loss loss;
-  const Dataset* data = nullptr;  // outlives the executor
-  AdamW::Options optimizer;
-  int base_seed = 0;
-};
-
 struct ExecutorOptions {
-  Observer observer;                        // empty: nothing is recorded
+  Observer observer{};                      // empty: nothing is recorded
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;                  // a core for each rank, when there are enough
+  /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
+  /// r · replicas + k of the job.
+  int replicas = 1;
+  bool shard_optimizer = false;  // ZeRO stage 1: its states are divided among the copies of a stage
+  /// Where the other ranks are not threads of this process: how to reach them, and which rank of
+  /// the job this process is. Empty: all ranks are here.
+  std::shared_ptr<Transport> transport{};
+  std::optional<int> only_rank{};
 };
 
 /// A rank's work threw: names rank, action and cause.
@@ -58,29 +55,73 @@ class RankFailure : public std::runtime_error {
 };
 
 struct StepResult {
-  double loss = 0;         // mean over the step's microbatches
-  plan::Seconds duration;  // until the last rank was done
+  double loss = 0;           // mean over the step's microbatches, of all replicas
+  plan::Seconds duration;    // until the last rank of this process was done
+  double gradient_norm = 0;  // before clipping; 0 unless gradients are clipped or scaled
+  bool skipped = false;      // a gradient was not finite: no parameter was changed
 };
 
-/// Throws InputError in words when the Program asks for what the executor does not do: two
-/// directions, updates without a flush, inference, recomputation, reductions, sharding.
+struct Evaluation {
+  double loss = 0;
+  /// By microbatch of the batch, where asked for and where the last stage is in this process.
+  std::vector<Tensors> outputs{};
+};
+
+/// Throws InputError in words when the Program asks for what the executor does not do: updates
+/// without a flush, sharded parameters, or nothing to train.
 void require_trainable(const plan::Program& program);
+
+/// The gradient group of each microbatch of the batch, over all replicas: see
+/// TrainingSetup::gradient_groups. Throws InputError when the groups that are asked for do not
+/// divide the batch, or a pipeline or one of its directions would own part of one.
+std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
+                                 int replicas);
+
+/// The state of one layer on one rank: parameters by name, and what the optimizer keeps for them.
+struct LayerTensors {
+  int layer = 0;
+  std::vector<std::pair<std::string, at::Tensor>> parameters;
+  struct OptimizerState {
+    std::string name;  // "weight/exp_avg"
+    at::Tensor value;
+    std::int64_t begin, whole;  // as in Optimizer::State
+  };
+  std::vector<OptimizerState> optimizer;
+};
 
 class Executor {
  public:
   /// Builds every stage's layers, each on its rank's memory account. Throws InputError when the
-  /// Program is unsound, holds what the executor cannot do yet (recompute), or when the partition
-  /// is for other layers or another placement.
+  /// Program is unsound, holds what the executor cannot do, or when the partition is for other
+  /// layers or another placement.
   Executor(plan::Program program, const plan::Partition& partition, const TrainingSetup& setup,
            ExecutorOptions options = {});
   ~Executor();
 
   /// Runs one iteration on all ranks. Nothing when it was stopped: the parameters are then between
-  /// two steps. Throws RankFailure; after either the executor is spent.
+  /// two steps. Throws RankFailure, or Aborted when a rank of another process failed; after any of
+  /// them the executor is spent.
   std::optional<StepResult> step(int step);
 
-  /// In the order of layers.
+  /// Runs a forward-only Program over the same stages: its own number of microbatches, of `data`.
+  /// Throws InputError when its stages lie elsewhere; otherwise ends as `step`.
+  std::optional<Evaluation> evaluate(const plan::Program& program, const Dataset& data, int step,
+                                     bool keep_outputs = false);
+
+  /// In the order of layers; of one copy of each stage, of those in this process.
   std::vector<at::Tensor> parameters() const;
+
+  /// The state of all layers of this process's ranks, the live tensors themselves; with replicas, a
+  /// layer comes once a copy, its parameters with the first alone. Not while a step runs.
+  std::vector<LayerTensors> state() const;
+  /// Call after the live tensors were changed from outside.
+  void state_changed();
+  /// The loss scale, and good steps since it last changed.
+  std::pair<double, int> loss_scale() const;
+  void restore_loss_scale(double scale, int good_steps);
+
+  /// What each rank of this process is at, for a report on one that hangs: "rank 1: 1F3".
+  std::vector<std::string> doing() const;
 
  private:
   struct State;

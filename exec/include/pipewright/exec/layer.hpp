@@ -3,13 +3,13 @@
 // The model front: a model is a list of LayerSpecs, each of which builds one layer on the rank that
 // needs it.
 
-#include <torch/torch.h>
-
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/model.hpp"
 
 namespace pipewright::exec {
@@ -17,29 +17,48 @@ namespace pipewright::exec {
 /// What a layer may need to know of a call beside its input.
 struct CallContext {
   int step = 0;
-  int microbatch = 0;
+  int microbatch = 0;  // of the whole batch, over all replicas
+  bool training = true;
 };
 
-/// One layer: a tensor [batch, …] in, a tensor [batch, …] out.
+/// One layer. Override `forward` for one tensor [batch, …] in and one out, or `forward_all` for
+/// several.
 class Layer : public torch::nn::Module {
  public:
-  virtual at::Tensor forward(const at::Tensor& input, const CallContext& context) = 0;
+  virtual at::Tensor forward(const at::Tensor& input, const CallContext& context);
+  /// Throws InputError when the layer takes one tensor and gets another number of them.
+  virtual Tensors forward_all(const Tensors& inputs, const CallContext& context);
 };
 
 struct LayerSpec {
   std::string name;
   std::function<std::shared_ptr<Layer>()> build;
+  /// Layers with the same key share the parameter `tied_weight`: each holds a copy, the copies
+  /// start equal, and their gradients are added up before each step. Empty: not tied.
+  std::string tied_key{};
+  std::string tied_weight{};
+  /// The layer draws from LibTorch's own generator, which the whole process shares. It is then
+  /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
+  bool random = false;
 };
 
+/// The first layer that has this one's tied key: itself where it is not tied.
+int tied_owner(const std::vector<LayerSpec>& specs, int layer);
+
 /// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts
-/// with the same weights under every partition. Safe to call from several threads.
+/// with the same weights under every partition; a tied weight is that of the first layer with its
+/// key. Safe to call from several threads. Throws InputError when the tied weight does not exist.
 std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed);
 
-/// Mean loss of one microbatch from the last layer's output and the target.
-using Loss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
+/// Runs layer `index`, under a seed of its own where it draws random numbers.
+Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
+                  const Tensors& inputs, const CallContext& context);
 
-/// Cross entropy over the last dimension of the output, averaged over all others.
-at::Tensor cross_entropy(const at::Tensor& output, const at::Tensor& target);
+/// Mean loss of one microbatch from the last layer's outputs and the targets.
+using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
+
+/// Cross entropy over the last dimension of the first output, averaged over all others.
+at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets);
 
 /// The layers that `plan::gpt_model` describes. Input: int64 tokens [batch, sequence]; output:
 /// logits [batch, sequence, vocabulary].

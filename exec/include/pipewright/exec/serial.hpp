@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "pipewright/exec/executor.hpp"
@@ -7,18 +8,22 @@
 namespace pipewright::exec {
 
 /// Training without a pipeline: the reference that a pipelined run must equal bit for bit. One
-/// thread runs the microbatches of a step one after the other and adds up their gradients.
+/// thread runs the microbatches of a step one after the other, each as one autograd graph over the
+/// whole model, and adds up their gradients.
 class SerialTrainer {
  public:
-  SerialTrainer(const TrainingSetup& setup, int microbatches);
+  /// `microbatches`: of the whole batch. `groups`: the gradient group of each; empty: one group.
+  SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups = {});
+  ~SerialTrainer();
+
   StepResult step(int step);
-  std::vector<at::Tensor> parameters() const { return optimizer_->parameters(); }
+  Evaluation evaluate(const Dataset& data, int microbatches, int step);
+  /// In the order of layers.
+  std::vector<at::Tensor> parameters() const;
 
  private:
-  TrainingSetup setup_;
-  int microbatches_;
-  std::vector<std::shared_ptr<Layer>> layers_;
-  std::unique_ptr<AdamW> optimizer_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace pipewright::exec

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
+#include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/program.hpp"
 
 namespace pipewright::exec {
@@ -13,25 +14,46 @@ namespace pipewright::exec {
 /// Thrown from a wait that another rank's end has cut short.
 class Aborted : public std::runtime_error {
  public:
-  Aborted() : std::runtime_error("another rank has stopped") {}
+  explicit Aborted(const std::string& why = "another rank has stopped") : std::runtime_error(why) {}
 };
 
-/// Moves activations and gradients between ranks. The in-process transport hands tensors from
-/// thread to thread by reference; others will move them between processes. Callers see no
-/// difference.
+/// One send or receive: what the Program calls it, and between which ranks of the job it runs.
+struct Transfer {
+  plan::Instruction instruction;  // the send on the one side, the receive on the other
+  int from = 0;
+  int to = 0;
+};
+
+/// Moves tensors between the ranks of a job, of which this process holds one, several or all.
+/// Callers see no difference between transports. A transport may be called from several threads,
+/// for one rank by one thread at a time and one more for its exchanges.
 class Transport {
  public:
   virtual ~Transport() = default;
+
   /// Starts a send. Returns at once, unless the Program is blocking with rendezvous transfers: then
-  /// once the receiver has taken the tensor.
-  virtual void send(const plan::Instruction& send, at::Tensor tensor) = 0;
-  /// The tensor that the counterpart of `receive` sends; blocks until it is there.
-  virtual at::Tensor receive(const plan::Instruction& receive) = 0;
-  /// Ends every wait, now and later, by Aborted.
-  virtual void abort() = 0;
+  /// once the receiver has taken the tensors. They must not be changed afterwards. Whether a tensor
+  /// requires a gradient arrives with it.
+  virtual void send(const Transfer& transfer, Tensors tensors) = 0;
+  /// What the counterpart of `transfer` sends; blocks until it is there.
+  virtual Tensors receive(const Transfer& transfer) = 0;
+  /// All receives of `rank` until the next call of this, in their order: a transport between
+  /// processes posts them ahead.
+  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*receives*/) {}
+
+  /// What each member of `group`, ranks in rising order, hands in: in that order, once all have.
+  /// Every member calls it, and the calls of a group come in the same order everywhere. What comes
+  /// back may be another member's own memory: to change what was handed in, exchange nothing first,
+  /// so that all have read.
+  virtual std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
+                                        const Tensors& mine) = 0;
+
+  /// Ends every wait on every rank of the job, now and later, by Aborted with this reason.
+  virtual void abort(const std::string& why) = 0;
 };
 
-/// All ranks are threads of this process and share this object.
-std::unique_ptr<Transport> make_in_process_transport(const plan::Program& program);
+/// All `ranks` are threads of this process and share this object. `wait_until_taken`: a send
+/// returns only then.
+std::unique_ptr<Transport> make_in_process_transport(int ranks, bool wait_until_taken = false);
 
 }  // namespace pipewright::exec

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+namespace pipewright::exec {
+
+/// What passes between layers, stages and ranks: one tensor or several, of any type. An entry may
+/// be undefined where there is nothing to say, such as the gradient of an integer tensor.
+using Tensors = std::vector<at::Tensor>;
+
+}  // namespace pipewright::exec

@@ -1,0 +1,54 @@
+#pragma once
+
+// What is known of all gradients at the end of a step: their global norm, and whether each is
+// finite. Squares are taken tensor by tensor and added up in the order of the model, so that the
+// norm has the same bits under every partition.
+
+#include <map>
+#include <utility>
+
+#include "pipewright/exec/training_setup.hpp"
+#include "stage.hpp"
+
+namespace pipewright::exec {
+
+class GradientNorm {
+ public:
+  /// Adds the gradients of a stage. A tied weight counts with its first layer alone.
+  void add(const Stage& stage, const TrainingSetup& setup);
+  /// What another rank's `to_tensors` says; each parameter counts once.
+  void add(const Tensors& from_other);
+  Tensors to_tensors() const;
+
+  double norm() const;
+  bool is_finite() const;
+
+ private:
+  std::map<std::pair<std::int64_t, std::int64_t>, double> squares_;  // (layer, its parameter)
+};
+
+/// The factor that the loss is multiplied with, from step to step.
+class LossScaler {
+ public:
+  explicit LossScaler(const LossScaling& options) : options_(options), scale_(options.scale) {}
+  double scale() const { return scale_; }
+  int good_steps() const { return good_steps_; }
+  void restore(double scale, int good_steps) {
+    scale_ = scale;
+    good_steps_ = good_steps;
+  }
+  void update(bool finite);
+
+ private:
+  LossScaling options_;
+  double scale_;
+  int good_steps_ = 0;
+};
+
+/// Whether the end of a step must look at all gradients before any parameter changes.
+bool needs_norm(const TrainingSetup& setup);
+
+/// What gradients are multiplied with: 1 over the loss scale, and less where the norm is clipped.
+double gradient_scale(const TrainingSetup& setup, double loss_scale, double scaled_norm);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,116 @@
+#include "gradient_sums.hpp"
+
+#include <algorithm>
+
+namespace pipewright::exec {
+
+GradientSums::GradientSums(std::vector<at::Tensor> parameters,
+                           std::map<int, std::vector<int>> microbatches, bool exact)
+    : parameters_(std::move(parameters)), exact_(exact) {
+  for (const at::Tensor& parameter : parameters_)
+    first_.push_back(parameter.grad());
+  for (auto& [group, members] : microbatches) {
+    std::sort(members.begin(), members.end());
+    const int name = exact_ || groups_.empty() ? group : groups_.begin()->first;
+    Group& own = groups_[name];
+    for (const int microbatch : members) {
+      own.microbatches.push_back(microbatch);
+      group_of_microbatch_[microbatch] = name;
+    }
+  }
+  for (auto& [name, group] : groups_) {
+    const bool is_first = name == groups_.begin()->first;
+    for (const at::Tensor& gradient : first_)
+      group.sums.push_back(is_first ? gradient : at::zeros_like(gradient));
+  }
+}
+
+GradientSums::Group& GradientSums::group_of(int microbatch) {
+  return groups_.at(group_of_microbatch_.at(microbatch));
+}
+
+void GradientSums::point_at(const Tensors& sums) {
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    parameters_[p].mutable_grad() = sums[p];
+}
+
+void GradientSums::begin(int microbatch) {
+  Group& group = group_of(microbatch);
+  if (exact_ && group.microbatches[group.added] != microbatch)
+    point_at(Tensors(parameters_.size()));
+  else if (groups_.size() > 1)
+    point_at(group.sums);
+}
+
+void GradientSums::end(int microbatch) {
+  const at::NoGradGuard no_grad;
+  Group& group = group_of(microbatch);
+  if (!exact_ || group.microbatches[group.added] == microbatch) {
+    ++group.added;
+  } else {
+    Tensors& aside = group.aside[microbatch];
+    for (const at::Tensor& parameter : parameters_)
+      aside.push_back(parameter.grad());
+    point_at(first_);
+  }
+  while (group.added < group.microbatches.size()) {
+    const auto ready = group.aside.find(group.microbatches[group.added]);
+    if (ready == group.aside.end())
+      break;
+    for (std::size_t p = 0; p < parameters_.size(); ++p)
+      if (ready->second[p].defined())
+        group.sums[p].add_(ready->second[p]);
+    group.aside.erase(ready);
+    ++group.added;
+  }
+}
+
+std::vector<GradientPart> GradientSums::parts() const {
+  std::vector<GradientPart> parts;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const auto parameter = static_cast<std::int64_t>(p);
+    const auto given = replaced_.lower_bound({parameter, 0});
+    if (given != replaced_.end() && given->first.first == parameter)
+      continue;
+    for (const auto& [name, group] : groups_)
+      parts.push_back({parameter, name, group.sums[p]});
+  }
+  for (const auto& [key, value] : replaced_)
+    parts.push_back({key.first, key.second, value});
+  return parts;
+}
+
+void GradientSums::replace(std::vector<GradientPart> parts) {
+  for (const GradientPart& part : parts)
+    std::erase_if(replaced_, [&](const auto& old) { return old.first.first == part.parameter; });
+  for (GradientPart& part : parts)
+    replaced_[{part.parameter, part.group}] = std::move(part.value);
+}
+
+void GradientSums::finish() {
+  const at::NoGradGuard no_grad;
+  // In order of parameter, and of group within it: the first that comes starts the sum.
+  std::map<std::int64_t, at::Tensor> totals;
+  auto all = parts();
+  std::stable_sort(all.begin(), all.end(), [](const GradientPart& a, const GradientPart& b) {
+    return std::pair(a.parameter, a.group) < std::pair(b.parameter, b.group);
+  });
+  for (const GradientPart& part : all) {
+    at::Tensor& own = first_[static_cast<std::size_t>(part.parameter)];
+    const auto [total, is_first] = totals.try_emplace(part.parameter, own);
+    if (!is_first)
+      own.add_(part.value);
+    else if (!own.is_same(part.value))
+      own.copy_(part.value);
+  }
+  replaced_.clear();
+  for (auto& [name, group] : groups_) {
+    group.added = 0;
+    if (name != groups_.begin()->first)
+      for (const at::Tensor& sum : group.sums)
+        sum.zero_();
+  }
+  point_at(first_);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,59 @@
+#pragma once
+
+// In which order gradients are added up. Floating-point sums depend on it, so in exact mode it is
+// part of the training and not of the plan: the microbatches of the whole batch form groups, those
+// of a group are added in their order, and then the groups in theirs. A schedule that computes them
+// in another order sets aside what comes too early.
+
+#include <map>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+/// Part of a parameter's gradient: what one group adds to it.
+struct GradientPart {
+  std::int64_t parameter = 0;
+  std::int64_t group = 0;
+  at::Tensor value;
+};
+
+class GradientSums {
+ public:
+  /// `microbatches`: those that will be computed here, by group. Each parameter has a zeroed
+  /// gradient, which becomes the sum of the first group. Without `exact`, all groups are one, in
+  /// the order of arrival.
+  GradientSums(std::vector<at::Tensor> parameters, std::map<int, std::vector<int>> microbatches,
+               bool exact);
+
+  /// Call right before and right after what adds the gradients of a microbatch to `.grad`.
+  void begin(int microbatch);
+  void end(int microbatch);
+
+  /// What has been summed here.
+  std::vector<GradientPart> parts() const;
+  /// Replaces what is known of some parameters.
+  void replace(std::vector<GradientPart> parts);
+  /// Adds up the groups, in their order, into `.grad`, and is ready for the next step.
+  void finish();
+
+ private:
+  struct Group {
+    std::vector<int> microbatches;  // in the order in which they are added
+    std::size_t added = 0;
+    Tensors sums;
+    std::map<int, Tensors> aside;  // by microbatch
+  };
+  Group& group_of(int microbatch);
+  void point_at(const Tensors& sums);
+
+  std::vector<at::Tensor> parameters_;
+  Tensors first_;  // the parameters' own gradients
+  std::map<int, Group> groups_;
+  std::map<int, int> group_of_microbatch_;
+  bool exact_;
+  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> replaced_;  // (parameter, group)
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,153 @@
+#include "pipewright/exec/optimizer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+
+double learning_rate_at(const OptimizerOptions& options, int step) {
+  const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
+  if (step < options.warm_up_steps)
+    return highest * (step + 1) / options.warm_up_steps;
+  if (options.decay == Decay::None || options.decay_steps <= 0)
+    return highest;
+  const double done =
+      std::min(1.0, static_cast<double>(step - options.warm_up_steps) / options.decay_steps);
+  const double left =
+      options.decay == Decay::Linear ? 1 - done : (1 + std::cos(std::numbers::pi * done)) / 2;
+  return lowest + (highest - lowest) * left;
+}
+
+Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
+                     Shard shard)
+    : options_(options), shard_(shard), parameters_(std::move(parameters)) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : parameters_) {
+    if (!parameter.grad().defined())
+      parameter.mutable_grad() = at::zeros_like(parameter);
+    if (shard_.count > 1 && !parameter.is_contiguous())
+      throw plan::InputError("a parameter that is not contiguous cannot be sharded");
+    has_masters_ = has_masters_ || parameter.element_size() < 4;
+  }
+  own_ = slices_of(shard_.index);
+  for (const Slice& slice : own_) {
+    const at::Tensor value = part(parameters_[slice.parameter], slice);
+    updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
+    if (plan::states_of(options_.kind) > 0)
+      first_moments_.push_back(at::zeros_like(updated_.back()));
+    if (options_.kind != plan::Optimizer::AdamW)
+      continue;
+    second_moments_.push_back(at::zeros_like(updated_.back()));
+    step_counts_.push_back(at::zeros({}, at::kFloat));
+  }
+}
+
+std::vector<Optimizer::Slice> Optimizer::slices_of(int shard) const {
+  std::int64_t all = 0;
+  for (const at::Tensor& parameter : parameters_)
+    all += parameter.numel();
+  const std::int64_t first = all * shard / shard_.count, last = all * (shard + 1) / shard_.count;
+  std::vector<Slice> slices;
+  std::int64_t at = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const std::int64_t numbers = parameters_[p].numel();
+    const Slice slice{p, std::clamp(first - at, std::int64_t{0}, numbers),
+                      std::clamp(last - at, std::int64_t{0}, numbers)};
+    if (slice.begin < slice.end || shard_.count == 1)
+      slices.push_back(slice);
+    at += numbers;
+  }
+  return slices;
+}
+
+at::Tensor Optimizer::part(const at::Tensor& tensor, const Slice& slice) const {
+  if (slice.end - slice.begin == tensor.numel())
+    return tensor;
+  return tensor.detach().view(-1).narrow(0, slice.begin, slice.end - slice.begin);
+}
+
+Tensors Optimizer::slices(int shard) const {
+  Tensors parts;
+  for (const Slice& slice : slices_of(shard))
+    parts.push_back(part(parameters_[slice.parameter], slice));
+  return parts;
+}
+
+void Optimizer::step(double learning_rate, double gradient_scale) {
+  if (parameters_.empty())
+    return;
+  const at::NoGradGuard no_grad;
+  Tensors gradients;
+  for (const Slice& slice : own_) {
+    at::Tensor gradient = part(parameters_[slice.parameter].grad(), slice);
+    if (gradient_scale != 1 && !has_masters_)
+      gradient.mul_(gradient_scale);
+    if (has_masters_)
+      gradient = gradient.to(at::kFloat).mul_(gradient_scale);
+    gradients.push_back(std::move(gradient));
+  }
+  update(gradients, learning_rate);
+  if (has_masters_)
+    for (std::size_t s = 0; s < own_.size(); ++s)
+      part(parameters_[own_[s].parameter], own_[s]).copy_(updated_[s]);
+  skip();
+}
+
+void Optimizer::update(const Tensors& gradients, double learning_rate) {
+  if (own_.empty())
+    return;
+  if (options_.kind == plan::Optimizer::AdamW) {
+    for (const at::Tensor& count : step_counts_)
+      count.add_(1);
+    at::_fused_adamw_(updated_, gradients, first_moments_, second_moments_, {}, step_counts_,
+                      learning_rate, options_.beta1, options_.beta2, options_.weight_decay,
+                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    return;
+  }
+  const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
+  at::_fused_sgd_(updated_, gradients, first_moments_, options_.weight_decay,
+                  momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
+                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+}
+
+void Optimizer::skip() {
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& parameter : parameters_)
+    parameter.grad().zero_();
+}
+
+std::vector<Optimizer::State> Optimizer::states() const {
+  std::vector<State> states;
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    const Slice& slice = own_[s];
+    const std::int64_t numbers = parameters_[slice.parameter].numel();
+    const bool all = slice.end - slice.begin == numbers;
+    const auto add = [&](const char* name, const at::Tensor& value, bool sliced) {
+      states.push_back(
+          {slice.parameter, name, value, sliced ? slice.begin : 0, sliced && !all ? numbers : -1});
+    };
+    if (has_masters_)
+      add("master", updated_[s], true);
+    if (options_.kind == plan::Optimizer::SgdMomentum)
+      add("momentum", first_moments_[s], true);
+    if (options_.kind != plan::Optimizer::AdamW)
+      continue;
+    add("exp_avg", first_moments_[s], true);
+    add("exp_avg_sq", second_moments_[s], true);
+    add("step", step_counts_[s], false);
+  }
+  return states;
+}
+
+void Optimizer::refresh_masters() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t s = 0; has_masters_ && s < own_.size(); ++s)
+    updated_[s].copy_(part(parameters_[own_[s].parameter], own_[s]));
+}
+
+}  // namespace pipewright::exec

@@ -42,12 +42,15 @@ RankWorker::RankWorker(GridPlace place, const plan::Program& program,
       scaler_(setup.loss_scaling) {
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     for (const Instruction& i : program.ranks[rank]) {
+      reduces_copies_ = reduces_copies_ || i.kind == InstructionKind::ReduceGradients;
       if (i.kind != InstructionKind::ReduceTied)
         continue;
       if (tied_ranks_.empty() || tied_ranks_.back() != static_cast<int>(rank))
         tied_ranks_.push_back(static_cast<int>(rank));
-      if (static_cast<int>(rank) == place_.rank)
-        last_tied_stage_ = i.stage;
+      if (static_cast<int>(rank) != place_.rank)
+        continue;
+      last_tied_stage_ = i.stage;
+      tied_stages_.insert(i.stage);
     }
   const ChargeTo charge(account_);
   build_stages(partition);
@@ -131,6 +134,8 @@ void RankWorker::run_one(const Instruction& i) {
       complete(i);
     return;
   }
+  if (plan::is_reduce(i.kind))
+    return reduce(i);
   if (takes_input(i.kind))
     fetch_input(i);
   const auto begin = Clock::now();
@@ -170,20 +175,16 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::SendGradient:
       transport_.send(transfer_of(i), own.take_input_gradients(i));
       break;
-    case InstructionKind::ReduceTied:
-      reduce_tied_weights(i);
-      break;
-    case InstructionKind::ReduceGradients:
-      reduce_copies(own, members(program_->placement.ranks_of(i.stage), true));
-      break;
     case InstructionKind::OptimizerStep:
       optimizer_step(own);
       break;
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
     case InstructionKind::Unshard:
     case InstructionKind::Reshard:
     case InstructionKind::ReceiveActivation:
     case InstructionKind::ReceiveGradient:
-      break;  // refused at the start; done by `post`
+      break;  // done by `reduce`; refused at the start; done by `post`
   }
 }
 
@@ -224,15 +225,57 @@ void RankWorker::hand_on(const Instruction& i) {
       forward ? stage(i.stage).outputs_for_next(i) : stage(i.stage).take_input_gradients(i);
 }
 
+/// Starts a reduction and goes on: other ranks may need what this one does next.
+void RankWorker::reduce(const Instruction& i) {
+  reductions_.submit([this, &i] {
+    const ChargeTo charge(account_);
+    const auto begin = Clock::now();
+    const auto held_before = account_.held();
+    reduce_now(i);
+    reduced_.push_back(record_of(i, begin, held_before));
+  });
+}
+
+/// Tied weights are summed over layers first and over copies then, so copies of stages with tied
+/// weights wait for the last of these stages.
+void RankWorker::reduce_now(const Instruction& i) {
+  if (i.kind == InstructionKind::ReduceTied) {
+    if (i.stage == last_tied_stage_)
+      reduce_tied_weights();
+  } else if (!tied_stages_.contains(i.stage)) {
+    reduce_tied_within({&stage(i.stage)});
+    reduce_copies_of(i.stage);
+  } else if (i.stage == last_tied_stage_) {
+    for (const int tied : tied_stages_)
+      reduce_copies_of(tied);
+  }
+}
+
+void RankWorker::reduce_copies_of(int index) {
+  reduce_copies(stage(index), members(program_->placement.ranks_of(index), true));
+}
+
+void RankWorker::drain_reductions() {
+  reductions_.drain();
+  if (options_.observer)
+    for (const InstructionRecord& record : reduced_)
+      options_.observer(record);
+  reduced_.clear();
+}
+
 /// All stages of this rank that hold tied weights take part at once, in the last of their
 /// instructions: the ranks of the group may hold different numbers of them.
-void RankWorker::reduce_tied_weights(const Instruction& i) {
-  if (i.stage != last_tied_stage_)
-    return;
+void RankWorker::reduce_tied_weights() {
   std::vector<Stage*> own;
   for (auto& [index, held] : stages_)
     own.push_back(held.get());
   reduce_tied(own, setup_, members(tied_ranks_, false));
+}
+
+/// Where the Program sums no tied weights, layers that share one lie on one stage.
+void RankWorker::reduce_tied_within(const std::vector<Stage*>& stages) {
+  if (tied_ranks_.empty())
+    reduce_tied(stages, setup_, {{place_.self()}, place_.self(), &transport_});
 }
 
 void RankWorker::optimizer_step(Stage& own) {
@@ -249,14 +292,12 @@ void RankWorker::optimizer_step(Stage& own) {
 /// exchanged.
 void RankWorker::look_at_gradients() {
   looked_at_gradients_ = true;
-  if (tied_ranks_.empty()) {
-    std::vector<Stage*> own;
-    for (auto& [index, held] : stages_)
-      own.push_back(held.get());
-    reduce_tied(own, setup_, {{place_.self()}, place_.self(), &transport_});
-  }
-  for (auto& [index, held] : stages_)
+  drain_reductions();
+  for (auto& [index, held] : stages_) {
+    if (!reduces_copies_)
+      reduce_tied_within({held.get()});
     held->gradients().finish();
+  }
   gradient_norm_ = 0;
   gradient_scale_ = 1;
   if (!needs_norm(setup_))
@@ -274,15 +315,19 @@ void RankWorker::look_at_gradients() {
   gradient_scale_ = gradient_scale(setup_, scaler_.scale(), norm.norm());
 }
 
-void RankWorker::note(const Instruction& i, Clock::time_point begin,
-                      plan::Bytes held_before) const {
-  if (!options_.observer)
-    return;
+InstructionRecord RankWorker::record_of(const Instruction& i, Clock::time_point begin,
+                                        plan::Bytes held_before) const {
   const auto since = [&](Clock::time_point time) {
     return plan::Seconds{std::chrono::duration<double>(time - step_begin_).count()};
   };
-  options_.observer({place_.self(), i, since(begin), since(Clock::now()), held_before,
-                     account_.peak(), account_.held()});
+  return {place_.self(),  i, since(begin), since(Clock::now()), held_before, account_.peak(),
+          account_.held()};
+}
+
+void RankWorker::note(const Instruction& i, Clock::time_point begin,
+                      plan::Bytes held_before) const {
+  if (options_.observer)
+    options_.observer(record_of(i, begin, held_before));
 }
 
 bool RankWorker::stopped() const {

@@ -9,6 +9,7 @@
 
 #include "gradient_norm.hpp"
 #include "pipewright/exec/executor.hpp"
+#include "reduce_lane.hpp"
 #include "reductions.hpp"
 #include "stage.hpp"
 
@@ -57,9 +58,16 @@ class RankWorker {
   void fetch_input(const plan::Instruction& i);
   void lay_down(const plan::Instruction& receive, Tensors tensors);
   void hand_on(const plan::Instruction& i);
-  void reduce_tied_weights(const plan::Instruction& i);
+  void reduce(const plan::Instruction& i);
+  void reduce_now(const plan::Instruction& i);
+  void reduce_tied_weights();
+  void reduce_copies_of(int stage);
+  void reduce_tied_within(const std::vector<Stage*>& stages);
+  void drain_reductions();
   void optimizer_step(Stage& stage);
   void look_at_gradients();
+  InstructionRecord record_of(const plan::Instruction& i, Clock::time_point begin,
+                              plan::Bytes held_before) const;
   void note(const plan::Instruction& i, Clock::time_point begin, plan::Bytes held_before) const;
   bool stopped() const;
   bool lives_here(int stage, int microbatch) const;
@@ -76,7 +84,12 @@ class RankWorker {
   std::map<int, std::unique_ptr<Stage>> stages_;
   std::set<std::pair<int, int>> recomputed_;  // (stage, microbatch) of the trained Program
   std::vector<int> tied_ranks_;               // of a pipeline, that reduce tied weights
+  std::set<int> tied_stages_;                 // of this rank
   int last_tied_stage_ = -1;                  // of this rank's instructions that do
+  bool reduces_copies_ = false;               // the trained Program does
+
+  ReduceLane reductions_;
+  std::vector<InstructionRecord> reduced_;  // written by that lane until it is drained
 
   const plan::Program* program_ = nullptr;  // that runs
   Pass pass_;

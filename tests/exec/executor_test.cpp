@@ -6,48 +6,21 @@
 #include <mutex>
 #include <set>
 
-#include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "exec/support/equals_serial.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/schedule_request.hpp"
-#include "support/catch.hpp"
-#include "support/error_of.hpp"
 
 namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::same_bits;
 using test::small_partition;
 using test::small_setup;
 
-constexpr int steps = 3;
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
-
-/// Trains pipelined and serially, and demands equal bits of every loss and parameter.
-void check_equals_serial(const plan::Program& program, const plan::Partition& partition,
-                         const TrainingSetup& setup, const ExecutorOptions& options = {}) {
-  Executor executor(program, partition, setup, options);
-  SerialTrainer serial(setup, program.microbatches * options.replicas,
-                       gradient_groups(program, setup, options.replicas));
-  for (int step = 0; step < steps; ++step) {
-    const StepResult result = executor.step(step).value(), expected = serial.step(step);
-    CHECK(result.loss == expected.loss);
-    CHECK(result.gradient_norm == expected.gradient_norm);
-    CHECK(result.skipped == expected.skipped);
-  }
-  const auto pipelined = executor.parameters(), expected = serial.parameters();
-  REQUIRE(pipelined.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    CHECK(same_bits(pipelined[i], expected[i]));
-}
-
 void check_equals_serial(const plan::Schedule& schedule, const plan::Partition& partition,
                          const plan::LoweringOptions& options = {}) {
-  check_equals_serial(plan::lower(schedule, options), partition, small_setup());
+  test::check_equals_serial(plan::lower(schedule, options), partition, small_setup());
 }
 
 /// What the executor does not do, in the words with which it refuses.

@@ -1,0 +1,61 @@
+#include "reduce_lane.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <utility>
+
+namespace pipewright::exec {
+
+ReduceLane::~ReduceLane() {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void ReduceLane::submit(std::function<void()> reduction) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(reduction));
+  }
+  if (!thread_.joinable())
+    thread_ = std::thread([this] { serve(); });
+  changed_.notify_all();
+}
+
+void ReduceLane::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return waiting_.empty(); });
+  if (failure_)
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ReduceLane::serve() {
+  at::set_num_threads(1);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return finished_ || !waiting_.empty(); });
+    if (waiting_.empty())
+      return;
+    const auto reduction = waiting_.front();
+    const bool skip = failure_ != nullptr;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      if (!skip)
+        reduction();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure)
+      failure_ = failure;
+    waiting_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace pipewright::exec

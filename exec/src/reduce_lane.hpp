@@ -1,0 +1,38 @@
+#pragma once
+
+// Reductions hold no compute lane: a rank that reaches one goes on, and the sums are made beside
+// its compute by a thread of their own, one after the other in the order of the Program.
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace pipewright::exec {
+
+class ReduceLane {
+ public:
+  ReduceLane() = default;
+  ~ReduceLane();
+  ReduceLane(const ReduceLane&) = delete;
+  ReduceLane& operator=(const ReduceLane&) = delete;
+
+  /// Starts the thread with the first one.
+  void submit(std::function<void()> reduction);
+  /// Returns when all that were submitted are done; throws what one of them threw.
+  void drain();
+
+ private:
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;  // the first one is at work
+  std::exception_ptr failure_;
+  bool finished_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pipewright::exec

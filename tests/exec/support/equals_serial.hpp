@@ -1,0 +1,43 @@
+// A pipelined training against the serial one, bit for bit.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "exec/support/small_gpt.hpp"
+#include "pipewright/exec/serial.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace pipewright::test {
+
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.dtype() == b.dtype() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+/// NaN equals NaN.
+inline bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+/// Trains pipelined and serially, and demands equal bits of every loss, norm and parameter.
+inline void check_equals_serial(const plan::Program& program, const plan::Partition& partition,
+                                const exec::TrainingSetup& setup,
+                                const exec::ExecutorOptions& options = {}, int steps = 3) {
+  exec::Executor executor(program, partition, setup, options);
+  exec::SerialTrainer serial(setup, program.microbatches * options.replicas,
+                             exec::gradient_groups(program, setup, options.replicas));
+  for (int step = 0; step < steps; ++step) {
+    const auto result = executor.step(step).value(), expected = serial.step(step);
+    CHECK(same_bits(result.loss, expected.loss));
+    CHECK(same_bits(result.gradient_norm, expected.gradient_norm));
+    CHECK(result.skipped == expected.skipped);
+  }
+  const auto pipelined = executor.parameters(), expected = serial.parameters();
+  REQUIRE(pipelined.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(same_bits(pipelined[i], expected[i]));
+}
+
+}  // namespace pipewright::test

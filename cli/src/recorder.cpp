@@ -6,14 +6,20 @@
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::cli {
-Recorder::Recorder(const plan::Program& program) : current_(program.ranks.size()) {
+
+Recorder::Recorder(const plan::Program& program, int replicas)
+    : replicas_(replicas), current_(program.ranks.size()) {
   for (std::size_t rank = 0; rank < current_.size(); ++rank)
     current_[rank].reserve(program.ranks[rank].size());
 }
 
 exec::Observer Recorder::observer() {
   return [this](const exec::InstructionRecord& record) {
-    current_[static_cast<std::size_t>(record.rank)].push_back(record);
+    if (record.rank % replicas_ != 0)
+      return;
+    auto& records = current_[static_cast<std::size_t>(record.rank / replicas_)];
+    records.push_back(record);
+    records.back().rank /= replicas_;
   };
 }
 

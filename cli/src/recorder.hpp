@@ -19,7 +19,8 @@ struct StepRecord {
 
 class Recorder {
  public:
-  explicit Recorder(const plan::Program& program);
+  /// Of pipelines side by side the first is recorded: the one that is predicted.
+  explicit Recorder(const plan::Program& program, int replicas = 1);
 
   /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.
   exec::Observer observer();
@@ -29,6 +30,7 @@ class Recorder {
   const std::vector<StepRecord>& steps() const { return steps_; }
 
  private:
+  int replicas_;
   std::vector<std::vector<exec::InstructionRecord>> current_;
   std::vector<StepRecord> steps_;
 };

@@ -53,9 +53,12 @@ bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; 
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
   TrainingOutcome outcome;
-  Recorder recorder(plan.program());
+  Recorder recorder(plan.program(), scenario.pipeline.replicas);
   exec::Executor executor(plan.program(), plan.partition, workload.setup(),
-                          {.observer = recorder.observer(), .stop = &interrupted()});
+                          {.observer = recorder.observer(),
+                           .stop = &interrupted(),
+                           .replicas = scenario.pipeline.replicas,
+                           .shard_optimizer = scenario.training.zero == 1});
   Reporter reporter("training", scenario.training.steps, workload);
   for (int step = 0; step < scenario.training.steps; ++step) {
     const auto result = executor.step(step);
@@ -68,6 +71,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
     reporter.report(step, *result);
   }
   outcome.parameters = executor.parameters();
+  outcome.gradient_groups =
+      exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
   outcome.steps = recorder.steps();
   if (!outcome.steps.empty())
     outcome.units_per_s = workload.units_per_step() /
@@ -78,7 +83,9 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
 Verification verify(const plan::Scenario& scenario, const Workload& workload,
                     const TrainingOutcome& pipelined) {
   Verification found;
-  exec::SerialTrainer serial(workload.setup(), scenario.pipeline.microbatches);
+  exec::SerialTrainer serial(workload.setup(),
+                             scenario.pipeline.microbatches * scenario.pipeline.replicas,
+                             pipelined.gradient_groups);
   Reporter reporter("without a pipeline", scenario.training.steps, workload);
   for (std::size_t step = 0; step < pipelined.losses.size(); ++step) {
     if (interrupted())

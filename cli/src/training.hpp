@@ -14,6 +14,7 @@ namespace pipewright::cli {
 struct TrainingOutcome {
   std::vector<double> losses;          // by step
   std::vector<at::Tensor> parameters;  // in the order of layers
+  std::vector<int> gradient_groups;    // in which order gradients were added up
   std::vector<StepRecord> steps;
   bool interrupted = false;
   double units_per_s = 0;  // at the typical step's pace

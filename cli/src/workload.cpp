@@ -23,8 +23,8 @@ Scenario read_scenario(const std::filesystem::path& file,
 
 Workload::Workload(const Scenario& scenario) {
   const auto& training = scenario.training;
-  const exec::BatchShape batch{scenario.pipeline.microbatches, training.microbatch_size,
-                               training.seed};
+  const exec::BatchShape batch{scenario.pipeline.microbatches * scenario.pipeline.replicas,
+                               training.microbatch_size, training.seed};
   units_per_step_ = static_cast<double>(batch.microbatches) * batch.microbatch_size;
   if (const auto* gpt = std::get_if<plan::GptShape>(&scenario.model)) {
     data_ = exec::open_text(scenario.data.path, gpt->sequence, batch);
@@ -39,9 +39,18 @@ Workload::Workload(const Scenario& scenario) {
   }
   setup_.loss = exec::cross_entropy;
   setup_.data = data_.get();
-  setup_.optimizer.learning_rate = training.learning_rate;
-  setup_.optimizer.weight_decay = training.weight_decay;
+  setup_.optimizer = {.kind = training.optimizer,
+                      .learning_rate = training.learning_rate,
+                      .weight_decay = training.weight_decay,
+                      .warm_up_steps = training.warm_up_steps,
+                      .decay = training.decay,
+                      .decay_steps = training.steps - training.warm_up_steps};
   setup_.base_seed = training.seed;
+  if (training.precision == plan::Precision::Mixed)
+    setup_.precision = at::kBFloat16;
+  setup_.recompute_interval = training.recompute == plan::RecomputeMode::Full ? 1 : 0;
+  setup_.clip_norm = training.clip_norm;
+  setup_.gradient_groups = training.gradient_groups;
 }
 
 namespace {

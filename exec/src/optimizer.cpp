@@ -14,12 +14,12 @@ double learning_rate_at(const OptimizerOptions& options, int step) {
   const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
   if (step < options.warm_up_steps)
     return highest * (step + 1) / options.warm_up_steps;
-  if (options.decay == Decay::None || options.decay_steps <= 0)
+  if (options.decay == plan::Decay::None || options.decay_steps <= 0)
     return highest;
   const double done =
       std::min(1.0, static_cast<double>(step - options.warm_up_steps) / options.decay_steps);
   const double left =
-      options.decay == Decay::Linear ? 1 - done : (1 + std::cos(std::numbers::pi * done)) / 2;
+      options.decay == plan::Decay::Linear ? 1 - done : (1 + std::cos(std::numbers::pi * done)) / 2;
   return lowest + (highest - lowest) * left;
 }
 

@@ -69,6 +69,10 @@ Json to_json(const Training& training) {
   return {{"steps", training.steps},
           {"microbatch_size", training.microbatch_size},
           {"learning_rate", training.learning_rate},
+          {"warm_up_steps", training.warm_up_steps},
+          {"decay", to_string(training.decay)},
+          {"clip_norm", training.clip_norm},
+          {"gradient_groups", training.gradient_groups},
           {"weight_decay", training.weight_decay},
           {"seed", training.seed},
           {"optimizer", to_string(training.optimizer)},
@@ -233,7 +237,11 @@ Training read_training(JsonObject& root) {
   return {.steps = object.integer("steps", at_least(1)),
           .microbatch_size = object.integer("microbatch_size", at_least(1)),
           .learning_rate = object.number("learning_rate", more_than(0), plain.learning_rate),
+          .warm_up_steps = object.integer("warm_up_steps", at_least(0), plain.warm_up_steps),
+          .decay = word_of(object, "decay", decays(), plain.decay),
           .weight_decay = object.number("weight_decay", at_least(0), plain.weight_decay),
+          .clip_norm = object.number("clip_norm", at_least(0), plain.clip_norm),
+          .gradient_groups = object.integer("gradient_groups", at_least(0), plain.gradient_groups),
           .seed = object.integer("seed", at_least(0), plain.seed),
           .optimizer = word_of(object, "optimizer", optimizers(), plain.optimizer),
           .precision = word_of(object, "precision", precisions(), plain.precision),
@@ -292,6 +300,13 @@ Scenario read_scenario(JsonObject& root) {
 
 }  // namespace
 
+const std::vector<std::string>& decays() {
+  static const std::vector<std::string> names{"none", "linear", "cosine"};
+  return names;
+}
+
+std::string to_string(Decay decay) { return decays()[static_cast<std::size_t>(decay)]; }
+
 Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
 
 TrainingMemory training_memory(const Scenario& scenario) {
@@ -314,14 +329,8 @@ std::vector<std::string> only_predicted(const Scenario& scenario) {
       fields.emplace_back(field);
   };
   add_if(differ(scenario.cluster.rank_speeds), "cluster.rank_speeds");
-  add_if(scenario.pipeline.replicas != pipeline.replicas, "pipeline.replicas");
-  add_if(scenario.pipeline.overlap_reductions != pipeline.overlap_reductions,
-         "pipeline.overlap_reductions");
   add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
-  add_if(scenario.training.optimizer != training.optimizer, "training.optimizer");
-  add_if(scenario.training.precision != training.precision, "training.precision");
-  add_if(scenario.training.zero != training.zero, "training.zero");
-  add_if(scenario.training.recompute != training.recompute, "training.recompute");
+  add_if(scenario.training.recompute == RecomputeMode::Selective, "training.recompute");
   add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
   add_if(scenario.training.jitter != training.jitter, "training.jitter");
   return fields;

@@ -191,15 +191,35 @@ TEST_CASE("run: more memory than the device has is refused with 1, simulate name
   const auto result = run_program(small_gpt("run", capped));
   CHECK(result.exit_code == 1);
   CHECK(result.err.find("but its device has") != std::string::npos);
-  CHECK(result.err.find("training.recompute") == std::string::npos);  // not trained yet
+  CHECK(result.err.find("selective") == std::string::npos);  // not trained yet
   CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
 }
 
+TEST_CASE("train --verify: bit-identical whatever the training asks for", "[cli][run]") {
+  const std::vector<std::vector<std::string>> wishes{
+      {"pipeline.replicas=2", "training.zero=1"},
+      {"pipeline.schedule=zbv", "training.clip_norm=0.1", "training.warm_up_steps=2"},
+      {"pipeline.schedule=dualpipe", "pipeline.microbatches=8", "training.decay=cosine"},
+      {"pipeline.schedule=looped-bfs", "pipeline.chunks=2", "training.recompute=full"},
+      {"pipeline.schedule=zb-h1", "training.precision=mixed", "training.optimizer=sgd-momentum"},
+      {"pipeline.replicas=2", "training.gradient_groups=4", "pipeline.overlap_reductions=false"}};
+  for (const auto& wish : wishes) {
+    std::vector<std::string> words{"--verify"};
+    for (const std::string& assignment : wish) {
+      INFO(assignment);
+      words.insert(words.end(), {"--set", assignment});
+    }
+    const auto result = run_program(small_gpt("train", words));
+    CAPTURE(wish, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("4 of 4 losses and 54 of 54 parameter tensors") != std::string::npos);
+  }
+}
+
 TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
-  const auto result = run_program(small_gpt("train", {"--set", "training.recompute=full"}));
+  const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);
-  CHECK(result.err.find("training.recompute is predicted but not trained yet") !=
-        std::string::npos);
+  CHECK(result.err.find("training.jitter is predicted but not trained yet") != std::string::npos);
 }
 
 /// CIFAR-10's binary format: 3073-byte records of a label and the pixels.

@@ -132,7 +132,7 @@ TEST_CASE("16-bit parameters follow a master copy, so small updates are not lost
 }
 
 TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
-  const auto rates = [](exec::Decay decay) {
+  const auto rates = [](plan::Decay decay) {
     std::vector<double> seen;
     for (int step = 0; step < 8; ++step)
       seen.push_back(exec::learning_rate_at({.learning_rate = 8,
@@ -143,10 +143,10 @@ TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
                                             step));
     return seen;
   };
-  CHECK(rates(exec::Decay::None) == std::vector<double>{4, 8, 8, 8, 8, 8, 8, 8});
-  CHECK(rates(exec::Decay::Linear) == std::vector<double>{4, 8, 8, 7, 6, 5, 4, 4});
-  CHECK(rates(exec::Decay::Cosine)[4] == Approx(6));
-  CHECK(rates(exec::Decay::Cosine)[6] == Approx(4));
+  CHECK(rates(plan::Decay::None) == std::vector<double>{4, 8, 8, 8, 8, 8, 8, 8});
+  CHECK(rates(plan::Decay::Linear) == std::vector<double>{4, 8, 8, 7, 6, 5, 4, 4});
+  CHECK(rates(plan::Decay::Cosine)[4] == Approx(6));
+  CHECK(rates(plan::Decay::Cosine)[6] == Approx(4));
 }
 
 }  // namespace

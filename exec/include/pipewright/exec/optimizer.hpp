@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
-#include "pipewright/plan/training_memory.hpp"
+#include "pipewright/plan/scenario.hpp"
 
 namespace pipewright::exec {
-
-/// What the learning rate does after its warm-up.
-enum class Decay { None, Linear, Cosine };
 
 struct OptimizerOptions {
   plan::Optimizer kind = plan::Optimizer::AdamW;
@@ -23,7 +20,7 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double momentum = 0.9;  // of SgdMomentum
   int warm_up_steps = 0;  // the rate rises linearly over so many
-  Decay decay = Decay::None;
+  plan::Decay decay = plan::Decay::None;
   int decay_steps = 0;  // after the warm-up, until the lowest rate is reached
   double lowest_learning_rate = 0;
 };

@@ -41,11 +41,20 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
+/// What the learning rate does after its warm-up, until the last step.
+enum class Decay { None, Linear, Cosine };
+const std::vector<std::string>& decays();  // none, linear, cosine
+std::string to_string(Decay decay);
+
 struct Training {
   int steps = 50;
-  int microbatch_size = 4;  // samples
-  double learning_rate = 1e-3;
+  int microbatch_size = 4;      // samples
+  double learning_rate = 1e-3;  // the highest
+  int warm_up_steps = 0;        // it rises linearly over so many
+  Decay decay = Decay::None;    // down to 0
   double weight_decay = 0.01;
+  double clip_norm = 0;     // the largest global norm of the gradients; 0: any
+  int gradient_groups = 0;  // in which the batch is added up; 0: one for each pipeline
   int seed = 7;
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;

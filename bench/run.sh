@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Measures our executor and torch.distributed.pipelining, in turn, against the schedule's ideal, and
-# what recording costs; then the planner and the simulator, beside others. Called by ./dev bench;
-# --quick only shows that everything runs.
+# what recording costs; then paced layers, the planner and the simulator, beside others. Called by
+# ./dev bench; --quick only shows that everything runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-rounds=3 ours_and_torch=(--steps 4 --rounds 2) recording=(--steps 12 --rounds 4)
+rounds=3 ours_and_torch=(--steps 4 --rounds 2) recording=(--steps 12 --rounds 4) paced=()
 case ${1:-} in
   '') ;;
-  --quick) rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1) ;;
+  --quick)
+    rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1)
+    paced=(--ranks 4 --microbatches 8 --steps 1)
+    ;;
   *)
     echo "usage: ${BASH_SOURCE[0]} [--quick]" >&2
     exit 2
@@ -79,6 +82,10 @@ low, high = recording["recording_cost_quartiles"]
 print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iteration (quartiles "
       f"{low:.2f} .. {high:.2f} %) over {recording['recording_pairs']} pairs: {name_of(recording)}")
 END
+
+echo
+echo "Paced layers: F, I and W sleep 5 ms each; the executor over its prediction"
+build/bin/pipewright_bench_paced "${paced[@]}"
 
 build/bin/pipewright_bench_partition
 

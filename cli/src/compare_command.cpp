@@ -1,6 +1,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "pipewright/plan/comparison.hpp"
+#include "pipewright/plan/kind_comparison.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -15,29 +16,6 @@ plan::Timeline read_timeline(const std::string& file) {
   return plan::timeline_from_trace(plan::JsonDocument::read(file));
 }
 
-/// Mean length of the compute actions of each kind.
-std::map<std::string, double> mean_by_kind(const plan::Timeline& timeline) {
-  std::map<std::string, int> count;
-  for (const plan::Span& span : timeline.spans)
-    if (span.lane == plan::Lane::Compute)
-      ++count[plan::kind_of(span.action)];
-  std::map<std::string, double> mean;
-  for (const auto& [kind, sum] : plan::busy_per_kind(timeline))
-    mean[kind] = sum.value / count[kind];
-  return mean;
-}
-
-plan::Json kinds_json(const plan::Timeline& predicted, const plan::Timeline& measured) {
-  const auto expected = mean_by_kind(predicted), seen = mean_by_kind(measured);
-  plan::Json kinds = plan::Json::object();
-  for (const auto& [kind, mean] : expected)
-    if (const auto found = seen.find(kind); found != seen.end())
-      kinds[kind] = {{"predicted_s", mean},
-                     {"measured_s", found->second},
-                     {"error_percent", plan::error_percent(mean, found->second)}};
-  return kinds;
-}
-
 int compare(const CompareOptions& options) {
   const auto predicted = read_timeline(options.predicted);
   const auto measured = read_timeline(options.measured);
@@ -46,20 +24,18 @@ int compare(const CompareOptions& options) {
                                        options.predicted, predicted.ranks, options.measured,
                                        measured.ranks));
   const auto expected = plan::figures_of(predicted), seen = plan::figures_of(measured);
-  const auto kinds = kinds_json(predicted, measured);
+  const auto expected_kinds = plan::time_per_kind(predicted);
+  const auto seen_kinds = plan::time_per_kind(measured);
   if (options.json) {
     const plan::Json answer{{"predicted", to_json(expected)},
                             {"measured", to_json(seen)},
                             {"error_percent", plan::error_json(expected, seen)},
-                            {"actions", kinds}};
+                            {"actions", plan::kinds_json(expected_kinds, seen_kinds)}};
     fmt::print("{}\n", answer.dump(2));
     return Done;
   }
-  fmt::print("{}\n", plan::comparison_table(expected, seen));
-  for (const auto& [kind, means] : kinds.items())
-    fmt::print("mean {:<6} {:9.3f} ms predicted {:9.3f} ms measured {:+7.1f} %\n", kind,
-               1e3 * means["predicted_s"].get<double>(), 1e3 * means["measured_s"].get<double>(),
-               means["error_percent"].get<double>());
+  fmt::print("{}\n{}", plan::comparison_table(expected, seen),
+             plan::kind_table(expected_kinds, seen_kinds));
   return Done;
 }
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
+
+#include "comparison_row.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -27,13 +28,6 @@ std::optional<double> at(const Numbers& list, std::size_t rank) {
   return list[rank];
 }
 
-std::optional<double> error_of(std::optional<double> predicted, std::optional<double> measured) {
-  if (!predicted || !measured)
-    return {};
-  const double error = error_percent(*predicted, *measured);
-  return std::isfinite(error) ? std::optional(error) : std::nullopt;
-}
-
 Json error_list(const Numbers& predicted, const Numbers& measured) {
   Json errors = Json::array();
   for (std::size_t rank = 0; rank < std::max(predicted.size(), measured.size()); ++rank) {
@@ -41,45 +35,6 @@ Json error_list(const Numbers& predicted, const Numbers& measured) {
     errors.push_back(error ? Json(*error) : Json());
   }
   return errors;
-}
-
-/// A unit that a column of figures is shown in, with the decimals that suit the largest of them.
-struct Display {
-  double unit = 1;
-  const char* name = "";
-  int decimals = 0;
-};
-
-/// Four digits that count: 12.30, 1234, 0.01230.
-Display display(double largest, double unit, const char* name) {
-  const double shown = std::abs(largest) / unit;
-  if (!(shown > 0) || !std::isfinite(shown))
-    return {unit, name, 1};
-  const int digits_before = static_cast<int>(std::floor(std::log10(shown))) + 1;
-  return {unit, name, std::clamp(4 - digits_before, 0, 6)};
-}
-
-std::string cell(std::optional<double> value, const Display& display) {
-  if (!value || !std::isfinite(*value))
-    return "-";
-  return fmt::format("{:.{}f} {}", *value / display.unit, display.decimals, display.name);
-}
-
-std::string error_cell(std::optional<double> error) {
-  if (!error)
-    return "-";
-  const double rounded = std::round(*error * 10) / 10 + 0.0;  // + 0.0: never a negative zero
-  return fmt::format("{:+.1f} %", rounded);
-}
-
-struct Row {
-  std::string what, predicted, measured, error;
-};
-
-Row compared(std::string what, std::optional<double> predicted, std::optional<double> measured,
-             const Display& display) {
-  return {std::move(what), cell(predicted, display), cell(measured, display),
-          error_cell(error_of(predicted, measured))};
 }
 
 /// A peak of 0 stands for a rank whose memory nobody sampled.
@@ -99,14 +54,14 @@ std::size_t rank_count(const StepFigures& figures) {
   return std::max({figures.busy.size(), figures.bubble.size(), figures.peak.size()});
 }
 
-std::vector<Row> rows_of(const StepFigures& predicted, const StepFigures& measured) {
+std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigures& measured) {
   const Display time = display(std::max(predicted.iteration, measured.iteration).value, 1e-3, "ms");
   const Display memory = display(largest(predicted.peak, measured.peak), 1e6, "MB");
   const Numbers busy[] = {numbers(predicted.busy), numbers(measured.busy)};
   const Numbers bubble[] = {numbers(predicted.bubble), numbers(measured.bubble)};
   const Numbers peak[] = {numbers(predicted.peak), numbers(measured.peak)};
 
-  std::vector<Row> rows{{"", "predicted", "measured", "error"}};
+  std::vector<ComparisonRow> rows{{"", "", "predicted", "measured", "error"}};
   rows.push_back(
       compared("iteration time", predicted.iteration.value, measured.iteration.value, time));
   const std::size_t ranks = std::max(rank_count(predicted), rank_count(measured));
@@ -154,20 +109,7 @@ Json error_json(const StepFigures& predicted, const StepFigures& measured) {
 }
 
 std::string comparison_table(const StepFigures& predicted, const StepFigures& measured) {
-  const std::vector<Row> rows = rows_of(predicted, measured);
-  std::size_t what = 0;
-  std::size_t figure = 0;
-  std::size_t error = 0;
-  for (const Row& row : rows) {
-    what = std::max(what, row.what.size());
-    figure = std::max({figure, row.predicted.size(), row.measured.size()});
-    error = std::max(error, row.error.size());
-  }
-  std::string table;
-  for (const Row& row : rows)
-    table += fmt::format("{:<{}}  {:>{}}  {:>{}}  {:>{}}\n", row.what, what, row.predicted, figure,
-                         row.measured, figure, row.error, error);
-  return table;
+  return table_of(rows_of(predicted, measured));
 }
 
 }  // namespace pipewright::plan

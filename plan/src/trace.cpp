@@ -10,11 +10,10 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
-#include "pipewright/plan/program.hpp"
 #include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline_transfers.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -129,30 +128,6 @@ void add_flow(EventList& events, int id, const Span& send, const Span& receive) 
              number(microseconds(std::max(send.start, receive.start))));
 }
 
-/// Pairs each send with its receive: "0SEND_F2" with "1RECV_F2". Where the same text stands several
-/// times, as with replicas, the first send goes with the first receive and so on.
-void add_flows(EventList& events, const std::vector<Span>& spans) {
-  std::unordered_map<std::string, std::vector<const Span*>> receives;
-  for (const Span& span : spans)
-    if (span.lane == Lane::Receive)
-      receives[span.action].push_back(&span);
-
-  std::unordered_map<std::string, std::size_t> taken;
-  int id = 0;
-  for (const Span& span : spans) {
-    if (span.lane != Lane::Send)
-      continue;
-    const auto send = parse_instruction(span.action);
-    if (!send || !is_send(send->kind))
-      continue;
-    const std::string wanted = to_string(counterpart(*send));
-    const auto found = receives.find(wanted);
-    if (found == receives.end() || taken[wanted] == found->second.size())
-      continue;
-    add_flow(events, id++, span, *found->second[taken[wanted]++]);
-  }
-}
-
 void read_header(JsonObject& root, Timeline& timeline) {
   JsonObject header(root.diagnostics(), root.child("otherData"));
   header.choice("format", {format});
@@ -252,7 +227,9 @@ std::string to_trace(const Timeline& timeline) {
     add_idle(events, idle);
   for (const MemorySample& sample : timeline.memory)
     add_memory(events, sample);
-  add_flows(events, timeline.spans);
+  int flow = 0;
+  for (const auto& [send, receive] : transfers_of(timeline))
+    add_flow(events, flow++, timeline.spans[send], timeline.spans[receive]);
 
   const Json header = {{"format", format},
                        {"name", timeline.name},

@@ -91,7 +91,11 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
 
   const auto compared = run_program({"compare", trace.string(), trace.string(), "--json"});
   REQUIRE(compared.exit_code == 0);
-  CHECK(json::parse(compared.out)["error_percent"]["iteration_s"] == 0);
+  const auto comparison = json::parse(compared.out);
+  CHECK(comparison["error_percent"]["iteration_s"] == 0);
+  CHECK(comparison["actions"]["F"]["predicted_count"] == 3 * 4);
+  CHECK(comparison["actions"]["F"]["error_percent"] == 0);
+  CHECK(comparison["actions"]["RECV_B moving"]["error_percent"] == 0);
 }
 
 TEST_CASE("costs of another model are refused", "[cli][simulate]") {

@@ -1,0 +1,131 @@
+// How near the executor comes to what the simulator predicts when every action takes its time and
+// no more: paced layers, a thread a rank, every schedule that trains. One JSON line each.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "exec/support/paced_pipeline.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/statistics.hpp"
+
+namespace {
+
+using namespace pipewright;
+
+struct Options {
+  std::vector<std::string> schedules = plan::schedule_names();
+  int ranks = 8;
+  int microbatches = 32;
+  double milliseconds = 5;  // of F, I and W each
+  int steps = 5;            // measured, after one to warm up
+};
+
+/// How much longer than its time a paced action takes: the thread wakes late, and the graph is
+/// walked.
+class Lateness {
+ public:
+  explicit Lateness(double pace) : pace_(pace) {}
+
+  void add(const exec::InstructionRecord& record) {
+    const int sleeps = sleeps_in(record.instruction.kind);
+    seconds_ += sleeps == 0 ? 0 : (record.end - record.start).value - sleeps * pace_;
+    sleeps_ += sleeps;
+  }
+  void add(const Lateness& other) {
+    seconds_ += other.seconds_;
+    sleeps_ += other.sleeps_;
+  }
+  plan::Seconds mean() const { return {seconds_ / sleeps_}; }
+
+ private:
+  static int sleeps_in(plan::InstructionKind kind) {
+    using Kind = plan::InstructionKind;
+    if (kind == Kind::Backward)
+      return 2;
+    return kind == Kind::Forward || kind == Kind::InputGradient || kind == Kind::WeightGradient;
+  }
+
+  double pace_;
+  double seconds_ = 0;
+  int sleeps_ = 0;
+};
+
+struct Measurement {
+  std::vector<double> seconds;  // of each step
+  plan::Seconds late;           // mean of all actions
+};
+
+Measurement measure(const test::PacedPipeline& pipeline, const Options& options) {
+  // A rank writes to its own; no lock is taken.
+  std::vector<Lateness> late(pipeline.program.ranks.size(), Lateness(options.milliseconds * 1e-3));
+  exec::Executor executor(pipeline.program, pipeline.partition, pipeline.setup,
+                          {.observer = [&](const exec::InstructionRecord& record) {
+                            late[static_cast<std::size_t>(record.rank)].add(record);
+                          }});
+  executor.step(0);
+  late.assign(late.size(), Lateness(options.milliseconds * 1e-3));
+  Measurement measured;
+  for (int step = 1; step <= options.steps; ++step)
+    measured.seconds.push_back(executor.step(step).value().duration.value);
+  for (std::size_t rank = 1; rank < late.size(); ++rank)
+    late.front().add(late[rank]);
+  measured.late = late.front().mean();
+  return measured;
+}
+
+plan::Json compare(const plan::ScheduleRequest& request, const Options& options) {
+  const plan::Seconds pace{options.milliseconds * 1e-3};
+  auto pipeline = test::paced_pipeline(request, {pace, pace, pace});
+  const double predicted = test::predicted_time(pipeline).value;
+  const Measurement measured = measure(pipeline, options);
+  const double typical = plan::median(measured.seconds);
+
+  // What is left when the simulator is told how long the actions took here.
+  const plan::Seconds taken = pace + measured.late;
+  pipeline.costs =
+      test::paced_costs(plan::stage_count(pipeline.program), options.ranks, {taken, taken, taken});
+  return {{"schedule", request.name},
+          {"predicted_s", predicted},
+          {"measured_s", typical},
+          {"fastest_s", *std::min_element(measured.seconds.begin(), measured.seconds.end())},
+          {"over_predicted", typical / predicted},
+          {"late_us", measured.late.value * 1e6},
+          {"over_predicted_with_late", typical / test::predicted_time(pipeline).value}};
+}
+
+void run(const Options& options) {
+  for (const std::string& name : options.schedules) {
+    plan::ScheduleRequest request;
+    request.name = name;
+    request.ranks = options.ranks;
+    request.microbatches = options.microbatches;
+    plan::Json line;
+    try {
+      line = compare(request, options);
+    } catch (const plan::InputError& refusal) {
+      line = {{"schedule", name}, {"refused", refusal.what()}};
+    }
+    fmt::print("{}\n", line.dump());
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App program("Times paced pipelines against their prediction; one JSON line a schedule.");
+  program.add_option("--schedule", options.schedules, "Any; all by default");
+  const auto add_size = [&](const std::string& name, auto& value, const std::string& help) {
+    program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+  };
+  add_size("--ranks", options.ranks, "Threads");
+  add_size("--microbatches", options.microbatches, "Of a step");
+  add_size("--ms", options.milliseconds, "What F, I and W take each");
+  add_size("--steps", options.steps, "Measured, after one to warm up");
+  CLI11_PARSE(program, argc, argv);
+  run(options);
+  return 0;
+}

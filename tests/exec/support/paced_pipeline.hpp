@@ -1,0 +1,78 @@
+// A pipeline of equal paced stages: what the executor runs of it, and what the simulator is told.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/paced.hpp"
+#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/sim/simulate.hpp"
+
+namespace pipewright::test {
+
+struct PacedPipeline {
+  plan::Program program;
+  plan::Partition partition;
+  exec::TrainingSetup setup;
+  sim::StepCosts costs;
+};
+
+class OneNumber final : public exec::Dataset {
+ public:
+  at::Tensor input(int, int) const override { return at::ones({1}); }
+  at::Tensor target(int, int) const override { return at::ones({1}); }
+};
+
+/// One paced layer a stage. Before the first stands one that takes no time: without it the first
+/// stage's input would require no gradient, and its backward would be shorter than the others'.
+inline std::vector<exec::LayerSpec> paced_layers(int stages, const exec::PacedTimes& times) {
+  std::vector<exec::LayerSpec> layers{exec::paced_layer("source", {})};
+  for (int stage = 0; stage < stages; ++stage)
+    layers.push_back(exec::paced_layer("stage" + std::to_string(stage), times));
+  return layers;
+}
+
+/// What each stage costs, on ranks between which nothing takes time.
+inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes& times) {
+  plan::StageCost cost;
+  cost.forward = times.forward;
+  cost.input_gradient = times.input_gradient;
+  cost.weight_gradient = times.weight_gradient;
+  sim::StepCosts costs;
+  costs.stages.assign(static_cast<std::size_t>(stages), cost);
+  costs.cluster.devices_per_node = ranks;
+  return costs;
+}
+
+/// Throws InputError when the schedule does not take these sizes, or does not train.
+inline PacedPipeline paced_pipeline(plan::ScheduleRequest request, const exec::PacedTimes& times) {
+  request.times = {.forward = {times.forward.value},
+                   .input_gradient = {times.input_gradient.value},
+                   .weight_gradient = {times.weight_gradient.value}};
+  PacedPipeline made;
+  made.program = plan::lower(plan::make_schedule(request), plan::lowering_of(request));
+  exec::require_trainable(made.program);
+  const int stages = plan::stage_count(made.program);
+  made.partition.boundaries.push_back(0);
+  for (int stage = 0; stage < stages; ++stage)
+    made.partition.boundaries.push_back(stage + 2);
+  made.partition.rank_of_stage = made.program.placement.routes.front();
+
+  static const OneNumber data;
+  made.setup.layers = paced_layers(stages, times);
+  made.setup.loss = [](const exec::Tensors& outputs, const exec::Tensors&) {
+    return outputs.front().mean();
+  };
+  made.setup.data = &data;
+  made.costs = paced_costs(stages, request.ranks, times);
+  return made;
+}
+
+/// The iteration time that the simulator predicts.
+inline plan::Seconds predicted_time(const PacedPipeline& pipeline) {
+  const auto outcome = sim::simulate(pipeline.program, pipeline.costs);
+  return std::get<sim::Completed>(outcome).timeline.length;
+}
+
+}  // namespace pipewright::test

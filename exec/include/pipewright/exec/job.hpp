@@ -1,0 +1,101 @@
+#pragma once
+
+// Training across processes: where this process stands in a job that a launcher started, how it
+// meets the others, and how all of them end together when one of them fails.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipewright/plan/program.hpp"
+
+namespace pipewright::exec {
+
+class Watch;  // src/job: the threads that look after the others
+
+/// This process in the job that its launcher describes.
+struct JobEnvironment {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;   // among the ranks of this node
+  std::string address;  // of the job's store
+  int port = 0;         // of the job's store
+  bool launcher_hosts_store = false;
+  std::string launcher;       // torchrun, Slurm or Open MPI, for messages
+  std::string attempt = "0";  // tells the keys of a restarted job from those of the one before
+
+  bool hosts_store() const { return rank == 0 && !launcher_hosts_store; }
+};
+
+/// The value of an environment variable; nothing where it is not set.
+using VariableLookup = std::function<std::optional<std::string>(const std::string&)>;
+
+/// Nothing where no launcher has started this process. Throws InputError that names the variable
+/// when a launcher's variables are there in part or make no sense.
+std::optional<JobEnvironment> job_from_environment(const VariableLookup& variable);
+/// In the environment of this process.
+std::optional<JobEnvironment> job_from_environment();
+
+struct JobOptions {
+  std::chrono::milliseconds join_timeout{60'000};
+  /// How long a rank may not be heard of before the job ends. It is heard of as long as its process
+  /// runs, however long one action takes.
+  std::chrono::milliseconds timeout{30'000};
+};
+
+/// The job could not begin or cannot go on; the message says which rank is the cause.
+class JobFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// This process as a member of a job: from the constructor, which waits until all have come, to the
+/// destructor. In between it tells the others that it lives and what it does, and notes when one of
+/// them no longer does. A job fails once: the first report that reaches the store holds for all.
+class Job {
+ public:
+  /// Throws JobFailure when the store cannot be reached or says who has not come in time.
+  explicit Job(JobEnvironment environment, JobOptions options = {});
+  /// Leaves the job. The rank that hosts the store stays until all others have left, or a moment
+  /// after a failure.
+  ~Job();
+
+  int rank() const { return environment_.rank; }
+  int size() const { return environment_.size; }
+  const JobEnvironment& environment() const { return environment_; }
+  const JobOptions& options() const { return options_; }
+
+  /// What this rank is at, for the reports of others. Costs one store to memory.
+  void doing(const plan::Instruction& instruction);
+  /// As text that lives as long as the process, such as a literal.
+  void doing(const char* phase);
+
+  /// Ends the job on every rank, unless it has failed already.
+  void abort(const std::string& why);
+  /// Throws Aborted once the job has failed.
+  void require_going() const;
+  /// Whether the job has failed and this rank is the one to print the report: so it is printed
+  /// once.
+  bool reports_failure() const;
+
+  /// For a transport.
+  Watch& watch() { return *watch_; }
+
+ private:
+  JobEnvironment environment_;
+  JobOptions options_;
+  std::unique_ptr<Watch> watch_;
+};
+
+/// What all ranks must have in common, such as {"version", "1.2"} and {"Program", "9f3a…"}.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// Every rank calls it. Throws InputError on all of them that says which ranks differ in what.
+void require_agreement(Job& job, const Facts& facts);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,42 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/plan/json_document.hpp"
+
+namespace pipewright::exec {
+
+using plan::Json;
+
+std::string to_text(const Beat& beat) {
+  Json waits = Json::array();
+  for (const Wait& wait : beat.waits)
+    waits.push_back({{"for", wait.ranks}, {"in", wait.where}});
+  return Json{{"count", beat.count}, {"at", beat.at}, {"waits", waits}, {"left", beat.left}}.dump();
+}
+
+Beat beat_from_text(const std::string& text) {
+  const Json json = Json::parse(text);
+  Beat beat{.count = json.at("count"), .at = json.at("at"), .waits = {}, .left = json.at("left")};
+  for (const Json& wait : json.at("waits"))
+    beat.waits.push_back({wait.at("for"), wait.at("in")});
+  return beat;
+}
+
+std::string failure_report(int rank, const std::string& what, const std::vector<Beat>& beats) {
+  std::string report =
+      fmt::format("rank {} {}; it was at {}", rank, what, beats[static_cast<std::size_t>(rank)].at);
+  for (std::size_t other = 0; other < beats.size(); ++other)
+    for (const Wait& wait : beats[other].waits)
+      if (std::ranges::find(wait.ranks, rank) != wait.ranks.end())
+        report += fmt::format("; rank {} waits in {} for it", other, wait.where);
+  return report;
+}
+
+std::string in_seconds(std::chrono::milliseconds time) {
+  return fmt::format("{} s", std::chrono::duration<double>(time).count());
+}
+
+}  // namespace pipewright::exec

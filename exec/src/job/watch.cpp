@@ -1,0 +1,128 @@
+#include "watch.hpp"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "pipewright/exec/transport.hpp"
+#include "watch_state.hpp"
+
+namespace pipewright::exec {
+
+Watch::Watch(Site site, Store beats, std::function<Store()> open)
+    : state_(std::make_shared<State>(std::move(site), std::move(beats))), open_(std::move(open)) {
+  beater_ = std::thread([state = state_] { state->beat_until_left(); });
+  guard_ = std::thread([state = state_] { state->guard_until_told(); });
+}
+
+Watch::~Watch() {
+  std::unique_lock lock(state_->mutex);
+  state_->leaving = true;
+  state_->changed.notify_all();
+  const auto given_up = [&] {
+    return state_->failed && Clock::now() - state_->failed_at > 2 * state_->grace;
+  };
+  while (!state_->beater_done && !given_up())
+    state_->changed.wait_for(lock, state_->tick);
+  const bool done = state_->beater_done;
+  state_->guard_told = true;
+  state_->changed.notify_all();
+  lock.unlock();
+  guard_.join();
+  // A call to a dead host may never return. The thread owns what it uses and ends with the process.
+  if (done)
+    beater_.join();
+  else
+    beater_.detach();
+}
+
+Watch::Store Watch::store(const std::string& prefix) {
+  const auto opened = std::make_shared<Store>();
+  run_interruptibly([open = open_, opened] { *opened = open(); });
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, *opened);
+}
+
+void Watch::doing(std::uint64_t activity) {
+  state_->activity.store(activity, std::memory_order_relaxed);
+}
+
+void Watch::abort(const std::string& why) { state_->post(why); }
+
+void Watch::lost(int rank, const std::string& what) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, state_->grace, [&] { return state_->failed; });
+  const bool left = state_->beats[static_cast<std::size_t>(rank)].left;
+  const std::string report = state_->report_on(
+      rank, left ? "has left the job" : fmt::format("has closed its connection ({})", what));
+  lock.unlock();
+  state_->post(report);
+  lock.lock();
+  throw Aborted(state_->why);
+}
+
+void Watch::require_going() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->failed)
+    throw Aborted(state_->why);
+}
+
+bool Watch::reports_failure() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->failed && state_->reporter == state_->site.rank;
+}
+
+void Watch::run_interruptibly(std::function<void()> body) {
+  struct Outcome {
+    bool done = false;
+    std::exception_ptr error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  std::thread([state = state_, outcome, body = std::move(body)] {
+    std::exception_ptr error;
+    try {
+      body();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(state->mutex);
+    *outcome = {true, error};
+    state->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return outcome->done || state_->failed; });
+  if (!outcome->done)
+    throw Aborted(state_->why);
+  if (outcome->error)
+    std::rethrow_exception(outcome->error);
+}
+
+int Watch::on_failure(Listener listener) {
+  const std::lock_guard calls(state_->listeners_mutex);
+  bool failed = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    failed = state_->failed;
+  }
+  if (failed)
+    listener(state_->why);
+  state_->listeners[state_->next_listener] = std::move(listener);
+  return state_->next_listener++;
+}
+
+void Watch::forget(int listener) {
+  const std::lock_guard calls(state_->listeners_mutex);
+  state_->listeners.erase(listener);
+}
+
+Watch::Waiting::Waiting(Watch& watch, std::vector<int> ranks, std::string where) : watch_(watch) {
+  const std::lock_guard lock(watch_.state_->mutex);
+  place_ =
+      watch_.state_->waits.insert(watch_.state_->waits.end(), {std::move(ranks), std::move(where)});
+}
+
+Watch::Waiting::~Waiting() {
+  const std::lock_guard lock(watch_.state_->mutex);
+  watch_.state_->waits.erase(place_);
+}
+
+}  // namespace pipewright::exec

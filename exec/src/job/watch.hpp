@@ -1,0 +1,86 @@
+#pragma once
+
+// Looks after the ranks of a job. One thread, the beater, talks to the store: it posts what this
+// rank does, reads what the others do and whether one has failed. A host that is stopped or cut off
+// leaves it waiting without end, so a second one, the guard, looks at the clock.
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "pipewright/exec/job.hpp"
+#include "report.hpp"
+
+namespace pipewright::exec {
+
+class Watch {
+ public:
+  using Store = c10::intrusive_ptr<c10d::Store>;
+
+  struct Site {
+    int rank = 0;
+    int size = 1;
+    std::string store_name;  // for messages
+    int store_rank = -1;     // that hosts the store; -1: the launcher does
+    std::chrono::milliseconds timeout{};
+  };
+
+  /// All ranks have posted a first beat. The beater alone uses `beats`; `open` makes further
+  /// connections to the store.
+  Watch(Site site, Store beats, std::function<Store()> open);
+  ~Watch();
+
+  /// A connection of the caller's own, with keys that start with `prefix`.
+  Store store(const std::string& prefix);
+
+  void doing(std::uint64_t activity);
+
+  void abort(const std::string& why);
+  /// To be called when the connection to `rank` has failed: gives the cause a moment to arrive, as
+  /// the peer may have ended because of another's failure. Throws Aborted.
+  [[noreturn]] void lost(int rank, const std::string& what);
+  void require_going() const;
+  bool reports_failure() const;
+
+  /// Runs `body` on a thread of its own and waits for it, or for the end of the job: then throws
+  /// Aborted and leaves the thread behind, which may be stuck for ever in a call to a dead host.
+  /// What it uses it must own.
+  void run_interruptibly(std::function<void()> body);
+
+  /// Called once, with the reason, when the job fails; at once if it has. The result is for
+  /// `forget`, after whose return it is not called any more.
+  using Listener = std::function<void(const std::string& why)>;
+  int on_failure(Listener listener);
+  void forget(int listener);
+
+  /// While it lives, reports say that this rank waits.
+  class Waiting {
+   public:
+    Waiting(Watch& watch, std::vector<int> ranks, std::string where);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Watch& watch_;
+    std::list<Wait>::iterator place_;
+  };
+
+ private:
+  struct State;  // shared with threads that may have to be left behind
+
+  std::shared_ptr<State> state_;
+  std::function<Store()> open_;
+  std::thread beater_;
+  std::thread guard_;
+};
+
+/// Activities in one word, so that telling them costs one store to memory.
+std::uint64_t activity_of(const plan::Instruction& instruction);
+std::uint64_t activity_of(const char* phase);
+std::string activity_text(std::uint64_t activity);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,174 @@
+#include "watch_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "keys.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What counts of the time between two looks at the clock: a process that was stopped itself must
+/// not hold that against the others.
+Clock::duration counted(Clock::duration elapsed, Clock::duration tick) {
+  return std::min(elapsed, 2 * tick);
+}
+
+}  // namespace
+
+Watch::State::State(Site of, Store to)
+    : site(std::move(of)),
+      store(std::move(to)),
+      tick(std::min(milliseconds(250), site.timeout / 8)),
+      grace(std::min(milliseconds(1000), site.timeout / 2)),
+      activity(activity_of("its start")),
+      beats(static_cast<std::size_t>(site.size)),
+      silences(static_cast<std::size_t>(site.size)),
+      last_beats(Clock::now()) {
+  for (Beat& beat : beats)
+    beat.at = "its start";
+}
+
+void Watch::State::fail(int by, const std::string& reason) {
+  const std::lock_guard calls(listeners_mutex);
+  {
+    const std::lock_guard lock(mutex);
+    if (failed)
+      return;
+    failed = true;
+    failed_at = Clock::now();
+    reporter = by;
+    why = reason;
+  }
+  changed.notify_all();
+  for (const auto& [id, listener] : listeners)
+    listener(reason);
+}
+
+void Watch::State::post(const std::string& reason) {
+  {
+    std::unique_lock lock(mutex);
+    if (to_post.empty())
+      to_post = reason;
+    changed.notify_all();
+    changed.wait_for(lock, grace, [&] { return failed; });
+  }
+  fail(site.rank, reason);  // where the store does not answer
+}
+
+std::string Watch::State::report_on(int rank, const std::string& what) const {
+  std::vector<Beat> latest = beats;
+  Beat& own = latest[static_cast<std::size_t>(site.rank)];
+  own.waits.assign(waits.begin(), waits.end());
+  return failure_report(rank, what, latest);
+}
+
+std::string Watch::State::report_on_store(const std::string& what) const {
+  const std::string name = "the job's store at " + site.store_name;
+  if (site.store_rank < 0)
+    return name + " " + what;
+  return report_on(site.store_rank, fmt::format("{} (it hosts {})", what, name));
+}
+
+void Watch::State::beat_until_left() {
+  std::vector<std::string> keys{keys::failure};
+  for (int rank = 0; rank < site.size; ++rank)
+    keys.push_back(keys::beat(rank));
+  try {
+    while (true) {
+      const Beat own = next_beat();
+      store->set(keys::beat(site.rank), to_text(own));
+      post_failure();
+      take_in(store->multiGet(keys));
+      if (may_go(own))
+        break;
+      pause(own);
+    }
+  } catch (const std::exception&) {
+    std::unique_lock lock(mutex);
+    const std::string report = report_on_store("is gone");
+    lock.unlock();
+    fail(site.rank, report);
+  }
+  const std::lock_guard lock(mutex);
+  beater_done = true;
+  changed.notify_all();
+}
+
+Beat Watch::State::next_beat() {
+  const std::lock_guard lock(mutex);
+  Beat& own = beats[static_cast<std::size_t>(site.rank)];
+  own = {own.count + 1,
+         activity_text(activity.load(std::memory_order_relaxed)),
+         {waits.begin(), waits.end()},
+         leaving};
+  return own;
+}
+
+void Watch::State::post_failure() {
+  std::unique_lock lock(mutex);
+  if (failed || to_post.empty())
+    return;
+  const std::string report = fmt::format("{} {}", site.rank, to_post);
+  lock.unlock();
+  store->compareSet(keys::failure, keys::no_failure, report);
+}
+
+void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values) {
+  const std::string failure(values.front().begin(), values.front().end());
+  if (failure != keys::no_failure) {
+    const auto space = failure.find(' ');
+    fail(std::stoi(failure.substr(0, space)), failure.substr(space + 1));
+  }
+  const std::lock_guard lock(mutex);
+  store_silence = {};
+  const auto now = Clock::now();
+  const auto elapsed = counted(now - last_beats, tick);
+  last_beats = now;
+  for (std::size_t rank = 0; rank < beats.size(); ++rank) {
+    if (static_cast<int>(rank) == site.rank)
+      continue;
+    Beat beat = beat_from_text({values[rank + 1].begin(), values[rank + 1].end()});
+    silences[rank] =
+        beat.left || beat.count != beats[rank].count ? Clock::duration{} : silences[rank] + elapsed;
+    beats[rank] = std::move(beat);
+  }
+  const auto silent = std::ranges::max_element(silences);
+  if (*silent > site.timeout && to_post.empty())
+    to_post = report_on(static_cast<int>(silent - silences.begin()),
+                        fmt::format("has not been heard of for {}", in_seconds(site.timeout)));
+}
+
+bool Watch::State::may_go(const Beat& own) {
+  const std::lock_guard lock(mutex);
+  return own.left && (site.rank != site.store_rank || std::ranges::all_of(beats, &Beat::left) ||
+                      (failed && Clock::now() - failed_at > grace));
+}
+
+void Watch::State::pause(const Beat& own) {
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, tick,
+                   [&] { return (leaving && !own.left) || (!to_post.empty() && !failed); });
+}
+
+void Watch::State::guard_until_told() {
+  auto last = Clock::now();
+  std::unique_lock lock(mutex);
+  while (!changed.wait_for(lock, tick, [&] { return guard_told; })) {
+    const auto now = Clock::now();
+    store_silence += counted(now - last, tick);
+    last = now;
+    if (store_silence <= site.timeout || beater_done || failed)
+      continue;
+    const std::string report =
+        report_on_store(fmt::format("has not been heard of for {}", in_seconds(site.timeout)));
+    lock.unlock();
+    fail(site.rank, report);
+    lock.lock();
+  }
+}
+
+}  // namespace pipewright::exec

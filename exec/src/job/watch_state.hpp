@@ -1,0 +1,64 @@
+#pragma once
+
+// What the threads of a Watch share. It outlives the Watch where a thread has to be left behind.
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "watch.hpp"
+
+namespace pipewright::exec {
+
+using Clock = std::chrono::steady_clock;
+
+struct Watch::State {
+  State(Site of, Store beats);
+
+  /// Ends the job on this rank. `by`: the rank whose report it is.
+  void fail(int by, const std::string& why);
+  /// Asks the beater to tell the others; the first report that reaches the store comes back.
+  void post(const std::string& why);
+  std::string report_on(int rank, const std::string& what) const;  // call with the lock held
+  std::string report_on_store(const std::string& what) const;      // call with the lock held
+
+  // The beater's loop.
+  void beat_until_left();
+  Beat next_beat();
+  void post_failure();
+  void take_in(const std::vector<std::vector<std::uint8_t>>& values);
+  bool may_go(const Beat& own);
+  void pause(const Beat& own);
+
+  // The guard's loop.
+  void guard_until_told();
+
+  const Site site;
+  const Store store;
+  const Clock::duration tick;   // between two beats
+  const Clock::duration grace;  // for what must be on its way already
+  std::atomic<std::uint64_t> activity;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  bool leaving = false;
+  bool beater_done = false;
+  bool guard_told = false;
+  std::string to_post;  // our report of a failure; empty: none
+  bool failed = false;
+  int reporter = -1;
+  std::string why;
+  Clock::time_point failed_at;
+  std::vector<Beat> beats;                // the latest, by rank
+  std::vector<Clock::duration> silences;  // since a beat was new, by rank
+  Clock::duration store_silence{};
+  Clock::time_point last_beats;
+  std::list<Wait> waits;
+
+  std::mutex listeners_mutex;  // held while they are called; taken before `mutex`
+  std::map<int, Listener> listeners;
+  int next_listener = 0;
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,119 @@
+#include "gloo_mesh.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "job/watch.hpp"
+#include "network.hpp"
+#include "pipewright/exec/transport.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+// Its own functions only: the headers of Gloo that are installed need not be those of the library.
+using c10d::ProcessGroupGloo;
+
+constexpr auto for_ever = std::chrono::hours(24 * 365);
+
+/// LibTorch's messages carry a C++ stack trace after the first line.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job,
+                                                          std::chrono::milliseconds timeout) {
+  if (std::getenv("GLOO_SOCKET_IFNAME") != nullptr)
+    return ProcessGroupGloo::Options::create_default(timeout);
+  auto options = ProcessGroupGloo::Options::create(timeout);
+  options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(
+      local_address_towards(job.address, job.port), false));
+  return options;
+}
+
+}  // namespace
+
+struct GlooMesh::State {
+  explicit State(Watch& watch_) : watch(watch_) {}
+
+  Watch& watch;
+  c10::intrusive_ptr<ProcessGroupGloo> group;
+  std::mutex posting;  // the group counts its operations without a lock
+  std::mutex mutex;
+  std::set<c10d::Work*> waited_for;
+  bool ended = false;
+  std::string why;
+
+  template <class Post>
+  Operation post(int peer, const Post& operation) {
+    try {
+      const std::lock_guard lock(posting);
+      return {operation(), peer};
+    } catch (const std::exception& error) {
+      watch.lost(peer, first_line(error.what()));
+    }
+  }
+};
+
+GlooMesh::GlooMesh(Job& job, const std::string& name)
+    : state_(std::make_unique<State>(job.watch())) {
+  // What the thread uses is its own: it may have to be left behind.
+  const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
+  const auto store = job.watch().store(name);
+  job.watch().run_interruptibly(
+      [made, store, environment = job.environment(), timeout = job.options().timeout] {
+        *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
+                                                      options_for(environment, timeout));
+      });
+  state_->group = *made;
+}
+
+GlooMesh::~GlooMesh() = default;
+
+GlooMesh::Operation GlooMesh::send(at::Tensor bytes, int to, int tag) {
+  std::vector<at::Tensor> tensors{std::move(bytes)};
+  return state_->post(to, [&] { return state_->group->send(tensors, to, tag); });
+}
+
+GlooMesh::Operation GlooMesh::receive(at::Tensor bytes, int from, int tag) {
+  std::vector<at::Tensor> tensors{std::move(bytes)};
+  return state_->post(from, [&] { return state_->group->recv(tensors, from, tag); });
+}
+
+void GlooMesh::wait(const Operation& operation) {
+  c10d::Work* const work = operation.work.get();
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->ended)
+      throw Aborted(state_->why);
+    state_->waited_for.insert(work);
+  }
+  bool done = false;
+  std::string error;
+  try {
+    done = work->wait(for_ever);
+  } catch (const std::exception& failed) {
+    error = first_line(failed.what());
+  }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->waited_for.erase(work);
+    if (state_->ended)
+      throw Aborted(state_->why);
+  }
+  if (!done)
+    state_->watch.lost(operation.peer, error);
+}
+
+void GlooMesh::end(const std::string& why) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->ended)
+    return;
+  state_->ended = true;
+  state_->why = why;
+  for (c10d::Work* const work : state_->waited_for)
+    work->abort();
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,108 @@
+#include "receive_lane.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace pipewright::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long it is worth looking before going to sleep, which costs as much.
+constexpr auto a_moment = std::chrono::microseconds(50);
+
+}  // namespace
+
+ReceiveLane::ReceiveLane(int ahead, Fetch fetch)
+    : ahead_(ahead), fetch_(std::move(fetch)), allowed_(ahead) {
+  thread_ = std::thread([this] { fetch_until_ended(); });
+}
+
+ReceiveLane::~ReceiveLane() { thread_.join(); }
+
+void ReceiveLane::expect(const Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  add(transfer);
+}
+
+void ReceiveLane::add(const Transfer& transfer) {
+  places_[key_of(transfer.instruction)] = expected_ever_++;
+  expected_.push_back(transfer);
+  changed_.notify_all();
+}
+
+/// Lets the thread come to this transfer, and a few further.
+void ReceiveLane::ask_for(const Transfer& transfer) {
+  const auto key = key_of(transfer.instruction);
+  if (!places_.contains(key))
+    add(transfer);
+  allowed_ = std::max(allowed_, places_.at(key) + 1 + ahead_);
+  changed_.notify_all();
+}
+
+std::optional<Tensors> ReceiveLane::take_soon(const Transfer& transfer) {
+  const auto key = key_of(transfer.instruction);
+  const auto deadline = Clock::now() + a_moment;
+  std::unique_lock lock(mutex_);
+  ask_for(transfer);
+  while (!settled(key) && Clock::now() < deadline) {
+    const auto seen = arrivals_.load(std::memory_order_relaxed);
+    lock.unlock();
+    while (arrivals_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
+      std::this_thread::yield();
+    lock.lock();
+  }
+  if (!settled(key))
+    return std::nullopt;
+  return taken(key);
+}
+
+Tensors ReceiveLane::take(const Transfer& transfer) {
+  const auto key = key_of(transfer.instruction);
+  std::unique_lock lock(mutex_);
+  ask_for(transfer);
+  changed_.wait(lock, [&] { return settled(key); });
+  return taken(key);
+}
+
+Tensors ReceiveLane::taken(const plan::InstructionKey& key) {
+  if (ended_)
+    throw Aborted(why_);
+  places_.erase(key);
+  return std::move(letters_.extract(key).mapped());
+}
+
+void ReceiveLane::fetch_until_ended() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ended_ || (!expected_.empty() && begun_ < allowed_); });
+    if (ended_)
+      return;
+    const Transfer transfer = expected_.front();
+    expected_.pop_front();
+    ++begun_;
+    lock.unlock();
+    Tensors tensors;
+    try {
+      tensors = fetch_(transfer);
+    } catch (const Aborted&) {
+      return;  // whoever takes learns it from end()
+    }
+    lock.lock();
+    letters_[key_of(transfer.instruction)] = std::move(tensors);
+    arrivals_.fetch_add(1, std::memory_order_release);
+    changed_.notify_all();
+  }
+}
+
+void ReceiveLane::end(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (ended_)
+    return;
+  ended_ = true;
+  why_ = why;
+  arrivals_.fetch_add(1, std::memory_order_release);
+  changed_.notify_all();
+}
+
+}  // namespace pipewright::exec

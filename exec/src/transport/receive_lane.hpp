@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "pipewright/exec/transport.hpp"
+
+namespace pipewright::exec {
+
+/// All that comes from one peer: fetched in the order of the Program by a thread of its own, some
+/// transfers ahead of what has been asked for, so that the peer need not wait for our compute.
+class ReceiveLane {
+ public:
+  /// Waits for the tensors of a transfer. Throws Aborted.
+  using Fetch = std::function<Tensors(const Transfer&)>;
+
+  /// `ahead`: how many transfers are fetched before they are asked for.
+  ReceiveLane(int ahead, Fetch fetch);
+  /// The job or its mesh must have been ended, which ends `fetch`, and this lane.
+  ~ReceiveLane();
+
+  void expect(const Transfer& transfer);
+  /// What a transfer brings, if it is there within a moment.
+  std::optional<Tensors> take_soon(const Transfer& transfer);
+  /// Waits for it. Throws Aborted.
+  Tensors take(const Transfer& transfer);
+
+  /// Ends every wait, now and later.
+  void end(const std::string& why);
+
+ private:
+  void fetch_until_ended();
+  void add(const Transfer& transfer);
+  void ask_for(const Transfer& transfer);
+  bool settled(const plan::InstructionKey& key) const { return ended_ || letters_.contains(key); }
+  Tensors taken(const plan::InstructionKey& key);
+
+  const int ahead_;
+  const Fetch fetch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<unsigned> arrivals_{0};           // written under the mutex, read without it
+  std::deque<Transfer> expected_;               // not yet begun
+  std::map<plan::InstructionKey, int> places_;  // among all ever expected, until taken
+  int expected_ever_ = 0;
+  int begun_ = 0;
+  int allowed_;  // how many may begin
+  std::map<plan::InstructionKey, Tensors> letters_;
+  bool ended_ = false;
+  std::string why_;
+  std::thread thread_;
+};
+
+}  // namespace pipewright::exec

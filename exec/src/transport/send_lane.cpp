@@ -1,0 +1,50 @@
+#include "send_lane.hpp"
+
+#include "pipewright/exec/transport.hpp"
+
+namespace pipewright::exec {
+
+SendLane::SendLane(GlooMesh& mesh) : mesh_(mesh) {
+  thread_ = std::thread([this] { wait_until_ended(); });
+}
+
+SendLane::~SendLane() { thread_.join(); }
+
+void SendLane::add(Operations started) {
+  const std::lock_guard lock(mutex_);
+  under_way_.push_back(std::move(started));
+  changed_.notify_all();
+}
+
+void SendLane::flush() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ended_ || under_way_.empty(); });
+}
+
+void SendLane::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void SendLane::wait_until_ended() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ended_ || !under_way_.empty(); });
+    if (ended_)
+      return;
+    const Operations& oldest = under_way_.front();
+    lock.unlock();
+    try {
+      for (const GlooMesh::Operation& operation : oldest)
+        mesh_.wait(operation);
+    } catch (const Aborted&) {
+      return;  // the transport is being ended
+    }
+    lock.lock();
+    under_way_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace pipewright::exec

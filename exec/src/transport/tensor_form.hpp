@@ -1,0 +1,38 @@
+#pragma once
+
+// What has to be known of tensors before their bytes can be received, as a value that can be
+// compared, sent and said.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+struct TensorForm {
+  bool defined = false;
+  bool requires_grad = false;
+  at::ScalarType type = at::kFloat;
+  std::vector<std::int64_t> sizes;
+  friend bool operator==(const TensorForm&, const TensorForm&) = default;
+};
+
+using TensorForms = std::vector<TensorForm>;
+
+/// Throws InputError where a tensor is not a dense one on the CPU.
+TensorForms forms_of(const Tensors& tensors);
+/// Fresh tensors, their bytes not yet set.
+Tensors tensors_like(const TensorForms& forms);
+
+std::vector<std::int64_t> to_words(const TensorForms& forms);
+TensorForms forms_from_words(const std::vector<std::int64_t>& words);
+
+/// "Float [4, 8]", "an undefined tensor"
+std::string to_string(const TensorForm& form);
+/// How the first tensor that differs does: "tensor 1 is Float [4, 8], not Float [2, 8]". Empty:
+/// none.
+std::string difference(const TensorForms& got, const TensorForms& expected);
+
+}  // namespace pipewright::exec

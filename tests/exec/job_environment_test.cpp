@@ -1,0 +1,156 @@
+#include <map>
+
+#include "pipewright/exec/job.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::error_of;
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<JobEnvironment> job_in(const Variables& variables) {
+  return job_from_environment([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::string error_in(const Variables& variables) {
+  return error_of([&] { job_in(variables); });
+}
+
+Variables without(Variables variables, const std::string& name) {
+  variables.erase(name);
+  return variables;
+}
+
+const Variables torchrun{{"RANK", "3"},
+                         {"WORLD_SIZE", "8"},
+                         {"LOCAL_RANK", "1"},
+                         {"MASTER_ADDR", "node1"},
+                         {"MASTER_PORT", "4711"},
+                         {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                         {"TORCHELASTIC_RUN_ID", "run7"},
+                         {"TORCHELASTIC_RESTART_COUNT", "2"}};
+
+const Variables slurm{{"SLURM_PROCID", "0"},
+                      {"SLURM_NTASKS", "16"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_JOB_ID", "1234567"},
+                      {"SLURM_JOB_NODELIST", "node[003-007,9],gpu1"}};
+
+const Variables open_mpi{{"OMPI_COMM_WORLD_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+
+TEST_CASE("job: a process that nobody launched is in none", "[exec][job]") {
+  CHECK_FALSE(job_in({{"HOME", "/root"}}));
+}
+
+TEST_CASE("job: torchrun says all, and its agent may host the store", "[exec][job]") {
+  const auto job = job_in(torchrun).value();
+  CHECK(job.rank == 3);
+  CHECK(job.size == 8);
+  CHECK(job.local_rank == 1);
+  CHECK(job.address == "node1");
+  CHECK(job.port == 4711);
+  CHECK(job.launcher == "torchrun");
+  CHECK(job.attempt == "run7/2");  // keys of an attempt before are not read
+  CHECK(job.launcher_hosts_store);
+
+  Variables first = without(torchrun, "TORCHELASTIC_USE_AGENT_STORE");
+  CHECK_FALSE(job_in(first)->hosts_store());  // rank 3
+  first["RANK"] = "0";
+  CHECK(job_in(first)->hosts_store());
+}
+
+TEST_CASE("job: half of torchrun's variables are refused by the name of what is missing",
+          "[exec][job]") {
+  for (const auto* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+    CHECK(error_in(without(torchrun, name)) ==
+          "torchrun seems to have started this process, but " + std::string(name) + " is not set");
+}
+
+TEST_CASE("job: numbers that make no sense are refused with what was possible", "[exec][job]") {
+  Variables wrong = torchrun;
+  wrong["RANK"] = "8";
+  CHECK(error_in(wrong) == "RANK is \"8\", but must be a number from 0 to 7");
+  wrong["RANK"] = "1x";
+  CHECK(error_in(wrong) == "RANK is \"1x\", but must be a number from 0 to 7");
+}
+
+TEST_CASE("job: under Slurm rank 0's host is the first of the nodes, and the port the job's",
+          "[exec][job]") {
+  const auto job = job_in(slurm).value();
+  CHECK(job.rank == 0);
+  CHECK(job.size == 16);
+  CHECK(job.address == "node003");
+  CHECK(job.port == 10'000 + 1234567 % 20'000);
+  CHECK(job.launcher == "Slurm");
+  CHECK(job.hosts_store());
+}
+
+TEST_CASE("job: a step of Slurm has its own tasks, nodes and port", "[exec][job]") {
+  Variables step = slurm;
+  step.insert(
+      {{"SLURM_STEP_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "node005"}});
+  const auto job = job_in(step).value();
+  CHECK(job.size == 2);
+  CHECK(job.address == "node005");
+  CHECK(job.port != job_in(slurm)->port);
+}
+
+TEST_CASE("job: the first host of Slurm's lists of nodes", "[exec][job]") {
+  const auto first = [](const std::string& list) {
+    Variables variables = slurm;
+    variables["SLURM_JOB_NODELIST"] = list;
+    return job_in(variables)->address;
+  };
+  CHECK(first("alone") == "alone");
+  CHECK(first("a,b") == "a");
+  CHECK(first("node[7,9-11]") == "node7");
+  CHECK(first("rack[1-2]n[01-04].cluster") == "rack1n01.cluster");
+  for (const auto* list : {"node[", "node[]", "node[-3]", ","}) {
+    Variables variables = slurm;
+    variables["SLURM_JOB_NODELIST"] = list;
+    CHECK(error_in(variables) == "\"" + std::string(list) + "\" is not a list of nodes");
+  }
+  CHECK(error_in(without(slurm, "SLURM_JOB_NODELIST")) ==
+        "Slurm seems to have started this process, but SLURM_JOB_NODELIST is not set");
+  CHECK(error_in(without(slurm, "SLURM_NTASKS")) ==
+        "Slurm seems to have started this process, but SLURM_NTASKS is not set");
+}
+
+TEST_CASE("job: Open MPI on one node needs no address, on several it does", "[exec][job]") {
+  const auto job = job_in(open_mpi).value();
+  CHECK(job.rank == 1);
+  CHECK(job.size == 4);
+  CHECK(job.address == "127.0.0.1");
+  CHECK(job.port == 29500);
+  CHECK(job.launcher == "Open MPI");
+
+  Variables several = open_mpi;
+  several["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";
+  CHECK(
+      error_in(several) ==
+      "mpirun has started 4 ranks, 2 of them here: MASTER_ADDR must say on which host rank 0 runs "
+      "(mpirun -x MASTER_ADDR=host …)");
+  several["MASTER_ADDR"] = "node1";
+  CHECK(job_in(several)->address == "node1");
+}
+
+TEST_CASE("job: mpirun inside a job of Slurm is the launcher, and torchrun before both",
+          "[exec][job]") {
+  Variables both = slurm;
+  both.insert(open_mpi.begin(), open_mpi.end());
+  CHECK(job_in(both)->launcher == "Open MPI");
+  both.insert(torchrun.begin(), torchrun.end());
+  CHECK(job_in(both)->launcher == "torchrun");
+}
+
+}  // namespace

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <thread>
 
 #include "exec/support/processes.hpp"
@@ -69,9 +71,81 @@ void echo(Job& job, bool dynamic) {
   }
 }
 
+/// Each rank hands in as many tensors as its number says, of its own shape.
+Tensors handed_in(int rank, int round) {
+  return Tensors(static_cast<std::size_t>(rank), torch::full({rank, 2}, 10 * round + rank));
+}
+
+std::string shown(const std::vector<Tensors>& all) {
+  std::string text;
+  for (const Tensors& tensors : all) {
+    text += "|";
+    for (const at::Tensor& tensor : tensors)
+      text += fmt::format(" {}x{}", tensor.size(0), tensor[0][0].item<int>());
+  }
+  return text;
+}
+
+/// All three ranks exchange in one thread while ranks 0 and 2 do in another.
+void exchange(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  const int rank = job.rank();
+  std::string of_two;
+  std::thread beside([&] {
+    for (int round = 0; rank != 1 && round < 3; ++round)
+      of_two = shown(transport->exchange({0, 2}, rank, handed_in(rank, round)));
+  });
+  std::string of_three;
+  for (int round = 0; round < 3; ++round)
+    of_three = shown(transport->exchange({0, 1, 2}, rank, handed_in(rank, round)));
+  beside.join();
+  say(of_three);
+  say(of_two);
+}
+
+/// Microbatch 1 is larger than microbatch 0.
+void change_shape(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  try {
+    for (int m = 0; m < 2; ++m) {
+      const std::string receive = fmt::format("1RECV_F{}", m);
+      if (job.rank() == 0)
+        transport->send(transfer(fmt::format("0SEND_F{}", m).c_str(), 0, 1),
+                        {torch::ones({1}), torch::ones({m + 1, 3})});
+      else
+        transport->receive(transfer(receive.c_str(), 0, 1));
+    }
+  } catch (const plan::InputError& error) {
+    transport->abort(error.what());
+    throw;
+  }
+}
+
+/// Sends go out in one order and are asked for in another one.
+void cross(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  const char* const sends[] = {"0SEND_F0", "0SEND_F1", "0SEND_F2", "0SEND_F3"};
+  const char* const receives[] = {"1RECV_F3", "1RECV_F1", "1RECV_F0", "1RECV_F2"};
+  for (int m = 0; m < 4 && job.rank() == 0; ++m)
+    transport->send(transfer(sends[m], 0, 1), {torch::full({2}, m)});
+  for (int m = 0; m < 4 && job.rank() == 1; ++m)
+    say(std::to_string(transport->receive(transfer(receives[m], 0, 1)).front()[0].item<int>()));
+}
+
 const std::map<std::string, std::function<void(Job&)>> roles{
     {"echo", [](Job& job) { echo(job, false); }},
     {"echo-dynamic", [](Job& job) { echo(job, true); }},
+    {"exchange", exchange},
+    {"change-shape", change_shape},
+    {"cross", cross},
+    {"agree",
+     [](Job& job) {
+       require_agreement(job, {{"version", "1"}, {"Program", "a1"}});
+     }},
+    {"disagree",
+     [](Job& job) {
+       require_agreement(job, {{"version", "1"}, {"Program", job.rank() == 1 ? "b2" : "a1"}});
+     }},
 };
 
 TEST_CASE("rank of a Gloo test", "[.]") {
@@ -79,8 +153,7 @@ TEST_CASE("rank of a Gloo test", "[.]") {
   if (!place)
     return;
   try {
-    Job job(place->environment,
-            {.join_timeout = std::chrono::seconds(20), .timeout = std::chrono::milliseconds(2000)});
+    Job job(place->environment, {.join_timeout = std::chrono::seconds(20)});
     roles.at(place->argument)(job);
     say("end");
   } catch (const std::exception& error) {
@@ -88,13 +161,51 @@ TEST_CASE("rank of a Gloo test", "[.]") {
   }
 }
 
+Ranks ranks_in(const std::string& role, int size) {
+  return Ranks({.size = size, .test_case = "rank of a Gloo test", .argument = role});
+}
+
 TEST_CASE("gloo: tensors of every kind arrive as they were sent", "[exec][gloo]") {
-  const auto* const role = GENERATE("echo", "echo-dynamic");
-  Ranks ranks({.size = 2, .test_case = "rank of a Gloo test", .argument = role});
+  Ranks ranks = ranks_in(GENERATE("echo", "echo-dynamic"), 2);
   CHECK(ranks.said(0) == "same\nsame\nsame\nsame\nsame\nsame\nend\n");
   CHECK(ranks.said(1) == "end\n");
   CHECK(ranks.status(0) == 0);
   CHECK(ranks.status(1) == 0);
+}
+
+TEST_CASE("gloo: a receive takes what its name says, whatever was sent first", "[exec][gloo]") {
+  Ranks ranks = ranks_in("cross", 2);
+  CHECK(ranks.said(1) == "3\n1\n0\n2\nend\n");
+}
+
+TEST_CASE("gloo: an exchange gives every member what all have handed in, beside another one",
+          "[exec][gloo]") {
+  Ranks ranks = ranks_in("exchange", 3);
+  const std::string of_three = "|| 1x21| 2x22 2x22\n";  // rows x value: of rank 0, 1 and 2
+  const std::string of_two = "|| 2x22 2x22\n";
+  CHECK(ranks.said(0) == of_three + of_two + "end\n");
+  CHECK(ranks.said(1) == of_three + "\nend\n");
+  CHECK(ranks.said(2) == of_three + of_two + "end\n");
+}
+
+TEST_CASE("gloo: a shape that changes without leave ends all, by stage, microbatch and tensor",
+          "[exec][gloo]") {
+  Ranks ranks = ranks_in("change-shape", 2);
+  const std::string report =
+      "stage 0, microbatch 1: tensor 1 is Float [2, 3], not Float [1, 3] as in the first transfer; "
+      "shapes that change must be declared dynamic\n";
+  CHECK(ranks.said(0) == report);
+  CHECK(ranks.said(1) == report);
+}
+
+TEST_CASE("job: ranks that hold different things say so before they start", "[exec][gloo]") {
+  Ranks agreeing = ranks_in("agree", 3);
+  Ranks others = ranks_in("disagree", 3);
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(agreeing.said(rank) == "end\n");
+    CHECK(others.said(rank) ==
+          "the ranks of the job do not agree\nProgram: ranks 0, 2 have a1; rank 1 has b2\n");
+  }
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void Watch::lost(int rank, const std::string& what) {
   state_->changed.wait_for(lock, state_->grace, [&] { return state_->failed; });
   const bool left = state_->beats[static_cast<std::size_t>(rank)].left;
   const std::string report = state_->report_on(
-      rank, left ? "has left the job" : fmt::format("has closed its connection ({})", what));
+      rank, left ? "has left the job" : fmt::format("cannot be reached any more ({})", what));
   lock.unlock();
   state_->post(report);
   lock.lock();

@@ -19,8 +19,12 @@ using c10d::ProcessGroupGloo;
 
 constexpr auto for_ever = std::chrono::hours(24 * 365);
 
-/// LibTorch's messages carry a C++ stack trace after the first line.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+/// Without the place in Gloo's sources before it, "[…/pair.cc:534] ", and the stack trace after it.
+std::string message_of(const std::exception& error) {
+  const std::string text = error.what();
+  const auto begin = text.starts_with('[') ? text.find("] ") + 2 : 0;
+  return text.substr(begin, text.find('\n') - begin);
+}
 
 c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job,
                                                           std::chrono::milliseconds timeout) {
@@ -51,7 +55,7 @@ struct GlooMesh::State {
       const std::lock_guard lock(posting);
       return {operation(), peer};
     } catch (const std::exception& error) {
-      watch.lost(peer, first_line(error.what()));
+      watch.lost(peer, message_of(error));
     }
   }
 };
@@ -94,7 +98,7 @@ void GlooMesh::wait(const Operation& operation) {
   try {
     done = work->wait(for_ever);
   } catch (const std::exception& failed) {
-    error = first_line(failed.what());
+    error = message_of(failed);
   }
   {
     const std::lock_guard lock(state_->mutex);

@@ -20,18 +20,6 @@ constexpr const char* variable = "PIPEWRIGHT_TEST_RANK";
 constexpr int output_descriptor = 3;  // of the child
 constexpr unsigned patience_seconds = 30;
 
-/// One that nobody listens on now.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), length);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words)
@@ -59,6 +47,17 @@ int spawn(std::vector<std::string> command, const std::string& place, int pipe_e
 }
 
 }  // namespace
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), length);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
 
 std::optional<RankPlace> rank_place() {
   const char* const text = std::getenv(variable);

@@ -22,6 +22,9 @@ std::optional<RankPlace> rank_place();
 /// For the hidden test case: adds a line to what the parent gets.
 void say(const std::string& line);
 
+/// A port that nobody listens on now.
+int free_port();
+
 /// How many processes, what they run, and where.
 struct RanksSetup {
   int size = 0;

@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "exec/support/processes.hpp"
+#include "pipewright/exec/gloo_transport.hpp"
+#include "support/catch.hpp"
+
+// Ranks that die, stop or are cut off, for real. In each test rank 2 of three is at 2B3, rank 1
+// waits for its gradient and rank 0 for that of rank 1.
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::Ranks;
+using test::say;
+
+constexpr std::chrono::milliseconds timeout{2000};
+
+Transfer transfer(const char* text, int from, int to) {
+  return {plan::parse_instruction(text).value(), from, to};
+}
+
+/// Until everybody has told the others what it is at.
+void be_at(Job& job, const char* instruction) {
+  job.doing(plan::parse_instruction(instruction).value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  say("ready");
+}
+
+void wait_for_each_other(Job& job, Transport& transport, const std::string& argument) {
+  if (job.rank() == 0) {
+    be_at(job, "0F5");
+    transport.receive(transfer("0RECV_B3", 1, 0));
+  } else if (job.rank() == 1) {
+    be_at(job, "1F4");
+    transport.receive(transfer("1RECV_B3", 2, 1));
+  } else {
+    be_at(job, "2B3");
+    if (argument == "throw")
+      throw std::runtime_error("rank 2, action 2B3: out of memory");
+    if (argument == "abort")
+      return transport.abort("rank 2, action 2B3: out of memory");
+    while (argument == "wait")
+      ::pause();
+  }
+}
+
+TEST_CASE("rank of a fault test", "[.]") {
+  const auto place = test::rank_place();
+  if (!place)
+    return;
+  try {
+    Job job(place->environment, {.join_timeout = std::chrono::seconds(20), .timeout = timeout});
+    try {
+      const auto transport = make_gloo_transport(job);
+      wait_for_each_other(job, *transport, place->argument);
+      say("end");
+    } catch (const Aborted& aborted) {
+      say(std::string(aborted.what()) + (job.reports_failure() ? " (mine)" : ""));
+    }
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+}
+
+Ranks ranks_in(const std::string& role, int size = 3) {
+  return Ranks({.size = size, .test_case = "rank of a fault test", .argument = role});
+}
+
+/// Once all are where they wait, and the others know it.
+void await_all(Ranks& ranks, int size = 3) {
+  for (int rank = 0; rank < size; ++rank)
+    REQUIRE(ranks.await_line(rank, "ready"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+}
+
+TEST_CASE("faults: a rank that fails ends the others with its own words", "[exec][faults]") {
+  Ranks ranks = ranks_in("abort");
+  CHECK(ranks.said(2) == "ready\nend\n");
+  CHECK(ranks.said(1) == "ready\nrank 2, action 2B3: out of memory\n");
+  CHECK(ranks.said(0) == "ready\nrank 2, action 2B3: out of memory\n");
+}
+
+TEST_CASE("faults: a rank that is ended by an exception ends the others", "[exec][faults]") {
+  Ranks ranks = ranks_in("throw");
+  CHECK(ranks.said(2) == "ready\nrank 2, action 2B3: out of memory\n");
+  CHECK(ranks.said(1) == "ready\nrank 2 has ended early\n");
+  CHECK(ranks.said(0) == "ready\nrank 2 has ended early\n");
+}
+
+TEST_CASE("faults: a rank that leaves while another one waits for it is named", "[exec][faults]") {
+  Ranks ranks = ranks_in("leave");
+  const std::string report =
+      "rank 2 has left the job; it was at 2B3; rank 1 waits in 1RECV_B3 for it";
+  CHECK(ranks.said(2) == "ready\nend\n");
+  CHECK(ranks.said(1) == "ready\n" + report + " (mine)\n");
+  CHECK(ranks.said(0) == "ready\n" + report + "\n");
+}
+
+TEST_CASE("faults: a rank that is killed is named, with what it was at and who waits for it",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("wait");
+  await_all(ranks);
+  ranks.signal(2, SIGKILL);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK_THAT(ranks.said(rank), Catch::StartsWith("ready\nrank 2 cannot be reached any more ("));
+    CHECK_THAT(ranks.said(rank),
+               Catch::Contains("; it was at 2B3; rank 1 waits in 1RECV_B3 for it"));
+  }
+  CHECK_THAT(ranks.said(1), Catch::EndsWith(" (mine)\n"));
+  CHECK(ranks.status(0) == 0);
+  CHECK(ranks.status(1) == 0);
+}
+
+TEST_CASE("faults: a rank that is stopped is named once it has not been heard of for the time-out",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("wait");
+  await_all(ranks);
+  ranks.signal(2, SIGSTOP);
+  const std::string report =
+      "rank 2 has not been heard of for 2 s; it was at 2B3; rank 1 waits in 1RECV_B3 for it";
+  CHECK_THAT(ranks.said(1), Catch::StartsWith("ready\n" + report));
+  CHECK_THAT(ranks.said(0), Catch::StartsWith("ready\n" + report));
+}
+
+TEST_CASE("faults: when the rank that hosts the store is killed, every other one says so",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("wait");
+  await_all(ranks);
+  ranks.signal(0, SIGKILL);
+  CHECK_THAT(ranks.said(1),
+             Catch::StartsWith("ready\nrank 0 is gone (it hosts the job's store at"));
+  CHECK_THAT(ranks.said(1), Catch::Contains("; it was at 0F5"));
+  ranks.signal(2, SIGKILL);  // rests in the test itself, not in the transport
+}
+
+TEST_CASE("faults: when the rank that hosts the store is stopped, every other one says so",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("wait");
+  await_all(ranks);
+  ranks.signal(0, SIGSTOP);
+  CHECK_THAT(ranks.said(1), Catch::StartsWith("ready\nrank 0 has not been heard of for 2 s"));
+}
+
+TEST_CASE("faults: a job does not begin before all have come, and says who has not",
+          "[exec][faults]") {
+  JobEnvironment environment;
+  environment.size = 3;
+  environment.address = "127.0.0.1";
+  environment.port = test::free_port();
+  std::string error;
+  try {
+    const Job job(environment, {.join_timeout = std::chrono::milliseconds(300)});
+  } catch (const JobFailure& failure) {
+    error = failure.what();
+  }
+  CHECK(error == fmt::format("ranks 1, 2 of 3 did not join the job at 127.0.0.1:{} within 0.3 s",
+                             environment.port));
+}
+
+/// Two network namespaces with a cable between them; removed at the end.
+class Cable {
+ public:
+  Cable() {
+    works_ = ::geteuid() == 0 && run("ip netns add {0}a && ip netns add {0}b") &&
+             run("ip link add {0}x netns {0}a type veth peer name {0}y netns {0}b") &&
+             run("ip -n {0}a addr add 10.94.0.1/24 dev {0}x && ip -n {0}a link set {0}x up") &&
+             run("ip -n {0}b addr add 10.94.0.2/24 dev {0}y && ip -n {0}b link set {0}y up") &&
+             run("ip -n {0}a link set lo up && ip -n {0}b link set lo up");
+  }
+  ~Cable() { run("ip netns del {0}a; ip netns del {0}b"); }
+  Cable(const Cable&) = delete;
+  Cable& operator=(const Cable&) = delete;
+
+  bool works() const { return works_; }
+  bool cut() const { return run("ip -n {0}a link set {0}x down"); }
+  std::vector<std::string> inside(const char* end) const {
+    return {"ip", "netns", "exec", name_ + end};
+  }
+
+ private:
+  bool run(const char* command) const {
+    const std::string text = fmt::format(fmt::runtime(command), name_);
+    return std::system(("{ " + text + "; } >/dev/null 2>&1").c_str()) == 0;
+  }
+
+  std::string name_ = fmt::format("pw{}", ::getpid());
+  bool works_ = false;
+};
+
+TEST_CASE("faults: ranks whose link is cut each name the other", "[exec][faults]") {
+  const Cable cable;
+  if (!cable.works()) {
+    WARN("skipped: no network namespaces for this user");
+    return;
+  }
+  Ranks ranks({.size = 2,
+               .test_case = "rank of a fault test",
+               .argument = "wait",
+               .address = "10.94.0.1",
+               .commands = {{0, cable.inside("a")}, {1, cable.inside("b")}}});
+  await_all(ranks, 2);
+  REQUIRE(cable.cut());
+  CHECK(
+      ranks.said(0) ==
+      "ready\nrank 1 has not been heard of for 2 s; it was at 1F4; rank 0 waits in 0RECV_B3 for it"
+      " (mine)\n");
+  CHECK_THAT(ranks.said(1), Catch::StartsWith("ready\nrank 0 has not been heard of for 2 s"));
+}
+
+}  // namespace

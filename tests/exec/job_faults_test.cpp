@@ -68,13 +68,13 @@ TEST_CASE("rank of a fault test", "[.]") {
   }
 }
 
-Ranks ranks_in(const std::string& role, int size = 3) {
-  return Ranks({.size = size, .test_case = "rank of a fault test", .argument = role});
+Ranks ranks_in(const std::string& role) {
+  return Ranks({.size = 3, .test_case = "rank of a fault test", .argument = role});
 }
 
 /// Once all are where they wait, and the others know it.
-void await_all(Ranks& ranks, int size = 3) {
-  for (int rank = 0; rank < size; ++rank)
+void await_all(Ranks& ranks) {
+  for (int rank = 0; rank < 3; ++rank)
     REQUIRE(ranks.await_line(rank, "ready"));
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
 }
@@ -193,23 +193,23 @@ class Cable {
   bool works_ = false;
 };
 
-TEST_CASE("faults: ranks whose link is cut each name the other", "[exec][faults]") {
+TEST_CASE("faults: a cut link ends the ranks on both sides, who name one of the other side",
+          "[exec][faults]") {
   const Cable cable;
   if (!cable.works()) {
     WARN("skipped: no network namespaces for this user");
     return;
   }
-  Ranks ranks({.size = 2,
-               .test_case = "rank of a fault test",
-               .argument = "wait",
-               .address = "10.94.0.1",
-               .commands = {{0, cable.inside("a")}, {1, cable.inside("b")}}});
-  await_all(ranks, 2);
+  Ranks ranks(
+      {.size = 3,
+       .test_case = "rank of a fault test",
+       .argument = "wait",
+       .address = "10.94.0.1",
+       .commands = {{0, cable.inside("a")}, {1, cable.inside("b")}, {2, cable.inside("b")}}});
+  await_all(ranks);
   REQUIRE(cable.cut());
-  CHECK(
-      ranks.said(0) ==
-      "ready\nrank 1 has not been heard of for 2 s; it was at 1F4; rank 0 waits in 0RECV_B3 for it"
-      " (mine)\n");
+  CHECK_THAT(ranks.said(0), Catch::StartsWith("ready\nrank 1 has not been heard of for 2 s") ||
+                                Catch::StartsWith("ready\nrank 2 has not been heard of for 2 s"));
   CHECK_THAT(ranks.said(1), Catch::StartsWith("ready\nrank 0 has not been heard of for 2 s"));
 }
 

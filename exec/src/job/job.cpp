@@ -1,9 +1,11 @@
 #include "pipewright/exec/job.hpp"
 
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -21,6 +23,15 @@ std::string place_of(const JobEnvironment& environment) {
 
 /// LibTorch's messages carry a C++ stack trace after the first line.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// What a process has to do before it talks to others that may die.
+void prepare_process() {
+  // A write to a dead peer shall be an error of that write, not our end.
+  std::signal(SIGPIPE, SIG_IGN);
+  // What c10d warns of, with pages of stack traces, is what the reports here say in a line.
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr)
+    FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
 
 /// A connection to the store; with `host`, the store itself.
 Store connect(const JobEnvironment& environment, std::chrono::milliseconds timeout, bool host) {
@@ -70,8 +81,7 @@ void meet(c10d::Store& store, const JobEnvironment& environment,
 
 Job::Job(JobEnvironment environment, JobOptions options)
     : environment_(std::move(environment)), options_(options) {
-  // A peer that dies while it is written to shall be an error of that write, not our end.
-  std::signal(SIGPIPE, SIG_IGN);
+  prepare_process();
   const Store store = connect(environment_, options_.join_timeout, environment_.hosts_store());
   try {
     meet(*store, environment_, options_.join_timeout);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pipewright::exec {
+
+/// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of `size` bytes, eight at a time (Kounavis and
+/// Berry, ISCC 2005). `before`: the checksum of what stands before them.
+std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t before = 0);
+
+}  // namespace pipewright::exec

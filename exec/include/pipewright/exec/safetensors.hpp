@@ -1,0 +1,35 @@
+#pragma once
+
+// The safetensors format: the length of the header (eight bytes, little-endian), a JSON header that
+// gives each tensor its type, shape and place, and the numbers of all tensors without a gap.
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipewright::exec {
+
+struct TensorShape {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<std::int64_t> sizes;
+  friend bool operator==(const TensorShape&, const TensorShape&) = default;
+};
+
+/// What stands before the tensors' numbers, which follow in the same order. Its length is a
+/// multiple of eight. Throws InputError for a type that the format does not have.
+std::string safetensors_header(const std::vector<TensorShape>& tensors);
+
+struct StoredValue {
+  std::string name;
+  at::Tensor value;
+};
+
+/// The tensors in the order of their numbers. Throws InputError that names `file` and what is wrong
+/// with `bytes`.
+std::vector<StoredValue> parse_safetensors(std::string_view bytes, const std::string& file);
+
+}  // namespace pipewright::exec

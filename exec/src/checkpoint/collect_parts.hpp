@@ -1,0 +1,16 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+
+#include "checkpoint/manifest.hpp"
+
+namespace pipewright::exec {
+
+/// The manifest of all parts together, from part 0's own and the documents that the others leave in
+/// `folder`. Waits for them. Throws std::runtime_error when one has failed, stays away for longer
+/// than the patience, or when together they are not a whole checkpoint.
+Manifest collect_parts(const std::filesystem::path& folder, const Manifest& own,
+                       const CheckpointOptions& options, const std::atomic<bool>& abandoned);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pipewright::exec {
+
+/// As the safetensors format writes it, such as "BF16". Throws InputError for a type that it does
+/// not have.
+std::string code_of(at::ScalarType dtype);
+std::optional<at::ScalarType> dtype_of(std::string_view code);
+
+/// As in messages, such as "bfloat16".
+std::string word_of(at::ScalarType dtype);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,51 @@
+#pragma once
+
+// What manifest.json says. Each part of a job leaves a document of the same kind, which part 0
+// merges. Both end with a checksum of the text before it.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/checkpoint.hpp"
+
+namespace pipewright::exec {
+
+struct StoredTensor {
+  TensorShape shape;       // of what lies in the file
+  std::int64_t begin = 0;  // see NamedTensor
+  std::int64_t whole = -1;
+};
+
+enum class Holds { Parameters, Optimizer };
+
+struct StoredFile {
+  std::string name;
+  Holds holds = Holds::Parameters;
+  std::int64_t size = 0;  // bytes
+  std::uint32_t checksum = 0;
+  std::vector<StoredTensor> tensors;
+};
+
+struct StoredLayer {
+  int index = 0;
+  std::string name;
+  std::vector<StoredFile> files;
+};
+
+struct Manifest {
+  std::string job;
+  int part = 0;         // of a part's document
+  std::string failure;  // of a part that could not write its files
+  TrainingState training;
+  std::vector<StoredLayer> layers;
+};
+
+std::string manifest_text(const Manifest& manifest);
+
+/// Throws InputError that names `file` for every text but one that `manifest_text` has written.
+Manifest parse_manifest(const std::string& text, const std::filesystem::path& file);
+Manifest read_manifest(const std::filesystem::path& file);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include "checkpoint/dtype.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/seal.hpp"
+#include "pipewright/plan/json_document.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using plan::Json;
+
+Json to_json(const TrainingState& training) {
+  return {{"step", training.step},
+          {"seed", training.seed},
+          {"microbatches", training.microbatches},
+          {"microbatch_size", training.microbatch_size},
+          {"gradient_groups", training.gradient_groups},
+          {"loss_scale", training.loss_scale},
+          {"steps_since_overflow", training.steps_since_overflow},
+          {"optimizer", training.optimizer},
+          {"precision", training.precision}};
+}
+
+Json to_json(const StoredTensor& tensor) {
+  Json json = {{"name", tensor.shape.name},
+               {"dtype", code_of(tensor.shape.dtype)},
+               {"shape", tensor.shape.sizes}};
+  if (tensor.whole >= 0) {
+    json["begin"] = tensor.begin;
+    json["whole"] = tensor.whole;
+  }
+  return json;
+}
+
+Json to_json(const StoredFile& file) {
+  Json tensors = Json::array();
+  for (const StoredTensor& tensor : file.tensors)
+    tensors.push_back(to_json(tensor));
+  return {{"file", file.name},
+          {"holds", file.holds == Holds::Parameters ? "parameters" : "optimizer"},
+          {"bytes", file.size},
+          {"crc32c", fmt::format("{:08x}", file.checksum)},
+          {"tensors", std::move(tensors)}};
+}
+
+Json to_json(const StoredLayer& layer) {
+  Json files = Json::array();
+  for (const StoredFile& file : layer.files)
+    files.push_back(to_json(file));
+  return {{"index", layer.index}, {"name", layer.name}, {"files", std::move(files)}};
+}
+
+/// A part's own keys; a whole checkpoint has neither.
+std::string part_keys(const Manifest& manifest) {
+  std::string keys;
+  if (manifest.part > 0)
+    keys += fmt::format("\"part\":{},\n", manifest.part);
+  if (!manifest.failure.empty())  // what a disk says need not be UTF-8
+    keys +=
+        fmt::format("\"failure\":{},\n",
+                    Json(manifest.failure).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return keys;
+}
+
+}  // namespace
+
+/// One line a layer.
+std::string manifest_text(const Manifest& manifest) {
+  std::string layers;
+  for (const StoredLayer& layer : manifest.layers)
+    layers += (layers.empty() ? "\n" : ",\n") + to_json(layer).dump();
+  return sealed(fmt::format(
+      "{{\"format\":\"pipewright/checkpoint/1\",\n\"job\":{},\n{}\"training\":{},\n"
+      "\"layers\":[{}]}}",
+      Json(manifest.job).dump(), part_keys(manifest), to_json(manifest.training).dump(), layers));
+}
+
+}  // namespace pipewright::exec

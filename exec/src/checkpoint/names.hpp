@@ -1,0 +1,34 @@
+#pragma once
+
+// What the folders and files of checkpoints are called.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "checkpoint/manifest.hpp"
+
+namespace pipewright::exec {
+
+inline constexpr const char* manifest_name = "manifest.json";
+
+/// "step_00000010"
+std::string step_name(std::int64_t step);
+
+/// "step_00000010.JOB.tmp", while it is being written.
+std::string unfinished_name(std::int64_t step, const std::string& job);
+
+struct StepFolder {
+  std::int64_t step = 0;
+  std::string job;  // empty: it has its final name
+};
+/// What a name says; nothing for a name that is neither of these.
+std::optional<StepFolder> parse_step_name(const std::string& name);
+
+/// "layer_003.safetensors"; with a part "optimizer_003-part002.safetensors".
+std::string file_name(Holds holds, int layer, std::optional<int> part);
+
+/// "part_002.json"
+std::string part_name(int part);
+
+}  // namespace pipewright::exec

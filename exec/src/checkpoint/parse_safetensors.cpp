@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "checkpoint/dtype.hpp"
+#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/plan/json_document.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using plan::Json;
+
+constexpr std::uint64_t longest_header = 100'000'000;  // what other readers of the format accept
+
+class Parser {
+ public:
+  Parser(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+
+  std::vector<StoredValue> parse() {
+    const std::string_view text = header();
+    const auto document = plan::JsonDocument::parse(std::string(text), file_ + ", header");
+    if (!document.root().is_object())
+      refuse("its header is no object");
+    std::vector<Entry> entries;
+    for (const auto& item : document.root().items())
+      if (item.key() != "__metadata__")
+        entries.push_back(entry(item.key(), item.value()));
+    return values(std::move(entries), bytes_.substr(8 + text.size()));
+  }
+
+ private:
+  struct Entry {
+    TensorShape shape;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw plan::InputError(fmt::format("{}: {}", file_, what));
+  }
+
+  std::string_view header() const {
+    if (bytes_.size() < 8)
+      refuse(fmt::format("its {} bytes are too few for the length of the header", bytes_.size()));
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), sizeof(length));
+    if (length > longest_header || length > bytes_.size() - 8)
+      refuse(
+          fmt::format("its header is said to have {} bytes, {} follow", length, bytes_.size() - 8));
+    return bytes_.substr(8, length);
+  }
+
+  Entry entry(const std::string& name, const Json& value) const {
+    const auto is = [&](const char* key) { return value.is_object() && value.contains(key); };
+    if (!is("dtype") || !is("shape") || !is("data_offsets") || value.size() != 3)
+      refuse(
+          fmt::format("tensor '{}' needs dtype, shape and data_offsets, and nothing else", name));
+    const Json& code = value.at("dtype");
+    const auto dtype = code.is_string() ? dtype_of(code.get<std::string>()) : std::nullopt;
+    if (!dtype)
+      refuse(fmt::format("tensor '{}' is of an unknown type, {}", name, code.dump()));
+    const auto offsets = numbers(name, value.at("data_offsets"));
+    if (offsets.size() != 2 || offsets[0] > offsets[1])
+      refuse(fmt::format("tensor '{}' has the data_offsets {}", name,
+                         value.at("data_offsets").dump()));
+    const Entry entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
+    check_size(entry);
+    return entry;
+  }
+
+  std::vector<std::int64_t> numbers(const std::string& name, const Json& list) const {
+    const auto fits = [](const Json& item) {
+      return item.is_number_unsigned() && item.get<std::int64_t>() >= 0;
+    };
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
+      refuse(fmt::format("tensor '{}': {} is no list of sizes", name, list.dump()));
+    return list.get<std::vector<std::int64_t>>();
+  }
+
+  void check_size(const Entry& entry) const {
+    plan::Bytes size{static_cast<std::int64_t>(c10::elementSize(entry.shape.dtype))};
+    for (const std::int64_t count : entry.shape.sizes)
+      size = size * count;
+    if (size.value != entry.end - entry.begin)
+      refuse(fmt::format("tensor '{}' of {} [{}] takes {} bytes, its data_offsets leave it {}",
+                         entry.shape.name, word_of(entry.shape.dtype),
+                         fmt::join(entry.shape.sizes, ", "), size.value, entry.end - entry.begin));
+  }
+
+  /// The tensors must follow each other without a gap or an overlap, up to the end of the file.
+  std::vector<StoredValue> values(std::vector<Entry> entries, std::string_view data) const {
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::int64_t end = 0;
+    const auto size = static_cast<std::int64_t>(data.size());
+    std::vector<StoredValue> values;
+    for (const Entry& entry : entries) {
+      if (entry.begin != end)
+        refuse(fmt::format("tensor '{}' begins at byte {} of the data, {} was expected",
+                           entry.shape.name, entry.begin, end));
+      end = entry.end;
+      if (end > size)
+        refuse(fmt::format("tensor '{}' ends at byte {} of the data, which has {}",
+                           entry.shape.name, end, size));
+      values.push_back({entry.shape.name, copied(entry, data)});
+    }
+    if (end != size)
+      refuse(fmt::format("its data has {} bytes, its tensors take {}", size, end));
+    return values;
+  }
+
+  at::Tensor copied(const Entry& entry, std::string_view data) const {
+    try {
+      at::Tensor value = at::empty(entry.shape.sizes, entry.shape.dtype);
+      if (const auto size = static_cast<std::size_t>(entry.end - entry.begin); size > 0)
+        std::memcpy(value.data_ptr(), data.data() + entry.begin, size);
+      return value;
+    } catch (const c10::Error&) {  // sizes beyond 64 bits, of which one is zero
+      refuse(fmt::format("tensor '{}' cannot be [{}]", entry.shape.name,
+                         fmt::join(entry.shape.sizes, ", ")));
+    }
+  }
+
+  std::string_view bytes_;
+  std::string file_;
+};
+
+}  // namespace
+
+std::vector<StoredValue> parse_safetensors(std::string_view bytes, const std::string& file) {
+  return Parser(bytes, file).parse();
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,48 @@
+#include "checkpoint/publish.hpp"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "checkpoint/durable_file.hpp"
+#include "checkpoint/names.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/stored_files.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Gives `from` the name `to`. What has it already, a checkpoint of the same step that was damaged
+/// or trained anew, changes places with it in one go where the file system can do that; elsewhere
+/// it is moved away first, and for that moment the checkpoint before it is the newest.
+void take_name(const fs::path& from, const fs::path& to, const fs::path& aside) {
+  if (::rename(from.c_str(), to.c_str()) == 0)
+    return;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(from);
+    return;
+  }
+  if (::rename(to.c_str(), aside.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
+    throw_disk_error(to, "put in place");
+  fs::remove_all(aside);
+}
+
+}  // namespace
+
+void publish(const fs::path& folder, const Manifest& manifest, int parts) {
+  const std::int64_t step = manifest.training.step;
+  const fs::path unfinished = folder / unfinished_name(step, manifest.job);
+  require_files(unfinished, manifest);
+  const std::string text = manifest_text(manifest);
+  parse_manifest(text, unfinished / manifest_name);  // what cannot be read again is no checkpoint
+  write_durably(unfinished / manifest_name, text);
+  for (int part = 1; part < parts; ++part)
+    fs::remove(unfinished / part_name(part));
+  sync_folder(unfinished);
+  take_name(unfinished, folder / step_name(step),
+            folder / unfinished_name(step, retired_job(manifest.job)));
+  sync_folder(folder);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,100 @@
+#include "checkpoint/write_part.hpp"
+
+#include <algorithm>
+
+#include "checkpoint/durable_file.hpp"
+#include "checkpoint/names.hpp"
+#include "pipewright/exec/safetensors.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The files that a part has made so far: removed again unless it comes to its end.
+class MadeFiles {
+ public:
+  MadeFiles() = default;
+  ~MadeFiles() {
+    std::error_code ignored;
+    for (const fs::path& file : files_)
+      fs::remove(file, ignored);
+  }
+  MadeFiles(const MadeFiles&) = delete;
+  MadeFiles& operator=(const MadeFiles&) = delete;
+  void add(const fs::path& file) { files_.push_back(file); }
+  void keep() { files_.clear(); }
+
+ private:
+  std::vector<fs::path> files_;
+};
+
+TensorShape shape_of(const NamedTensor& tensor) {
+  return {tensor.name, tensor.value.scalar_type(), tensor.value.sizes().vec()};
+}
+
+/// Wide types first, so that each tensor is aligned for its type.
+std::vector<NamedTensor> in_file_order(std::vector<NamedTensor> tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    return a.value.element_size() > b.value.element_size();
+  });
+  return tensors;
+}
+
+void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorShape> shapes;
+  for (const NamedTensor& tensor : tensors)
+    shapes.push_back(shape_of(tensor));
+  const std::string header = safetensors_header(shapes);
+  file.write(header.data(), header.size());
+  for (const NamedTensor& tensor : tensors) {
+    const at::Tensor value = tensor.value.detach().cpu().contiguous();
+    file.write(value.data_ptr(), value.nbytes());
+  }
+  file.close();
+}
+
+std::vector<StoredTensor> described(const std::vector<NamedTensor>& tensors) {
+  std::vector<StoredTensor> stored;
+  for (const NamedTensor& tensor : tensors)
+    stored.push_back({shape_of(tensor), tensor.begin, tensor.whole});
+  return stored;
+}
+
+bool has_slices(const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const NamedTensor& tensor) { return tensor.whole >= 0; });
+}
+
+}  // namespace
+
+Manifest write_part(const fs::path& folder, const Snapshot& snapshot,
+                    const CheckpointOptions& options) {
+  Manifest manifest{.job = options.job,
+                    .part = options.part,
+                    .failure = {},
+                    .training = snapshot.training,
+                    .layers = {}};
+  MadeFiles made;
+  const auto write = [&](const LayerState& layer, Holds holds,
+                         const std::vector<NamedTensor>& tensors) {
+    const auto part = has_slices(tensors) ? std::optional(options.part) : std::nullopt;
+    const std::string name = file_name(holds, layer.index, part);
+    DurableFile file(folder / name);
+    made.add(folder / name);
+    write_tensors(file, in_file_order(tensors));
+    return StoredFile{name, holds, file.size(), file.checksum(), described(tensors)};
+  };
+  for (const LayerState& layer : snapshot.layers) {
+    StoredLayer stored{layer.index, layer.name, {}};
+    if (!layer.parameters.empty())
+      stored.files.push_back(write(layer, Holds::Parameters, layer.parameters));
+    if (!layer.optimizer.empty())
+      stored.files.push_back(write(layer, Holds::Optimizer, layer.optimizer));
+    manifest.layers.push_back(std::move(stored));
+  }
+  made.keep();
+  return manifest;
+}
+
+}  // namespace pipewright::exec

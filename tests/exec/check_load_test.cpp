@@ -1,0 +1,79 @@
+#include "exec/support/checkpoints.hpp"
+#include "support/catch.hpp"
+#include "support/temp_folder.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::snapshot_of;
+using test::TempFolder;
+using Reasons = std::vector<std::string>;
+
+/// A checkpoint of two layers, asked whether it can be loaded into a model and training that differ
+/// from it as `change` says.
+template <class Change>
+LoadCheck check_after(const Change& change) {
+  const TempFolder folder;
+  CheckpointWriter writer(folder.path(), {});
+  const Snapshot snapshot = snapshot_of(5, {0, 1});
+  REQUIRE(test::save(writer, snapshot).empty());
+  std::vector<LayerShape> wanted{shape_of(snapshot.layers[0]), shape_of(snapshot.layers[1])};
+  TrainingState training = snapshot.training;
+  change(wanted, training);
+  return check_load(Checkpoint::open(folder.path() / "step_00000005"), wanted, training);
+}
+
+using Layers = std::vector<LayerShape>;
+
+TEST_CASE("checkpoint: into the same model it loads, at whatever step and loss scale",
+          "[exec][checkpoint]") {
+  const LoadCheck check = check_after([](Layers&, TrainingState& training) {
+    training.step = 0;
+    training.loss_scale = 1;
+    training.steps_since_overflow = 0;
+  });
+  CHECK(check.obstacles == Reasons{});
+  CHECK(check.differences == Reasons{});
+}
+
+TEST_CASE("checkpoint: every reason why it cannot be loaded is told", "[exec][checkpoint]") {
+  const LoadCheck check = check_after([](Layers& wanted, TrainingState& training) {
+    wanted[0].name = "embedding";
+    wanted[0].parameters[1].sizes = {2, 4};
+    wanted[1].parameters[0] = {"scale", at::kHalf, {3}};
+    wanted[1].parameters[1].dtype = at::kHalf;
+    wanted.push_back({"head", {}});
+    training.optimizer = "sgd";
+  });
+  CHECK(check.obstacles ==
+        Reasons{"layers: 2 in the checkpoint, 3 asked for",
+                "layer 0 is 'layer 0' in the checkpoint, 'embedding' in the model",
+                "layer 0 (embedding): 'weight' is float32 [2, 3] in the checkpoint, float32 [2, 4] "
+                "in the model",
+                "layer 1 (layer 1): 'scale' is not in the checkpoint",
+                "layer 1 (layer 1): 'weight' is float32 [2, 3] in the checkpoint, float16 [2, 3] "
+                "in the model",
+                "layer 1 (layer 1): 'bias' is not in the model",
+                "optimizer: adamw in the checkpoint, sgd asked for"});
+  CHECK(check.differences == Reasons{});
+}
+
+TEST_CASE("checkpoint: what only changes the bits of the next steps is told apart",
+          "[exec][checkpoint]") {
+  const LoadCheck check = check_after([](Layers&, TrainingState& training) {
+    training.seed = 1;
+    training.microbatches = 16;
+    training.microbatch_size = 1;
+    training.gradient_groups = 2;
+    training.precision = "bfloat16";
+  });
+  CHECK(check.obstacles == Reasons{});
+  CHECK(check.differences == Reasons{"precision: float32 in the checkpoint, bfloat16 asked for",
+                                     "seed: 7 in the checkpoint, 1 asked for",
+                                     "microbatches: 8 in the checkpoint, 16 asked for",
+                                     "microbatch size: 2 in the checkpoint, 1 asked for",
+                                     "gradient groups: 4 in the checkpoint, 2 asked for"});
+}
+
+}  // namespace

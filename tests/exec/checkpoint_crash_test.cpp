@@ -1,0 +1,173 @@
+// Killed at any instant, or out of disk space: the last whole checkpoint is there and is used.
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "exec/support/checkpoints.hpp"
+#include "exec/support/child.hpp"
+#include "support/catch.hpp"
+#include "support/temp_folder.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::Child;
+using test::holds_its_step;
+using test::save;
+using test::snapshot_of;
+using test::TempFolder;
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+void ignore(const std::string&) {}
+
+/// Saves step after step, from the one behind the newest; writes each to `descriptor` once it is
+/// reported as written. Ends when it is killed.
+void save_for_ever(const fs::path& folder, int parts, int descriptor) {
+  const auto found = list_checkpoints(folder);
+  std::int64_t step = found.empty() ? 1 : open_newest(folder, ignore).training().step + 1;
+  const std::string job = new_job_id();
+  CheckpointWriter first(folder, {.part = 0, .parts = parts, .job = job, .keep = 2});
+  std::optional<CheckpointWriter> second;
+  if (parts == 2)
+    second.emplace(folder, CheckpointOptions{.part = 1, .parts = parts, .job = job});
+  for (;; ++step) {
+    first.save(snapshot_of(step, parts == 1 ? std::vector{0, 1} : std::vector{0}));
+    if (second)
+      second->save(snapshot_of(step, {1}));
+    first.wait();
+    if (first.written() == step && ::write(descriptor, &step, sizeof(step)) != sizeof(step))
+      return;
+  }
+}
+
+/// The last step that a child has reported; `before` when it has reported none.
+std::int64_t last_reported(const std::string& reports, std::int64_t before) {
+  const std::size_t whole = reports.size() / sizeof(before) * sizeof(before);
+  if (whole > 0)
+    std::memcpy(&before, reports.data() + whole - sizeof(before), sizeof(before));
+  return before;
+}
+
+TEST_CASE(
+    "checkpoint: killed at 200 random moments, the newest is whole and never older than "
+    "reported",
+    "[exec][checkpoint]") {
+  const TempFolder folder;
+  const auto began = Clock::now();
+  {
+    CheckpointWriter writer(folder.path(), {});
+    for (int step = 1; step <= 4; ++step)
+      REQUIRE(save(writer, snapshot_of(step, {0, 1})).empty());
+  }
+  const std::chrono::duration<double> of_one = (Clock::now() - began) / 4;
+
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> writes(0, 4);
+  std::int64_t reported = 4;
+  int interrupted = 0;
+  for (int round = 0; round < 200; ++round) {
+    Child child([&](int descriptor) { save_for_ever(folder.path(), 1 + round % 2, descriptor); });
+    std::this_thread::sleep_for(of_one * writes(random));
+    reported = last_reported(child.kill(), reported);
+
+    bool incomplete = false;
+    const Checkpoint newest =
+        open_newest(folder.path(), [&](const std::string&) { incomplete = true; });
+    INFO("round " << round << ", reported " << reported << ", found " << newest.training().step);
+    REQUIRE(newest.training().step >= reported);
+    REQUIRE(holds_its_step(newest, 2));
+    interrupted += incomplete ? 1 : 0;
+  }
+  fmt::print("{} of 200 kills left an incomplete checkpoint; {} steps were saved\n", interrupted,
+             reported);
+  CHECK(interrupted > 0);
+}
+
+/// Fills the disk with a large snapshot between two small ones, and tells what came of it.
+std::string fill_disk(const fs::path& folder, const Snapshot& large) {
+  std::string told;
+  CheckpointWriter writer(folder, {.keep = 3});
+  told += save(writer, snapshot_of(1, {0})) + "\n";
+  const std::string failure = save(writer, large);
+  told += failure.substr(failure.rfind(": ") + 2) + "\n";
+  for (const CheckpointInfo& info : list_checkpoints(folder))
+    told += fmt::format("{} {}\n", info.folder.filename().string(), info.damage);
+  told += save(writer, snapshot_of(3, {0})) + "\n";
+  const Checkpoint newest = open_newest(folder, ignore);
+  return told + fmt::format("{} {}", newest.training().step, holds_its_step(newest, 1));
+}
+
+Snapshot large_snapshot() {
+  Snapshot large = snapshot_of(2, {0, 1});
+  large.layers[1].parameters[0].value = at::zeros({1 << 18});  // a MiB
+  return large;
+}
+
+const std::string told_of_full_disk =
+    "\n"
+    "No space left on device\n"
+    "step_00000001 \n"  // the old one stays, nothing is left of the new one
+    "\n"
+    "3 true";
+
+/// From here on, what this process mounts is its own. Whoever is not root becomes it in a world of
+/// his own.
+bool leave_common_mounts() {
+  if (::unshare(CLONE_NEWNS) == 0)
+    return true;
+  const auto user = ::geteuid();
+  const auto group = ::getegid();
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+    return false;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream("/proc/self/uid_map") << fmt::format("0 {} 1", user);
+  std::ofstream("/proc/self/gid_map") << fmt::format("0 {} 1", group);
+  return true;
+}
+
+/// A file system of 512 KiB at `folder`, which only this process sees.
+bool mount_small_disk(const fs::path& folder) {
+  return leave_common_mounts() &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", folder.c_str(), "tmpfs", 0, "size=512k") == 0;
+}
+
+TEST_CASE("checkpoint: on a full disk the failure is told, the old one stays and the next succeeds",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  const Snapshot large = large_snapshot();
+  const std::string told = test::in_child([&]() -> std::string {
+    if (!mount_small_disk(folder.path()))
+      return "no disk";
+    return fill_disk(folder.path(), large);
+  });
+  if (told == "no disk")
+    WARN("skipped: this process may not mount a small file system");
+  else
+    CHECK(told == told_of_full_disk);
+}
+
+TEST_CASE("checkpoint: a file that may not grow is told in the same way", "[exec][checkpoint]") {
+  const TempFolder folder;
+  const Snapshot large = large_snapshot();
+  const std::string told = test::in_child([&]() -> std::string {
+    const rlimit limit{1 << 19, 1 << 19};
+    if (::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+      return "no limit";
+    return fill_disk(folder.path(), large);
+  });
+  CHECK(told == "\nFile too large\nstep_00000001 \n\n3 true");
+}
+
+}  // namespace

@@ -120,4 +120,16 @@ TEST_CASE("safetensors: what a header must not say is refused by the tensor's na
         "f: tensor 'a' cannot be [0, 4611686018427387904, 4]");
 }
 
+TEST_CASE("safetensors: with any bit of it changed, a file is read or refused, never worse",
+          "[exec][checkpoint]") {
+  const std::string good =
+      safetensors_header({{"a", at::kFloat, {2, 3}}, {"b", at::kBFloat16, {}}}) +
+      std::string(26, '\1');
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    CHECK_NOTHROW(refusal_of(bad));  // anything but an InputError comes through
+  }
+}
+
 }  // namespace

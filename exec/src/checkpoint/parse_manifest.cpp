@@ -39,7 +39,9 @@ at::ScalarType read_dtype(JsonObject& object) {
 }
 
 std::vector<std::int64_t> read_sizes(JsonObject& object) {
-  const auto is_size = [](const Json& item) { return item.is_number_unsigned(); };
+  const auto is_size = [](const Json& item) {
+    return item.is_number_unsigned() && item.get<std::int64_t>() >= 0;
+  };
   const Json* const list = object.find("shape");
   if (list != nullptr && list->is_array() && std::all_of(list->begin(), list->end(), is_size))
     return list->get<std::vector<std::int64_t>>();

@@ -40,6 +40,8 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
     if (slice.begin != end)
       refuse(fmt::format("lies in slices of which one begins at {}, {} was expected", slice.begin,
                          end));
+    if (count_of(slice) > first.whole - end)
+      refuse(fmt::format("has {} numbers, its slices hold more", first.whole));
     end += count_of(slice);
   }
   if (end != first.whole)

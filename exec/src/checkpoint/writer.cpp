@@ -90,35 +90,43 @@ std::optional<std::int64_t> CheckpointWriter::written() const {
 }
 
 void CheckpointWriter::write(const Snapshot& snapshot) {
-  const fs::path unfinished = folder_ / unfinished_name(snapshot.training.step, options_.job);
+  const std::int64_t step = snapshot.training.step;
+  const fs::path unfinished = folder_ / unfinished_name(step, options_.job);
+  bool written = false;
+  std::optional<std::string> failure;
   try {
     write_to(unfinished, snapshot);
-    const std::lock_guard lock(mutex_);
-    failure_.reset();
+    written = true;
+    if (options_.part == 0)
+      remove_older(folder_, options_.job, step, options_.keep);
   } catch (const std::exception& error) {
-    give_up(unfinished, snapshot, error.what());
+    if (!written)
+      give_up(unfinished, snapshot.training, error.what());
+    failure = fmt::format("{} step {} {}: {}", written ? "checkpoints before" : "the checkpoint of",
+                          step, written ? "were not removed" : "was not written", error.what());
   }
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+    if (written)
+      written_ = step;
+  }
+  if (failure && options_.report)
+    options_.report(*failure);
 }
 
 void CheckpointWriter::write_to(const fs::path& unfinished, const Snapshot& snapshot) {
-  const std::int64_t step = snapshot.training.step;
   if (options_.part == 0)
-    remove_left_overs(folder_, options_.job, step);
+    remove_left_overs(folder_, options_.job, snapshot.training.step);
   fs::create_directories(unfinished);
   const Manifest own = write_part(unfinished, snapshot, options_);
   if (options_.part == 0)
     publish(folder_, collect_parts(unfinished, own, options_, abandoned_), options_.parts);
   else
     write_durably(unfinished / part_name(options_.part), manifest_text(own));
-  {
-    const std::lock_guard lock(mutex_);
-    written_ = step;
-  }
-  if (options_.part == 0)
-    remove_older(folder_, options_.job, step, options_.keep);
 }
 
-void CheckpointWriter::give_up(const fs::path& unfinished, const Snapshot& snapshot,
+void CheckpointWriter::give_up(const fs::path& unfinished, const TrainingState& training,
                                const std::string& why) {
   std::error_code ignored;
   if (options_.part == 0)
@@ -127,16 +135,8 @@ void CheckpointWriter::give_up(const fs::path& unfinished, const Snapshot& snaps
     leave_failure(unfinished, {.job = options_.job,
                                .part = options_.part,
                                .failure = why,
-                               .training = snapshot.training,
+                               .training = training,
                                .layers = {}});
-  const std::string message =
-      fmt::format("the checkpoint of step {} was not written: {}", snapshot.training.step, why);
-  {
-    const std::lock_guard lock(mutex_);
-    failure_ = message;
-  }
-  if (options_.report)
-    options_.report(message);
 }
 
 }  // namespace pipewright::exec

@@ -39,6 +39,13 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  /// Waits until it has written its first byte, which is not told again.
+  void await_start() const {
+    char first = 0;
+    if (::read(from_child_, &first, 1) != 1)
+      throw std::runtime_error("the child process did not start");
+  }
+
   /// Waits for the end of `body` and returns what it wrote.
   std::string finish() {
     const std::string text = read_all();

@@ -89,7 +89,8 @@ class CheckpointWriter {
   /// Removes what killed jobs have left of unfinished checkpoints. Throws InputError for options
   /// that cannot be, or a folder that cannot be made.
   CheckpointWriter(std::filesystem::path folder, CheckpointOptions options);
-  /// Waits for the write under way.
+  /// Waits for the write under way, and with it for the other parts: `abandon` first when they
+  /// have failed.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -102,7 +103,7 @@ class CheckpointWriter {
   /// Part 0 no longer waits for the other parts, now or later: they have failed.
   void abandon() { abandoned_ = true; }
 
-  /// Why the last write that ended has failed; nothing when it succeeded.
+  /// What went wrong with the last write that ended; nothing when all went well.
   std::optional<std::string> failure() const;
   /// The step of the last checkpoint that is on the disk; for other parts than 0 their files of it.
   std::optional<std::int64_t> written() const;
@@ -110,7 +111,7 @@ class CheckpointWriter {
  private:
   void write(const Snapshot& snapshot);
   void write_to(const std::filesystem::path& unfinished, const Snapshot& snapshot);
-  void give_up(const std::filesystem::path& unfinished, const Snapshot& snapshot,
+  void give_up(const std::filesystem::path& unfinished, const TrainingState& training,
                const std::string& why);
 
   std::filesystem::path folder_;

@@ -1,5 +1,7 @@
 // Whatever happens to the files of a checkpoint, it is loaded as it was saved or refused by name.
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -82,15 +84,23 @@ TEST_CASE("checkpoint: with any byte changed, it is refused by name and the one 
   });
 }
 
-TEST_CASE("checkpoint: with bytes behind its end or a file missing, it is refused by name",
+TEST_CASE("checkpoint: with bytes behind the end of a file, it is refused by name",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
     overwrite(file, good + '\0');
     require_refused("longer");
   });
+}
+
+TEST_CASE("checkpoint: a list sees a file that is cut off or missing, without reading it",
+          "[exec][checkpoint]") {
   const TempFolder folder;
   save_two(folder.path());
   const fs::path file = folder.path() / "step_00000002" / "optimizer_000.safetensors";
+  const auto size = fs::file_size(file);
+  fs::resize_file(file, size - 1);
+  CHECK(list_checkpoints(folder.path()).front().damage ==
+        fmt::format("{}: damaged: it has {} of {} bytes", file.string(), size - 1, size));
   fs::remove(file);
   CHECK(list_checkpoints(folder.path()).front().damage ==
         file.string() + ": No such file or directory");

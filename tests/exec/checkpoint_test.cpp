@@ -1,6 +1,8 @@
 #include "pipewright/exec/checkpoint.hpp"
 
+#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "exec/support/checkpoints.hpp"
 #include "support/catch.hpp"
@@ -36,6 +38,19 @@ TEST_CASE("checkpoint: what was saved is loaded, bit for bit", "[exec][checkpoin
         Names{"layer_000.safetensors", "layer_001.safetensors", "layer_002.safetensors",
               "manifest.json", "optimizer_000.safetensors", "optimizer_001.safetensors",
               "optimizer_002.safetensors"});
+}
+
+TEST_CASE("checkpoint: its files are safetensors, wide types first, so that all are aligned",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  CheckpointWriter writer(folder.path(), {});
+  save(writer, snapshot_of(10, {0}));
+  std::ostringstream bytes;
+  bytes << std::ifstream(folder.path() / "step_00000010" / "layer_000.safetensors").rdbuf();
+  const auto values = parse_safetensors(bytes.str(), "layer");
+  REQUIRE(values.size() == 2);
+  CHECK(values[0].name == "weight");  // float32
+  CHECK(values[1].name == "bias");    // bfloat16
 }
 
 TEST_CASE("checkpoint: save returns at once and the snapshot is written behind it",

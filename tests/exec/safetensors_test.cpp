@@ -26,7 +26,8 @@ TEST_CASE("safetensors: a header says type, shape and place, padded to eight byt
           "[exec][checkpoint]") {
   const std::string header =
       safetensors_header({{"a", at::kFloat, {2, 3}}, {"b", at::kBFloat16, {}}});
-  CHECK(header.size() % 8 == 0);
+  for (std::string name = "t"; name.size() < 9; name += 't')
+    CHECK(safetensors_header({{name, at::kFloat, {}}}).size() % 8 == 0);
   CHECK(static_cast<std::size_t>(static_cast<unsigned char>(header[0])) == header.size() - 8);
   const std::string json = header.substr(8);
   CHECK(json.substr(0, json.find_last_not_of(' ') + 1) ==

@@ -97,7 +97,11 @@ plan::Bytes MemoryAccount::peak() const { return {entry_->peak.load(std::memory_
 
 void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_order_relaxed); }
 
-ChargeTo::ChargeTo(const MemoryAccount& account) : before_(current) { current = account.entry_; }
+AccountEntry* current_account() { return current; }
+
+ChargeTo::ChargeTo(const MemoryAccount& account) : ChargeTo(account.entry_) {}
+
+ChargeTo::ChargeTo(AccountEntry* account) : before_(current) { current = account; }
 
 ChargeTo::~ChargeTo() { current = before_; }
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <thread>
 
 #include "exec/support/processes.hpp"
+#include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 
@@ -132,12 +134,50 @@ void cross(Job& job) {
     say(std::to_string(transport->receive(transfer(receives[m], 0, 1)).front()[0].item<int>()));
 }
 
+/// The moment, on a clock that all processes share.
+std::string now() {
+  return std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+/// Rank 0 says when its send is done, rank 1 when it asks for what was sent.
+void hand_over(Job& job) {
+  const auto transport = make_gloo_transport(job, {.wait_until_taken = true});
+  const Transfer receive = transfer("1RECV_F0", 0, 1);
+  if (job.rank() == 0) {
+    transport->send(transfer("0SEND_F0", 0, 1), {torch::ones({3})});
+    return say(now());
+  }
+  transport->expect(1, {receive});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  say(now());
+  transport->receive(receive);
+}
+
+/// What is received belongs to the memory of whoever receives it.
+void charge(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  if (job.rank() == 0)
+    return transport->send(transfer("0SEND_F0", 0, 1), {torch::ones({1000})});
+  const MemoryAccount account;
+  const ChargeTo charge(account);
+  const Tensors received = transport->receive(transfer("1RECV_F0", 0, 1));
+  say(std::to_string(account.held().value));
+}
+
+void be_alone(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  say(shown(transport->exchange({0}, 0, {torch::ones({1, 1})})));
+}
+
 const std::map<std::string, std::function<void(Job&)>> roles{
     {"echo", [](Job& job) { echo(job, false); }},
     {"echo-dynamic", [](Job& job) { echo(job, true); }},
     {"exchange", exchange},
     {"change-shape", change_shape},
     {"cross", cross},
+    {"hand-over", hand_over},
+    {"charge", charge},
+    {"be-alone", be_alone},
     {"agree",
      [](Job& job) {
        require_agreement(job, {{"version", "1"}, {"Program", "a1"}});
@@ -196,6 +236,23 @@ TEST_CASE("gloo: a shape that changes without leave ends all, by stage, microbat
       "shapes that change must be declared dynamic\n";
   CHECK(ranks.said(0) == report);
   CHECK(ranks.said(1) == report);
+}
+
+TEST_CASE(
+    "gloo: where a transfer holds both ends, a send ends after the receive has been asked for",
+    "[exec][gloo]") {
+  Ranks ranks = ranks_in("hand-over", 2);
+  CHECK(std::stoll(ranks.said(0)) > std::stoll(ranks.said(1)));
+}
+
+TEST_CASE("gloo: what is received is charged to the receiver's account", "[exec][gloo]") {
+  Ranks ranks = ranks_in("charge", 2);
+  CHECK(ranks.said(1) == "4000\nend\n");  // 1000 floats
+}
+
+TEST_CASE("gloo: a job of one rank is a job", "[exec][gloo]") {
+  Ranks ranks = ranks_in("be-alone", 1);
+  CHECK(ranks.said(0) == "| 1x1\nend\n");
 }
 
 TEST_CASE("job: ranks that hold different things say so before they start", "[exec][gloo]") {

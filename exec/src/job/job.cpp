@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "keys.hpp"
+#include "patience.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {
@@ -82,19 +83,19 @@ void meet(c10d::Store& store, const JobEnvironment& environment,
 Job::Job(JobEnvironment environment, JobOptions options)
     : environment_(std::move(environment)), options_(options) {
   prepare_process();
-  const Store store = connect(environment_, options_.join_timeout, environment_.hosts_store());
+  const Store beats = connect(environment_, options_.join_timeout, environment_.hosts_store());
   try {
-    meet(*store, environment_, options_.join_timeout);
+    meet(*beats, environment_, options_.join_timeout);
   } catch (const c10::DistError& error) {
     throw JobFailure(fmt::format("rank {} has lost the job's store at {}: {}", environment_.rank,
                                  place_of(environment_), first_line(error.what())));
   }
+  const Store calls = connect(environment_, options_.join_timeout, false);
+  calls->setTimeout(for_ever);
   watch_ = std::make_unique<Watch>(
       Watch::Site{environment_.rank, environment_.size, place_of(environment_),
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout},
-      store, [environment = environment_, timeout = options_.timeout] {
-        return connect(environment, timeout, false);
-      });
+      beats, calls);
 }
 
 Job::~Job() = default;

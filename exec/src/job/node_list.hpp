@@ -4,8 +4,8 @@
 
 namespace pipewright::exec {
 
-/// The first host of Slurm's compressed list: "node003" of "node[003-007,9],gpu1". Throws InputError
-/// that shows a list which is not of this form.
+/// The first host of Slurm's compressed list: "node003" of "node[003-007,9],gpu1". Throws
+/// InputError that shows a list which is not of this form.
 std::string first_host(const std::string& node_list);
 
 }  // namespace pipewright::exec

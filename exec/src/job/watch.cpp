@@ -9,8 +9,8 @@
 
 namespace pipewright::exec {
 
-Watch::Watch(Site site, Store beats, std::function<Store()> open)
-    : state_(std::make_shared<State>(std::move(site), std::move(beats))), open_(std::move(open)) {
+Watch::Watch(Site site, Store beats, Store calls)
+    : state_(std::make_shared<State>(std::move(site), std::move(beats))), calls_(std::move(calls)) {
   beater_ = std::thread([state = state_] { state->beat_until_left(); });
   guard_ = std::thread([state = state_] { state->guard_until_told(); });
 }
@@ -36,10 +36,8 @@ Watch::~Watch() {
     beater_.detach();
 }
 
-Watch::Store Watch::store(const std::string& prefix) {
-  const auto opened = std::make_shared<Store>();
-  run_interruptibly([open = open_, opened] { *opened = open(); });
-  return c10::make_intrusive<c10d::PrefixStore>(prefix, *opened);
+Watch::Store Watch::store(const std::string& prefix) const {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, calls_);
 }
 
 void Watch::doing(std::uint64_t activity) {

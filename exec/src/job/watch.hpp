@@ -28,13 +28,14 @@ class Watch {
     std::chrono::milliseconds timeout{};
   };
 
-  /// All ranks have posted a first beat. The beater alone uses `beats`; `open` makes further
-  /// connections to the store.
-  Watch(Site site, Store beats, std::function<Store()> open);
+  /// Two connections to a store in which all ranks have posted a first beat. The beater alone uses
+  /// `beats`, as a call may keep its connection for long.
+  Watch(Site site, Store beats, Store calls);
   ~Watch();
 
-  /// A connection of the caller's own, with keys that start with `prefix`.
-  Store store(const std::string& prefix);
+  /// For calls within `run_interruptibly`, with keys that start with `prefix`. They wait as long as
+  /// they have to: it is the job that ends them.
+  Store store(const std::string& prefix) const;
 
   void doing(std::uint64_t activity);
 
@@ -73,7 +74,7 @@ class Watch {
   struct State;  // shared with threads that may have to be left behind
 
   std::shared_ptr<State> state_;
-  std::function<Store()> open_;
+  Store calls_;
   std::thread beater_;
   std::thread guard_;
 };

@@ -7,6 +7,7 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "job/patience.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
 #include "pipewright/exec/transport.hpp"
@@ -17,8 +18,6 @@ namespace {
 // Its own functions only: the headers of Gloo that are installed need not be those of the library.
 using c10d::ProcessGroupGloo;
 
-constexpr auto for_ever = std::chrono::hours(24 * 365);
-
 /// Without the place in Gloo's sources before it, "[…/pair.cc:534] ", and the stack trace after it.
 std::string message_of(const std::exception& error) {
   const std::string text = error.what();
@@ -26,11 +25,11 @@ std::string message_of(const std::exception& error) {
   return text.substr(begin, text.find('\n') - begin);
 }
 
-c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job,
-                                                          std::chrono::milliseconds timeout) {
+/// On the interface that GLOO_SOCKET_IFNAME names, or else the one that leads to the job's store.
+c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job) {
   if (std::getenv("GLOO_SOCKET_IFNAME") != nullptr)
-    return ProcessGroupGloo::Options::create_default(timeout);
-  auto options = ProcessGroupGloo::Options::create(timeout);
+    return ProcessGroupGloo::Options::create_default(for_ever);
+  auto options = ProcessGroupGloo::Options::create(for_ever);
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(
       local_address_towards(job.address, job.port), false));
   return options;
@@ -65,11 +64,10 @@ GlooMesh::GlooMesh(Job& job, const std::string& name)
   // What the thread uses is its own: it may have to be left behind.
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
-  job.watch().run_interruptibly(
-      [made, store, environment = job.environment(), timeout = job.options().timeout] {
-        *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
-                                                      options_for(environment, timeout));
-      });
+  job.watch().run_interruptibly([made, store, environment = job.environment()] {
+    *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
+                                                  options_for(environment));
+  });
   state_->group = *made;
 }
 

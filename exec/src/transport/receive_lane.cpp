@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "unpinned_thread.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr auto a_moment = std::chrono::microseconds(50);
 
 ReceiveLane::ReceiveLane(int ahead, Fetch fetch)
     : ahead_(ahead), fetch_(std::move(fetch)), allowed_(ahead) {
-  thread_ = std::thread([this] { fetch_until_ended(); });
+  thread_ = unpinned_thread([this] { fetch_until_ended(); });
 }
 
 ReceiveLane::~ReceiveLane() { thread_.join(); }
@@ -28,6 +30,7 @@ void ReceiveLane::expect(const Transfer& transfer) {
 void ReceiveLane::add(const Transfer& transfer) {
   places_[key_of(transfer.instruction)] = expected_ever_++;
   expected_.push_back(transfer);
+  account_ = current_account();
   changed_.notify_all();
 }
 
@@ -81,6 +84,7 @@ void ReceiveLane::fetch_until_ended() {
     const Transfer transfer = expected_.front();
     expected_.pop_front();
     ++begun_;
+    const ChargeTo charge(account_);
     lock.unlock();
     Tensors tensors;
     try {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/exec/transport.hpp"
 
 namespace pipewright::exec {
@@ -52,6 +53,7 @@ class ReceiveLane {
   int begun_ = 0;
   int allowed_;  // how many may begin
   std::map<plan::InstructionKey, Tensors> letters_;
+  AccountEntry* account_ = nullptr;  // of the rank's thread: what is fetched is charged to it
   bool ended_ = false;
   std::string why_;
   std::thread thread_;

@@ -1,11 +1,12 @@
 #include "send_lane.hpp"
 
 #include "pipewright/exec/transport.hpp"
+#include "unpinned_thread.hpp"
 
 namespace pipewright::exec {
 
 SendLane::SendLane(GlooMesh& mesh) : mesh_(mesh) {
-  thread_ = std::thread([this] { wait_until_ended(); });
+  thread_ = unpinned_thread([this] { wait_until_ended(); });
 }
 
 SendLane::~SendLane() { thread_.join(); }

@@ -27,10 +27,14 @@ class MemoryAccount {
   AccountEntry* entry_;
 };
 
+/// What this thread's allocations are charged to now: for another one that works for it.
+AccountEntry* current_account();
+
 /// While it lives, the allocations of this thread are charged to `account`.
 class ChargeTo {
  public:
   explicit ChargeTo(const MemoryAccount& account);
+  explicit ChargeTo(AccountEntry* account);
   ~ChargeTo();
   ChargeTo(const ChargeTo&) = delete;
   ChargeTo& operator=(const ChargeTo&) = delete;

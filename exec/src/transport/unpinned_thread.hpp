@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace pipewright::exec {
+
+/// A thread that may run wherever the process may: one that is started by a rank's thread would
+/// share the core to which that is pinned.
+std::thread unpinned_thread(std::function<void()> body);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,72 @@
+#pragma once
+
+// Data that comes one microbatch after the other, from an iterator of the user's. Its end is an
+// answer, not an error.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "pipewright/exec/dataset.hpp"
+
+namespace pipewright::exec {
+
+/// One microbatch: what the first stage takes, and what the last stage's loss compares with.
+struct Batch {
+  Tensors inputs;
+  Tensors targets;
+};
+
+/// The next microbatch; nothing at the end of the data, and from then on.
+using BatchSource = std::function<std::optional<Batch>()>;
+
+/// `all` in pieces of `size` samples along dimension 0, in order; samples that fill no piece are
+/// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
+BatchSource batches_of(const Batch& all, int size);
+
+/// The microbatches of a Dataset, `microbatches` a step, step after step: they never end. The
+/// dataset outlives the source.
+BatchSource batches_of(const Dataset& data, int microbatches);
+
+/// Opens the data anew when it ends: it then never does, unless there is none at all.
+class RepeatingLoader {
+ public:
+  explicit RepeatingLoader(std::function<BatchSource()> open);
+  std::optional<Batch> operator()();
+
+ private:
+  std::function<BatchSource()> open_;
+  BatchSource source_;
+};
+
+/// Gives the ranks of this process the microbatches of one step by index, read ahead from an
+/// iterator. What no stage here needs is let go at once; a process with neither the first nor the
+/// last stage reads nothing.
+class StepBuffer final : public Dataset {
+ public:
+  /// `inputs`: the first stage is here; `targets`: the last one is.
+  struct Needs {
+    bool inputs = true;
+    bool targets = true;
+  };
+  explicit StepBuffer(BatchSource source) : StepBuffer(std::move(source), Needs{}) {}
+  StepBuffer(BatchSource source, Needs needs) : source_(std::move(source)), needs_(needs) {}
+
+  /// Reads the microbatches of `step`, in place of those before. False when the data ends before
+  /// they are complete: the rest of it is let go. Not while ranks read.
+  bool fill(int step, int microbatches);
+
+  /// Throws InputError for another step, or a microbatch that it does not have.
+  Tensors inputs(int step, int microbatch) const override;
+  Tensors targets(int step, int microbatch) const override;
+
+ private:
+  const Batch& at(int step, int microbatch) const;
+
+  BatchSource source_;
+  Needs needs_;
+  int step_ = 0;
+  std::vector<Batch> microbatches_;
+};
+
+}  // namespace pipewright::exec

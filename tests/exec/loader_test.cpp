@@ -55,33 +55,43 @@ TEST_CASE("a repeating loader opens the data anew at its end", "[exec]") {
 }
 
 TEST_CASE("the ranks read the microbatches of a step by index", "[exec]") {
-  StepBuffer buffer(counting(5));
-  REQUIRE(buffer.fill(0, 2));
-  REQUIRE(buffer.fill(1, 2));
+  BatchSource source = counting(5);
+  StepBuffer buffer;
+  REQUIRE(buffer.fill(source, 0, 2));
+  REQUIRE(buffer.fill(source, 1, 2));
   CHECK(buffer.inputs(1, 1)[0].item<int>() == 3);
   CHECK(buffer.targets(1, 0)[0].item<int>() == 20);
   CHECK(test::error_of([&] { buffer.inputs(0, 1); }) ==
-        "microbatch 1 of step 0 is asked for, but step 1 with 2 microbatches was read");
+        "microbatch 1 of step 0 is asked for, but here are 2 microbatches of step 1");
   CHECK(test::error_of([&] { buffer.inputs(1, 2); }) ==
-        "microbatch 2 of step 1 is asked for, but step 1 with 2 microbatches was read");
-  CHECK_FALSE(buffer.fill(2, 2));  // one is left
+        "microbatch 2 of step 1 is asked for, but here are 2 microbatches of step 1");
+  CHECK_FALSE(buffer.fill(source, 2, 2));  // one is left
 }
 
-TEST_CASE("only what the first and the last stage need is kept, and read", "[exec]") {
-  StepBuffer first(counting(2), {.inputs = true, .targets = false});
-  REQUIRE(first.fill(0, 1));
+TEST_CASE("only what the stages of a process need is kept, and read", "[exec]") {
+  BatchSource source = counting(2);
+  StepBuffer first({.inputs = true, .targets = false});
+  REQUIRE(first.fill(source, 0, 1));
   CHECK(first.inputs(0, 0).size() == 1);
   CHECK(first.targets(0, 0).empty());
 
   int read = 0;
-  StepBuffer middle(
-      [&]() -> std::optional<Batch> {
-        ++read;
-        return {};
-      },
-      {.inputs = false, .targets = false});
-  CHECK(middle.fill(0, 4));
+  BatchSource counted = [&]() -> std::optional<Batch> {
+    ++read;
+    return {};
+  };
+  StepBuffer middle({.inputs = false, .targets = false});
+  CHECK(middle.fill(counted, 0, 4));
   CHECK(read == 0);
+}
+
+TEST_CASE("of pipelines side by side each keeps its part of the batch", "[exec]") {
+  BatchSource source = counting(6);
+  StepBuffer second({.part = 1, .parts = 3});
+  REQUIRE(second.fill(source, 0, 6));
+  CHECK(second.inputs(0, 3)[0].item<int>() == 3);
+  CHECK(test::error_of([&] { second.inputs(0, 4); }) ==
+        "microbatch 4 of step 0 is asked for, but here are 2 microbatches of step 0");
 }
 
 /// Says which step and microbatch it was asked for.

@@ -60,31 +60,30 @@ std::optional<Batch> RepeatingLoader::operator()() {
   return source_();
 }
 
-bool StepBuffer::fill(int step, int microbatches) {
+bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
   step_ = step;
   microbatches_.clear();
   if (!needs_.inputs && !needs_.targets)
     return true;
-  while (static_cast<int>(microbatches_.size()) < microbatches) {
-    auto batch = source_();
-    if (!batch) {
-      microbatches_.clear();
+  for (int m = 0; m < microbatches; ++m) {
+    auto batch = source();
+    if (!batch)
       return false;
-    }
-    microbatches_.push_back({needs_.inputs ? std::move(batch->inputs) : Tensors{},
-                             needs_.targets ? std::move(batch->targets) : Tensors{}});
+    if (m / (microbatches / needs_.parts) == needs_.part || needs_.parts == 1)
+      microbatches_[m] = {needs_.inputs ? std::move(batch->inputs) : Tensors{},
+                          needs_.targets ? std::move(batch->targets) : Tensors{}};
   }
   return true;
 }
 
 const Batch& StepBuffer::at(int step, int microbatch) const {
-  const auto index = static_cast<std::size_t>(microbatch);
-  if (step != step_ || index >= microbatches_.size())
+  const auto found = microbatches_.find(microbatch);
+  if (step != step_ || found == microbatches_.end())
     throw plan::InputError(
-        fmt::format("microbatch {} of step {} is asked for, but step {} with {} microbatches was "
-                    "read",
-                    microbatch, step, step_, microbatches_.size()));
-  return microbatches_[index];
+        fmt::format("microbatch {} of step {} is asked for, but here are {} microbatches of step "
+                    "{}",
+                    microbatch, step, microbatches_.size(), step_));
+  return found->second;
 }
 
 Tensors StepBuffer::inputs(int step, int microbatch) const { return at(step, microbatch).inputs; }

@@ -4,8 +4,8 @@
 // answer, not an error.
 
 #include <functional>
+#include <map>
 #include <optional>
-#include <vector>
 
 #include "pipewright/exec/dataset.hpp"
 
@@ -39,22 +39,24 @@ class RepeatingLoader {
   BatchSource source_;
 };
 
+/// What the stages of this process read: the first one inputs, the last one targets, and of
+/// pipelines side by side each its part of the batch.
+struct DataNeeds {
+  bool inputs = true;
+  bool targets = true;
+  int part = 0;
+  int parts = 1;  // 1: the whole batch
+};
+
 /// Gives the ranks of this process the microbatches of one step by index, read ahead from an
-/// iterator. What no stage here needs is let go at once; a process with neither the first nor the
-/// last stage reads nothing.
+/// iterator. What is not needed here is let go at once; where nothing is, nothing is read.
 class StepBuffer final : public Dataset {
  public:
-  /// `inputs`: the first stage is here; `targets`: the last one is.
-  struct Needs {
-    bool inputs = true;
-    bool targets = true;
-  };
-  explicit StepBuffer(BatchSource source) : StepBuffer(std::move(source), Needs{}) {}
-  StepBuffer(BatchSource source, Needs needs) : source_(std::move(source)), needs_(needs) {}
+  explicit StepBuffer(DataNeeds needs = {}) : needs_(needs) {}
 
-  /// Reads the microbatches of `step`, in place of those before. False when the data ends before
-  /// they are complete: the rest of it is let go. Not while ranks read.
-  bool fill(int step, int microbatches);
+  /// Reads the batch of `step`, in place of the one before. False when the data ends before it is
+  /// complete: the rest of the data is let go. Not while ranks read.
+  bool fill(BatchSource& source, int step, int microbatches);
 
   /// Throws InputError for another step, or a microbatch that it does not have.
   Tensors inputs(int step, int microbatch) const override;
@@ -63,10 +65,9 @@ class StepBuffer final : public Dataset {
  private:
   const Batch& at(int step, int microbatch) const;
 
-  BatchSource source_;
-  Needs needs_;
+  DataNeeds needs_;
   int step_ = 0;
-  std::vector<Batch> microbatches_;
+  std::map<int, Batch> microbatches_;  // of this part
 };
 
 }  // namespace pipewright::exec

@@ -120,7 +120,8 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
 PipelineEngine::PipelineEngine(PipelineModule module, EngineOptions options)
     : module_(std::move(module)),
       options_(std::move(options)),
-      setup_(setup_of(module_, options_)) {
+      setup_(setup_of(module_, options_)),
+      step_(options_.first_step) {
   options_.execution.replicas = module_.replicas();
   program_ = training_program(module_, options_.schedule,
                               microbatches_of(module_, options_, options_.train_batch_size));

@@ -96,7 +96,7 @@ TEST_CASE("the data ends without an error", "[exec]") {
   CHECK(engine.train_batch().has_value());
   CHECK(engine.train_batch().has_value());
   CHECK_FALSE(engine.train_batch().has_value());  // one microbatch is left over
-  CHECK(engine.steps() == 2);
+  CHECK(engine.next_step() == 2);
   engine.set_data(RepeatingLoader([] { return first_of(batches_of(made_up, 4), 3); }));
   for (int step = 0; step < 3; ++step)
     CHECK(engine.train_batch().has_value());
@@ -136,6 +136,21 @@ TEST_CASE("an evaluation between two steps leaves no trace", "[exec]") {
   }
 }
 
+TEST_CASE("an engine goes on at the step of a checkpoint, and so does its data", "[exec]") {
+  auto options = batches_of_12();
+  options.first_step = 5;
+  options.optimizer.warm_up_steps = 10;
+  PipelineEngine engine(small_model(2), options);
+  engine.set_data(batches_of(made_up, 4, /*first_step=*/5));
+  auto setup = engine.setup();
+  setup.data = &made_up;
+  SerialTrainer serial(setup, 4);
+  for (int step = 5; step < 8; ++step) {
+    CHECK(engine.next_step() == step);
+    CHECK(engine.train_batch()->loss == serial.step(step).loss);
+  }
+}
+
 TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]") {
   auto options = batches_of_12();
   options.precision = at::kBFloat16;  // with master weights
@@ -154,6 +169,7 @@ TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]
     engine->set_train_batch_size(6);
   CHECK(two.train_batch_size() == 6);
   CHECK(two.microbatches() == 2);
+  CHECK(two.executor().loss_scale() == same.executor().loss_scale());
   CHECK(one.train_batch()->loss == two.train_batch()->loss);
   CHECK(same_bits(one.executor().parameters(), two.executor().parameters()));
 }
@@ -263,7 +279,7 @@ TEST_CASE("in a job of processes the first and the last stage alone read data, a
         });
     while (const auto result = engine.train_batch())
       losses[at].push_back(result->loss);
-    steps[at] = engine.steps();
+    steps[at] = engine.next_step();
     BatchSource other = batches_of(made_up, 4);
     outputs[at] = engine.eval_batch(other, {.outputs = true})->outputs.size();
   });

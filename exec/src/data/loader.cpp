@@ -42,12 +42,16 @@ BatchSource batches_of(const Batch& all, int size) {
   };
 }
 
-BatchSource batches_of(const Dataset& data, int microbatches) {
-  return [&data, microbatches, next = 0]() mutable -> std::optional<Batch> {
-    const int step = next / microbatches, microbatch = next % microbatches;
-    ++next;
-    return Batch{data.inputs(step, microbatch), data.targets(step, microbatch)};
-  };
+BatchSource batches_of(const Dataset& data, int microbatches, int first_step) {
+  return
+      [&data, microbatches, step = first_step, microbatch = 0]() mutable -> std::optional<Batch> {
+        Batch batch{data.inputs(step, microbatch), data.targets(step, microbatch)};
+        if (++microbatch == microbatches) {
+          microbatch = 0;
+          ++step;
+        }
+        return batch;
+      };
 }
 
 RepeatingLoader::RepeatingLoader(std::function<BatchSource()> open)

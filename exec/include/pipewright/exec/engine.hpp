@@ -26,6 +26,7 @@ struct EngineOptions {
   double clip_norm = 0;
   bool exact = true;
   int gradient_groups = 0;
+  int first_step = 0;           // after a checkpoint: the step that it was taken at
   ExecutorOptions execution{};  // `replicas` comes from the module's topology
 };
 
@@ -54,8 +55,8 @@ class PipelineEngine {
   /// it was stopped. Throws as Executor::step.
   std::optional<StepResult> train_batch();
 
-  /// Loss and outputs of the next microbatches of `data`; changes nothing but buffers, such as
-  /// those of a batch norm in training mode, which this is not. Nothing at the end of `data`.
+  /// Loss and outputs of the next microbatches of `data`, with layers in evaluation mode. Changes
+  /// nothing that is trained. Nothing at the end of `data`.
   std::optional<BatchEvaluation> eval_batch(BatchSource& data, const EvaluationOptions& how = {});
 
   /// The microbatch keeps its size, so their number changes; weights and optimizer stay. Throws
@@ -73,8 +74,8 @@ class PipelineEngine {
   /// this process. May be asked from any thread, such as an observer's.
   bool is_gradient_accumulation_boundary() const { return backwards_left_ == 0; }
 
-  /// Steps done.
-  int steps() const { return step_; }
+  /// The step that comes next.
+  int next_step() const { return step_; }
   const PipelineModule& module() const { return module_; }
   /// What is trained, for a SerialTrainer to do the same.
   const TrainingSetup& setup() const { return setup_; }
@@ -109,7 +110,7 @@ class PipelineEngine {
   StepBuffer buffer_;
   std::unique_ptr<Executor> executor_;
   std::atomic<int> backwards_left_{0};  // of the step under way, on the ranks of this process
-  int step_ = 0;
+  int step_;
 };
 
 }  // namespace pipewright::exec

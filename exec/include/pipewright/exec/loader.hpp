@@ -26,7 +26,7 @@ BatchSource batches_of(const Batch& all, int size);
 
 /// The microbatches of a Dataset, `microbatches` a step, step after step: they never end. The
 /// dataset outlives the source.
-BatchSource batches_of(const Dataset& data, int microbatches);
+BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 
 /// Opens the data anew when it ends: it then never does, unless there is none at all.
 class RepeatingLoader {

@@ -1,0 +1,42 @@
+#pragma once
+
+// A batch is cut into microbatches argument by argument, and their outputs are put together again.
+
+#include <functional>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+/// How one argument of a batch reaches the microbatches: cut along a dimension, or whole to each.
+struct ChunkSpec {
+  int dimension = 0;  // negative: counted from the last
+  bool replicated = false;
+};
+inline constexpr ChunkSpec replicate{.dimension = 0, .replicated = true};
+
+/// The arguments of each of `chunks` microbatches: views of the batch, no copies. An undefined
+/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0.
+/// Throws InputError when the cut arguments are not equally long, when there is none, or when their
+/// length does not divide: with the nearest numbers of microbatches and of samples that do.
+std::vector<Tensors> split_batch(const Tensors& batch, int chunks,
+                                 const std::vector<ChunkSpec>& specs = {});
+
+/// Makes one output of the batch from those of its microbatches, which come in order.
+using Merge = std::function<at::Tensor(const Tensors& parts)>;
+
+/// Puts them one behind the other.
+Merge concatenate(int dimension = 0);
+/// Adds them up, in the order of the microbatches.
+Merge sum();
+/// The sum over the number of microbatches.
+Merge mean();
+
+/// The outputs of the batch. One merge an output, or none: then all are concatenated along
+/// dimension 0. Throws InputError when microbatches have different numbers of outputs, or parts do
+/// not go together.
+Tensors merge_outputs(const std::vector<Tensors>& microbatches,
+                      const std::vector<Merge>& merges = {});
+
+}  // namespace pipewright::exec

@@ -1,0 +1,96 @@
+#include "pipewright/exec/loader.hpp"
+
+#include <fmt/format.h>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+std::int64_t samples_of(const Batch& all, int size) {
+  std::optional<std::int64_t> samples;
+  for (const Tensors* tensors : {&all.inputs, &all.targets})
+    for (const at::Tensor& tensor : *tensors) {
+      const std::int64_t length = tensor.dim() > 0 ? tensor.size(0) : 0;
+      if (samples && *samples != length)
+        throw plan::InputError(
+            fmt::format("the data has tensors of {} and of {} samples", *samples, length));
+      samples = length;
+    }
+  if (size < 1 || samples.value_or(0) < size)
+    throw plan::InputError(
+        fmt::format("{} samples of data make no microbatch of {}", samples.value_or(0), size));
+  return *samples;
+}
+
+Tensors slice(const Tensors& tensors, std::int64_t first, std::int64_t size) {
+  Tensors slices;
+  for (const at::Tensor& tensor : tensors)
+    slices.push_back(tensor.narrow(0, first, size));
+  return slices;
+}
+
+}  // namespace
+
+BatchSource batches_of(const Batch& all, int size) {
+  const std::int64_t samples = samples_of(all, size);
+  return [all, size, samples, next = std::int64_t{0}]() mutable -> std::optional<Batch> {
+    if (next + size > samples)
+      return {};
+    const std::int64_t first = std::exchange(next, next + size);
+    return Batch{slice(all.inputs, first, size), slice(all.targets, first, size)};
+  };
+}
+
+BatchSource batches_of(const Dataset& data, int microbatches, int first_step) {
+  return
+      [&data, microbatches, step = first_step, microbatch = 0]() mutable -> std::optional<Batch> {
+        Batch batch{data.inputs(step, microbatch), data.targets(step, microbatch)};
+        if (++microbatch == microbatches) {
+          microbatch = 0;
+          ++step;
+        }
+        return batch;
+      };
+}
+
+RepeatingLoader::RepeatingLoader(std::function<BatchSource()> open)
+    : open_(std::move(open)), source_(open_()) {}
+
+std::optional<Batch> RepeatingLoader::operator()() {
+  if (auto batch = source_())
+    return batch;
+  source_ = open_();
+  return source_();
+}
+
+bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
+  step_ = step;
+  microbatches_.clear();
+  if (!needs_.inputs && !needs_.targets)
+    return true;
+  for (int m = 0; m < microbatches; ++m) {
+    auto batch = source();
+    if (!batch)
+      return false;
+    if (m / (microbatches / needs_.parts) == needs_.part || needs_.parts == 1)
+      microbatches_[m] = {needs_.inputs ? std::move(batch->inputs) : Tensors{},
+                          needs_.targets ? std::move(batch->targets) : Tensors{}};
+  }
+  return true;
+}
+
+const Batch& StepBuffer::at(int step, int microbatch) const {
+  const auto found = microbatches_.find(microbatch);
+  if (step != step_ || found == microbatches_.end())
+    throw plan::InputError(
+        fmt::format("microbatch {} of step {} is asked for, but here are {} microbatches of step "
+                    "{}",
+                    microbatch, step, microbatches_.size(), step_));
+  return found->second;
+}
+
+Tensors StepBuffer::inputs(int step, int microbatch) const { return at(step, microbatch).inputs; }
+Tensors StepBuffer::targets(int step, int microbatch) const { return at(step, microbatch).targets; }
+
+}  // namespace pipewright::exec

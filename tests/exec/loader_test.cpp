@@ -1,0 +1,115 @@
+#include "pipewright/exec/loader.hpp"
+
+#include <torch/torch.h>
+
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+
+/// Microbatches whose input is 0, 1, 2, …, and whose target is ten times that.
+BatchSource counting(int end) {
+  return [end, next = 0]() mutable -> std::optional<Batch> {
+    if (next == end)
+      return {};
+    const int value = next++;
+    return Batch{{at::tensor(value)}, {at::tensor(10 * value)}};
+  };
+}
+
+int input_of(const std::optional<Batch>& batch) { return batch->inputs[0].item<int>(); }
+
+TEST_CASE("tensors come in pieces of equal size, and then end", "[exec]") {
+  const auto next = batches_of({{at::arange(7)}, {at::arange(7) * 10}}, 3);
+  CHECK(next()->inputs[0].equal(at::arange(3)));
+  CHECK(next()->targets[0].equal(at::arange(3, 6) * 10));
+  CHECK_FALSE(next().has_value());  // one sample fills no piece
+  CHECK_FALSE(next().has_value());
+}
+
+TEST_CASE("tensors that make no microbatch are refused", "[exec]") {
+  const auto error = [](const Batch& all, int size) {
+    return test::error_of([&] { batches_of(all, size); });
+  };
+  CHECK(error({{at::arange(4)}, {at::arange(5)}}, 2) ==
+        "the data has tensors of 4 and of 5 samples");
+  CHECK(error({{at::arange(4)}, {}}, 5) == "4 samples of data make no microbatch of 5");
+  CHECK(error({}, 1) == "0 samples of data make no microbatch of 1");
+}
+
+TEST_CASE("a repeating loader opens the data anew at its end", "[exec]") {
+  int opened = 0;
+  RepeatingLoader next([&] {
+    ++opened;
+    return counting(2);
+  });
+  std::vector<int> seen;
+  for (int i = 0; i < 5; ++i)
+    seen.push_back(input_of(next()));
+  CHECK(seen == std::vector<int>{0, 1, 0, 1, 0});
+  CHECK(opened == 3);
+  CHECK_FALSE(RepeatingLoader([] { return counting(0); })().has_value());
+}
+
+TEST_CASE("the ranks read the microbatches of a step by index", "[exec]") {
+  BatchSource source = counting(5);
+  StepBuffer buffer;
+  REQUIRE(buffer.fill(source, 0, 2));
+  REQUIRE(buffer.fill(source, 1, 2));
+  CHECK(buffer.inputs(1, 1)[0].item<int>() == 3);
+  CHECK(buffer.targets(1, 0)[0].item<int>() == 20);
+  CHECK(test::error_of([&] { buffer.inputs(0, 1); }) ==
+        "microbatch 1 of step 0 is asked for, but here are 2 microbatches of step 1");
+  CHECK(test::error_of([&] { buffer.inputs(1, 2); }) ==
+        "microbatch 2 of step 1 is asked for, but here are 2 microbatches of step 1");
+  CHECK_FALSE(buffer.fill(source, 2, 2));  // one is left
+}
+
+TEST_CASE("only what the stages of a process need is kept, and read", "[exec]") {
+  BatchSource source = counting(2);
+  StepBuffer first({.inputs = true, .targets = false});
+  REQUIRE(first.fill(source, 0, 1));
+  CHECK(first.inputs(0, 0).size() == 1);
+  CHECK(first.targets(0, 0).empty());
+
+  int read = 0;
+  BatchSource counted = [&]() -> std::optional<Batch> {
+    ++read;
+    return {};
+  };
+  StepBuffer middle({.inputs = false, .targets = false});
+  CHECK(middle.fill(counted, 0, 4));
+  CHECK(read == 0);
+}
+
+TEST_CASE("of pipelines side by side each keeps its part of the batch", "[exec]") {
+  BatchSource source = counting(6);
+  StepBuffer second({.part = 1, .parts = 3});
+  REQUIRE(second.fill(source, 0, 6));
+  CHECK(second.inputs(0, 3)[0].item<int>() == 3);
+  CHECK(test::error_of([&] { second.inputs(0, 4); }) ==
+        "microbatch 4 of step 0 is asked for, but here are 2 microbatches of step 0");
+}
+
+/// Says which step and microbatch it was asked for.
+class Labelled final : public Dataset {
+ public:
+  at::Tensor input(int step, int microbatch) const override {
+    return at::tensor(10 * step + microbatch);
+  }
+  at::Tensor target(int step, int microbatch) const override { return input(step, microbatch); }
+};
+
+TEST_CASE("a dataset's microbatches come step after step", "[exec]") {
+  const Labelled data;
+  const auto next = batches_of(data, 2);
+  std::vector<int> seen;
+  for (int i = 0; i < 4; ++i)
+    seen.push_back(input_of(next()));
+  CHECK(seen == std::vector<int>{0, 1, 10, 11});
+}
+
+}  // namespace

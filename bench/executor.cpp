@@ -1,5 +1,6 @@
 // Times the executor on a small GPT against one thread that trains the same batch without a
 // pipeline, and prints one JSON line. Its peer is torch_pipelining.py: same model, cut and keys.
+// Ranks are threads, or processes where RANK, WORLD_SIZE, … say so (as torchrun sets them).
 //
 // The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
 // serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
@@ -17,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/gloo_transport.hpp"
+#include "pipewright/exec/job.hpp"
 #include "pipewright/exec/serial.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
@@ -148,7 +151,8 @@ class Bench {
         program_(plan::lower(
             plan::make_schedule(options.schedule, options.ranks, options.microbatches))),
         recorder_(program_),
-        pipeline_(program_, partition_, setup_),
+        transport_(join(job_)),
+        pipeline_(program_, partition_, setup_, execution()),
         serial_(setup_, options.microbatches) {
     if (options_.recording)
       recorded_.emplace(program_, partition_, setup_,
@@ -157,6 +161,10 @@ class Bench {
     at::set_num_threads(1);
     pin_to_first_core();
   }
+
+  /// Whether this process is the one that measures.
+  bool is_first() const { return !job_ || job_->rank() == 0; }
+  bool in_job() const { return job_.has_value(); }
 
   /// Serial and pipelined steps take turns, so that a drift of the machine meets both.
   Measurement measure() {
@@ -203,7 +211,24 @@ class Bench {
     return setup;
   }
 
+  static std::shared_ptr<exec::Transport> join(std::optional<exec::Job>& job) {
+    const auto environment = exec::job_from_environment();
+    if (!environment)
+      return {};
+    job.emplace(*environment);
+    return exec::make_gloo_transport(*job);
+  }
+  exec::ExecutorOptions execution() const {
+    exec::ExecutorOptions options;
+    options.transport = transport_;
+    if (job_)
+      options.only_rank = job_->rank();
+    return options;
+  }
+
   double serial_step() {
+    if (!is_first())
+      return 0;
     return seconds_of([this] { serial_.step(0); });
   }
   double pipeline_step() {
@@ -222,6 +247,8 @@ class Bench {
   plan::Partition partition_;
   plan::Program program_;
   Recorder recorder_;
+  std::optional<exec::Job> job_;
+  std::shared_ptr<exec::Transport> transport_;
   exec::Executor pipeline_;
   std::optional<exec::Executor> recorded_;
   exec::SerialTrainer serial_;
@@ -286,7 +313,12 @@ int main(int argc, char** argv) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   try {
-    fmt::print("{}\n", report(options, Bench(options).measure()).dump());
+    Bench bench(options);
+    const Measurement measured = bench.measure();
+    plan::Json line = report(options, measured);
+    line["processes"] = bench.in_job();
+    if (bench.is_first())
+      fmt::print("{}\n", line.dump());
     return 0;
   } catch (const plan::InputError& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -72,7 +72,8 @@ int run(const RunOptions& options) {
 
   RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);
-  const TrainingOutcome outcome = train(scenario, plan, workload);
+  Membership alone;
+  const TrainingOutcome outcome = train(scenario, plan, workload, alone);
   plan::Json report = report_of(scenario, plan, outcome, workload);
   if (!outcome.steps.empty())
     directory.write_timelines(

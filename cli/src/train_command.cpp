@@ -2,6 +2,7 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "pipewright/exec/executor.hpp"
+#include "pipewright/plan/error.hpp"
 #include "prediction.hpp"
 #include "training.hpp"
 
@@ -11,24 +12,34 @@ namespace {
 struct TrainOptions {
   ScenarioOptions scenario;
   std::string costs;
+  std::string trace;
   bool verify = false;
+  bool processes = false;
+  double timeout_s = 30;
+  std::string checkpoints;
+  int checkpoint_every = 0;
+  int keep = 2;
+  bool resume = false;
+  bool dry_run = false;
 };
 
-int train_command(const TrainOptions& options) {
-  const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
-                                      options.scenario.data_path);
-  plan::require_trainable(scenario);
-  exec::require_trainable(sim::sound_program(scenario));
-  const Workload workload(scenario);
-  catch_interrupts();
-  const auto costs = costs_for(scenario, workload, options.costs);
-  const Plan plan = make_plan(scenario, costs);
-  say(plan_table(plan, costs) + core_warning(scenario));
-  const TrainingOutcome outcome = train(scenario, plan, workload);
-  if (outcome.interrupted)
-    return Interrupted;
+/// Costs from the file, or measured by one process for all.
+plan::LayerCosts common_costs(const plan::Scenario& scenario, const Workload& workload,
+                              const TrainOptions& options, const Membership& members) {
+  if (!members.in_job() || !options.costs.empty())
+    return costs_for(scenario, workload, options.costs);
+  std::string measured;
+  if (members.is_first())
+    measured = to_json(costs_for(scenario, workload, "")).dump();
+  return plan::layer_costs_from_json(
+      plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
+}
 
-  plan::Json answer{{"loss", outcome.losses}, {workload.unit() + "_per_s", outcome.units_per_s}};
+int report(const plan::Scenario& scenario, const Workload& workload, const TrainingOutcome& outcome,
+           const TrainOptions& options) {
+  plan::Json answer{{"first_step", outcome.first_step},
+                    {"loss", outcome.losses},
+                    {workload.unit() + "_per_s", outcome.units_per_s}};
   std::string verdict;
   bool identical = true;
   if (options.verify) {
@@ -39,6 +50,8 @@ int train_command(const TrainOptions& options) {
   }
   if (options.scenario.json)
     fmt::print("{}\n", answer.dump(2));
+  else if (outcome.losses.empty())
+    fmt::print("all {} steps were done already\n{}", outcome.first_step, verdict);
   else
     fmt::print("loss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s\n{}", outcome.losses.front(),
                outcome.losses.back(), outcome.losses.size(), outcome.units_per_s, workload.unit(),
@@ -46,18 +59,103 @@ int train_command(const TrainOptions& options) {
   return identical ? Done : NegativeAnswer;
 }
 
+int train_as_member(const plan::Scenario& scenario, const TrainOptions& options,
+                    Membership& members) {
+  const Workload workload(scenario);
+  const auto costs = common_costs(scenario, workload, options, members);
+  const Plan plan = make_plan(scenario, costs);
+  if (options.dry_run)
+    return can_resume(scenario, plan, workload, options.checkpoints) ? Done : NegativeAnswer;
+  members.say_once(plan_table(plan, costs) + core_warning(scenario));
+  const TrainingOutcome outcome = train(scenario, plan, workload, members,
+                                        {.folder = options.checkpoints,
+                                         .every = options.checkpoint_every,
+                                         .keep = options.keep,
+                                         .resume = options.resume});
+  if (outcome.interrupted)
+    return Interrupted;
+  if (!options.trace.empty() && !outcome.steps.empty()) {
+    const plan::Timeline measured = measured_timeline(outcome, members);
+    if (members.is_first())
+      plan::write_file(options.trace, plan::to_trace(measured));
+  }
+  return members.is_first() ? report(scenario, workload, outcome, options) : Done;
+}
+
+void check(const TrainOptions& options) {
+  const bool about_checkpoints = options.checkpoint_every > 0 || options.resume || options.dry_run;
+  if (about_checkpoints && options.checkpoints.empty())
+    throw plan::InputError("--checkpoint-every, --resume and --dry-run need --checkpoints FOLDER");
+}
+
+int train_command(const TrainOptions& options) {
+  check(options);
+  auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
+                                options.scenario.data_path);
+  plan::require_trainable(scenario);
+  exec::require_trainable(sim::sound_program(scenario));
+  if (options.processes && !started_by_launcher())
+    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
+                            options.timeout_s);
+  catch_interrupts();
+  Membership members(scenario, options.timeout_s);
+  if (members.in_job())
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  try {
+    return train_as_member(scenario, options, members);
+  } catch (const exec::Aborted& aborted) {
+    if (interrupted())
+      return Interrupted;
+    if (members.job() == nullptr || members.job()->reports_failure())
+      say(aborted.what());
+    return NegativeAnswer;
+  } catch (const std::exception& failure) {
+    // The others must not wait for this rank; the report of the job is printed once.
+    if (members.job() == nullptr)
+      throw;
+    members.job()->abort(failure.what());
+    if (members.job()->reports_failure())
+      say(failure.what());
+    return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
+  }
+}
+
 }  // namespace
 
 Action add_train(CLI::App& program) {
-  auto* const command = program.add_subcommand("train", "Train by the scenario's plan");
+  auto* const command = program.add_subcommand(
+      "train", "Train by the scenario's plan; joins the job of torchrun, Slurm or mpirun");
   auto options = std::make_shared<TrainOptions>();
   add_scenario_options(*command, options->scenario);
   command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")
       ->type_name("FILE");
   command->add_flag("--verify", options->verify,
                     "Train again without a pipeline and demand bit-identical results");
+  command->add_flag("--processes", options->processes,
+                    "One process a rank on this machine, not one thread");
+  command
+      ->add_option("--timeout", options->timeout_s,
+                   "Seconds that a process may not be heard of before the job ends")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--trace", options->trace, "Write the typical step as measured")
+      ->type_name("FILE");
+  command->add_option("--checkpoints", options->checkpoints, "Save the training here, at its end")
+      ->type_name("FOLDER");
+  command->add_option("--checkpoint-every", options->checkpoint_every, "And every so many steps")
+      ->check(CLI::PositiveNumber)
+      ->type_name("STEPS");
+  command->add_option("--keep", options->keep, "Checkpoints that stay")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--resume", options->resume,
+                    "Go on from the newest whole checkpoint, by whatever plan it was written");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Only say whether the newest checkpoint can be loaded here");
   command->footer(
-      "Example: pipewright train scenarios/gpt-text/scenario.json --set training.steps=20");
+      "Examples: pipewright train scenarios/gpt-text/scenario.json --set training.steps=20\n"
+      "          pipewright train … --processes --checkpoints ckpt --checkpoint-every 10\n"
+      "          torchrun --nproc-per-node 2 --no-python pipewright train …");
   return [options] { return train_command(*options); };
 }
 

@@ -5,17 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "membership.hpp"
 #include "planning.hpp"
 #include "recorder.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {
 
+struct CheckpointSettings {
+  std::filesystem::path folder;  // empty: no checkpoints
+  int every = 0;                 // steps between them; 0: at the end alone
+  int keep = 2;                  // newest ones
+  bool resume = false;           // go on from the newest one, if there is any
+};
+
 struct TrainingOutcome {
-  std::vector<double> losses;          // by step
-  std::vector<at::Tensor> parameters;  // in the order of layers
+  int first_step = 0;                  // after those before the checkpoint that was resumed from
+  std::vector<double> losses;          // by step from there
+  std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
   std::vector<int> gradient_groups;    // in which order gradients were added up
-  std::vector<StepRecord> steps;
+  std::vector<StepRecord> steps;       // of this process's ranks
   bool interrupted = false;
   double units_per_s = 0;  // at the typical step's pace
 
@@ -23,8 +32,17 @@ struct TrainingOutcome {
   std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
 };
 
-/// Trains by the plan: one thread a rank. Prints loss and rate on stderr. Throws exec::RankFailure.
-TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload);
+/// Trains by the plan: one thread a rank of this process. Prints loss and rate on stderr. Throws
+/// exec::RankFailure or exec::Aborted.
+TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+                      Membership& members, const CheckpointSettings& checkpoints = {});
+
+/// The typical step as a timeline of all ranks, by one clock; empty but on the first process.
+plan::Timeline measured_timeline(const TrainingOutcome& outcome, const Membership& members);
+
+/// Whether the newest checkpoint can be loaded by this plan; prints the answer.
+bool can_resume(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+                const std::filesystem::path& folder);
 
 /// What `--verify` found.
 struct Verification {

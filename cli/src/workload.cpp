@@ -46,6 +46,7 @@ Workload::Workload(const Scenario& scenario) {
                       .decay = training.decay,
                       .decay_steps = training.steps - training.warm_up_steps};
   setup_.base_seed = training.seed;
+  setup_.microbatch_size = training.microbatch_size;
   if (training.precision == plan::Precision::Mixed)
     setup_.precision = at::kBFloat16;
   setup_.recompute_interval = training.recompute == plan::RecomputeMode::Full ? 1 : 0;

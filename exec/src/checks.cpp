@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "gradient_norm.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -65,10 +66,6 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
 void require_trainable(const plan::Program& program) {
   if (plan::is_forward_only(program))
     throw plan::InputError("the program computes no gradients: there is nothing to train");
-  if (program.asynchronous)
-    throw plan::InputError(
-        "the program steps its optimizers without a flush: the executor keeps one version of the "
-        "weights only");
   for (const auto& instructions : program.ranks)
     for (const plan::Instruction& i : instructions)
       if (i.kind == InstructionKind::Unshard || i.kind == InstructionKind::Reshard)
@@ -105,6 +102,21 @@ std::vector<int> gradient_groups(const plan::Program& program, const TrainingSet
   return groups;
 }
 
+/// Without a flush no two ranks are ever at the same version of their weights.
+void check_asynchronous(const plan::Program& program, const TrainingSetup& setup,
+                        const ExecutorOptions& options) {
+  if (!program.asynchronous)
+    return;
+  if (needs_norm(setup))
+    throw plan::InputError(
+        "the program steps its optimizers without a flush: gradients cannot be clipped or scaled "
+        "over all stages");
+  if (options.replicas > 1 || setup.precision != at::kFloat)
+    throw plan::InputError(
+        "the program steps its optimizers without a flush: the executor runs it in one pipeline "
+        "and in float32 alone");
+}
+
 void check(const plan::Program& program, const plan::Partition& partition,
            const TrainingSetup& setup, const ExecutorOptions& options) {
   plan::validate(program);
@@ -116,6 +128,7 @@ void check(const plan::Program& program, const plan::Partition& partition,
   if (partition.rank_of_stage != program.placement.routes.front())
     throw plan::InputError("partition and program place the stages on different ranks");
   check_copies(program, options);
+  check_asynchronous(program, setup, options);
   check_tied(program, partition, setup.layers);
   gradient_groups(program, setup, options.replicas);
 }

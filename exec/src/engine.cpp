@@ -7,7 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "carry_state.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -186,7 +185,7 @@ void PipelineEngine::set_train_batch_size(int samples) {
     throw plan::InputError(
         "the batch size cannot change while stages have several copies: make a new engine");
   auto executor = make_executor(program);
-  carry_state(*executor_, *executor);
+  executor->take_over(*executor_);
   program_ = std::move(program);
   executor_ = std::move(executor);
   options_.train_batch_size = samples;

@@ -11,6 +11,7 @@
 #include "checks.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
+#include "stage_state.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -224,58 +225,41 @@ std::vector<at::Tensor> Executor::parameters() const {
   return parameters;
 }
 
-std::vector<LayerTensors> Executor::state() const {
-  std::vector<LayerTensors> layers;
+Snapshot Executor::snapshot(int next_step) const {
+  Snapshot snapshot{
+      training_state(state_->setup, state_->program, state_->options.replicas, next_step), {}};
+  LossScaler& scaler = state_->workers.front()->scaler();
+  snapshot.training.loss_scale = scaler.scale();
+  snapshot.training.steps_since_overflow = scaler.good_steps();
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages()) {
-      std::map<int, LayerTensors> own;
-      const bool has_first_copy =
+      const bool is_first_copy =
           worker->place().replica == 0 &&
           worker->place().rank == state_->program.placement.ranks_of(index).front();
-      for (int layer = stage->place().first; layer < stage->place().last; ++layer) {
-        own[layer].layer = layer;
-        if (has_first_copy)
-          for (const auto& named :
-               stage->layers()[static_cast<std::size_t>(layer - stage->place().first)]
-                   ->named_parameters())
-            own[layer].parameters.emplace_back(named.key(), named.value());
-      }
-      // Of equal copies the first speaks for all.
-      if (has_first_copy || stage->place().shard.count > 1)
-        for (const Optimizer::State& kept : stage->optimizer().states())
-          own[stage->layer_of(kept.parameter)].optimizer.push_back(
-              {stage->name_of(kept.parameter) + "/" + kept.name, kept.value, kept.begin,
-               kept.whole});
-      for (auto& [layer, tensors] : own)
-        layers.push_back(std::move(tensors));
+      append_state(*stage, is_first_copy, snapshot.layers);
     }
-  return layers;
+  return snapshot;
 }
 
-void Executor::state_changed() {
-  for (const auto& worker : state_->workers)
-    for (const auto& [index, stage] : worker->stages())
-      stage->optimizer().refresh_masters();
-}
-
-std::pair<double, int> Executor::loss_scale() const {
-  LossScaler& scaler = state_->workers.front()->scaler();
-  return {scaler.scale(), scaler.good_steps()};
-}
-
-void Executor::restore_loss_scale(double scale, int good_steps) {
-  for (const auto& worker : state_->workers)
-    worker->scaler().restore(scale, good_steps);
-}
-
-std::vector<std::string> Executor::doing() const {
-  std::vector<std::string> lines;
+void Executor::restore(const Checkpoint& checkpoint) {
   for (const auto& worker : state_->workers) {
-    const plan::Instruction* const current = worker->current();
-    lines.push_back(fmt::format("rank {}: {}", worker->place().self(),
-                                current == nullptr ? "between steps" : to_string(*current)));
+    const ChargeTo charge(worker->account());
+    for (const auto& [index, stage] : worker->stages())
+      restore_state(*stage, checkpoint);
+    worker->scaler().restore(checkpoint.training().loss_scale,
+                             checkpoint.training().steps_since_overflow);
   }
-  return lines;
 }
+
+void Executor::take_over(const Executor& other) {
+  for (std::size_t w = 0; w < state_->workers.size(); ++w) {
+    RankWorker& from = *other.state_->workers.at(w);
+    for (const auto& [index, stage] : state_->workers[w]->stages())
+      copy_state(*from.stages().at(index), *stage);
+    state_->workers[w]->scaler() = from.scaler();
+  }
+}
+
+double Executor::loss_scale() const { return state_->workers.front()->scaler().scale(); }
 
 }  // namespace pipewright::exec

@@ -115,6 +115,18 @@ void Optimizer::update(const Tensors& gradients, double learning_rate) {
                   /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
 }
 
+void Optimizer::leave_weights() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    at::Tensor& parameter = parameters_[own_[s].parameter];
+    parameter.set_data(parameter.variable_data().clone());
+    // Not the parameter itself, whose changes autograd counts: graphs that hold the old memory
+    // would take it for changed.
+    if (!has_masters_)
+      updated_[s] = parameter.variable_data();
+  }
+}
+
 void Optimizer::skip() {
   const at::NoGradGuard no_grad;
   for (const at::Tensor& parameter : parameters_)
@@ -127,19 +139,19 @@ std::vector<Optimizer::State> Optimizer::states() const {
     const Slice& slice = own_[s];
     const std::int64_t numbers = parameters_[slice.parameter].numel();
     const bool all = slice.end - slice.begin == numbers;
-    const auto add = [&](const char* name, const at::Tensor& value, bool sliced) {
-      states.push_back(
-          {slice.parameter, name, value, sliced ? slice.begin : 0, sliced && !all ? numbers : -1});
+    const auto add = [&](const char* name, const at::Tensor& value) {
+      states.push_back({slice.parameter, name, value, slice.begin, all ? -1 : numbers});
     };
     if (has_masters_)
-      add("master", updated_[s], true);
+      add("master", updated_[s]);
     if (options_.kind == plan::Optimizer::SgdMomentum)
-      add("momentum", first_moments_[s], true);
+      add("momentum", first_moments_[s]);
     if (options_.kind != plan::Optimizer::AdamW)
       continue;
-    add("exp_avg", first_moments_[s], true);
-    add("exp_avg_sq", second_moments_[s], true);
-    add("step", step_counts_[s], false);
+    add("exp_avg", first_moments_[s]);
+    add("exp_avg_sq", second_moments_[s]);
+    // Every slice counts the same steps: the first speaks for all.
+    states.push_back({slice.parameter, "step", step_counts_[s], slice.begin});
   }
   return states;
 }

@@ -71,6 +71,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     const auto at = static_cast<std::size_t>(index);
     Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
     place.splits_backward = split.contains(index);
+    place.step_every = step_every();
     for (int m = 0; m < trained_.microbatches; ++m)
       if (lives_here(index, m)) {
         const int microbatch = place_.replica * trained_.microbatches + m;
@@ -102,7 +103,6 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
-    current_.store(&i, std::memory_order_relaxed);
     try {
       run_one(i);
     } catch (const Aborted&) {
@@ -112,7 +112,6 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
                                     pass.step, first_line(error.what())));
     }
   }
-  current_.store(nullptr, std::memory_order_relaxed);
   if (pass.training)
     scaler_.update(!skipped_);
   for (auto& [index, own] : stages_)
@@ -138,6 +137,7 @@ void RankWorker::run_one(const Instruction& i) {
     return reduce(i);
   if (takes_input(i.kind))
     fetch_input(i);
+  say_starting(i);
   const auto begin = Clock::now();
   const auto held_before = account_.held();
   account_.reset_peak();
@@ -192,6 +192,7 @@ void RankWorker::post(const Instruction& receive) { posted_[key_of(receive)] = C
 
 /// Waits for the data of a posted receive and lays it where its action looks for it.
 void RankWorker::complete(const Instruction& receive) {
+  say_starting(receive);
   lay_down(receive, transport_.receive(transfer_of(receive)));
   note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
 }
@@ -278,12 +279,29 @@ void RankWorker::reduce_tied_within(const std::vector<Stage*>& stages) {
     reduce_tied(stages, setup_, {{place_.self()}, place_.self(), &transport_});
 }
 
+/// How many microbatches each optimizer step of an asynchronous Program is for.
+int RankWorker::step_every() const {
+  if (!trained_.asynchronous)
+    return 0;
+  const auto& instructions = trained_.ranks[static_cast<std::size_t>(place_.rank)];
+  const auto count = [&](const auto& is_one) {
+    return static_cast<int>(std::count_if(instructions.begin(), instructions.end(), is_one));
+  };
+  const int steps =
+      count([](const Instruction& i) { return i.kind == InstructionKind::OptimizerStep; });
+  return count([](const Instruction& i) { return plan::makes_weight_gradient(i.kind); }) / steps;
+}
+
 void RankWorker::optimizer_step(Stage& own) {
+  if (trained_.asynchronous) {
+    own.gradients().finish();
+    return own.update(learning_rate_at(setup_.optimizer, pass_.step), 1);
+  }
   if (!looked_at_gradients_)
     look_at_gradients();
   if (skipped_)
     return own.optimizer().skip();
-  own.optimizer().step(learning_rate_at(setup_.optimizer, pass_.step), gradient_scale_);
+  own.update(learning_rate_at(setup_.optimizer, pass_.step), gradient_scale_);
   if (own.place().shard.count > 1)
     gather_shards(own, members(trained_.placement.ranks_of(own.place().index), true));
 }
@@ -328,6 +346,11 @@ void RankWorker::note(const Instruction& i, Clock::time_point begin,
                       plan::Bytes held_before) const {
   if (options_.observer)
     options_.observer(record_of(i, begin, held_before));
+}
+
+void RankWorker::say_starting(const Instruction& i) const {
+  if (options_.starting)
+    options_.starting(i);
 }
 
 bool RankWorker::stopped() const {

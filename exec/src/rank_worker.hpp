@@ -45,8 +45,6 @@ class RankWorker {
   /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
   double gradient_norm() const { return gradient_norm_; }
   bool skipped() const { return skipped_; }
-  /// What the rank is at; may be asked from any thread.
-  const plan::Instruction* current() const { return current_.load(std::memory_order_relaxed); }
 
  private:
   void build_stages(const plan::Partition& partition);
@@ -65,10 +63,12 @@ class RankWorker {
   void reduce_tied_within(const std::vector<Stage*>& stages);
   void drain_reductions();
   void optimizer_step(Stage& stage);
+  int step_every() const;
   void look_at_gradients();
   InstructionRecord record_of(const plan::Instruction& i, Clock::time_point begin,
                               plan::Bytes held_before) const;
   void note(const plan::Instruction& i, Clock::time_point begin, plan::Bytes held_before) const;
+  void say_starting(const plan::Instruction& i) const;
   bool stopped() const;
   bool lives_here(int stage, int microbatch) const;
   Transfer transfer_of(const plan::Instruction& i) const;
@@ -98,7 +98,6 @@ class RankWorker {
   std::map<plan::InstructionKey, Tensors>
       handed_over_;  // between stages of this rank, by their receive
   Clock::time_point step_begin_;
-  std::atomic<const plan::Instruction*> current_{nullptr};
 
   LossScaler scaler_;
   bool looked_at_gradients_ = false;

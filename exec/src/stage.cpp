@@ -44,6 +44,29 @@ Tensors cast(Tensors values, at::ScalarType type) {
   return values;
 }
 
+/// While it lives, parameters have the values that a microbatch's forward used.
+class WeightsOfForward {
+ public:
+  WeightsOfForward(const std::vector<at::Tensor>& parameters, const Tensors& weights)
+      : parameters_(parameters), active_(!weights.empty()) {
+    for (std::size_t p = 0; active_ && p < parameters.size(); ++p) {
+      newest_.push_back(parameters[p].variable_data());
+      parameters[p].set_data(weights[p]);
+    }
+  }
+  ~WeightsOfForward() {
+    for (std::size_t p = 0; active_ && p < parameters_.size(); ++p)
+      parameters_[p].set_data(newest_[p]);
+  }
+  WeightsOfForward(const WeightsOfForward&) = delete;
+  WeightsOfForward& operator=(const WeightsOfForward&) = delete;
+
+ private:
+  const std::vector<at::Tensor>& parameters_;
+  bool active_;
+  Tensors newest_;
+};
+
 }  // namespace
 
 Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place)), setup_(setup) {
@@ -60,8 +83,8 @@ Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place))
       }
   }
   optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, place_.shard);
-  gradients_ =
-      std::make_unique<GradientSums>(std::move(parameters), place_.microbatches, setup.exact);
+  gradients_ = std::make_unique<GradientSums>(std::move(parameters), place_.microbatches,
+                                              setup.exact && place_.step_every == 0);
 
   bounds_.push_back(place_.first);
   const int interval = setup.recompute_interval;
@@ -159,8 +182,8 @@ at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
   const at::Tensor loss = setup_.loss(
       setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat), buffers(i).targets);
   losses_[microbatch] = loss.item<double>();
-  return pass_.loss_scale == 1 ? loss / pass_.microbatches
-                               : loss * (pass_.loss_scale / pass_.microbatches);
+  const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
+  return pass_.loss_scale == 1 ? loss / averaged : loss * (pass_.loss_scale / averaged);
 }
 
 /// Runs all segments and keeps what their backward needs.
@@ -188,6 +211,9 @@ void Stage::run_forward(const Instruction& i) {
 void Stage::forward(const Instruction& i, bool again) {
   StageBuffers& held = buffers(i);
   const at::AutoGradMode mode(pass_.training && !again);
+  if (pass_.training && place_.step_every > 0)
+    for (const at::Tensor& parameter : optimizer_->parameters())
+      held.weights.push_back(parameter.variable_data());
   run_forward(i);
   if (!is_last())
     check_shapes("output", held.segments.back().outputs, output_shapes_, i.microbatch);
@@ -206,7 +232,10 @@ Tensors Stage::outputs_for_next(const Instruction& i) {
   return outputs;
 }
 
-void Stage::recompute(const Instruction& i) { run_forward(i); }
+void Stage::recompute(const Instruction& i) {
+  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
+  run_forward(i);
+}
 
 /// Runs a segment again whose graph was not kept.
 void Stage::build_graph(const Instruction& i, std::size_t segment) {
@@ -217,6 +246,11 @@ void Stage::build_graph(const Instruction& i, std::size_t segment) {
 }
 
 void Stage::backward(const Instruction& i) {
+  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
+  full_backward_of(i);
+}
+
+void Stage::full_backward_of(const Instruction& i) {
   StageBuffers& held = buffers(i);
   gradients_->begin(pass_.first_microbatch + i.microbatch);
   Tensors gradients = std::move(held.output_gradients);
@@ -234,6 +268,11 @@ void Stage::backward(const Instruction& i) {
 }
 
 void Stage::input_gradient(const Instruction& i) {
+  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
+  input_gradient_of(i);
+}
+
+void Stage::input_gradient_of(const Instruction& i) {
   StageBuffers& held = buffers(i);
   Tensors gradients = std::move(held.output_gradients);
   for (std::size_t segment = held.segments.size(); segment-- > 0;) {
@@ -249,6 +288,7 @@ void Stage::input_gradient(const Instruction& i) {
 
 void Stage::weight_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
+  const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   gradients_->begin(pass_.first_microbatch + i.microbatch);
   for (std::size_t segment = held.segments.size(); segment-- > 0;)
     held.segments[segment].split.weight_gradients();
@@ -256,6 +296,12 @@ void Stage::weight_gradient(const Instruction& i) {
   Tensors gradients = std::move(held.input_gradients);
   held = StageBuffers();
   held.input_gradients = std::move(gradients);
+}
+
+void Stage::update(double learning_rate, double gradient_scale) {
+  if (place_.step_every > 0)
+    optimizer_->leave_weights();
+  optimizer_->step(learning_rate, gradient_scale);
 }
 
 Tensors Stage::take_input_gradients(const Instruction& i) {

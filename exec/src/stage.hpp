@@ -28,6 +28,7 @@ struct StageBuffers {
   Tensors targets;  // last stage
   std::vector<Segment> segments;
   bool has_graph = false;
+  Tensors weights;           // of its forward, where they may change before its backward
   Tensors output_gradients;  // from the stage after; none on the last stage
   Tensors input_gradients;
 };
@@ -51,6 +52,8 @@ class Stage {
     Shard shard{};
     std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
     bool splits_backward = false;                    // the Program has I and W for it
+    /// Backwards between two steps of an asynchronous Program; 0: one step, after all of them.
+    int step_every = 0;
   };
   Stage(Place place, const TrainingSetup& setup);
 
@@ -76,8 +79,15 @@ class Stage {
   /// What the stage before takes over.
   Tensors take_input_gradients(const plan::Instruction& i);
 
+  /// Steps with the gradients summed since the last step. In an asynchronous Program the weights
+  /// that microbatches under way have used stay what they were.
+  void update(double learning_rate, double gradient_scale);
+
   const Place& place() const { return place_; }
   const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
+  const LayerSpec& spec_of(int layer) const {
+    return setup_.layers[static_cast<std::size_t>(layer)];
+  }
   Optimizer& optimizer() { return *optimizer_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   GradientSums& gradients() { return *gradients_; }
@@ -101,6 +111,8 @@ class Stage {
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i);
   at::Tensor loss_of(const Tensors& outputs, const plan::Instruction& i);
   void run_forward(const plan::Instruction& i);
+  void full_backward_of(const plan::Instruction& i);
+  void input_gradient_of(const plan::Instruction& i);
   void build_graph(const plan::Instruction& i, std::size_t segment);
   void check_shapes(const char* what, const Tensors& tensors, std::vector<Shape>& known,
                     int microbatch) const;

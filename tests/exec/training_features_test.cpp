@@ -177,7 +177,7 @@ TEST_CASE("a gradient that is not finite on one stage skips the step on all, and
   CHECK(executor.step(1).value().skipped);
   for (std::size_t p = 0; p < before.size(); ++p)
     CHECK(test::same_bits(executor.parameters()[p], before[p]));
-  CHECK(executor.loss_scale().first == 4);
+  CHECK(executor.loss_scale() == 4);
 }
 
 /// The first and the last layer share one matrix [32, 16].

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -29,9 +31,13 @@ struct Result {
 /// A started program; its output goes to files, so that nothing blocks.
 class Running {
  public:
-  explicit Running(const std::vector<std::string>& arguments) : pid_(fork()) {
+  explicit Running(const std::vector<std::string>& arguments,
+                   const std::map<std::string, std::string>& environment = {})
+      : pid_(fork()) {
     if (pid_ != 0)
       return;
+    for (const auto& [name, value] : environment)
+      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
     std::vector<char*> raw{const_cast<char*>(PIPEWRIGHT_PROGRAM)};
     for (const std::string& argument : arguments)
       raw.push_back(const_cast<char*>(argument.c_str()));
@@ -45,6 +51,12 @@ class Running {
   }
 
   void signal(int number) const { kill(pid_, number); }
+  /// In the order in which they were started.
+  std::vector<pid_t> children() const {
+    const std::string id = std::to_string(pid_);
+    std::ifstream list("/proc/" + id + "/task/" + id + "/children");
+    return {std::istream_iterator<pid_t>(list), {}};
+  }
   std::string err() const { return text_of(folder_.path() / "err"); }
 
   Result wait() const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/checkpoint.hpp"
 #include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/exec/training_setup.hpp"
 #include "pipewright/exec/transport.hpp"
@@ -35,7 +36,9 @@ struct InstructionRecord {
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {
-  Observer observer{};                      // empty: nothing is recorded
+  Observer observer{};  // empty: nothing is recorded
+  /// Called on the rank's own thread with what it does next, a receive when it waits for it.
+  std::function<void(const plan::Instruction&)> starting{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;                  // a core for each rank, when there are enough
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
@@ -67,8 +70,8 @@ struct Evaluation {
   std::vector<Tensors> outputs{};
 };
 
-/// Throws InputError in words when the Program asks for what the executor does not do: updates
-/// without a flush, sharded parameters, or nothing to train.
+/// Throws InputError in words when the Program asks for what the executor does not do: sharded
+/// parameters, or nothing to train.
 void require_trainable(const plan::Program& program);
 
 /// The gradient group of each microbatch of the batch, over all replicas: see
@@ -77,17 +80,12 @@ void require_trainable(const plan::Program& program);
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas);
 
-/// The state of one layer on one rank: parameters by name, and what the optimizer keeps for them.
-struct LayerTensors {
-  int layer = 0;
-  std::vector<std::pair<std::string, at::Tensor>> parameters;
-  struct OptimizerState {
-    std::string name;  // "weight/exp_avg"
-    at::Tensor value;
-    std::int64_t begin, whole;  // as in Optimizer::State
-  };
-  std::vector<OptimizerState> optimizer;
-};
+/// What a checkpoint of this training says of it, and what one must say to go on with it.
+TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
+                             int next_step);
+
+/// The parameters of every layer, each built and dropped again: for `check_load`.
+std::vector<LayerShape> shapes_of(const TrainingSetup& setup);
 
 class Executor {
  public:
@@ -111,17 +109,15 @@ class Executor {
   /// In the order of layers; of one copy of each stage, of those in this process.
   std::vector<at::Tensor> parameters() const;
 
-  /// The state of all layers of this process's ranks, the live tensors themselves; with replicas, a
-  /// layer comes once a copy, its parameters with the first alone. Not while a step runs.
-  std::vector<LayerTensors> state() const;
-  /// Call after the live tensors were changed from outside.
-  void state_changed();
-  /// The loss scale, and good steps since it last changed.
-  std::pair<double, int> loss_scale() const;
-  void restore_loss_scale(double scale, int good_steps);
-
-  /// What each rank of this process is at, for a report on one that hangs: "rank 1: 1F3".
-  std::vector<std::string> doing() const;
+  /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of
+  /// equal copies of a stage the first speaks for all. Not while a step runs.
+  Snapshot snapshot(int next_step) const;
+  /// Takes parameters, the optimizers' states and the loss scale of a checkpoint. Throws InputError
+  /// when it does not fit (`check_load` tells all reasons) or is damaged.
+  void restore(const Checkpoint& checkpoint);
+  /// The same from another executor with the same layers on the same ranks.
+  void take_over(const Executor& other);
+  double loss_scale() const;
 
  private:
   struct State;

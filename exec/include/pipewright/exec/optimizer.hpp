@@ -58,6 +58,9 @@ class Optimizer {
 
   /// One update with gradients times `gradient_scale`; zeroes the gradients.
   void step(double learning_rate, double gradient_scale = 1);
+  /// Before a `step` that must not change what others still hold of the parameters' memory: the
+  /// parameters move to memory of their own.
+  void leave_weights();
   /// Zeroes the gradients without an update.
   void skip();
 

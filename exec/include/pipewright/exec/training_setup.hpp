@@ -26,6 +26,7 @@ struct TrainingSetup {
   const Dataset* data = nullptr;  // outlives the executor
   OptimizerOptions optimizer{};
   int base_seed = 0;
+  int microbatch_size = 1;  // samples; noted in checkpoints
 
   /// float32, or bfloat16 or float16 for parameters, activations and gradients; the loss and the
   /// optimizer then still compute in float32.

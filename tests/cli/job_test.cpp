@@ -1,0 +1,189 @@
+// Training as one process a rank, as a user starts it.
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/timeline.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::run_program;
+using test::small_gpt;
+using test::TempFolder;
+
+/// The small GPT's costs, measured once for all tests of this file.
+const std::string& costs_file() {
+  static const TempFolder folder;
+  static const std::string file = [] {
+    auto name = (folder.path() / "costs.json").string();
+    REQUIRE(run_program(small_gpt("profile", {"-o", name})).exit_code == 0);
+    return name;
+  }();
+  return file;
+}
+
+std::vector<std::string> train(const std::vector<std::string>& assignments,
+                               const std::vector<std::string>& options) {
+  std::vector<std::string> more{"--costs", costs_file()};
+  for (const std::string& assignment : assignments)
+    more.insert(more.end(), {"--set", assignment});
+  more.insert(more.end(), options.begin(), options.end());
+  return small_gpt("train", more);
+}
+
+TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]") {
+  for (const auto& wish : std::vector<std::vector<std::string>>{
+           {"pipeline.schedule=1f1b"},
+           {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
+           {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
+           {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
+           {"pipeline.communicators=rank", "pipeline.schedule=gpipe"}}) {
+    const auto result = run_program(train(wish, {"--processes", "--verify"}));
+    CAPTURE(wish, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("4 of 4 losses and 54 of 54 parameter tensors") != std::string::npos);
+  }
+}
+
+TEST_CASE("train --processes --trace: all ranks by one clock, causes before effects",
+          "[cli][job]") {
+  const TempFolder folder;
+  const auto file = (folder.path() / "measured.json").string();
+  const auto result = run_program(train({}, {"--processes", "--trace", file}));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto timeline = plan::timeline_from_trace(plan::JsonDocument::read(file));
+  CHECK(timeline.ranks == 2);
+  const auto find = [&](const std::string& action) {
+    for (const plan::Span& span : timeline.spans)
+      if (span.action == action)
+        return span;
+    FAIL(action << " is missing");
+    return plan::Span{};
+  };
+  for (const char* m : {"0", "1", "2", "3"}) {
+    CHECK(find(std::string("0F") + m).end <= find(std::string("1F") + m).start);
+    CHECK(find(std::string("1B") + m).end <= find(std::string("0B") + m).start);
+  }
+}
+
+TEST_CASE("a rank that is killed ends the job, and one report names it", "[cli][job]") {
+  const test::Running running(train({"training.steps=100000"}, {"--processes", "--timeout", "3"}));
+  // Its second child, by the order in which they were started.
+  std::vector<pid_t> ranks;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (running.err().find("step 1/") == std::string::npos &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (const pid_t child : running.children())
+    ranks.push_back(child);
+  REQUIRE(ranks.size() == 2);
+  kill(ranks[1], SIGKILL);
+  const auto result = running.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("rank 1 was ended by signal 9") != std::string::npos);
+}
+
+TEST_CASE("a job of another size than the scenario is refused with both numbers", "[cli][job]") {
+  const test::Running running(
+      train({}, {}),
+      {{"RANK", "0"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29400"}});
+  const auto result = running.wait();
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("has started 3 processes, but the scenario has 2 ranks") !=
+        std::string::npos);
+}
+
+TEST_CASE("the variables of srun and mpirun join a job", "[cli][job]") {
+  const auto port = std::to_string(29500 + getpid() % 1000);
+  using Variables = std::map<std::string, std::string>;
+  const auto slurm = [&](const std::string& rank) {
+    return Variables{{"SLURM_PROCID", rank},
+                     {"SLURM_NTASKS", "2"},
+                     {"SLURM_LOCALID", rank},
+                     {"SLURM_JOB_ID", "7"},
+                     {"SLURM_STEP_NODELIST", "127.0.0.1"},
+                     {"MASTER_ADDR", "127.0.0.1"},
+                     {"MASTER_PORT", port}};
+  };
+  const auto mpi = [&](const std::string& rank) {
+    return Variables{{"OMPI_COMM_WORLD_RANK", rank},       {"OMPI_COMM_WORLD_SIZE", "2"},
+                     {"OMPI_COMM_WORLD_LOCAL_RANK", rank}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", port}};
+  };
+  for (const auto& variables : {std::function<Variables(const std::string&)>(slurm),
+                                std::function<Variables(const std::string&)>(mpi)}) {
+    const auto words = train({}, {"--verify"});
+    const test::Running first(words, variables("0")), second(words, variables("1"));
+    const auto result = first.wait();
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("4 of 4 losses and 54 of 54 parameter tensors") != std::string::npos);
+    CHECK(second.wait().exit_code == 0);
+  }
+}
+
+TEST_CASE("training goes on from a checkpoint by another plan, with the same bits",
+          "[cli][job][checkpoint]") {
+  const TempFolder folder;
+  const auto ckpt = (folder.path() / "ckpt").string();
+  struct Leg {
+    const char* steps;
+    std::vector<std::string> assignments, options;
+  };
+  // Each leg has another schedule, number of ranks, partition or way to run.
+  const std::vector<Leg> legs{
+      {"2", {"pipeline.schedule=1f1b", "pipeline.ranks=2"}, {"--processes"}},
+      {"3", {"pipeline.schedule=zbv", "pipeline.ranks=3"}, {}},
+      {"5",
+       {"pipeline.schedule=gpipe", "pipeline.ranks=1", "pipeline.replicas=2",
+        "pipeline.microbatches=2", "training.zero=1"},
+       {"--processes"}},
+      {"6", {"pipeline.schedule=interleaved-1f1b", "pipeline.ranks=2"}, {"--verify"}}};
+  for (const Leg& leg : legs) {
+    auto assignments = leg.assignments;
+    assignments.push_back(std::string("training.steps=") + leg.steps);
+    assignments.emplace_back("training.gradient_groups=2");
+    assignments.emplace_back("training.clip_norm=0.5");
+    auto options = leg.options;
+    options.insert(options.end(), {"--checkpoints", ckpt, "--resume"});
+    const auto result = run_program(train(assignments, options));
+    CAPTURE(leg.steps, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.find("not bit-identical") == std::string::npos);
+    if (leg.assignments.front() == "pipeline.schedule=interleaved-1f1b")
+      CHECK(result.out.find("1 of 1 losses and 54 of 54 parameter tensors") != std::string::npos);
+  }
+  const auto dry = run_program(train({"model.hidden=48"}, {"--checkpoints", ckpt, "--dry-run"}));
+  CHECK(dry.exit_code == 1);
+  CHECK(dry.out.find("cannot be loaded here") != std::string::npos);
+}
+
+TEST_CASE("a damaged checkpoint is named, and the one before it is used",
+          "[cli][job][checkpoint]") {
+  const TempFolder folder;
+  const auto ckpt = folder.path() / "ckpt";
+  REQUIRE(run_program(train({}, {"--checkpoints", ckpt.string(), "--checkpoint-every", "2"}))
+              .exit_code == 0);
+  std::filesystem::resize_file(ckpt / "step_00000004" / "layer_001.safetensors", 100);
+  const auto result =
+      run_program(train({}, {"--checkpoints", ckpt.string(), "--resume", "--verify"}));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("layer_001.safetensors") != std::string::npos);
+  CHECK(result.err.find("resumed from") != std::string::npos);
+  CHECK(result.out.find("2 of 2 losses and 54 of 54 parameter tensors") != std::string::npos);
+}
+
+}  // namespace

@@ -19,6 +19,7 @@ std::vector<std::vector<const Span*>> reductions_of(const Timeline& timeline) {
     if (span.lane == Lane::Reduce)
       reductions[{span.action, runs[{span.rank, span.action}]++}].push_back(&span);
   std::vector<std::vector<const Span*>> members;
+  members.reserve(reductions.size());
   for (auto& [name, spans] : reductions)
     members.push_back(std::move(spans));
   return members;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -36,6 +35,7 @@ std::vector<Bound> bounds_of(int ranks, const std::vector<Passage>& passages) {
   }
   (void)ranks;  // only the assert looks at it
   std::vector<Bound> bounds;
+  bounds.reserve(least.size());
   for (const auto& [pair, apart] : least)
     bounds.push_back({pair.first, pair.second, apart});
   return bounds;

@@ -30,6 +30,7 @@ std::vector<KindPair> paired(const KindTimes& predicted, const KindTimes& measur
     for (const auto& [kind, time] : *side)
       kinds.insert(kind);
   std::vector<KindPair> pairs;
+  pairs.reserve(kinds.size());
   for (const std::string& kind : kinds)
     pairs.push_back({kind, find(predicted, kind), find(measured, kind)});
   return pairs;

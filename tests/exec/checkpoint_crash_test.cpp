@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -72,22 +73,16 @@ TEST_CASE(
     "reported",
     "[exec][checkpoint]") {
   const TempFolder folder(fast_folder());
-  const auto began = Clock::now();
-  {
-    CheckpointWriter writer(folder.path(), {});
-    for (int step = 1; step <= 4; ++step)
-      REQUIRE(save(writer, snapshot_of(step, {0, 1})).empty());
-  }
-  const std::chrono::duration<double> a_while = Clock::now() - began;
+  const std::chrono::duration<double> of_one = shortest_save(folder.path());
 
   std::mt19937 random(1);
-  std::uniform_real_distribution<double> moments(0, 2);
-  std::int64_t reported = 4;
+  std::uniform_real_distribution<double> saves(0, 8);
+  std::int64_t reported = 8;
   int interrupted = 0;
   for (int round = 0; round < 200; ++round) {
     Child child([&](int descriptor) { save_for_ever(folder.path(), 1 + round % 2, descriptor); });
     child.await_start();
-    std::this_thread::sleep_for(a_while * moments(random));
+    std::this_thread::sleep_for(of_one * saves(random));
     reported = last_reported(child.kill(), reported);
 
     bool incomplete = false;
@@ -167,16 +162,40 @@ TEST_CASE("checkpoint: on a full disk the failure is told, the old one stays and
     CHECK(told == told_of_full_disk);
 }
 
+/// No file of this process can grow beyond `bytes` from here on.
+bool limit_files(rlim_t bytes) {
+  const rlimit limit{bytes, bytes};
+  return ::signal(SIGXFSZ, SIG_IGN) != SIG_ERR && ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
 TEST_CASE("checkpoint: a file that may not grow is told in the same way", "[exec][checkpoint]") {
   const TempFolder folder;
   const Snapshot large = large_snapshot();
   const std::string told = test::in_child([&]() -> std::string {
-    const rlimit limit{1 << 19, 1 << 19};
-    if (::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+    if (!limit_files(1 << 19))
       return "no limit";
     return fill_disk(folder.path(), large);
   });
   CHECK(told == "\nFile too large\nstep_00000001 \n\n3 true");
+}
+
+TEST_CASE("checkpoint: a part whose last file does not fit on the disk can still say so",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  Snapshot many = snapshot_of(2, {});
+  for (int i = 0; i < 100; ++i)
+    many.layers.push_back({.index = i, .name = "relu", .parameters = {}, .optimizer = {}});
+  const std::string told = test::in_child([&]() -> std::string {
+    if (!limit_files(2000))
+      return "no limit";
+    CheckpointWriter writer(folder.path(), {.part = 1, .parts = 2, .job = "job"});
+    return save(writer, many);
+  });
+  const fs::path unfinished = folder.path() / "step_00000002.job.tmp";
+  CHECK(told ==
+        "the checkpoint of step 2 was not written: " + (unfinished / "part_001.json.tmp").string() +
+            ": cannot be written: File too large");
+  CHECK(test::names_in(unfinished) == std::vector<std::string>{"part_001.json"});
 }
 
 }  // namespace

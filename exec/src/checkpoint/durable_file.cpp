@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/crc32c.hpp"
@@ -85,10 +88,16 @@ void sync_folder(const std::filesystem::path& folder) {
 void write_durably(const std::filesystem::path& file, std::string_view text) {
   const std::filesystem::path neighbour = file.string() + ".tmp";
   DurableFile temporary(neighbour);
-  temporary.write(text.data(), text.size());
-  temporary.close();
-  if (::rename(neighbour.c_str(), file.c_str()) != 0)
-    throw_disk_error(file, "written");
+  try {
+    temporary.write(text.data(), text.size());
+    temporary.close();
+    if (::rename(neighbour.c_str(), file.c_str()) != 0)
+      throw_disk_error(file, "written");
+  } catch (const DiskError&) {
+    std::error_code ignored;
+    std::filesystem::remove(neighbour, ignored);
+    throw;
+  }
 }
 
 void read_pieces(const std::filesystem::path& file,

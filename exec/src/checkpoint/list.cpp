@@ -25,7 +25,8 @@ plan::Bytes size_of(const fs::path& folder) {
 std::string damage_of(const fs::path& folder, const StepFolder& said) {
   if (!said.job.empty())
     return fmt::format("{}: incomplete: its job ended while it was written", folder.string());
-  if (!fs::exists(folder / manifest_name))
+  std::error_code unreadable;
+  if (!fs::exists(folder / manifest_name, unreadable) && !unreadable)
     return fmt::format("{}: incomplete: it has no {}", folder.string(), manifest_name);
   try {
     const auto found = Checkpoint::open(folder).training().step;

@@ -66,7 +66,7 @@ class Parser {
     if (offsets.size() != 2 || offsets[0] > offsets[1])
       refuse(fmt::format("tensor '{}' has the data_offsets {}", name,
                          value.at("data_offsets").dump()));
-    const Entry entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
+    Entry entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
     check_size(entry);
     return entry;
   }

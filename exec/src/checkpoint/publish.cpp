@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <cerrno>
+
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
 #include "checkpoint/retention.hpp"
@@ -13,19 +15,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Gives `from` the name `to`. What has it already, a checkpoint of the same step that was damaged
-/// or trained anew, changes places with it in one go where the file system can do that; elsewhere
-/// it is moved away first, and for that moment the checkpoint before it is the newest.
+/// For file systems that cannot exchange two names: for a moment nothing has the name `to`, and the
+/// checkpoint before it is the newest.
+void take_name_in_turn(const fs::path& from, const fs::path& to, const fs::path& aside) {
+  if (::rename(to.c_str(), aside.c_str()) != 0)
+    throw_disk_error(to, "replaced");
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    const int why = errno;
+    ::rename(aside.c_str(), to.c_str());
+    errno = why;
+    throw_disk_error(to, "replaced");
+  }
+}
+
+/// Gives `from` the name `to`. What has it already is a checkpoint of the same step that is damaged
+/// or was trained anew: it changes names with `from` in one go.
 void take_name(const fs::path& from, const fs::path& to, const fs::path& aside) {
   if (::rename(from.c_str(), to.c_str()) == 0)
     return;
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(from);
-    return;
-  }
-  if (::rename(to.c_str(), aside.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
+  if (errno != ENOTEMPTY && errno != EEXIST)
     throw_disk_error(to, "put in place");
-  fs::remove_all(aside);
+  const bool exchanged =
+      ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0;
+  if (!exchanged)
+    take_name_in_turn(from, to, aside);
+  std::error_code ignored;  // the next save removes it then
+  fs::remove_all(exchanged ? from : aside, ignored);
 }
 
 }  // namespace

@@ -59,6 +59,8 @@ TEST_CASE("rank of a fault test", "[.]") {
   try {
     Job job(place->environment, {.join_timeout = std::chrono::seconds(20), .timeout = timeout});
     try {
+      if (place->argument == "leave-at-once" && job.rank() == 0)
+        return say("end");
       const auto transport = make_gloo_transport(job);
       wait_for_each_other(job, *transport, place->argument);
       say("end");
@@ -103,6 +105,17 @@ TEST_CASE("faults: a rank that ends ends the others: with its words, or by an ex
   }
   CHECK(leaving.said(1).ends_with(" (mine)\n"));  // one rank, who waited for it, prints the report
   CHECK_FALSE(leaving.said(0).ends_with(" (mine)\n"));
+}
+
+TEST_CASE("faults: a rank that leaves before all are connected does not leave the others waiting",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("leave-at-once");
+  const std::string report = "rank 0 has left the job; it was at its start";
+  CHECK(ranks.said(0) == "end\n");
+  CHECK(begin_of(ranks.said(1), report) == report);
+  CHECK(begin_of(ranks.said(2), report) == report);
+  CHECK(ranks.said(1).find("; rank 1 waits in the making of connections for it") !=
+        std::string::npos);
 }
 
 TEST_CASE("faults: a rank that is killed is named, with what it was at and who waits for it",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "pipewright/exec/transport.hpp"
@@ -69,12 +70,15 @@ bool Watch::reports_failure() const {
   return state_->failed && state_->reporter == state_->site.rank;
 }
 
-void Watch::run_interruptibly(std::function<void()> body) {
+void Watch::run_interruptibly(const std::string& where, std::function<void()> body) {
   struct Outcome {
     bool done = false;
     std::exception_ptr error;
   };
   const auto outcome = std::make_shared<Outcome>();
+  std::vector<int> all(static_cast<std::size_t>(state_->site.size));
+  std::iota(all.begin(), all.end(), 0);
+  const Waiting waiting(*this, std::move(all), where);
   std::thread([state = state_, outcome, body = std::move(body)] {
     std::exception_ptr error;
     try {

@@ -46,10 +46,10 @@ class Watch {
   void require_going() const;
   bool reports_failure() const;
 
-  /// Runs `body` on a thread of its own and waits for it, or for the end of the job: then throws
-  /// Aborted and leaves the thread behind, which may be stuck for ever in a call to a dead host.
-  /// What it uses it must own.
-  void run_interruptibly(std::function<void()> body);
+  /// Runs `body`, which needs all ranks, on a thread of its own and waits for it, or for the end of
+  /// the job: then throws Aborted and leaves the thread behind, which may be stuck for ever in a
+  /// call to a dead host. What it uses it must own. `where` is for reports.
+  void run_interruptibly(const std::string& where, std::function<void()> body);
 
   /// Called once, with the reason, when the job fails; at once if it has. The result is for
   /// `forget`, after whose return it is not called any more.

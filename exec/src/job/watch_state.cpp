@@ -17,6 +17,10 @@ Clock::duration counted(Clock::duration elapsed, Clock::duration tick) {
   return std::min(elapsed, 2 * tick);
 }
 
+std::string silent_for(milliseconds time) {
+  return fmt::format("has not been heard of for {}", in_seconds(time));
+}
+
 }  // namespace
 
 Watch::State::State(Site of, Store to)
@@ -132,14 +136,23 @@ void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values)
     if (static_cast<int>(rank) == site.rank)
       continue;
     Beat beat = beat_from_text({values[rank + 1].begin(), values[rank + 1].end()});
-    silences[rank] =
-        beat.left || beat.count != beats[rank].count ? Clock::duration{} : silences[rank] + elapsed;
+    // Who has left is missed only by those that wait for it.
+    const bool well =
+        beat.left ? !waits_for(static_cast<int>(rank)) : beat.count != beats[rank].count;
+    silences[rank] = well ? Clock::duration{} : silences[rank] + elapsed;
     beats[rank] = std::move(beat);
   }
-  const auto silent = std::ranges::max_element(silences);
-  if (*silent > site.timeout && to_post.empty())
-    to_post = report_on(static_cast<int>(silent - silences.begin()),
-                        fmt::format("has not been heard of for {}", in_seconds(site.timeout)));
+  const auto longest = std::ranges::max_element(silences) - silences.begin();
+  const auto index = static_cast<std::size_t>(longest);
+  if (silences[index] > site.timeout && to_post.empty())
+    to_post = report_on(static_cast<int>(longest),
+                        beats[index].left ? "has left the job" : silent_for(site.timeout));
+}
+
+bool Watch::State::waits_for(int rank) const {
+  return std::ranges::any_of(waits, [&](const Wait& wait) {
+    return std::ranges::find(wait.ranks, rank) != wait.ranks.end();
+  });
 }
 
 bool Watch::State::may_go(const Beat& own) {
@@ -163,8 +176,7 @@ void Watch::State::guard_until_told() {
     last = now;
     if (store_silence <= site.timeout || beater_done || failed)
       continue;
-    const std::string report =
-        report_on_store(fmt::format("has not been heard of for {}", in_seconds(site.timeout)));
+    const std::string report = report_on_store(silent_for(site.timeout));
     lock.unlock();
     fail(site.rank, report);
     lock.lock();

@@ -22,6 +22,7 @@ struct Watch::State {
   void post(const std::string& why);
   std::string report_on(int rank, const std::string& what) const;  // call with the lock held
   std::string report_on_store(const std::string& what) const;      // call with the lock held
+  bool waits_for(int rank) const;                                  // call with the lock held
 
   // The beater's loop.
   void beat_until_left();
@@ -51,7 +52,7 @@ struct Watch::State {
   std::string why;
   Clock::time_point failed_at;
   std::vector<Beat> beats;                // the latest, by rank
-  std::vector<Clock::duration> silences;  // since a beat was new, by rank
+  std::vector<Clock::duration> silences;  // for how long nothing can be expected of a rank
   Clock::duration store_silence{};
   Clock::time_point last_beats;
   std::list<Wait> waits;

@@ -42,6 +42,7 @@ int GlooExchange::tag_of(const std::vector<int>& group) {
     return known->second;
   const auto tag = std::make_shared<std::string>();
   job_.watch().run_interruptibly(
+      "the first exchange of a group",
       [store = numbers_, members = fmt::format("{}", fmt::join(group, ",")), tag] {
         const std::string proposal = std::to_string(store->add("proposals", 1));
         *tag = store->compareSet(members, "", proposal);

@@ -64,10 +64,11 @@ GlooMesh::GlooMesh(Job& job, const std::string& name)
   // What the thread uses is its own: it may have to be left behind.
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
-  job.watch().run_interruptibly([made, store, environment = job.environment()] {
-    *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
-                                                  options_for(environment));
-  });
+  job.watch().run_interruptibly(
+      "the making of connections", [made, store, environment = job.environment()] {
+        *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
+                                                      options_for(environment));
+      });
   state_->group = *made;
 }
 

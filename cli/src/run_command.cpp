@@ -64,6 +64,8 @@ int run(const RunOptions& options) {
                                       options.scenario.data_path);
   plan::require_trainable(scenario);
   exec::require_trainable(sim::sound_program(scenario));
+  if (options.verify)
+    require_verifiable(scenario);
   const Workload workload(scenario);
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);

@@ -94,6 +94,8 @@ int train_command(const TrainOptions& options) {
                                 options.scenario.data_path);
   plan::require_trainable(scenario);
   exec::require_trainable(sim::sound_program(scenario));
+  if (options.verify)
+    require_verifiable(scenario);
   if (options.processes && !started_by_launcher())
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
                             options.timeout_s);

@@ -293,6 +293,14 @@ Verification verify(const plan::Scenario& scenario, const Workload& workload,
   return found;
 }
 
+void require_verifiable(const plan::Scenario& scenario) {
+  if (sim::sound_program(scenario).asynchronous)
+    throw plan::InputError(
+        fmt::format("--verify: {} steps without a flush, which is another training than one "
+                    "without a pipeline",
+                    scenario.pipeline.schedule));
+}
+
 std::string to_string(const Verification& v) {
   auto text = fmt::format(
       "verify: {} of {} losses and {} of {} parameter tensors ({} numbers) are bit-identical to "

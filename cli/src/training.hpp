@@ -60,6 +60,9 @@ struct Verification {
 Verification verify(const plan::Scenario& scenario, const Workload& workload,
                     const TrainingOutcome& pipelined);
 
+/// Throws InputError for a schedule whose training is another than any without a pipeline.
+void require_verifiable(const plan::Scenario& scenario);
+
 /// One or two lines that say what was compared.
 std::string to_string(const Verification& verification);
 

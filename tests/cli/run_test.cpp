@@ -216,6 +216,15 @@ TEST_CASE("train --verify: bit-identical whatever the training asks for", "[cli]
   }
 }
 
+TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified", "[cli][run]") {
+  const auto trained = run_program(small_gpt("train", {"--set", "pipeline.schedule=pipedream"}));
+  CHECK(trained.exit_code == 0);
+  const auto refused =
+      run_program(small_gpt("train", {"--set", "pipeline.schedule=pipedream", "--verify"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("pipedream steps without a flush") != std::string::npos);
+}
+
 TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
   const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);

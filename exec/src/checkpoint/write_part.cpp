@@ -43,6 +43,7 @@ std::vector<NamedTensor> in_file_order(std::vector<NamedTensor> tensors) {
 
 void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors) {
   std::vector<TensorShape> shapes;
+  shapes.reserve(tensors.size());
   for (const NamedTensor& tensor : tensors)
     shapes.push_back(shape_of(tensor));
   const std::string header = safetensors_header(shapes);
@@ -56,6 +57,7 @@ void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors) {
 
 std::vector<StoredTensor> described(const std::vector<NamedTensor>& tensors) {
   std::vector<StoredTensor> stored;
+  stored.reserve(tensors.size());
   for (const NamedTensor& tensor : tensors)
     stored.push_back({shape_of(tensor), tensor.begin, tensor.whole});
   return stored;

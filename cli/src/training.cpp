@@ -200,6 +200,9 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
       reporter.report(step, *result);
     saver.after(step, executor);
   }
+  outcome.steps = recorder.steps();
+  if (!durations.empty())
+    outcome.units_per_s = workload.units_per_step() / typical_duration(durations);
   if (outcome.interrupted)
     return outcome;
   if (job != nullptr)
@@ -208,9 +211,6 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   outcome.parameters = all_parameters(executor, members);
   outcome.gradient_groups =
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
-  outcome.steps = recorder.steps();
-  if (!durations.empty())
-    outcome.units_per_s = workload.units_per_step() / typical_duration(durations);
   return outcome;
 }
 

@@ -181,9 +181,6 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
 void PipelineEngine::set_train_batch_size(int samples) {
   auto program =
       training_program(module_, options_.schedule, microbatches_of(module_, options_, samples));
-  if (module_.replicas() > 1 || program.placement.is_bidirectional())
-    throw plan::InputError(
-        "the batch size cannot change while stages have several copies: make a new engine");
   auto executor = make_executor(program);
   executor->take_over(*executor_);
   program_ = std::move(program);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "first_line.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -25,9 +26,6 @@ bool takes_input(InstructionKind kind) {
   return kind == InstructionKind::Forward || kind == InstructionKind::Backward ||
          kind == InstructionKind::InputGradient;
 }
-
-/// LibTorch's messages carry a C++ stack trace after the first line.
-std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 

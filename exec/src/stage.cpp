@@ -44,6 +44,18 @@ Tensors cast(Tensors values, at::ScalarType type) {
   return values;
 }
 
+PayloadShape shape_of(const at::Tensor& tensor) {
+  if (!tensor.defined())
+    return {at::ScalarType::Undefined, {}};
+  return {tensor.scalar_type(), tensor.sizes().vec()};
+}
+
+std::string in_words(const PayloadShape& shape) {
+  return shape.first == at::ScalarType::Undefined
+             ? "undefined"
+             : fmt::format("{} [{}]", c10::toString(shape.first), fmt::join(shape.second, ", "));
+}
+
 /// While it lives, parameters have the values that a microbatch's forward used.
 class WeightsOfForward {
  public:
@@ -131,7 +143,7 @@ void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
   buffers(i).inputs = std::move(inputs);
 }
 
-void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<Shape>& known,
+void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                          int microbatch) const {
   if (setup_.dynamic_shapes)
     return;
@@ -141,22 +153,17 @@ void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<S
                     "microbatch to microbatch need `dynamic_shapes`",
                     place_.index, microbatch, rest));
   };
-  const bool first = known.empty();
-  if (!first && known.size() != tensors.size())
-    refuse(fmt::format("{} {}s, expected {}", tensors.size(), what, known.size()));
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const auto type = tensors[t].defined() ? tensors[t].scalar_type() : at::ScalarType::Undefined;
-    if (first) {
-      known.emplace_back(
-          type, tensors[t].defined() ? tensors[t].sizes().vec() : std::vector<std::int64_t>());
-      continue;
-    }
-    const auto& [known_type, sizes] = known[t];
-    if (known_type != type || (tensors[t].defined() && tensors[t].sizes() != sizes))
-      refuse(fmt::format("{} {} is {} [{}], expected {} [{}]", what, t, c10::toString(type),
-                         fmt::join(tensors[t].sizes(), ", "), c10::toString(known_type),
-                         fmt::join(sizes, ", ")));
+  if (known.empty()) {
+    for (const at::Tensor& tensor : tensors)
+      known.push_back(shape_of(tensor));
+    return;
   }
+  if (known.size() != tensors.size())
+    refuse(fmt::format("{} {}s, expected {}", tensors.size(), what, known.size()));
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (known[t] != shape_of(tensors[t]))
+      refuse(fmt::format("{} {} is {}, expected {}", what, t, in_words(shape_of(tensors[t])),
+                         in_words(known[t])));
 }
 
 Tensors Stage::run_layers(int first, int last, Tensors values, const CallContext& context) const {

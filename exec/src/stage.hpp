@@ -33,6 +33,9 @@ struct StageBuffers {
   Tensors input_gradients;
 };
 
+/// What must not change from microbatch to microbatch: type and sizes.
+using PayloadShape = std::pair<at::ScalarType, std::vector<std::int64_t>>;
+
 /// What runs: which step of which data, and whether gradients are wanted.
 struct Pass {
   const Dataset* data = nullptr;
@@ -102,8 +105,6 @@ class Stage {
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
 
  private:
-  using Shape = std::pair<at::ScalarType, std::vector<std::int64_t>>;
-
   bool is_first() const { return place_.first == 0 && place_.index == 0; }
   bool is_last() const { return place_.last == static_cast<int>(setup_.layers.size()); }
   CallContext context_of(const plan::Instruction& i) const;
@@ -114,7 +115,7 @@ class Stage {
   void full_backward_of(const plan::Instruction& i);
   void input_gradient_of(const plan::Instruction& i);
   void build_graph(const plan::Instruction& i, std::size_t segment);
-  void check_shapes(const char* what, const Tensors& tensors, std::vector<Shape>& known,
+  void check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                     int microbatch) const;
 
   Place place_;
@@ -129,7 +130,7 @@ class Stage {
   std::vector<StageBuffers> slots_;
   std::vector<double> losses_;
   std::vector<Tensors> kept_outputs_;
-  std::vector<Shape> input_shapes_, output_shapes_;
+  std::vector<PayloadShape> input_shapes_, output_shapes_;
 };
 
 }  // namespace pipewright::exec

@@ -11,6 +11,16 @@
 namespace pipewright::exec {
 namespace {
 
+/// Parameters, and buffers such as a batch norm's running means, by name.
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& named : layer.named_parameters())
+    tensors.emplace_back(named.key(), named.value());
+  for (const auto& named : layer.named_buffers())
+    tensors.emplace_back(named.key(), named.value());
+  return tensors;
+}
+
 at::Tensor copy_of(const at::Tensor& tensor) {
   return tensor.detach().clone(at::MemoryFormat::Contiguous);
 }
@@ -47,8 +57,8 @@ void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState
     const auto at = static_cast<std::size_t>(layer - stage.place().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
     if (is_first_copy)
-      for (const auto& named : stage.layers()[at]->named_parameters())
-        state.parameters.push_back({named.key(), copy_of(named.value())});
+      for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
+        state.parameters.push_back({name, copy_of(tensor)});
   }
   if (!is_first_copy && stage.place().shard.count == 1)
     return;
@@ -68,9 +78,8 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   for (int layer = stage.place().first; layer < stage.place().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.place().first);
     stored.push_back(checkpoint.layer(layer));
-    for (const auto& named : stage.layers()[at]->named_parameters())
-      take(named.value(), find(stored[at].parameters, named.key(), stored[at]).value, named.key(),
-           stored[at]);
+    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
+      take(tensor, find(stored[at].parameters, name, stored[at]).value, name, stored[at]);
   }
   stage.optimizer().refresh_masters();
   for (const Optimizer::State& own : stage.optimizer().states()) {
@@ -86,10 +95,10 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
 void copy_state(const Stage& from, Stage& to) {
   const at::NoGradGuard no_grad;
   for (std::size_t layer = 0; layer < to.layers().size(); ++layer) {
-    const auto source = from.layers().at(layer)->parameters();
-    const auto target = to.layers()[layer]->parameters();
-    for (std::size_t p = 0; p < target.size(); ++p)
-      target[p].copy_(source[p]);
+    const auto source = tensors_of(*from.layers().at(layer)),
+               target = tensors_of(*to.layers()[layer]);
+    for (std::size_t t = 0; t < target.size(); ++t)
+      target[t].second.copy_(source.at(t).second);
   }
   const auto source = from.optimizer().states(), target = to.optimizer().states();
   for (std::size_t s = 0; s < target.size(); ++s)
@@ -117,9 +126,8 @@ std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
       built->to(setup.precision);
     LayerShape& shape =
         shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
-    for (const auto& named : built->named_parameters())
-      shape.parameters.push_back(
-          {named.key(), named.value().scalar_type(), named.value().sizes().vec()});
+    for (const auto& [name, tensor] : tensors_of(*built))
+      shape.parameters.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
   }
   return shapes;
 }

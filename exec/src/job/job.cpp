@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "first_line.hpp"
 #include "keys.hpp"
 #include "patience.hpp"
 #include "watch.hpp"
@@ -21,9 +22,6 @@ using Store = Watch::Store;
 std::string place_of(const JobEnvironment& environment) {
   return fmt::format("{}:{}", environment.address, environment.port);
 }
-
-/// LibTorch's messages carry a C++ stack trace after the first line.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// What a process has to do before it talks to others that may die.
 void prepare_process() {

@@ -86,7 +86,7 @@ class GlooTransport final : public Transport {
 
   Tensors receive(const Transfer& transfer) override {
     ReceiveLane& lane = lane_from(transfer.from);
-    if (auto tensors = lane.take_soon(transfer))
+    if (auto tensors = lane.take_if_there(transfer))
       return std::move(*tensors);
     const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
     return lane.take(transfer);

@@ -1,19 +1,10 @@
 #include "receive_lane.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "unpinned_thread.hpp"
 
 namespace pipewright::exec {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// How long it is worth looking before going to sleep, which costs as much.
-constexpr auto a_moment = std::chrono::microseconds(50);
-
-}  // namespace
 
 ReceiveLane::ReceiveLane(int ahead, Fetch fetch)
     : ahead_(ahead), fetch_(std::move(fetch)), allowed_(ahead) {
@@ -43,18 +34,10 @@ void ReceiveLane::ask_for(const Transfer& transfer) {
   changed_.notify_all();
 }
 
-std::optional<Tensors> ReceiveLane::take_soon(const Transfer& transfer) {
+std::optional<Tensors> ReceiveLane::take_if_there(const Transfer& transfer) {
   const auto key = key_of(transfer.instruction);
-  const auto deadline = Clock::now() + a_moment;
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   ask_for(transfer);
-  while (!settled(key) && Clock::now() < deadline) {
-    const auto seen = arrivals_.load(std::memory_order_relaxed);
-    lock.unlock();
-    while (arrivals_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
-      std::this_thread::yield();
-    lock.lock();
-  }
   if (!settled(key))
     return std::nullopt;
   return taken(key);
@@ -94,7 +77,6 @@ void ReceiveLane::fetch_until_ended() {
     }
     lock.lock();
     letters_[key_of(transfer.instruction)] = std::move(tensors);
-    arrivals_.fetch_add(1, std::memory_order_release);
     changed_.notify_all();
   }
 }
@@ -105,7 +87,6 @@ void ReceiveLane::end(const std::string& why) {
     return;
   ended_ = true;
   why_ = why;
-  arrivals_.fetch_add(1, std::memory_order_release);
   changed_.notify_all();
 }
 

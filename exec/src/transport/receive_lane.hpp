@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -27,9 +26,9 @@ class ReceiveLane {
   ~ReceiveLane();
 
   void expect(const Transfer& transfer);
-  /// What a transfer brings, if it is there within a moment.
-  std::optional<Tensors> take_soon(const Transfer& transfer);
-  /// Waits for it. Throws Aborted.
+  /// What a transfer brings, if it has come already. Throws Aborted.
+  std::optional<Tensors> take_if_there(const Transfer& transfer);
+  /// Waits for it: asleep, as looking for it would take a core from other ranks. Throws Aborted.
   Tensors take(const Transfer& transfer);
 
   /// Ends every wait, now and later.
@@ -46,7 +45,6 @@ class ReceiveLane {
   const Fetch fetch_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<unsigned> arrivals_{0};           // written under the mutex, read without it
   std::deque<Transfer> expected_;               // not yet begun
   std::map<plan::InstructionKey, int> places_;  // among all ever expected, until taken
   int expected_ever_ = 0;

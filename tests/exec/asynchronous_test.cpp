@@ -48,6 +48,8 @@ class Emulator {
   }
 
   void run() {
+    for (Values* const values : {&inputs_, &outputs_, &used_, &output_gradients_})
+      values->clear();
     std::vector<std::size_t> next(program_.ranks.size(), 0);
     for (bool moved = true; std::exchange(moved, false);)
       for (std::size_t rank = 0; rank < next.size(); ++rank)

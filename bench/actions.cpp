@@ -19,7 +19,7 @@ namespace {
 using namespace pipewright;
 
 constexpr int microbatches = 64;
-constexpr int warm_up_steps = 3;
+constexpr int warm_up_steps = 2;
 
 /// Adds a number to a number.
 class Tiny final : public exec::Layer {
@@ -93,9 +93,9 @@ double overhead_us(int ranks, int rounds) {
 }
 
 /// The time of I and W over that of B, on a GPT in one stage.
-double split_over_full(int rounds) {
+double split_over_full(int rounds, int hidden) {
   const plan::GptShape shape{
-      .blocks = 4, .hidden = 256, .heads = 4, .sequence = 128, .vocabulary = 256};
+      .blocks = 4, .hidden = hidden, .heads = 4, .sequence = 128, .vocabulary = 256};
   const at::Tensor tokens = at::randint(256, {4, 128}, at::kLong);
   const Numbers data(tokens, tokens.roll(-1, /*dims=*/1));
   exec::TrainingSetup setup;
@@ -130,7 +130,7 @@ double split_over_full(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 30;
+  int rounds = 10;
   CLI::App program("What the executor costs per action, and a split backward over a full one.");
   program.add_option("--rounds", rounds, "Steps of each kind")
       ->check(CLI::PositiveNumber)
@@ -139,7 +139,8 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   fmt::print("{}\n", plan::Json{{"overhead_us_1_rank", overhead_us(1, rounds)},
                                 {"overhead_us_2_ranks", overhead_us(2, rounds)},
-                                {"split_over_full", split_over_full(rounds)}}
+                                {"split_over_full_hidden_256", split_over_full(rounds, 256)},
+                                {"split_over_full_hidden_512", split_over_full(rounds, 512)}}
                          .dump());
   return 0;
 }

@@ -52,7 +52,7 @@ for mbit in 400 100; do
   for schedule in gpipe 1f1b; do
     link=(--set "cluster.nodes=2" --set "cluster.devices_per_node=1" --set "pipeline.schedule=$schedule"
       --set "cluster.between_nodes={\"latency_s\": 1e-4, \"bandwidth_per_s\": $((mbit * 125000))}")
-    train b 1 "${link[@]}" >"$work/other" 2>&1 &
+    train b 1 "${link[@]}" --trace "$work/unused.json" >"$work/other" 2>&1 &
     train a 0 "${link[@]}" --trace "$work/measured.json" >"$work/out" 2>"$work/err" ||
       { cat "$work/err" "$work/other" >&2; exit 1; }
     wait

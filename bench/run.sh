@@ -26,6 +26,18 @@ trap 'rm -f "$results"' EXIT
 
 say() { echo "bench: $*" >&2; }
 ours() { build/bin/pipewright_bench_executor --ranks 2 "$@" >>"$results"; }
+# As torch runs: a process a rank, over Gloo.
+rank() {
+  local rank=$1
+  shift
+  RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29433 \
+    build/bin/pipewright_bench_executor --ranks 2 "$@"
+}
+ours_as_processes() {
+  rank 1 "$@" &
+  rank 0 "$@" >>"$results"
+  wait
+}
 # Its warnings, such as that NumPy is missing, are shown only when it fails.
 torch() {
   local log
@@ -34,6 +46,7 @@ torch() {
 }
 compare() {
   ours "${ours_and_torch[@]}" "$@"
+  ours_as_processes "${ours_and_torch[@]}" "$@"
   torch "${ours_and_torch[@]}" "$@"
 }
 
@@ -63,20 +76,24 @@ def name_of(run):
     return "{schedule} {layers} layers of {hidden}, M={microbatches}, P={ranks}".format(**run)
 
 
+def who(run):
+    return run["program"] + (", processes" if run.get("processes") else "")
+
+
 def over_ideal(name, program):
-    return [r["over_ideal"] for r in runs if name_of(r) == name and r["program"] == program]
+    return [r["over_ideal"] for r in runs if name_of(r) == name and who(r) == program]
 
 
 def range_of(values):
     return f"{statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})"
 
 
-print(f"{'iteration over ideal':<36} {'pipewright':<22} {'torch':<22} nearer to the ideal")
+print(f"{'iteration over ideal':<36} {'threads':<22} {'processes':<22} {'torch':<22}")
 for name in dict.fromkeys(map(name_of, runs)):
     ours = over_ideal(name, "pipewright")
+    processes = over_ideal(name, "pipewright, processes")
     torch = over_ideal(name, "torch.distributed.pipelining")
-    nearer = "pipewright" if statistics.median(ours) < statistics.median(torch) else "torch"
-    print(f"{name:<36} {range_of(ours):<22} {range_of(torch):<22} {nearer}")
+    print(f"{name:<36} {range_of(ours):<22} {range_of(processes):<22} {range_of(torch):<22}")
 
 low, high = recording["recording_cost_quartiles"]
 print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iteration (quartiles "
@@ -86,6 +103,10 @@ END
 echo
 echo "Paced layers: F, I and W sleep 5 ms each; the executor over its prediction"
 build/bin/pipewright_bench_paced "${paced[@]}"
+
+echo
+echo "What an action costs the executor, in microseconds, and a split backward over a full one"
+build/bin/pipewright_bench_actions
 
 build/bin/pipewright_bench_partition
 

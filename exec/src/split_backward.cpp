@@ -43,6 +43,17 @@ Roots roots_of(const Tensors& outputs, const Tensors& gradients) {
   return roots;
 }
 
+/// Frees what a node has saved as soon as it is done, as a backward does that keeps no graph.
+struct Release final : torch::autograd::FunctionPostHook {
+  explicit Release(Node& of) : node(of) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    node.release_variables();
+    return outputs;
+  }
+  Node& node;  // owns this
+};
+
 /// Which nodes reach one of the inputs.
 class Path {
  public:
@@ -131,7 +142,9 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
       wanted.push_back(torch::autograd::impl::gradient_edge(input));
   const Path path(roots.edges, wanted);
   for (const auto& node : path.nodes())
-    if (path.branches_off(*node)) {
+    if (!path.branches_off(*node)) {
+      node->add_post_hook(std::make_unique<Release>(*node));
+    } else {
       auto place = std::make_shared<Remembered>(Remembered{node, {}});
       node->add_pre_hook(std::make_unique<Listener>(place));
       remembered_.push_back(std::move(place));
@@ -153,18 +166,13 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
                                                     /*create_graph=*/false,
                                                     /*accumulate_grad=*/false, wanted);
 
-  for (const auto& node : path.nodes()) {
-    if (!path.branches_off(*node)) {
-      node->release_variables();
-      continue;
-    }
+  for (const auto& place : remembered_) {
+    place->listening = false;
     // What leads on along the path has been done: without the edge it is not done again.
-    for (Edge& next : node->next_edges())
+    for (Edge& next : place->node->next_edges())
       if (next.is_valid() && path.leads_to_input(next))
         next = Edge();
   }
-  for (const auto& place : remembered_)
-    place->listening = false;
 
   Tensors result;
   std::size_t next = 0;

@@ -174,6 +174,19 @@ TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]
   CHECK(same_bits(one.executor().parameters(), two.executor().parameters()));
 }
 
+TEST_CASE("a change of the batch size keeps every copy of a stage", "[exec]") {
+  auto options = batches_of_12();
+  options.execution.shard_optimizer = true;
+  PipelineEngine kept(small_model(2, 2), options), changed(small_model(2, 2), options);
+  for (PipelineEngine* engine : {&kept, &changed})
+    engine->set_data(batches_of(made_up, 4));
+  for (int step = 0; step < 3; ++step) {
+    CHECK(kept.train_batch()->loss == changed.train_batch()->loss);
+    changed.set_train_batch_size(12);
+  }
+  CHECK(same_bits(kept.executor().parameters(), changed.executor().parameters()));
+}
+
 TEST_CASE("a batch that does not divide is refused with the nearest that do", "[exec]") {
   PipelineEngine engine(small_model(2, 2), batches_of_12());
   const auto refusal = [&](int samples) {

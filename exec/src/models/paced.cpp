@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 #include <ratio>
+#include <thread>
 
 #include "pipewright/plan/error.hpp"
 
@@ -25,16 +26,20 @@ class Deadline {
       : end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(from_now.value))) {}
 
+  /// Asleep for the most part, and awake for the end, as a thread that sleeps wakes late.
   void sleep() const {
     // Of this thread, in ns: by default the kernel may wake it 50 µs late.
     thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     (void)slack;  // where that is refused, wake-ups are later
-    const auto since_start = std::chrono::nanoseconds(end_.time_since_epoch()).count();
-    const std::timespec end{.tv_sec = since_start / std::nano::den,
-                            .tv_nsec = since_start % std::nano::den};
+    constexpr std::chrono::microseconds awake{120};
+    const auto since_start = std::chrono::nanoseconds((end_ - awake).time_since_epoch()).count();
+    const std::timespec wake{.tv_sec = since_start / std::nano::den,
+                             .tv_nsec = since_start % std::nano::den};
     // A signal does not end it.
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == EINTR) {
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
     }
+    while (Clock::now() < end_)
+      std::this_thread::yield();
   }
 
  private:

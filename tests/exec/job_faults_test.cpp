@@ -22,6 +22,8 @@ using test::say;
 constexpr std::chrono::milliseconds timeout{1600};
 /// In which a rank posts a beat and the others read it.
 constexpr std::chrono::milliseconds two_beats{400};
+constexpr std::chrono::milliseconds stall{2500};
+constexpr int exit_code_of_stuck = 3;
 
 Transfer transfer(const char* text, int from, int to) {
   return {plan::parse_instruction(text).value(), from, to};
@@ -34,6 +36,19 @@ void be_at(Job& job, const char* instruction) {
   say("ready");
 }
 
+/// All in all longer than the stall.
+void do_many_actions(Job& job) {
+  for (int microbatch = 0; microbatch < 8; ++microbatch) {
+    job.doing(plan::Instruction{plan::InstructionKind::Backward, 2, microbatch});
+    std::this_thread::sleep_for(stall / 6);
+  }
+}
+
+void do_a_long_phase(Job& job) {
+  job.doing("a long phase");
+  std::this_thread::sleep_for(stall * 3 / 2);
+}
+
 void wait_for_each_other(Job& job, Transport& transport, const std::string& argument) {
   if (job.rank() == 0) {
     be_at(job, "0F5");
@@ -41,14 +56,23 @@ void wait_for_each_other(Job& job, Transport& transport, const std::string& argu
   } else if (job.rank() == 1) {
     be_at(job, "1F4");
     transport.receive(transfer("1RECV_B3", 2, 1));
+    transport.send(transfer("1SEND_B3", 1, 0), {at::ones({1})});
   } else {
     be_at(job, "2B3");
     if (argument == "throw")
       throw std::runtime_error("out of memory");
     if (argument == "abort")
       return transport.abort("rank 2, action 2B3: out of memory");
-    while (argument == "wait")
+    if (argument == "stall:circle")
+      transport.receive(transfer("2RECV_F3", 1, 2));
+    if (argument == "stall:slow")
+      do_many_actions(job);
+    if (argument == "stall:phase")
+      do_a_long_phase(job);
+    while (argument == "wait" || argument == "stall:hang")
       ::pause();
+    if (argument != "leave")
+      transport.send(transfer("2SEND_B3", 2, 1), {at::ones({1})});
   }
 }
 
@@ -57,7 +81,14 @@ TEST_CASE("rank of a fault test", "[.]") {
   if (!place)
     return;
   try {
-    Job job(place->environment, {.join_timeout = std::chrono::seconds(20), .timeout = timeout});
+    Job job(place->environment,
+            {.join_timeout = std::chrono::seconds(20),
+             .timeout = timeout,
+             .stall = place->argument.starts_with("stall:") ? stall : JobOptions().stall,
+             .when_stuck = [](const std::string& why) {
+               say("stuck: " + why);
+               std::_Exit(exit_code_of_stuck);
+             }});
     try {
       if (place->argument == "leave-at-once" && job.rank() == 0)
         return say("end");
@@ -148,6 +179,36 @@ TEST_CASE("faults: a rank that is stopped is named once it has not been heard of
   CHECK(begin_of(last.said(0), of_last) == of_last);
   CHECK(begin_of(last.said(1), of_last) == of_last);
   CHECK(begin_of(host.said(1), of_host) == of_host);
+}
+
+TEST_CASE("faults: an action that never ends is named, ends the others, and its process exits",
+          "[exec][faults]") {
+  Ranks ranks = ranks_in("stall:hang");
+  const std::string report =
+      "rank 2 has been at 2B3 for 2.5 s and does not end; rank 1 waits in 1RECV_B3 for it";
+  CHECK(begin_of(ranks.said(0), "ready\n" + report) == "ready\n" + report);
+  CHECK(begin_of(ranks.said(1), "ready\n" + report) == "ready\n" + report);
+  CHECK((ranks.said(0) + ranks.said(1)).find(" (mine)\n") != std::string::npos);
+  CHECK(ranks.said(2) == "ready\nstuck: " + report + "\n");
+  CHECK(ranks.status(2) == exit_code_of_stuck);
+}
+
+TEST_CASE("faults: of ranks that wait for each other, the circle is told", "[exec][faults]") {
+  Ranks ranks = ranks_in("stall:circle");
+  const std::string report =
+      "ready\nno rank has gone on for 2.5 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; "
+      "rank 2 (at 2B3) waits in 2RECV_F3 for rank 1";
+  for (int rank = 0; rank < 3; ++rank)
+    CHECK(begin_of(ranks.said(rank), report) == report);
+}
+
+TEST_CASE("faults: neither many actions nor a phase of any length is a stall", "[exec][faults]") {
+  Ranks actions = ranks_in("stall:slow");
+  Ranks phase = ranks_in("stall:phase");
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(actions.said(rank) == "ready\nend\n");
+    CHECK(phase.said(rank) == "ready\nend\n");
+  }
 }
 
 TEST_CASE("faults: when the rank that hosts the store is killed, the others say so",

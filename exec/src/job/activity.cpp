@@ -17,8 +17,10 @@ std::uint64_t activity_of(const plan::Instruction& instruction) {
 
 std::uint64_t activity_of(const char* phase) { return reinterpret_cast<std::uintptr_t>(phase); }
 
+bool is_action(std::uint64_t activity) { return (activity & is_instruction) != 0; }
+
 std::string activity_text(std::uint64_t activity) {
-  if ((activity & is_instruction) == 0)
+  if (!is_action(activity))
     return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(activity));
   const auto kind = static_cast<plan::InstructionKind>(activity >> 56 & 0x7f);
   const auto stage = static_cast<int>(activity >> 32 & 0xffffff);

@@ -27,16 +27,12 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
   return *all;
 }
 
-std::string ranks_text(const std::vector<std::size_t>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
 /// "version: ranks 0, 1 have 1.2; rank 2 has 1.3". Empty where all agree.
 std::string disagreement(const std::string& name, const FactsOfRanks& all) {
-  std::map<std::string, std::vector<std::size_t>> ranks_of;  // by value
+  std::map<std::string, std::vector<int>> ranks_of;  // by value
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto found = all[rank].find(name);
-    ranks_of[found == all[rank].end() ? "none" : found->second].push_back(rank);
+    ranks_of[found == all[rank].end() ? "none" : found->second].push_back(static_cast<int>(rank));
   }
   if (ranks_of.size() == 1)
     return "";

@@ -2,7 +2,6 @@
 
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -71,15 +70,15 @@ void meet(c10d::Store& store, const JobEnvironment& environment,
   }
   const std::vector<int> missing = missing_ranks(store, environment.size);
   if (!missing.empty())
-    throw JobFailure(fmt::format("{} {} of {} did not join the job at {} within {}",
-                                 missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "),
-                                 environment.size, place_of(environment), in_seconds(timeout)));
+    throw JobFailure(fmt::format("{} of {} did not join the job at {} within {}",
+                                 ranks_text(missing), environment.size, place_of(environment),
+                                 in_seconds(timeout)));
 }
 
 }  // namespace
 
 Job::Job(JobEnvironment environment, JobOptions options)
-    : environment_(std::move(environment)), options_(options) {
+    : environment_(std::move(environment)), options_(std::move(options)) {
   prepare_process();
   const Store beats = connect(environment_, options_.join_timeout, environment_.hosts_store());
   try {
@@ -92,7 +91,8 @@ Job::Job(JobEnvironment environment, JobOptions options)
   calls->setTimeout(for_ever);
   watch_ = std::make_unique<Watch>(
       Watch::Site{environment_.rank, environment_.size, place_of(environment_),
-                  environment_.launcher_hosts_store ? -1 : 0, options_.timeout},
+                  environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,
+                  options_.when_stuck},
       beats, calls);
 }
 

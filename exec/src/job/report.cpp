@@ -1,6 +1,7 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,25 +15,40 @@ std::string to_text(const Beat& beat) {
   Json waits = Json::array();
   for (const Wait& wait : beat.waits)
     waits.push_back({{"for", wait.ranks}, {"in", wait.where}});
-  return Json{{"count", beat.count}, {"at", beat.at}, {"waits", waits}, {"left", beat.left}}.dump();
+  return Json{{"count", beat.count}, {"at", beat.at},  {"in_action", beat.in_action},
+              {"moves", beat.moves}, {"waits", waits}, {"left", beat.left}}
+      .dump();
 }
 
 Beat beat_from_text(const std::string& text) {
   const Json json = Json::parse(text);
-  Beat beat{.count = json.at("count"), .at = json.at("at"), .waits = {}, .left = json.at("left")};
+  Beat beat{.count = json.at("count"),
+            .at = json.at("at"),
+            .in_action = json.at("in_action"),
+            .moves = json.at("moves"),
+            .waits = {},
+            .left = json.at("left")};
   for (const Json& wait : json.at("waits"))
     beat.waits.push_back({wait.at("for"), wait.at("in")});
   return beat;
 }
 
 std::string failure_report(int rank, const std::string& what, const std::vector<Beat>& beats) {
-  std::string report =
-      fmt::format("rank {} {}; it was at {}", rank, what, beats[static_cast<std::size_t>(rank)].at);
+  return fmt::format("rank {} {}; it was at {}{}", rank, what,
+                     beats[static_cast<std::size_t>(rank)].at, who_waits_for(rank, beats));
+}
+
+std::string who_waits_for(int rank, const std::vector<Beat>& beats) {
+  std::string text;
   for (std::size_t other = 0; other < beats.size(); ++other)
     for (const Wait& wait : beats[other].waits)
       if (std::ranges::find(wait.ranks, rank) != wait.ranks.end())
-        report += fmt::format("; rank {} waits in {} for it", other, wait.where);
-  return report;
+        text += fmt::format("; rank {} waits in {} for it", other, wait.where);
+  return text;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {

@@ -43,6 +43,7 @@ Watch::Store Watch::store(const std::string& prefix) const {
 
 void Watch::doing(std::uint64_t activity) {
   state_->activity.store(activity, std::memory_order_relaxed);
+  state_->moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Watch::abort(const std::string& why) { state_->post(why); }
@@ -120,11 +121,13 @@ Watch::Waiting::Waiting(Watch& watch, std::vector<int> ranks, std::string where)
   const std::lock_guard lock(watch_.state_->mutex);
   place_ =
       watch_.state_->waits.insert(watch_.state_->waits.end(), {std::move(ranks), std::move(where)});
+  watch_.state_->moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 Watch::Waiting::~Waiting() {
   const std::lock_guard lock(watch_.state_->mutex);
   watch_.state_->waits.erase(place_);
+  watch_.state_->moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace pipewright::exec

@@ -26,6 +26,8 @@ class Watch {
     std::string store_name;  // for messages
     int store_rank = -1;     // that hosts the store; -1: the launcher does
     std::chrono::milliseconds timeout{};
+    std::chrono::milliseconds stall{};                       // 0: never
+    std::function<void(const std::string& why)> when_stuck;  // may be empty
   };
 
   /// Two connections to a store in which all ranks have posted a first beat. The beater alone uses
@@ -82,6 +84,7 @@ class Watch {
 /// Activities in one word, so that telling them costs one store to memory.
 std::uint64_t activity_of(const plan::Instruction& instruction);
 std::uint64_t activity_of(const char* phase);
+bool is_action(std::uint64_t activity);
 std::string activity_text(std::uint64_t activity);
 
 }  // namespace pipewright::exec

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "keys.hpp"
+#include "stall.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -44,6 +45,7 @@ void Watch::State::fail(int by, const std::string& reason) {
       return;
     failed = true;
     failed_at = Clock::now();
+    moves_when_failed = moves.load(std::memory_order_relaxed);
     reporter = by;
     why = reason;
   }
@@ -105,10 +107,13 @@ void Watch::State::beat_until_left() {
 Beat Watch::State::next_beat() {
   const std::lock_guard lock(mutex);
   Beat& own = beats[static_cast<std::size_t>(site.rank)];
-  own = {own.count + 1,
-         activity_text(activity.load(std::memory_order_relaxed)),
-         {waits.begin(), waits.end()},
-         leaving};
+  const std::uint64_t now_at = activity.load(std::memory_order_relaxed);
+  own = {.count = own.count + 1,
+         .at = activity_text(now_at),
+         .in_action = is_action(now_at),
+         .moves = moves.load(std::memory_order_relaxed),
+         .waits = {waits.begin(), waits.end()},
+         .left = leaving};
   return own;
 }
 
@@ -142,11 +147,34 @@ void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values)
     silences[rank] = well ? Clock::duration{} : silences[rank] + elapsed;
     beats[rank] = std::move(beat);
   }
+  look_for_silence();
+  look_for_stall(elapsed);
+}
+
+void Watch::State::look_for_silence() {
   const auto longest = std::ranges::max_element(silences) - silences.begin();
   const auto index = static_cast<std::size_t>(longest);
   if (silences[index] > site.timeout && to_post.empty())
     to_post = report_on(static_cast<int>(longest),
                         beats[index].left ? "has left the job" : silent_for(site.timeout));
+}
+
+void Watch::State::look_for_stall(Clock::duration elapsed) {
+  long sum = 0;
+  for (const Beat& beat : beats)
+    sum += beat.moves;
+  stillness = sum == moves_of_all ? stillness + elapsed : Clock::duration{};
+  moves_of_all = sum;
+  // A rank that waits tells it: one whose action never ends could not print the report.
+  if (site.stall.count() > 0 && stillness > site.stall && !waits.empty() && to_post.empty())
+    to_post = stall_report(beats, site.stall);
+}
+
+/// Whether the end of the job does not reach what this rank is at.
+bool Watch::State::is_stuck() const {
+  return failed && !leaving && is_action(activity.load(std::memory_order_relaxed)) &&
+         moves.load(std::memory_order_relaxed) == moves_when_failed &&
+         Clock::now() - failed_at > site.timeout;
 }
 
 bool Watch::State::waits_for(int rank) const {
@@ -174,6 +202,10 @@ void Watch::State::guard_until_told() {
     const auto now = Clock::now();
     store_silence += counted(now - last, tick);
     last = now;
+    if (site.when_stuck && is_stuck()) {
+      lock.unlock();
+      return site.when_stuck(why);
+    }
     if (store_silence <= site.timeout || beater_done || failed)
       continue;
     const std::string report = report_on_store(silent_for(site.timeout));

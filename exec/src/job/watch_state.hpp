@@ -23,12 +23,15 @@ struct Watch::State {
   std::string report_on(int rank, const std::string& what) const;  // call with the lock held
   std::string report_on_store(const std::string& what) const;      // call with the lock held
   bool waits_for(int rank) const;                                  // call with the lock held
+  bool is_stuck() const;                                           // call with the lock held
 
   // The beater's loop.
   void beat_until_left();
   Beat next_beat();
   void post_failure();
   void take_in(const std::vector<std::vector<std::uint8_t>>& values);
+  void look_for_silence();                       // call with the lock held
+  void look_for_stall(Clock::duration elapsed);  // call with the lock held
   bool may_go(const Beat& own);
   void pause(const Beat& own);
 
@@ -40,6 +43,7 @@ struct Watch::State {
   const Clock::duration tick;   // between two beats
   const Clock::duration grace;  // for what must be on its way already
   std::atomic<std::uint64_t> activity;
+  std::atomic<long> moves = 0;  // how often this rank has begun something or ended a wait
 
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -51,8 +55,11 @@ struct Watch::State {
   int reporter = -1;
   std::string why;
   Clock::time_point failed_at;
+  long moves_when_failed = 0;
   std::vector<Beat> beats;                // the latest, by rank
   std::vector<Clock::duration> silences;  // for how long nothing can be expected of a rank
+  Clock::duration stillness{};            // for how long no rank has moved
+  long moves_of_all = 0;
   Clock::duration store_silence{};
   Clock::time_point last_beats;
   std::list<Wait> waits;

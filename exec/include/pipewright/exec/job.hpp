@@ -46,6 +46,12 @@ struct JobOptions {
   /// How long a rank may not be heard of before the job ends. It is heard of as long as its process
   /// runs, however long one action takes.
   std::chrono::milliseconds timeout{30'000};
+  /// How long no rank may begin anything new, while some are in an action and others wait, before
+  /// the job ends: longer than the longest action. 0: as long as it likes.
+  std::chrono::milliseconds stall{600'000};
+  /// Called on a thread of the job when it has failed and `timeout` later this rank is still in the
+  /// same action, such as an endless loop: only the end of the process ends that.
+  std::function<void(const std::string& why)> when_stuck{};
 };
 
 /// The job could not begin or cannot go on; the message says which rank is the cause.
@@ -70,9 +76,10 @@ class Job {
   const JobEnvironment& environment() const { return environment_; }
   const JobOptions& options() const { return options_; }
 
-  /// What this rank is at, for the reports of others. Costs one store to memory.
+  /// What this rank is at, for the reports of others. Costs a store and an addition to memory.
   void doing(const plan::Instruction& instruction);
-  /// As text that lives as long as the process, such as a literal.
+  /// A phase, which may take as long as it likes: text that lives as long as the process, such as a
+  /// literal.
   void doing(const char* phase);
 
   /// Ends the job on every rank, unless it has failed already.

@@ -1,6 +1,7 @@
 #include "membership.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 
 #include "console.hpp"
@@ -21,9 +22,13 @@ std::string text_of(const at::Tensor& bytes) {
           static_cast<std::size_t>(bytes.numel())};
 }
 
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
+
 }  // namespace
 
-Membership::Membership(const plan::Scenario& scenario, double timeout_s) {
+Membership::Membership(const plan::Scenario& scenario, const Patience& patience) {
   const auto environment = exec::job_from_environment();
   if (!environment)
     return;
@@ -35,7 +40,13 @@ Membership::Membership(const plan::Scenario& scenario, double timeout_s) {
         environment->launcher, environment->size, ranks, scenario.pipeline.ranks,
         scenario.pipeline.replicas));
   exec::JobOptions options;
-  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * timeout_s));
+  options.timeout = milliseconds_of(patience.timeout_s);
+  options.stall = milliseconds_of(patience.stall_s);
+  options.when_stuck = [this](const std::string& why) {
+    if (job_->reports_failure())
+      say(why);
+    std::_Exit(NegativeAnswer);
+  };
   job_.emplace(*environment, options);
   transport_ = exec::make_gloo_transport(
       *job_, {.communicators = scenario.pipeline.communicators,

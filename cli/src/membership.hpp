@@ -14,13 +14,19 @@
 
 namespace pipewright::cli {
 
+/// How long ranks wait for each other before the job fails.
+struct Patience {
+  double timeout_s = 30;  // for a process that is not heard of
+  double stall_s = 600;   // while no action ends; 0: for ever
+};
+
 class Membership {
  public:
   /// Alone.
   Membership() = default;
   /// Joins the job that the environment describes, if there is one. Throws InputError when it has
   /// another number of processes than the scenario has ranks, JobFailure when they do not meet.
-  Membership(const plan::Scenario& scenario, double timeout_s);
+  Membership(const plan::Scenario& scenario, const Patience& patience);
 
   bool in_job() const { return job_.has_value(); }
   /// Whether this process speaks for all: the only one, or rank 0.

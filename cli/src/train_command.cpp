@@ -15,7 +15,7 @@ struct TrainOptions {
   std::string trace;
   bool verify = false;
   bool processes = false;
-  double timeout_s = 30;
+  Patience patience;
   std::string checkpoints;
   int checkpoint_every = 0;
   int keep = 2;
@@ -98,9 +98,9 @@ int train_command(const TrainOptions& options) {
     require_verifiable(scenario);
   if (options.processes && !started_by_launcher())
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
-                            options.timeout_s);
+                            options.patience.timeout_s);
   catch_interrupts();
-  Membership members(scenario, options.timeout_s);
+  Membership members(scenario, options.patience);
   if (members.in_job())
     scenario.pipeline.hand_over = plan::HandOver::Copy;
   try {
@@ -136,9 +136,14 @@ Action add_train(CLI::App& program) {
   command->add_flag("--processes", options->processes,
                     "One process a rank on this machine, not one thread");
   command
-      ->add_option("--timeout", options->timeout_s,
+      ->add_option("--timeout", options->patience.timeout_s,
                    "Seconds that a process may not be heard of before the job ends")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--stall", options->patience.stall_s,
+                   "Seconds in which no action ends and ranks wait before the job ends, 0: never")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--trace", options->trace, "Write the typical step as measured")
       ->type_name("FILE");

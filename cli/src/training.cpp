@@ -189,6 +189,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   std::vector<double> durations;
   for (int step = outcome.first_step; step < scenario.training.steps; ++step) {
     const auto result = executor.step(step);
+    if (job != nullptr)
+      job->doing("the end of a step");
     if (!result) {
       outcome.interrupted = true;
       break;

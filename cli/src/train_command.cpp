@@ -1,6 +1,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/exec/crc32c.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/error.hpp"
 #include "prediction.hpp"
@@ -35,6 +36,27 @@ plan::LayerCosts common_costs(const plan::Scenario& scenario, const Workload& wo
       plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
 }
 
+std::string checksum(const std::string& text) {
+  return fmt::format("{:08x}", exec::crc32c(text.data(), text.size()));
+}
+
+/// What all ranks must have in common, options that make them talk to each other included.
+exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan,
+                     const TrainOptions& options) {
+  plan::Scenario elsewhere = scenario;
+  elsewhere.data.path.clear();  // each machine has it where it likes
+  return {{"version", PIPEWRIGHT_VERSION},
+          {"scenario", checksum(to_json(elsewhere).dump())},
+          {"model", checksum(to_json(model_of(scenario)).dump())},
+          {"partition", plan::to_string(plan.partition.boundaries)},
+          {"Program", checksum(to_json(plan.program()).dump())},
+          {"--trace", options.trace.empty() ? "not given" : "given"},
+          {"--checkpoints", options.checkpoints.empty()
+                                ? "not given"
+                                : fmt::format("given, every {}", options.checkpoint_every)},
+          {"--resume", options.resume ? "given" : "not given"}};
+}
+
 int report(const plan::Scenario& scenario, const Workload& workload, const TrainingOutcome& outcome,
            const TrainOptions& options) {
   plan::Json answer{{"first_step", outcome.first_step},
@@ -66,6 +88,8 @@ int train_as_member(const plan::Scenario& scenario, const TrainOptions& options,
   const Plan plan = make_plan(scenario, costs);
   if (options.dry_run)
     return can_resume(scenario, plan, workload, options.checkpoints) ? Done : NegativeAnswer;
+  if (members.in_job())
+    exec::require_agreement(*members.job(), facts_of(scenario, plan, options));
   members.say_once(plan_table(plan, costs) + core_warning(scenario));
   const TrainingOutcome outcome = train(scenario, plan, workload, members,
                                         {.folder = options.checkpoints,

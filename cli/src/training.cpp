@@ -6,7 +6,6 @@
 
 #include "console.hpp"
 #include "interrupt.hpp"
-#include "pipewright/exec/crc32c.hpp"
 #include "pipewright/exec/serial.hpp"
 #include "pipewright/plan/aligned_timeline.hpp"
 #include "pipewright/plan/clock_offsets.hpp"
@@ -140,20 +139,6 @@ std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Mem
   return parameters;
 }
 
-std::string checksum(const std::string& text) {
-  return fmt::format("{:08x}", exec::crc32c(text.data(), text.size()));
-}
-
-exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan) {
-  plan::Scenario elsewhere = scenario;
-  elsewhere.data.path.clear();  // each machine has it where it likes
-  return {{"version", PIPEWRIGHT_VERSION},
-          {"scenario", checksum(to_json(elsewhere).dump())},
-          {"model", checksum(to_json(model_of(scenario)).dump())},
-          {"partition", plan::to_string(plan.partition.boundaries)},
-          {"Program", checksum(to_json(plan.program()).dump())}};
-}
-
 exec::TrainingState wanted_state(const plan::Scenario& scenario, const Plan& plan,
                                  const Workload& workload) {
   return exec::training_state(workload.setup(), plan.program(), scenario.pipeline.replicas, 0);
@@ -169,8 +154,6 @@ double typical_duration(const std::vector<double>& durations) {
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const CheckpointSettings& checkpoints) {
   exec::Job* const job = members.job();
-  if (job != nullptr)
-    exec::require_agreement(*job, facts_of(scenario, plan));
   TrainingOutcome outcome;
   Recorder recorder(plan.program(), scenario.pipeline.replicas);
   exec::ExecutorOptions options{.observer = recorder.observer(),

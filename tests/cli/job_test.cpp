@@ -105,6 +105,25 @@ TEST_CASE("a job of another size than the scenario is refused with both numbers"
         std::string::npos);
 }
 
+TEST_CASE("a rank that was started with other options is named", "[cli][job]") {
+  const auto port = std::to_string(29500 + getpid() % 1000);
+  const auto variables = [&](const std::string& rank) {
+    return std::map<std::string, std::string>{
+        {"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
+  };
+  const TempFolder folder;
+  const test::Running first(train({}, {"--trace", (folder.path() / "t.json").string()}),
+                            variables("0"));
+  const test::Running second(train({"training.seed=8"}, {}), variables("1"));
+  const auto result = first.wait(), other = second.wait();
+  CAPTURE(result.err, other.err);
+  CHECK(result.exit_code == 2);
+  CHECK(other.exit_code == 2);
+  const std::string said = result.err + other.err;
+  CHECK(said.find("--trace: rank 0 has given; rank 1 has not given") != std::string::npos);
+  CHECK(said.find("scenario: rank 0 has") != std::string::npos);
+}
+
 TEST_CASE("the variables of srun and mpirun join a job", "[cli][job]") {
   const auto port = std::to_string(29500 + getpid() % 1000);
   using Variables = std::map<std::string, std::string>;

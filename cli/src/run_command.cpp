@@ -63,9 +63,10 @@ int run(const RunOptions& options) {
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
   plan::require_trainable(scenario);
-  exec::require_trainable(sim::sound_program(scenario));
+  const plan::Program program = sim::sound_program(scenario);
+  exec::require_trainable(program);
   if (options.verify)
-    require_verifiable(scenario);
+    require_verifiable(program, scenario);
   const Workload workload(scenario);
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);
@@ -75,7 +76,7 @@ int run(const RunOptions& options) {
   RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);
   Membership alone;
-  const TrainingOutcome outcome = train(scenario, plan, workload, alone);
+  const TrainingOutcome outcome = train(scenario, plan, workload, alone, options.verify);
   plan::Json report = report_of(scenario, plan, outcome, workload);
   if (!outcome.steps.empty())
     directory.write_timelines(

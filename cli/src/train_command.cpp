@@ -50,6 +50,7 @@ exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan,
           {"model", checksum(to_json(model_of(scenario)).dump())},
           {"partition", plan::to_string(plan.partition.boundaries)},
           {"Program", checksum(to_json(plan.program()).dump())},
+          {"--verify", options.verify ? "given" : "not given"},
           {"--trace", options.trace.empty() ? "not given" : "given"},
           {"--checkpoints", options.checkpoints.empty()
                                 ? "not given"
@@ -91,7 +92,7 @@ int train_as_member(const plan::Scenario& scenario, const TrainOptions& options,
   if (members.in_job())
     exec::require_agreement(*members.job(), facts_of(scenario, plan, options));
   members.say_once(plan_table(plan, costs) + core_warning(scenario));
-  const TrainingOutcome outcome = train(scenario, plan, workload, members,
+  const TrainingOutcome outcome = train(scenario, plan, workload, members, options.verify,
                                         {.folder = options.checkpoints,
                                          .every = options.checkpoint_every,
                                          .keep = options.keep,
@@ -117,9 +118,10 @@ int train_command(const TrainOptions& options) {
   auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                 options.scenario.data_path);
   plan::require_trainable(scenario);
-  exec::require_trainable(sim::sound_program(scenario));
+  const plan::Program program = sim::sound_program(scenario);
+  exec::require_trainable(program);
   if (options.verify)
-    require_verifiable(scenario);
+    require_verifiable(program, scenario);
   if (options.processes && !started_by_launcher())
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
                             options.patience.timeout_s);

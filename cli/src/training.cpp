@@ -152,7 +152,7 @@ double typical_duration(const std::vector<double>& durations) {
 }  // namespace
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, const CheckpointSettings& checkpoints) {
+                      Membership& members, bool verified, const CheckpointSettings& checkpoints) {
   exec::Job* const job = members.job();
   TrainingOutcome outcome;
   Recorder recorder(plan.program(), scenario.pipeline.replicas);
@@ -193,7 +193,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   if (job != nullptr)
     job->doing("its end");
   saver.finish();
-  outcome.parameters = all_parameters(executor, members);
+  if (verified)
+    outcome.parameters = all_parameters(executor, members);
   outcome.gradient_groups =
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
   return outcome;
@@ -278,8 +279,8 @@ Verification verify(const plan::Scenario& scenario, const Workload& workload,
   return found;
 }
 
-void require_verifiable(const plan::Scenario& scenario) {
-  if (sim::sound_program(scenario).asynchronous)
+void require_verifiable(const plan::Program& program, const plan::Scenario& scenario) {
+  if (program.asynchronous)
     throw plan::InputError(
         fmt::format("--verify: {} steps without a flush, which is another training than one "
                     "without a pipeline",

@@ -32,10 +32,11 @@ struct TrainingOutcome {
   std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
 };
 
-/// Trains by the plan: one thread a rank of this process. Prints loss and rate on stderr. Throws
-/// exec::RankFailure or exec::Aborted.
+/// Trains by the plan: one thread a rank of this process. `verified`: parameters are handed out.
+/// Prints loss and rate on stderr. Throws exec::RankFailure or exec::Aborted.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, const CheckpointSettings& checkpoints = {});
+                      Membership& members, bool verified,
+                      const CheckpointSettings& checkpoints = {});
 
 /// The typical step as a timeline of all ranks, by one clock; empty but on the first process.
 plan::Timeline measured_timeline(const TrainingOutcome& outcome, const Membership& members);
@@ -61,7 +62,7 @@ Verification verify(const plan::Scenario& scenario, const Workload& workload,
                     const TrainingOutcome& pipelined);
 
 /// Throws InputError for a schedule whose training is another than any without a pipeline.
-void require_verifiable(const plan::Scenario& scenario);
+void require_verifiable(const plan::Program& program, const plan::Scenario& scenario);
 
 /// One or two lines that say what was compared.
 std::string to_string(const Verification& verification);

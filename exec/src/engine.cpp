@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -83,10 +84,7 @@ DataNeeds needs_of(const plan::Program& program, const ExecutorOptions& options)
           .parts = options.replicas};
 }
 
-bool ends_a_backward(const plan::Instruction& i) {
-  return i.kind == plan::InstructionKind::Backward ||
-         i.kind == plan::InstructionKind::WeightGradient;
-}
+bool ends_a_backward(const plan::Instruction& i) { return plan::makes_weight_gradient(i.kind); }
 
 /// Backwards of a step on the ranks of this process.
 int count_backwards(const plan::Program& program, const ExecutorOptions& options) {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -35,6 +33,13 @@ Tensors gradients_of(const Tensors& leaves) {
   for (const at::Tensor& leaf : leaves)
     gradients.push_back(leaf.defined() && leaf.requires_grad() ? leaf.grad() : at::Tensor());
   return gradients;
+}
+
+/// The backward is over; the input's gradients stay until they are handed on.
+void drop_activations(StageBuffers& held) {
+  Tensors input_gradients = std::move(held.input_gradients);
+  held = StageBuffers();
+  held.input_gradients = std::move(input_gradients);
 }
 
 Tensors cast(Tensors values, at::ScalarType type) {
@@ -253,12 +258,8 @@ void Stage::build_graph(const Instruction& i, std::size_t segment) {
 }
 
 void Stage::backward(const Instruction& i) {
-  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
-  full_backward_of(i);
-}
-
-void Stage::full_backward_of(const Instruction& i) {
   StageBuffers& held = buffers(i);
+  const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   gradients_->begin(pass_.first_microbatch + i.microbatch);
   Tensors gradients = std::move(held.output_gradients);
   for (std::size_t segment = held.segments.size(); segment-- > 0;) {
@@ -269,18 +270,13 @@ void Stage::full_backward_of(const Instruction& i) {
     own = Segment();
   }
   gradients_->end(pass_.first_microbatch + i.microbatch);
-  // The input's gradient stays until it is handed on.
-  held = StageBuffers();
   held.input_gradients = std::move(gradients);
+  drop_activations(held);
 }
 
 void Stage::input_gradient(const Instruction& i) {
-  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
-  input_gradient_of(i);
-}
-
-void Stage::input_gradient_of(const Instruction& i) {
   StageBuffers& held = buffers(i);
+  const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   Tensors gradients = std::move(held.output_gradients);
   for (std::size_t segment = held.segments.size(); segment-- > 0;) {
     Segment& own = held.segments[segment];
@@ -300,9 +296,7 @@ void Stage::weight_gradient(const Instruction& i) {
   for (std::size_t segment = held.segments.size(); segment-- > 0;)
     held.segments[segment].split.weight_gradients();
   gradients_->end(pass_.first_microbatch + i.microbatch);
-  Tensors gradients = std::move(held.input_gradients);
-  held = StageBuffers();
-  held.input_gradients = std::move(gradients);
+  drop_activations(held);
 }
 
 void Stage::update(double learning_rate, double gradient_scale) {

@@ -112,8 +112,6 @@ class Stage {
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i);
   at::Tensor loss_of(const Tensors& outputs, const plan::Instruction& i);
   void run_forward(const plan::Instruction& i);
-  void full_backward_of(const plan::Instruction& i);
-  void input_gradient_of(const plan::Instruction& i);
   void build_graph(const plan::Instruction& i, std::size_t segment);
   void check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                     int microbatch) const;

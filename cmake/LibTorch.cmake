@@ -36,3 +36,19 @@ target_include_directories(pipewright::libtorch SYSTEM INTERFACE
 target_compile_definitions(pipewright::libtorch INTERFACE
   USE_DISTRIBUTED USE_C10D_GLOO _GLIBCXX_USE_CXX11_ABI=1)
 target_link_libraries(pipewright::libtorch INTERFACE pipewright_torch_cpu pipewright_c10 fmt::fmt)
+
+# Where the wheel is one for CUDA: its small library of streams and memory, and the headers of CUDA and
+# NCCL, which lie beside it. The large libraries are loaded by name, from the same folder.
+cmake_path(GET PIPEWRIGHT_TORCH_DIR PARENT_PATH site_packages)
+set(cuda_include "${site_packages}/nvidia/cu13/include")
+set(nccl_include "${site_packages}/nvidia/nccl/include")
+if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so" AND EXISTS "${cuda_include}/cuda.h"
+   AND EXISTS "${nccl_include}/nccl.h")
+  add_library(pipewright_c10_cuda SHARED IMPORTED)
+  set_target_properties(pipewright_c10_cuda PROPERTIES
+    IMPORTED_LOCATION "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
+  add_library(pipewright::cuda_headers INTERFACE IMPORTED)
+  target_include_directories(pipewright::cuda_headers SYSTEM INTERFACE
+    "${cuda_include}" "${nccl_include}")
+  target_link_libraries(pipewright::cuda_headers INTERFACE pipewright_c10_cuda ${CMAKE_DL_LIBS})
+endif()

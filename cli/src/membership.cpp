@@ -6,6 +6,7 @@
 
 #include "console.hpp"
 #include "pipewright/exec/gloo_transport.hpp"
+#include "pipewright/exec/nccl_transport.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::cli {
@@ -28,7 +29,8 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 
 }  // namespace
 
-Membership::Membership(const plan::Scenario& scenario, const Patience& patience) {
+Membership::Membership(const plan::Scenario& scenario, const Patience& patience,
+                       const DeviceOptions& device) {
   const auto environment = exec::job_from_environment();
   if (!environment)
     return;
@@ -48,10 +50,16 @@ Membership::Membership(const plan::Scenario& scenario, const Patience& patience)
     std::_Exit(NegativeAnswer);
   };
   job_.emplace(*environment, options);
-  transport_ = exec::make_gloo_transport(
-      *job_, {.communicators = scenario.pipeline.communicators,
-              .wait_until_taken = scenario.pipeline.blocking &&
-                                  scenario.pipeline.transfers == plan::TransferMode::Rendezvous});
+  const bool waits =
+      scenario.pipeline.blocking && scenario.pipeline.transfers == plan::TransferMode::Rendezvous;
+  const auto communicators = scenario.pipeline.communicators;
+  if (device.on_gpu())
+    transport_ =
+        exec::make_nccl_transport(*job_, exec::gpu_of_process(environment->local_rank).device,
+                                  {.communicators = communicators, .wait_until_taken = waits});
+  else
+    transport_ = exec::make_gloo_transport(
+        *job_, {.communicators = communicators, .wait_until_taken = waits});
 }
 
 std::optional<int> Membership::rank() const {

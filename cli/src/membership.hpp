@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device_options.hpp"
 #include "pipewright/exec/job.hpp"
 #include "pipewright/exec/transport.hpp"
 #include "pipewright/plan/scenario.hpp"
@@ -26,7 +27,7 @@ class Membership {
   Membership() = default;
   /// Joins the job that the environment describes, if there is one. Throws InputError when it has
   /// another number of processes than the scenario has ranks, JobFailure when they do not meet.
-  Membership(const plan::Scenario& scenario, const Patience& patience);
+  Membership(const plan::Scenario& scenario, const Patience& patience, const DeviceOptions& device);
 
   bool in_job() const { return job_.has_value(); }
   /// Whether this process speaks for all: the only one, or rank 0.

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "console.hpp"
+#include "device_options.hpp"
 #include "interrupt.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "workload.hpp"
@@ -9,6 +10,7 @@ namespace {
 
 struct ProfileOptions {
   ScenarioOptions scenario;
+  DeviceOptions device;
   std::string out;
 };
 
@@ -34,9 +36,10 @@ std::string table(const plan::LayerCosts& costs) {
 }
 
 int profile(const ProfileOptions& options) {
+  open_devices(options.device);
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
-  const Workload workload(scenario);
+  const Workload workload(scenario, devices_for(options.device, 1, nullptr));
   catch_interrupts();
   const auto costs = measure_costs(scenario, workload);
   const std::string document = to_json(costs).dump(2) + "\n";
@@ -53,6 +56,7 @@ Action add_profile(CLI::App& program) {
       "profile", "Measure what each layer costs on this machine, in time and memory");
   auto options = std::make_shared<ProfileOptions>();
   add_scenario_options(*command, options->scenario);
+  add_device_options(*command, options->device);
   command->add_option("-o,--out", options->out, "Write the costs to this file")->type_name("FILE");
   command->footer("Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json");
   return [options] { return profile(*options); };

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "console.hpp"
+#include "device_options.hpp"
 #include "interrupt.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/comparison.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 struct RunOptions {
   ScenarioOptions scenario;
+  DeviceOptions device;
   std::string costs;
   std::string out;
   bool verify = false;
@@ -60,6 +62,7 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 }
 
 int run(const RunOptions& options) {
+  open_devices(options.device);
   const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                       options.scenario.data_path);
   plan::require_trainable(scenario);
@@ -67,7 +70,9 @@ int run(const RunOptions& options) {
   exec::require_trainable(program);
   if (options.verify)
     require_verifiable(program, scenario);
-  const Workload workload(scenario);
+  const Workload workload(
+      scenario,
+      devices_for(options.device, scenario.pipeline.ranks * scenario.pipeline.replicas, nullptr));
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);
   const Plan plan = make_plan(scenario, costs);
@@ -114,6 +119,7 @@ Action add_run(CLI::App& program) {
       program.add_subcommand("run", "The whole loop: profile, partition, predict, train, compare");
   auto options = std::make_shared<RunOptions>();
   add_scenario_options(*command, options->scenario);
+  add_device_options(*command, options->device);
   command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")
       ->type_name("FILE");
   command->add_option("-o,--out", options->out, "The run directory; default runs/<name>-<time>")

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "console.hpp"
+#include "device_options.hpp"
 #include "interrupt.hpp"
 #include "pipewright/exec/crc32c.hpp"
 #include "pipewright/exec/executor.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 struct TrainOptions {
   ScenarioOptions scenario;
+  DeviceOptions device;
   std::string costs;
   std::string trace;
   bool verify = false;
@@ -50,6 +52,7 @@ exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan,
           {"model", checksum(to_json(model_of(scenario)).dump())},
           {"partition", plan::to_string(plan.partition.boundaries)},
           {"Program", checksum(to_json(plan.program()).dump())},
+          {"--device", options.device.device},
           {"--verify", options.verify ? "given" : "not given"},
           {"--trace", options.trace.empty() ? "not given" : "given"},
           {"--checkpoints", options.checkpoints.empty()
@@ -84,7 +87,9 @@ int report(const plan::Scenario& scenario, const Workload& workload, const Train
 
 int train_as_member(const plan::Scenario& scenario, const TrainOptions& options,
                     Membership& members) {
-  const Workload workload(scenario);
+  const Workload workload(
+      scenario, devices_for(options.device, scenario.pipeline.ranks * scenario.pipeline.replicas,
+                            members.job()));
   const auto costs = common_costs(scenario, workload, options, members);
   const Plan plan = make_plan(scenario, costs);
   if (options.dry_run)
@@ -115,6 +120,7 @@ void check(const TrainOptions& options) {
 
 int train_command(const TrainOptions& options) {
   check(options);
+  open_devices(options.device);
   auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
                                 options.scenario.data_path);
   plan::require_trainable(scenario);
@@ -126,7 +132,7 @@ int train_command(const TrainOptions& options) {
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
                             options.patience.timeout_s);
   catch_interrupts();
-  Membership members(scenario, options.patience);
+  Membership members(scenario, options.patience, options.device);
   if (members.in_job())
     scenario.pipeline.hand_over = plan::HandOver::Copy;
   try {
@@ -155,6 +161,7 @@ Action add_train(CLI::App& program) {
       "train", "Train by the scenario's plan; joins the job of torchrun, Slurm or mpirun");
   auto options = std::make_shared<TrainOptions>();
   add_scenario_options(*command, options->scenario);
+  add_device_options(*command, options->device);
   command->add_option("--costs", options->costs, "Layer costs from this file, not measured now")
       ->type_name("FILE");
   command->add_flag("--verify", options->verify,

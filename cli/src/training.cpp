@@ -47,7 +47,7 @@ class Reporter {
 };
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor left = a.detach().contiguous(), right = b.detach().contiguous();
+  const at::Tensor left = a.detach().cpu().contiguous(), right = b.detach().cpu().contiguous();
   return left.sizes() == right.sizes() && left.dtype() == right.dtype() &&
          std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
 }
@@ -159,6 +159,7 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   exec::ExecutorOptions options{.observer = recorder.observer(),
                                 .stop = &interrupted(),
                                 .replicas = scenario.pipeline.replicas,
+                                .devices = workload.devices(),
                                 .shard_optimizer = scenario.training.zero == 1,
                                 .transport = members.transport(),
                                 .only_rank = members.rank()};
@@ -249,7 +250,7 @@ Verification verify(const plan::Scenario& scenario, const Workload& workload,
   Verification found;
   exec::SerialTrainer serial(workload.setup(),
                              scenario.pipeline.microbatches * scenario.pipeline.replicas,
-                             pipelined.gradient_groups);
+                             pipelined.gradient_groups, workload.device());
   Reporter reporter("without a pipeline", scenario.training.steps, workload);
   const auto first = static_cast<std::size_t>(pipelined.first_step);
   for (std::size_t step = 0; step < first + pipelined.losses.size(); ++step) {

@@ -21,7 +21,8 @@ Scenario read_scenario(const std::filesystem::path& file,
   return scenario;
 }
 
-Workload::Workload(const Scenario& scenario) {
+Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devices)
+    : devices_(std::move(devices)) {
   const auto& training = scenario.training;
   const exec::BatchShape batch{scenario.pipeline.microbatches * scenario.pipeline.replicas,
                                training.microbatch_size, training.seed};
@@ -54,19 +55,30 @@ Workload::Workload(const Scenario& scenario) {
   setup_.gradient_groups = training.gradient_groups;
 }
 
+exec::RankDevice Workload::device() const {
+  for (const exec::RankDevice& device : devices_)
+    if (!device.device.is_cpu())
+      return device;
+  return {};
+}
+
 namespace {
 
 /// The scenario's layers as the profiler wants them, with optimizers of their own: what is measured
 /// trains too, so it must not be the model that is trained later.
 struct Bench {
+  explicit Bench(const exec::RankDevice& device) : on_device(device, account) {}
   exec::MemoryAccount account;
+  exec::OnDevice on_device;
   std::vector<std::unique_ptr<exec::Optimizer>> optimizers;
   profiler::Subject subject;
 };
 
-void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& setup) {
+void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& setup,
+          at::Device device) {
   for (int l = 0; l < static_cast<int>(setup.layers.size()); ++l) {
     auto layer = exec::build_layer(setup.layers, l, setup.base_seed);
+    layer->to(device);
     auto* const optimizer =
         bench.optimizers
             .emplace_back(std::make_unique<exec::Optimizer>(layer->parameters(), setup.optimizer))
@@ -77,15 +89,19 @@ void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& set
          layer->parameters(),
          [optimizer, &setup] { optimizer->step(setup.optimizer.learning_rate); }});
   }
-  const at::Tensor target = setup.data->target(0, 0);
+  const at::Tensor target = setup.data->target(0, 0).to(device);
   bench.subject.loss = {
       "loss",
       [&setup, target](const at::Tensor& output) { return setup.loss({output}, {target}); },
       {},
       {}};
-  bench.subject.load = [&setup] { return setup.data->input(0, 0); };
+  bench.subject.load = [&setup, device] { return setup.data->input(0, 0).to(device); };
   bench.subject.target = {static_cast<std::int64_t>(target.nbytes())};
   bench.subject.microbatch_size = scenario.training.microbatch_size;
+  if (!device.is_cpu()) {
+    bench.subject.device = exec::gpus().names.at(static_cast<std::size_t>(device.index()));
+    bench.subject.finish = [&bench] { bench.on_device.finish(); };
+  }
   auto* const account = &bench.account;
   bench.subject.memory = {[account] { return account->held(); },
                           [account] { return account->peak(); },
@@ -96,9 +112,9 @@ void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& set
 
 plan::LayerCosts measure_costs(const Scenario& scenario, const Workload& workload) {
   at::set_num_threads(1);
-  Bench bench;
+  Bench bench(workload.device());
   const exec::ChargeTo charge(bench.account);
-  fill(bench, scenario, workload.setup());
+  fill(bench, scenario, workload.setup(), workload.device().device);
   ProgressLine line;
   auto costs = profiler::profile(
       bench.subject, scenario.profile,
@@ -117,7 +133,8 @@ plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workl
                            const std::string& file) {
   if (!file.empty())
     return plan::layer_costs_from_json(plan::JsonDocument::read(file));
-  say(fmt::format("profiling {} layers on this machine's CPU …", workload.setup().layers.size()));
+  say(fmt::format("profiling {} layers on this machine's {} …", workload.setup().layers.size(),
+                  workload.device().device.is_cpu() ? "CPU" : "GPU"));
   auto costs = measure_costs(scenario, workload);
   double worst = 0;
   for (const plan::LayerCost& layer : costs.layers)

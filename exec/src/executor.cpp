@@ -60,8 +60,8 @@ struct Executor::State {
         options(std::move(o)),
         transport(transport_for(program, options)) {
     for (const GridPlace& place : local_places(program, options))
-      workers.push_back(
-          std::make_unique<RankWorker>(place, program, partition, setup, options, *transport));
+      workers.push_back(std::make_unique<RankWorker>(place, device_of(place.self()), program,
+                                                     partition, setup, options, *transport));
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
     for (std::size_t worker = 0; worker < workers.size(); ++worker)
       threads.emplace_back([this, worker] { serve(worker); });
@@ -90,6 +90,14 @@ struct Executor::State {
       }
       gate->arrive_and_wait();
     }
+  }
+
+  RankDevice device_of(int rank) const {
+    const RankDevice device =
+        options.devices.empty() ? RankDevice() : options.devices.at(static_cast<std::size_t>(rank));
+    if (setup.exact && !device.device.is_cpu())
+      compute_reproducibly();
+    return device;
   }
 
   int job_ranks() const { return static_cast<int>(program.ranks.size()) * options.replicas; }
@@ -244,6 +252,7 @@ Snapshot Executor::snapshot(int next_step) const {
 void Executor::restore(const Checkpoint& checkpoint) {
   for (const auto& worker : state_->workers) {
     const ChargeTo charge(worker->account());
+    const OnLane lane(worker->lane());
     for (const auto& [index, stage] : worker->stages())
       restore_state(*stage, checkpoint);
     worker->scaler().restore(checkpoint.training().loss_scale,
@@ -254,6 +263,7 @@ void Executor::restore(const Checkpoint& checkpoint) {
 void Executor::take_over(const Executor& other) {
   for (std::size_t w = 0; w < state_->workers.size(); ++w) {
     RankWorker& from = *other.state_->workers.at(w);
+    const OnLane lane(state_->workers[w]->lane());
     for (const auto& [index, stage] : state_->workers[w]->stages())
       copy_state(*from.stages().at(index), *stage);
     state_->workers[w]->scaler() = from.scaler();

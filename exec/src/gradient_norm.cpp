@@ -1,7 +1,5 @@
 #include "gradient_norm.hpp"
 
-#include <cmath>
-
 namespace pipewright::exec {
 
 void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
@@ -15,35 +13,34 @@ void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
     last_layer = layer;
     if (tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == p)
       continue;
-    squares_[{layer, ordinal}] = parameters[p].grad().to(at::kDouble).square().sum().item<double>();
+    squares_[{layer, ordinal}] = parameters[p].grad().to(at::kDouble).square().sum();
   }
 }
 
 Tensors GradientNorm::to_tensors() const {
   std::vector<std::int64_t> names;
-  std::vector<double> values;
+  Tensors values;
   for (const auto& [name, square] : squares_) {
     names.insert(names.end(), {name.first, name.second});
     values.push_back(square);
   }
-  return {torch::tensor(names, at::kLong), torch::tensor(values, at::kDouble)};
+  const at::Tensor all = values.empty() ? at::zeros({0}, at::kDouble) : at::stack(values);
+  return {torch::tensor(names, at::kLong), all};
 }
 
 void GradientNorm::add(const Tensors& from_other) {
   const auto* const names = from_other.at(0).const_data_ptr<std::int64_t>();
-  const auto* const values = from_other.at(1).const_data_ptr<double>();
-  for (std::int64_t at = 0; at < from_other[1].numel(); ++at)
+  const at::Tensor& values = from_other.at(1);
+  for (std::int64_t at = 0; at < values.numel(); ++at)
     squares_[{names[2 * at], names[2 * at + 1]}] = values[at];
 }
 
-double GradientNorm::norm() const {
-  double sum = 0;
+at::Tensor GradientNorm::norm() const {
+  Tensors all;
   for (const auto& [name, square] : squares_)
-    sum += square;
-  return std::sqrt(sum);
+    all.push_back(square);
+  return all.empty() ? at::zeros({}, at::kDouble) : at::stack(all).sum().sqrt();
 }
-
-bool GradientNorm::is_finite() const { return std::isfinite(norm()); }
 
 void LossScaler::update(bool finite) {
   if (!options_.dynamic)
@@ -61,11 +58,14 @@ bool needs_norm(const TrainingSetup& setup) {
   return setup.clip_norm > 0 || setup.loss_scaling.dynamic || setup.loss_scaling.scale != 1;
 }
 
-double gradient_scale(const TrainingSetup& setup, double loss_scale, double scaled_norm) {
-  const double norm = scaled_norm / loss_scale;
-  const double clip =
-      setup.clip_norm > 0 && norm > setup.clip_norm ? setup.clip_norm / (norm + 1e-6) : 1;
-  return clip / loss_scale;
+GradientUse use_of_gradients(const TrainingSetup& setup, double loss_scale,
+                             const at::Tensor& scaled_norm) {
+  at::Tensor clip = at::ones_like(scaled_norm);
+  if (setup.clip_norm > 0) {
+    const at::Tensor norm = scaled_norm / loss_scale;
+    clip = at::where(norm > setup.clip_norm, setup.clip_norm / (norm + 1e-6), clip);
+  }
+  return {clip / loss_scale, scaled_norm.isfinite().logical_not().to(at::kFloat)};
 }
 
 }  // namespace pipewright::exec

@@ -20,11 +20,12 @@ class GradientNorm {
   void add(const Tensors& from_other);
   Tensors to_tensors() const;
 
-  double norm() const;
-  bool is_finite() const;
+  /// A tensor without dimensions, float64, on the device of the gradients.
+  at::Tensor norm() const;
 
  private:
-  std::map<std::pair<std::int64_t, std::int64_t>, double> squares_;  // (layer, its parameter)
+  /// By (layer, its parameter); without dimensions.
+  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> squares_;
 };
 
 /// The factor that the loss is multiplied with, from step to step.
@@ -48,7 +49,9 @@ class LossScaler {
 /// Whether the end of a step must look at all gradients before any parameter changes.
 bool needs_norm(const TrainingSetup& setup);
 
-/// What gradients are multiplied with: 1 over the loss scale, and less where the norm is clipped.
-double gradient_scale(const TrainingSetup& setup, double loss_scale, double scaled_norm);
+/// Gradients are divided by the loss scale, and made smaller where their norm is clipped.
+/// `scaled_norm`: of the gradients as they are.
+GradientUse use_of_gradients(const TrainingSetup& setup, double loss_scale,
+                             const at::Tensor& scaled_norm);
 
 }  // namespace pipewright::exec

@@ -4,26 +4,14 @@
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
 
+#include "account_entry.hpp"
+
 namespace pipewright::exec {
-
-struct AccountEntry {
-  std::atomic<std::int64_t> held{0};
-  std::atomic<std::int64_t> peak{0};
-
-  void add(std::int64_t size) {
-    const auto now = held.fetch_add(size, std::memory_order_relaxed) + size;
-    auto before = peak.load(std::memory_order_relaxed);
-    while (now > before && !peak.compare_exchange_weak(before, now, std::memory_order_relaxed)) {
-    }
-  }
-  void subtract(std::int64_t size) { held.fetch_sub(size, std::memory_order_relaxed); }
-};
 
 namespace {
 

@@ -43,7 +43,7 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     if (options_.kind != plan::Optimizer::AdamW)
       continue;
     second_moments_.push_back(at::zeros_like(updated_.back()));
-    step_counts_.push_back(at::zeros({}, at::kFloat));
+    step_counts_.push_back(at::zeros({}, updated_.back().options().dtype(at::kFloat)));
   }
 }
 
@@ -78,41 +78,45 @@ Tensors Optimizer::slices(int shard) const {
   return parts;
 }
 
-void Optimizer::step(double learning_rate, double gradient_scale) {
+void Optimizer::step(double learning_rate, const GradientUse& use) {
   if (parameters_.empty())
     return;
   const at::NoGradGuard no_grad;
   Tensors gradients;
   for (const Slice& slice : own_) {
     at::Tensor gradient = part(parameters_[slice.parameter].grad(), slice);
-    if (gradient_scale != 1 && !has_masters_)
-      gradient.mul_(gradient_scale);
     if (has_masters_)
-      gradient = gradient.to(at::kFloat).mul_(gradient_scale);
+      gradient = gradient.to(at::kFloat);
+    if (use.scale.defined())
+      gradient.mul_(use.scale);
     gradients.push_back(std::move(gradient));
   }
-  update(gradients, learning_rate);
+  update(gradients, learning_rate, use.overflow);
   if (has_masters_)
     for (std::size_t s = 0; s < own_.size(); ++s)
       part(parameters_[own_[s].parameter], own_[s]).copy_(updated_[s]);
-  skip();
+  for (const at::Tensor& parameter : parameters_)
+    parameter.grad().zero_();
 }
 
-void Optimizer::update(const Tensors& gradients, double learning_rate) {
+void Optimizer::update(const Tensors& gradients, double learning_rate, const at::Tensor& overflow) {
   if (own_.empty())
     return;
+  const auto found_inf = overflow.defined() ? std::optional(overflow) : std::nullopt;
   if (options_.kind == plan::Optimizer::AdamW) {
-    for (const at::Tensor& count : step_counts_)
-      count.add_(1);
+    for (at::Tensor& count : step_counts_)
+      overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
     at::_fused_adamw_(updated_, gradients, first_moments_, second_moments_, {}, step_counts_,
                       learning_rate, options_.beta1, options_.beta2, options_.weight_decay,
-                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                      /*grad_scale=*/{}, found_inf);
     return;
   }
   const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
   at::_fused_sgd_(updated_, gradients, first_moments_, options_.weight_decay,
                   momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
-                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false,
+                  /*grad_scale=*/{}, found_inf);
 }
 
 void Optimizer::leave_weights() {
@@ -125,12 +129,6 @@ void Optimizer::leave_weights() {
     if (!has_masters_)
       updated_[s] = parameter.variable_data();
   }
-}
-
-void Optimizer::skip() {
-  const at::NoGradGuard no_grad;
-  for (const at::Tensor& parameter : parameters_)
-    parameter.grad().zero_();
 }
 
 std::vector<Optimizer::State> Optimizer::states() const {

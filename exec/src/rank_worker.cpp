@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "first_line.hpp"
+#include "gpu/gpu.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -29,7 +32,7 @@ bool takes_input(InstructionKind kind) {
 
 }  // namespace
 
-RankWorker::RankWorker(GridPlace place, const plan::Program& program,
+RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
                        const plan::Partition& partition, const TrainingSetup& setup,
                        const ExecutorOptions& options, Transport& transport)
     : place_(place),
@@ -37,6 +40,9 @@ RankWorker::RankWorker(GridPlace place, const plan::Program& program,
       setup_(setup),
       options_(options),
       transport_(transport),
+      compute_(compute_lane(device)),
+      incoming_(Lane::of(device.device, /*urgent=*/true)),
+      reducing_(Lane::of(device.device, /*urgent=*/false)),
       scaler_(setup.loss_scaling) {
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     for (const Instruction& i : program.ranks[rank]) {
@@ -50,7 +56,10 @@ RankWorker::RankWorker(GridPlace place, const plan::Program& program,
       last_tied_stage_ = i.stage;
       tied_stages_.insert(i.stage);
     }
+  for (const Lane* lane : {&compute_, &incoming_, &reducing_})
+    charge_lane(*lane, account_.entry());
   const ChargeTo charge(account_);
+  const OnLane lane(compute_);
   build_stages(partition);
 }
 
@@ -68,6 +77,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
       continue;
     const auto at = static_cast<std::size_t>(index);
     Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
+    place.device = compute_.device();
     place.splits_backward = split.contains(index);
     place.step_every = step_every();
     for (int m = 0; m < trained_.microbatches; ++m)
@@ -84,19 +94,23 @@ void RankWorker::build_stages(const plan::Partition& partition) {
 
 void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
   const ChargeTo charge(account_);
+  const OnLane lane(compute_);
   program_ = &program;
   pass_ = pass;
   pass_.first_microbatch = place_.replica * program.microbatches;
   pass_.microbatches = place_.replicas * program.microbatches;
   pass_.loss_scale = pass.training ? scaler_.scale() : 1;
-  step_begin_ = step_begin;
+  begin_ = moment();
+  begin_in_step_ = {std::chrono::duration<double>(begin_.host - step_begin).count()};
   posted_.clear();
   handed_over_.clear();
+  late_.clear();
   looked_at_gradients_ = skipped_ = false;
+  scaled_norm_.reset();
   const auto slots = plan::slot_counts(program);
   for (auto& [index, own] : stages_)
     own->begin(pass_, slots[static_cast<std::size_t>(index)]);
-  expect_receives();
+  expect_transfers();
   const at::AutoGradMode grad_mode(pass.training);
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
@@ -110,18 +124,31 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
                                     pass.step, first_line(error.what())));
     }
   }
+  finish_device();
   if (pass.training)
     scaler_.update(!skipped_);
-  for (auto& [index, own] : stages_)
-    own->end();
 }
 
-void RankWorker::expect_receives() {
-  std::vector<Transfer> receives;
+/// The one place where a rank waits for its device.
+void RankWorker::finish_device() {
+  for (const Lane* own : {&incoming_, &reducing_, &compute_})
+    own->finish();
+  transport_.require_going();
+  gradient_norm_ = scaled_norm_.defined() ? scaled_norm_.item<double>() / scaler_.scale() : 0;
+  skipped_ = !std::isfinite(gradient_norm_);
+  for (auto& [index, own] : stages_)
+    own->end();
+  for (Noted& noted : late_)
+    tell(std::move(noted));
+  late_.clear();
+}
+
+void RankWorker::expect_transfers() {
+  std::vector<Transfer> transfers;
   for (const Instruction& i : program_->ranks[static_cast<std::size_t>(place_.rank)])
-    if (plan::is_receive(i.kind))
-      receives.push_back(transfer_of(i));
-  transport_.expect(place_.self(), receives);
+    if (plan::is_receive(i.kind) || plan::is_send(i.kind))
+      transfers.push_back(transfer_of(i));
+  transport_.expect(place_.self(), transfers);
 }
 
 void RankWorker::run_one(const Instruction& i) {
@@ -136,7 +163,7 @@ void RankWorker::run_one(const Instruction& i) {
   if (takes_input(i.kind))
     fetch_input(i);
   say_starting(i);
-  const auto begin = Clock::now();
+  const Moment begin = moment();
   const auto held_before = account_.held();
   account_.reset_peak();
   perform(i);
@@ -186,13 +213,25 @@ void RankWorker::perform(const Instruction& i) {
   }
 }
 
-void RankWorker::post(const Instruction& receive) { posted_[key_of(receive)] = Clock::now(); }
+void RankWorker::post(const Instruction& receive) {
+  const OnLane lane(incoming_);
+  posted_[key_of(receive)] = moment();
+  transport_.post(transfer_of(receive));
+}
 
-/// Waits for the data of a posted receive and lays it where its action looks for it.
+/// Waits for the data of a posted receive and lays it where its action looks for it. On a GPU it
+/// comes in beside the compute, which waits for it there.
 void RankWorker::complete(const Instruction& receive) {
   say_starting(receive);
-  lay_down(receive, transport_.receive(transfer_of(receive)));
-  note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
+  Tensors tensors;
+  Mark there;
+  {
+    const OnLane lane(incoming_);
+    tensors = transport_.receive(transfer_of(receive));
+    there = Mark::now();
+    note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
+  }
+  lay_down(receive, adopt(std::move(tensors), there));
 }
 
 void RankWorker::lay_down(const Instruction& receive, Tensors tensors) {
@@ -226,12 +265,16 @@ void RankWorker::hand_on(const Instruction& i) {
 
 /// Starts a reduction and goes on: other ranks may need what this one does next.
 void RankWorker::reduce(const Instruction& i) {
-  reductions_.submit([this, &i] {
+  reductions_.submit([this, &i, computed = Mark::now()] {
     const ChargeTo charge(account_);
-    const auto begin = Clock::now();
+    const OnLane lane(reducing_);
+    computed.wait();
+    const Moment begin = moment();
     const auto held_before = account_.held();
     reduce_now(i);
-    reduced_.push_back(record_of(i, begin, held_before));
+    if (options_.observer)
+      reduced_.push_back({record_of(i, held_before), begin, moment()});
+    reductions_done_ = Mark::now();
   });
 }
 
@@ -256,9 +299,9 @@ void RankWorker::reduce_copies_of(int index) {
 
 void RankWorker::drain_reductions() {
   reductions_.drain();
-  if (options_.observer)
-    for (const InstructionRecord& record : reduced_)
-      options_.observer(record);
+  std::exchange(reductions_done_, {}).wait();
+  for (Noted& noted : reduced_)
+    compute_.stream() ? late_.push_back(std::move(noted)) : tell(std::move(noted));
   reduced_.clear();
 }
 
@@ -293,13 +336,11 @@ int RankWorker::step_every() const {
 void RankWorker::optimizer_step(Stage& own) {
   if (trained_.asynchronous) {
     own.gradients().finish();
-    return own.update(learning_rate_at(setup_.optimizer, pass_.step), 1);
+    return own.update(learning_rate_at(setup_.optimizer, pass_.step), {});
   }
   if (!looked_at_gradients_)
     look_at_gradients();
-  if (skipped_)
-    return own.optimizer().skip();
-  own.update(learning_rate_at(setup_.optimizer, pass_.step), gradient_scale_);
+  own.update(learning_rate_at(setup_.optimizer, pass_.step), gradient_use_);
   if (own.place().shard.count > 1)
     gather_shards(own, members(trained_.placement.ranks_of(own.place().index), true));
 }
@@ -314,8 +355,7 @@ void RankWorker::look_at_gradients() {
       reduce_tied_within({held.get()});
     held->gradients().finish();
   }
-  gradient_norm_ = 0;
-  gradient_scale_ = 1;
+  gradient_use_ = {};
   if (!needs_norm(setup_))
     return;
   GradientNorm norm;
@@ -326,24 +366,26 @@ void RankWorker::look_at_gradients() {
     everybody[rank] = static_cast<int>(rank);
   for (const Tensors& from_other : members(everybody, true).exchange(norm.to_tensors()))
     norm.add(from_other);
-  gradient_norm_ = norm.norm() / scaler_.scale();
-  skipped_ = !norm.is_finite();
-  gradient_scale_ = gradient_scale(setup_, scaler_.scale(), norm.norm());
+  scaled_norm_ = norm.norm();
+  gradient_use_ = use_of_gradients(setup_, scaler_.scale(), scaled_norm_);
 }
 
-InstructionRecord RankWorker::record_of(const Instruction& i, Clock::time_point begin,
-                                        plan::Bytes held_before) const {
-  const auto since = [&](Clock::time_point time) {
-    return plan::Seconds{std::chrono::duration<double>(time - step_begin_).count()};
-  };
-  return {place_.self(),  i, since(begin), since(Clock::now()), held_before, account_.peak(),
-          account_.held()};
+InstructionRecord RankWorker::record_of(const Instruction& i, plan::Bytes held_before) const {
+  return {place_.self(), i, {}, {}, held_before, account_.peak(), account_.held()};
 }
 
-void RankWorker::note(const Instruction& i, Clock::time_point begin,
-                      plan::Bytes held_before) const {
-  if (options_.observer)
-    options_.observer(record_of(i, begin, held_before));
+void RankWorker::note(const Instruction& i, const Moment& begin, plan::Bytes held_before) {
+  if (!options_.observer)
+    return;
+  Noted noted{record_of(i, held_before), begin, moment()};
+  compute_.stream() ? late_.push_back(std::move(noted)) : tell(std::move(noted));
+}
+
+/// Tells the observer when it was.
+void RankWorker::tell(Noted noted) const {
+  noted.record.start = begin_in_step_ + noted.begin.since(begin_);
+  noted.record.end = begin_in_step_ + noted.end.since(begin_);
+  options_.observer(noted.record);
 }
 
 void RankWorker::say_starting(const Instruction& i) const {

@@ -7,15 +7,15 @@
 #include <memory>
 #include <set>
 
+#include "device/lane.hpp"
 #include "gradient_norm.hpp"
+#include "moment.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "reduce_lane.hpp"
 #include "reductions.hpp"
 #include "stage.hpp"
 
 namespace pipewright::exec {
-
-using Clock = std::chrono::steady_clock;
 
 /// Which rank of the job this is: the rank of a pipeline, and which of the pipelines side by side.
 struct GridPlace {
@@ -29,19 +29,22 @@ struct GridPlace {
 
 class RankWorker {
  public:
-  /// Builds the rank's stages, charged to the rank's memory account. References are kept.
-  RankWorker(GridPlace place, const plan::Program& program, const plan::Partition& partition,
-             const TrainingSetup& setup, const ExecutorOptions& options, Transport& transport);
+  /// Builds the rank's stages on its device, charged to the rank's memory account. References are
+  /// kept.
+  RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+             const plan::Partition& partition, const TrainingSetup& setup,
+             const ExecutorOptions& options, Transport& transport);
 
-  /// Runs the list of `program` once: the Program that it was built for, or an inference over the
-  /// same stages. Throws Aborted when it was stopped, RankFailure naming rank and instruction when
-  /// its work threw.
+  /// Runs the list of `program` once, on a GPU until all of it has been computed: the Program that
+  /// it was built for, or an inference over the same stages. Throws Aborted when it was stopped,
+  /// RankFailure naming rank and instruction when its work threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
   GridPlace place() const { return place_; }
   const std::map<int, std::unique_ptr<Stage>>& stages() const { return stages_; }
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
+  const Lane& lane() const { return compute_; }
   /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
   double gradient_norm() const { return gradient_norm_; }
   bool skipped() const { return skipped_; }
@@ -50,7 +53,7 @@ class RankWorker {
   void build_stages(const plan::Partition& partition);
   void run_one(const plan::Instruction& i);
   void perform(const plan::Instruction& i);
-  void expect_receives();
+  void expect_transfers();
   void post(const plan::Instruction& receive);
   void complete(const plan::Instruction& receive);
   void fetch_input(const plan::Instruction& i);
@@ -65,9 +68,11 @@ class RankWorker {
   void optimizer_step(Stage& stage);
   int step_every() const;
   void look_at_gradients();
-  InstructionRecord record_of(const plan::Instruction& i, Clock::time_point begin,
-                              plan::Bytes held_before) const;
-  void note(const plan::Instruction& i, Clock::time_point begin, plan::Bytes held_before) const;
+  void finish_device();
+  InstructionRecord record_of(const plan::Instruction& i, plan::Bytes held_before) const;
+  Moment moment() const { return Moment::now(options_.observer != nullptr); }
+  void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
+  void tell(Noted noted) const;
   void say_starting(const plan::Instruction& i) const;
   bool stopped() const;
   bool lives_here(int stage, int microbatch) const;
@@ -81,6 +86,7 @@ class RankWorker {
   const ExecutorOptions& options_;
   Transport& transport_;
   MemoryAccount account_;
+  Lane compute_, incoming_, reducing_;  // incoming: receives
   std::map<int, std::unique_ptr<Stage>> stages_;
   std::set<std::pair<int, int>> recomputed_;  // (stage, microbatch) of the trained Program
   std::vector<int> tied_ranks_;               // of a pipeline, that reduce tied weights
@@ -89,20 +95,24 @@ class RankWorker {
   bool reduces_copies_ = false;               // the trained Program does
 
   ReduceLane reductions_;
-  std::vector<InstructionRecord> reduced_;  // written by that lane until it is drained
+  // Both written by that lane until it is drained.
+  std::vector<Noted> reduced_;
+  Mark reductions_done_;
 
   const plan::Program* program_ = nullptr;  // that runs
   Pass pass_;
-  std::map<plan::InstructionKey, Clock::time_point>
-      posted_;  // receives whose data nothing has needed yet
+  std::map<plan::InstructionKey, Moment> posted_;  // receives whose data nothing has needed yet
   std::map<plan::InstructionKey, Tensors>
       handed_over_;  // between stages of this rank, by their receive
-  Clock::time_point step_begin_;
+  Moment begin_;     // of the step, on this rank
+  plan::Seconds begin_in_step_;
+  std::vector<Noted> late_;  // what a GPU has not told yet
 
   LossScaler scaler_;
   bool looked_at_gradients_ = false;
+  at::Tensor scaled_norm_;  // undefined where nobody asks
+  GradientUse gradient_use_;
   double gradient_norm_ = 0;
-  double gradient_scale_ = 1;
   bool skipped_ = false;
 };
 

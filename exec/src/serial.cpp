@@ -1,5 +1,8 @@
 #include "pipewright/exec/serial.hpp"
 
+#include <cmath>
+
+#include "gpu/gpu.hpp"
 #include "gradient_norm.hpp"
 #include "reductions.hpp"
 
@@ -20,50 +23,53 @@ plan::Instruction action(plan::InstructionKind kind, int microbatch) {
 }  // namespace
 
 struct SerialTrainer::State {
-  State(const TrainingSetup& s, int m, const std::vector<int>& groups)
-      : setup(s),
-        microbatches(m),
-        stage({.index = 0,
-               .first = 0,
-               .last = static_cast<int>(s.layers.size()),
-               .microbatches = by_group(m, groups)},
-              setup),
-        scaler(s.loss_scaling) {}
+  State(const TrainingSetup& s, int m, const std::vector<int>& groups, const RankDevice& device)
+      : setup(s), microbatches(m), lane(compute_lane(device)), scaler(s.loss_scaling) {
+    if (setup.exact && !device.device.is_cpu())
+      compute_reproducibly();
+    const OnLane on_lane(lane);
+    stage.emplace(Stage::Place{.index = 0,
+                               .first = 0,
+                               .last = static_cast<int>(s.layers.size()),
+                               .device = device.device,
+                               .microbatches = by_group(m, groups)},
+                  setup);
+  }
 
   /// Gradients are whole: scales, clips or skips as a pipeline does.
   void update(int step, StepResult& result) {
-    reduce_tied({&stage}, setup, {{0}, 0, nullptr});
-    stage.gradients().finish();
-    double scale = 1;
+    reduce_tied({&*stage}, setup, {{0}, 0, nullptr});
+    stage->gradients().finish();
+    GradientUse use;
     if (needs_norm(setup)) {
       GradientNorm norm;
-      norm.add(stage, setup);
-      result.gradient_norm = norm.norm() / scaler.scale();
-      result.skipped = !norm.is_finite();
-      scale = gradient_scale(setup, scaler.scale(), norm.norm());
+      norm.add(*stage, setup);
+      const at::Tensor scaled = norm.norm();
+      use = use_of_gradients(setup, scaler.scale(), scaled);
+      result.gradient_norm = scaled.item<double>() / scaler.scale();
+      result.skipped = !std::isfinite(result.gradient_norm);
     }
-    if (result.skipped)
-      stage.optimizer().skip();
-    else
-      stage.optimizer().step(learning_rate_at(setup.optimizer, step), scale);
+    stage->optimizer().step(learning_rate_at(setup.optimizer, step), use);
     scaler.update(!result.skipped);
   }
 
   double mean_loss() const {
     double sum = 0;
-    for (const double loss : stage.losses())
+    for (const double loss : stage->losses())
       sum += loss;
-    return sum / static_cast<double>(stage.losses().size());
+    return sum / static_cast<double>(stage->losses().size());
   }
 
   TrainingSetup setup;
   int microbatches;
-  Stage stage;
+  Lane lane;
+  std::optional<Stage> stage;
   LossScaler scaler;
 };
 
-SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups)
-    : state_(std::make_unique<State>(setup, microbatches, groups)) {}
+SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups,
+                             const RankDevice& device)
+    : state_(std::make_unique<State>(setup, microbatches, groups, device)) {}
 
 SerialTrainer::~SerialTrainer() = default;
 
@@ -71,7 +77,8 @@ StepResult SerialTrainer::step(int step) {
   // As on a rank: with more threads the kernels would add up in another order.
   at::set_num_threads(1);
   const auto begin = std::chrono::steady_clock::now();
-  Stage& stage = state_->stage;
+  const OnLane lane(state_->lane);
+  Stage& stage = *state_->stage;
   stage.begin({.data = state_->setup.data,
                .step = step,
                .microbatches = state_->microbatches,
@@ -86,6 +93,7 @@ StepResult SerialTrainer::step(int step) {
   StepResult result;
   result.loss = state_->mean_loss();
   state_->update(step, result);
+  state_->lane.finish();
   const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
   result.duration = {duration.count()};
   return result;
@@ -93,7 +101,8 @@ StepResult SerialTrainer::step(int step) {
 
 Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int step) {
   at::set_num_threads(1);
-  Stage& stage = state_->stage;
+  const OnLane lane(state_->lane);
+  Stage& stage = *state_->stage;
   stage.begin({.data = &data,
                .step = step,
                .microbatches = microbatches,
@@ -110,7 +119,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
 
 std::vector<at::Tensor> SerialTrainer::parameters() const {
   std::vector<at::Tensor> parameters;
-  for (const auto& layer : state_->stage.layers())
+  for (const auto& layer : state_->stage->layers())
     for (const at::Tensor& parameter : layer->parameters())
       parameters.push_back(parameter);
   return parameters;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/lane.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -49,6 +50,12 @@ Tensors cast(Tensors values, at::ScalarType type) {
   return values;
 }
 
+Tensors all_on(at::Device device, Tensors values) {
+  for (at::Tensor& value : values)
+    value = put_on(value, device);
+  return values;
+}
+
 PayloadShape shape_of(const at::Tensor& tensor) {
   if (!tensor.defined())
     return {at::ScalarType::Undefined, {}};
@@ -92,6 +99,8 @@ Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place))
     layers_.push_back(build_layer(setup.layers, layer, setup.base_seed));
     if (setup.precision != at::kFloat)
       layers_.back()->to(setup.precision);
+    if (!place_.device.is_cpu())
+      layers_.back()->to(place_.device);
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());
@@ -131,6 +140,13 @@ void Stage::begin(const Pass& pass, int slots) {
       layer->train(pass.training);
 }
 
+void Stage::end() {
+  slots_.clear();
+  for (const auto& [microbatch, loss] : unread_losses_)
+    losses_[microbatch] = loss.item<double>();
+  unread_losses_.clear();
+}
+
 CallContext Stage::context_of(const Instruction& i) const {
   return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training};
 }
@@ -138,9 +154,10 @@ CallContext Stage::context_of(const Instruction& i) const {
 void Stage::load(const Instruction& i) {
   const int microbatch = pass_.first_microbatch + i.microbatch;
   if (is_first())
-    buffers(i).inputs = cast(pass_.data->inputs(pass_.step, microbatch), setup_.precision);
+    buffers(i).inputs =
+        cast(all_on(place_.device, pass_.data->inputs(pass_.step, microbatch)), setup_.precision);
   if (is_last())
-    buffers(i).targets = pass_.data->targets(pass_.step, microbatch);
+    buffers(i).targets = all_on(place_.device, pass_.data->targets(pass_.step, microbatch));
 }
 
 void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
@@ -193,7 +210,10 @@ at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
     kept_outputs_[microbatch] = outputs;
   const at::Tensor loss = setup_.loss(
       setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat), buffers(i).targets);
-  losses_[microbatch] = loss.item<double>();
+  if (loss.is_cpu())
+    losses_[microbatch] = loss.item<double>();
+  else
+    unread_losses_.emplace_back(microbatch, loss.detach());
   const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
   return pass_.loss_scale == 1 ? loss / averaged : loss * (pass_.loss_scale / averaged);
 }
@@ -299,10 +319,10 @@ void Stage::weight_gradient(const Instruction& i) {
   drop_activations(held);
 }
 
-void Stage::update(double learning_rate, double gradient_scale) {
+void Stage::update(double learning_rate, const GradientUse& use) {
   if (place_.step_every > 0)
     optimizer_->leave_weights();
-  optimizer_->step(learning_rate, gradient_scale);
+  optimizer_->step(learning_rate, use);
 }
 
 Tensors Stage::take_input_gradients(const Instruction& i) {

@@ -52,6 +52,7 @@ class Stage {
   struct Place {
     int index = 0;
     int first = 0, last = 0;  // layers of the model
+    at::Device device = at::kCPU;
     Shard shard{};
     std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
     bool splits_backward = false;                    // the Program has I and W for it
@@ -62,8 +63,8 @@ class Stage {
 
   /// Before the first instruction of a pass. `slots`: buffers held at once.
   void begin(const Pass& pass, int slots);
-  /// After the last one: nothing of the pass is kept but losses and outputs.
-  void end() { slots_.clear(); }
+  /// After the last one: nothing of the pass is kept but losses and outputs. Waits for the device.
+  void end();
 
   void load(const plan::Instruction& i);
   /// `again`: a Recompute will come, so only the inputs are kept.
@@ -84,7 +85,7 @@ class Stage {
 
   /// Steps with the gradients summed since the last step. In an asynchronous Program the weights
   /// that microbatches under way have used stay what they were.
-  void update(double learning_rate, double gradient_scale);
+  void update(double learning_rate, const GradientUse& use);
 
   const Place& place() const { return place_; }
   const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
@@ -127,6 +128,7 @@ class Stage {
   Pass pass_;
   std::vector<StageBuffers> slots_;
   std::vector<double> losses_;
+  std::vector<std::pair<std::size_t, at::Tensor>> unread_losses_;  // by microbatch, on the device
   std::vector<Tensors> kept_outputs_;
   std::vector<PayloadShape> input_shapes_, output_shapes_;
 };

@@ -22,7 +22,8 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
 }
 
 at::Tensor copy_of(const at::Tensor& tensor) {
-  return tensor.detach().clone(at::MemoryFormat::Contiguous);
+  return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true,
+                            at::MemoryFormat::Contiguous);
 }
 
 std::string state_name(const Stage& stage, const Optimizer::State& state) {

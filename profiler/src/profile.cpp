@@ -15,14 +15,6 @@ using plan::Seconds;
 using plan::spread;
 using Clock = std::chrono::steady_clock;
 
-/// Seconds that `work` takes.
-template <class Work>
-double timed(const Work& work) {
-  const auto begin = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 /// Repeated measurements of one layer, in seconds.
 struct Samples {
   std::vector<double> forward, backward, input_gradient, optimizer_step;
@@ -90,7 +82,7 @@ class Profiler {
 
   plan::LayerCosts costs() {
     plan::LayerCosts costs;
-    costs.device = cpu_name();
+    costs.device = subject_.device.empty() ? cpu_name() : subject_.device;
     costs.dtype = "float32";
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = subject_.microbatch_size;
@@ -109,6 +101,16 @@ class Profiler {
   }
 
  private:
+  /// Seconds that `work` takes, on a GPU until it has been computed.
+  template <class Work>
+  double timed(const Work& work) const {
+    const auto begin = Clock::now();
+    work();
+    if (subject_.finish)
+      subject_.finish();
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
   void forward(std::vector<Segment>& segments, bool counts, double& whole) {
     at::Tensor value;
     const double load = timed([&] { value = subject_.load(); });

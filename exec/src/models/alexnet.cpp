@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "device/lane.hpp"
 #include "hash.hpp"
 #include "pipewright/exec/layer.hpp"
 
@@ -61,7 +62,7 @@ class Dropout final : public Layer {
     // Drawn on the CPU, so that it is the same on every device.
     at::Tensor mask = at::empty(input.sizes(), input.scalar_type());
     mask.bernoulli_(keep_probability, generator).div_(keep_probability);
-    return input * mask.to(input.device());
+    return input * put_on(mask, input.device());
   }
 
  private:

@@ -14,7 +14,8 @@ class Embedding final : public Layer {
         positions_(register_module("positions", nn::Embedding(shape.sequence, shape.hidden))) {}
 
   at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    return tokens_->forward(input) + positions_->forward(at::arange(input.size(1), at::kLong));
+    return tokens_->forward(input) +
+           positions_->forward(at::arange(input.size(1), input.options().dtype(at::kLong)));
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "pipewright/plan/error.hpp"
 #include "receive_lane.hpp"
 #include "send_lane.hpp"
+#include "sent_forms.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -16,14 +17,6 @@ using plan::Instruction;
 /// How many transfers of a directed pair of ranks are fetched before they are asked for: one to be
 /// used next, and one that may arrive while it is.
 constexpr int transfers_ahead = 2;
-
-/// What all microbatches of a stage and direction between two ranks have in common: the receiving
-/// instruction's kind and stage, and the other rank.
-using Route = std::tuple<plan::InstructionKind, int, int>;
-
-Instruction receiving_end(const Instruction& transfer) {
-  return plan::is_send(transfer.kind) ? plan::counterpart(transfer) : transfer;
-}
 
 /// Names a transfer between two ranks in 31 bits: microbatch, stage, direction. Microbatch -1: the
 /// forms that hold for all of them.
@@ -61,9 +54,10 @@ class GlooTransport final : public Transport {
     end("the transport has been closed");
   }
 
-  void expect(int /*rank*/, const std::vector<Transfer>& receives) override {
-    for (const Transfer& transfer : receives)
-      lane_from(transfer.from).expect(transfer);
+  void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
+    for (const Transfer& transfer : transfers)
+      if (plan::is_receive(transfer.instruction.kind))
+        lane_from(transfer.from).expect(transfer);
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
@@ -75,7 +69,7 @@ class GlooTransport final : public Transport {
     const TensorForms forms = forms_of(tensors);
     if (options_.dynamic_shapes)
       post_forms(mesh, forms, to, tag, started);
-    else if (!known_to_receiver(transfer, forms))
+    else if (sent_forms_.is_news(transfer, forms))
       post_forms(mesh, forms, to, tag_of(transfer.instruction, -1), started);
     post_tensors(mesh, tensors, to, tag, started);
     if (options_.wait_until_taken)
@@ -106,19 +100,6 @@ class GlooTransport final : public Transport {
   /// would tie the peers of a rank together, which separate connections cannot, so it is as Pair.
   GlooMesh& mesh_of(const Transfer& transfer) {
     return up_ && transfer.from > transfer.to ? *up_ : down_;
-  }
-
-  /// Whether the other end knows these forms. Throws InputError where it knows others.
-  bool known_to_receiver(const Transfer& transfer, const TensorForms& forms) {
-    const Instruction receive = receiving_end(transfer.instruction);
-    const auto [known, fresh] =
-        sent_forms_.try_emplace(Route(receive.kind, receive.stage, transfer.to), forms);
-    if (const std::string what = difference(forms, known->second); !what.empty())
-      throw plan::InputError(fmt::format(
-          "stage {}, microbatch {}: {} as in the first transfer; shapes that change must be "
-          "declared dynamic",
-          transfer.instruction.stage, transfer.instruction.microbatch, what));
-    return !fresh;
   }
 
   /// Runs on the thread of the lane.
@@ -200,7 +181,7 @@ class GlooTransport final : public Transport {
   const int exceptions_;  // under way when this was made
   int listener_ = 0;
 
-  std::map<Route, TensorForms> sent_forms_;
+  SentForms sent_forms_;
   std::mutex lanes_mutex_;
   bool ended_ = false;
   std::string why_;

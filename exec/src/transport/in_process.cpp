@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "device/lane.hpp"
 #include "pipewright/exec/transport.hpp"
 
 namespace pipewright::exec {
@@ -64,15 +65,22 @@ class Watched {
   std::string why_;
 };
 
+/// What a rank hands to others: on a GPU from the point on where its lane has made it.
+struct Letter {
+  Tensors tensors;
+  Mark made;
+};
+
 /// What one directed pair of ranks has under way.
 class Mailbox {
  public:
   explicit Mailbox(Clock::duration patience) : state_(patience) {}
 
   void put(const plan::InstructionKey& send, Tensors tensors, bool wait_until_taken) {
+    Letter letter{std::move(tensors), Mark::now()};
     auto lock = state_.lock();
     state_.require_going();
-    letters_[send] = std::move(tensors);
+    letters_[send] = std::move(letter);
     state_.changed();
     if (wait_until_taken)
       state_.await(lock, [&] { return !letters_.contains(send); });
@@ -81,16 +89,17 @@ class Mailbox {
   Tensors take(const plan::InstructionKey& send) {
     auto lock = state_.lock();
     state_.await(lock, [&] { return letters_.contains(send); });
-    Tensors tensors = std::move(letters_.extract(send).mapped());
+    Letter letter = std::move(letters_.extract(send).mapped());
     state_.changed();
-    return tensors;
+    lock.unlock();
+    return adopt(std::move(letter.tensors), letter.made);
   }
 
   void abort(const std::string& why) { state_.abort(why); }
 
  private:
   Watched state_;
-  std::map<plan::InstructionKey, Tensors> letters_;
+  std::map<plan::InstructionKey, Letter> letters_;
 };
 
 /// Where the members of one group lay what they hand in: round after round.
@@ -99,22 +108,27 @@ class Table {
   Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
 
   std::vector<Tensors> exchange(std::size_t member, const Tensors& mine) {
+    Letter letter{mine, Mark::now()};
     auto lock = state_.lock();
     state_.require_going();
     // A member that is quick waits here for the others to take the round before.
     state_.await(lock, [&] { return !leaving_; });
-    places_[member] = mine;
+    places_[member] = std::move(letter);
     if (++present_ == places_.size())
       leaving_ = true;
     state_.changed();
     state_.await(lock, [&] { return leaving_; });
-    std::vector<Tensors> all = places_;
+    const std::vector<Letter> letters = places_;
     if (--present_ == 0) {
       leaving_ = false;
-      for (Tensors& place : places_)
-        place.clear();
+      for (Letter& place : places_)
+        place = {};
     }
     state_.changed();
+    lock.unlock();
+    std::vector<Tensors> all;
+    for (const Letter& each : letters)
+      all.push_back(adopt(each.tensors, each.made));
     return all;
   }
 
@@ -122,7 +136,7 @@ class Table {
 
  private:
   Watched state_;
-  std::vector<Tensors> places_;
+  std::vector<Letter> places_;
   std::size_t present_ = 0;
   bool leaving_ = false;
 };

@@ -11,11 +11,11 @@ namespace {
 TensorForm form_of(const at::Tensor& tensor) {
   if (!tensor.defined())
     return {};
-  if (tensor.layout() != at::kStrided || !tensor.is_cpu())
-    throw plan::InputError(
-        fmt::format("a tensor of type {} cannot be sent: Gloo moves dense tensors of the CPU",
-                    tensor.toString()));
-  return {true, tensor.requires_grad(), tensor.scalar_type(), tensor.sizes().vec()};
+  if (tensor.layout() != at::kStrided)
+    throw plan::InputError(fmt::format(
+        "a tensor of type {} cannot be sent: ranks exchange dense tensors", tensor.toString()));
+  return {true, tensor.requires_grad(), tensor.is_cpu(), tensor.scalar_type(),
+          tensor.sizes().vec()};
 }
 
 }  // namespace
@@ -27,19 +27,34 @@ TensorForms forms_of(const Tensors& tensors) {
   return forms;
 }
 
-Tensors tensors_like(const TensorForms& forms) {
-  Tensors tensors;
+void require_on_cpu(const TensorForms& forms) {
   for (const TensorForm& form : forms)
-    tensors.push_back(form.defined ? torch::empty(form.sizes, form.type) : at::Tensor());
+    if (!form.on_cpu)
+      throw plan::InputError(fmt::format(
+          "{} of a GPU cannot be sent: Gloo moves tensors of the CPU", to_string(form)));
+}
+
+Tensors tensors_like(const TensorForms& forms, at::Device device) {
+  Tensors tensors;
+  for (const TensorForm& form : forms) {
+    const auto options = at::TensorOptions(form.type).device(form.on_cpu ? at::kCPU : device);
+    tensors.push_back(form.defined ? torch::empty(form.sizes, options) : at::Tensor());
+  }
   return tensors;
 }
+
+at::Tensor values_of(const at::Tensor& tensor) {
+  return tensor.detach().resolve_conj().resolve_neg().contiguous();
+}
+
+bool has_bytes(const at::Tensor& tensor) { return tensor.defined() && tensor.numel() > 0; }
 
 std::vector<std::int64_t> to_words(const TensorForms& forms) {
   std::vector<std::int64_t> words{static_cast<std::int64_t>(forms.size())};
   for (const TensorForm& form : forms) {
-    words.insert(words.end(),
-                 {form.defined, form.requires_grad, static_cast<std::int64_t>(form.type),
-                  static_cast<std::int64_t>(form.sizes.size())});
+    words.insert(words.end(), {form.defined, form.requires_grad, form.on_cpu,
+                               static_cast<std::int64_t>(form.type),
+                               static_cast<std::int64_t>(form.sizes.size())});
     words.insert(words.end(), form.sizes.begin(), form.sizes.end());
   }
   return words;
@@ -51,6 +66,7 @@ TensorForms forms_from_words(const std::vector<std::int64_t>& words) {
   for (TensorForm& form : forms) {
     form.defined = *word++ != 0;
     form.requires_grad = *word++ != 0;
+    form.on_cpu = *word++ != 0;
     form.type = static_cast<at::ScalarType>(*word++);
     const std::int64_t dimensions = *word++;
     form.sizes.assign(word, word + dimensions);

@@ -14,6 +14,7 @@ namespace pipewright::exec {
 struct TensorForm {
   bool defined = false;
   bool requires_grad = false;
+  bool on_cpu = true;
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> sizes;
   friend bool operator==(const TensorForm&, const TensorForm&) = default;
@@ -21,10 +22,16 @@ struct TensorForm {
 
 using TensorForms = std::vector<TensorForm>;
 
-/// Throws InputError where a tensor is not a dense one on the CPU.
+/// Throws InputError where a tensor is not a dense one.
 TensorForms forms_of(const Tensors& tensors);
-/// Fresh tensors, their bytes not yet set.
-Tensors tensors_like(const TensorForms& forms);
+/// Throws InputError where a tensor is not on the CPU, for Gloo, which moves no others.
+void require_on_cpu(const TensorForms& forms);
+/// Fresh tensors, their bytes not yet set; those that are not on the CPU, on `device`.
+Tensors tensors_like(const TensorForms& forms, at::Device device = at::kCPU);
+
+/// The values of a tensor as they are sent: in one piece, and without the graph they came from.
+at::Tensor values_of(const at::Tensor& tensor);
+bool has_bytes(const at::Tensor& tensor);
 
 std::vector<std::int64_t> to_words(const TensorForms& forms);
 TensorForms forms_from_words(const std::vector<std::int64_t>& words);

@@ -19,16 +19,10 @@ at::Tensor bytes_of(const at::Tensor& tensor) {
       at::kByte);
 }
 
-/// The values of a tensor as they are sent: in one piece, and without the graph they came from.
-at::Tensor values_of(const at::Tensor& tensor) {
-  return tensor.detach().resolve_conj().resolve_neg().contiguous();
-}
-
-bool has_bytes(const at::Tensor& tensor) { return tensor.defined() && tensor.numel() > 0; }
-
 }  // namespace
 
 void post_forms(GlooMesh& mesh, const TensorForms& forms, int to, int tag, Operations& started) {
+  require_on_cpu(forms);
   const std::vector<std::int64_t> words = to_words(forms);
   const auto count = static_cast<std::int64_t>(words.size());
   const at::Tensor message = words_tensor(std::max(frame_words, count + 1));

@@ -11,7 +11,8 @@
 
 namespace pipewright::test {
 
-inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+inline bool same_bits(const at::Tensor& left, const at::Tensor& right) {
+  const at::Tensor a = left.cpu(), b = right.cpu();
   return a.sizes() == b.sizes() && a.dtype() == b.dtype() &&
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
@@ -27,7 +28,8 @@ inline void check_equals_serial(const plan::Program& program, const plan::Partit
                                 const exec::ExecutorOptions& options = {}, int steps = 3) {
   exec::Executor executor(program, partition, setup, options);
   exec::SerialTrainer serial(setup, program.microbatches * options.replicas,
-                             exec::gradient_groups(program, setup, options.replicas));
+                             exec::gradient_groups(program, setup, options.replicas),
+                             options.devices.empty() ? exec::RankDevice() : options.devices[0]);
   for (int step = 0; step < steps; ++step) {
     const auto result = executor.step(step).value(), expected = serial.step(step);
     CHECK(same_bits(result.loss, expected.loss));

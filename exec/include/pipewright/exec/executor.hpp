@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/devices.hpp"
 #include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/exec/training_setup.hpp"
 #include "pipewright/exec/transport.hpp"
@@ -32,7 +33,8 @@ struct InstructionRecord {
   plan::Bytes held_after;
 };
 
-/// Called on the rank's own thread after each instruction; calls of different ranks overlap.
+/// Called on the rank's own thread after each instruction, of a rank on a GPU for all of them at
+/// the end of the step; calls of different ranks overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {
@@ -44,6 +46,8 @@ struct ExecutorOptions {
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
   /// r · replicas + k of the job.
   int replicas = 1;
+  /// By rank of the job: where it computes. Empty: on the CPU.
+  std::vector<RankDevice> devices{};
   bool shard_optimizer = false;  // ZeRO stage 1: its states are divided among the copies of a stage
   /// Where the other ranks are not threads of this process: how to reach them, and which rank of
   /// the job this process is. Empty: all ranks are here.

@@ -1,7 +1,8 @@
 #pragma once
 
 // Counts the bytes that tensors really hold, by account: an allocation is charged to the account
-// of the thread that makes it and credited back to that account by whichever thread frees it.
+// of the thread that makes it, on a GPU to that of the rank's lane, and credited back to that
+// account by whichever thread frees it.
 
 #include <memory>
 
@@ -11,8 +12,8 @@ namespace pipewright::exec {
 
 struct AccountEntry;  // lives as long as the process, as a tensor may outlive its account
 
-/// One account of the CPU allocator. The first one opened puts the counting allocator in place; it
-/// stays there for the life of the process.
+/// One account of LibTorch's allocators. The first one opened puts the counting allocator of the
+/// CPU in place; it stays there for the life of the process.
 class MemoryAccount {
  public:
   MemoryAccount();
@@ -21,6 +22,7 @@ class MemoryAccount {
   /// The most held since the last `reset_peak`.
   plan::Bytes peak() const;
   void reset_peak();
+  AccountEntry* entry() const { return entry_; }
 
  private:
   friend class ChargeTo;

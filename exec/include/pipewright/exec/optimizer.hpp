@@ -34,6 +34,13 @@ struct Shard {
   int count = 1;
 };
 
+/// How an update takes gradients, as tensors without dimensions on the parameters' device, so that
+/// nobody waits for their values. Undefined: as they are.
+struct GradientUse {
+  at::Tensor scale;     // gradients are multiplied with it
+  at::Tensor overflow;  // float32; 1: they are not finite, and nothing but themselves changes
+};
+
 /// With gradient g at update t, AdamW (Loshchilov & Hutter, ICLR 2019) does
 ///   m = β₁m + (1−β₁)g,  v = β₂v + (1−β₂)g²,
 ///   w = w − η·λ·w − η · (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε),
@@ -56,13 +63,11 @@ class Optimizer {
   /// evenly. Throws InputError when a parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
 
-  /// One update with gradients times `gradient_scale`; zeroes the gradients.
-  void step(double learning_rate, double gradient_scale = 1);
+  /// One update; zeroes the gradients.
+  void step(double learning_rate, const GradientUse& use = {});
   /// Before a `step` that must not change what others still hold of the parameters' memory: the
   /// parameters move to memory of their own.
   void leave_weights();
-  /// Zeroes the gradients without an update.
-  void skip();
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// Parts of the parameters' own memory, in order: what `step` updates. Of one shard, or of any.
@@ -81,7 +86,7 @@ class Optimizer {
   };
   std::vector<Slice> slices_of(int shard) const;
   at::Tensor part(const at::Tensor& tensor, const Slice& slice) const;
-  void update(const Tensors& gradients, double learning_rate);
+  void update(const Tensors& gradients, double learning_rate, const at::Tensor& overflow);
 
   OptimizerOptions options_;
   Shard shard_;

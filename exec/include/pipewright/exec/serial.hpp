@@ -13,7 +13,8 @@ namespace pipewright::exec {
 class SerialTrainer {
  public:
   /// `microbatches`: of the whole batch. `groups`: the gradient group of each; empty: one group.
-  SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups = {});
+  SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups = {},
+                const RankDevice& device = {});
   ~SerialTrainer();
 
   StepResult step(int step);

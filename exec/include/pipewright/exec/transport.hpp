@@ -26,7 +26,8 @@ struct Transfer {
 
 /// Moves tensors between the ranks of a job, of which this process holds one, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
-/// for one rank by one thread at a time and one more for its exchanges.
+/// for one rank by one thread at a time and one more for its exchanges. On a GPU "there" means that
+/// the calling thread's stream comes to it once it is there: no call waits for the device.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -37,9 +38,11 @@ class Transport {
   virtual void send(const Transfer& transfer, Tensors tensors) = 0;
   /// What the counterpart of `transfer` sends; blocks until it is there.
   virtual Tensors receive(const Transfer& transfer) = 0;
-  /// All receives of `rank` until the next call of this, in their order: a transport between
-  /// processes posts them ahead.
-  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*receives*/) {}
+  /// All transfers of `rank` until the next call of this, in their order: a transport between
+  /// processes connects its ranks by them and posts receives ahead.
+  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*transfers*/) {}
+  /// Says that the Program has come to this receive, which `receive` will ask for.
+  virtual void post(const Transfer& /*transfer*/) {}
 
   /// What each member of `group`, ranks in rising order, hands in: in that order, once all have.
   /// Every member calls it, and the calls of a group come in the same order everywhere. What comes
@@ -48,6 +51,8 @@ class Transport {
   virtual std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
                                         const Tensors& mine) = 0;
 
+  /// Throws Aborted where the job has ended: what came in since may be anything.
+  virtual void require_going() {}
   /// Ends every wait on every rank of the job, now and later, by Aborted with this reason.
   virtual void abort(const std::string& why) = 0;
 };

@@ -1,7 +1,8 @@
 #pragma once
 
-// Measures what each layer costs on this machine's CPU, by running the whole model microbatch by
-// microbatch, layer by layer, as training does: so caches are as warm as they will be, not warmer.
+// Measures what each layer costs on this machine's CPU or a GPU, by running the whole model
+// microbatch by microbatch, layer by layer, as training does: so caches are as warm as they will
+// be, not warmer.
 
 #include <torch/torch.h>
 
@@ -37,6 +38,8 @@ struct Subject {
   plan::Bytes target;                // of one microbatch
   int microbatch_size = 1;
   MemoryGauge memory;
+  std::string device;            // its name; empty: the CPU
+  std::function<void()> finish;  // waits until the device has done all it was given; empty: CPU
 };
 
 struct Progress {

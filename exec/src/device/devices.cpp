@@ -1,0 +1,80 @@
+#include "pipewright/exec/devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpu/gpu.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+at::Device gpu(int index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
+
+int require_gpus() {
+  if (gpus().names.empty())
+    throw plan::InputError("no GPU: " + gpus().why_none);
+  return static_cast<int>(gpus().names.size());
+}
+
+}  // namespace
+
+struct OnDevice::State {
+  State(const RankDevice& where, const MemoryAccount& account)
+      : lane(compute_lane(where)), on_lane(lane) {
+    charge_lane(lane, account.entry());
+  }
+  Lane lane;
+  OnLane on_lane;
+};
+
+OnDevice::OnDevice(const RankDevice& where, const MemoryAccount& account)
+    : state_(std::make_unique<State>(where, account)) {}
+
+OnDevice::~OnDevice() = default;
+
+void OnDevice::finish() const { state_->lane.finish(); }
+
+const Gpus& gpus() {
+  static const Gpus found = find_gpus();
+  return found;
+}
+
+std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned) {
+  const int used = std::min(gpus, ranks);
+  std::vector<RankDevice> devices;
+  for (int index = 0; index < used; ++index) {
+    // Ranks are dealt out evenly: these are the GPU's.
+    const int first = ranks * index / used, last = ranks * (index + 1) / used;
+    for (int rank = first; rank < last; ++rank)
+      devices.push_back(
+          {gpu(index), partitioned ? rank - first : 0, partitioned ? last - first : 1});
+  }
+  return devices;
+}
+
+void compute_reproducibly() {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+  context.setDeterministicFillUninitializedMemory(false);  // a pass over all memory for nothing
+  // Its backward adds up in the order in which blocks come to their end.
+  context.setSDPUseMemEfficient(false);
+}
+
+std::vector<RankDevice> on_gpus(int ranks, bool partitioned) {
+  return dealt_out(ranks, require_gpus(), partitioned);
+}
+
+RankDevice gpu_of_process(int local_rank) {
+  if (const int count = require_gpus(); local_rank >= count)
+    throw plan::InputError(
+        fmt::format("process {} of this machine has no GPU: there are {}, and NCCL gives each "
+                    "process one of its own; ranks that share GPUs are threads of one process",
+                    local_rank, count));
+  return {gpu(local_rank)};
+}
+
+}  // namespace pipewright::exec

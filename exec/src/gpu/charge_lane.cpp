@@ -1,0 +1,65 @@
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <map>
+#include <mutex>
+
+#include "account_entry.hpp"
+#include "gpu.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+
+/// Follows LibTorch's caching allocator, which tells of each block in the order of its streams:
+/// what it says at a moment of the program is what holds at that point of the stream. It calls with
+/// its lock held, so nothing here may allocate from it.
+class Follower {
+ public:
+  void follow(void* stream, AccountEntry* account) {
+    const std::lock_guard lock(mutex_);
+    accounts_[stream] = account;
+  }
+
+  void operator()(const TraceEntry& entry) {
+    const std::lock_guard lock(mutex_);
+    const auto address = static_cast<std::size_t>(entry.addr_);
+    const auto size = static_cast<std::int64_t>(entry.size_);
+    if (entry.action_ == TraceEntry::ALLOC) {
+      const auto account = accounts_.find(entry.stream_);
+      if (account == accounts_.end())
+        return;
+      account->second->add(size);
+      blocks_[address] = {account->second, size};
+    } else if (entry.action_ == TraceEntry::FREE_REQUESTED) {
+      const auto block = blocks_.extract(address);
+      if (!block.empty())
+        block.mapped().account->subtract(block.mapped().size);
+    }
+  }
+
+ private:
+  struct Block {
+    AccountEntry* account = nullptr;
+    std::int64_t size = 0;
+  };
+  std::mutex mutex_;
+  std::map<void*, AccountEntry*> accounts_;  // by stream
+  std::map<std::size_t, Block> blocks_;      // by address
+};
+
+}  // namespace
+
+void charge_lane(const Lane& lane, AccountEntry* account) {
+  if (!lane.stream())
+    return;
+  static auto* const follower = [] {
+    auto* const made = new Follower;  // as long as the allocator, which is as long as the process
+    c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(
+        [made](const TraceEntry& entry) { (*made)(entry); });
+    return made;
+  }();
+  follower->follow(lane.stream()->native_handle(), account);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,53 @@
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "driver.hpp"
+#include "first_line.hpp"
+#include "gpu.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// Both are read when CUDA starts. Where the user has set one, it stays.
+void set_up_environment() {
+  // Streams beyond the number of connections share one, and then one that waits holds up the other:
+  // a receive that waits for its data would hold up the send that the data depends on.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+  // Without workspaces of a fixed size, cuBLAS adds up in another order from call to call.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+}
+
+std::vector<std::string> names_of(int count) {
+  const Driver driver;
+  std::vector<std::string> names;
+  for (int index = 0; index < count; ++index) {
+    CUdevice gpu = 0;
+    std::array<char, 256> name{};
+    PIPEWRIGHT_DRIVER(driver, cuDeviceGet, &gpu, index);
+    PIPEWRIGHT_DRIVER(driver, cuDeviceGetName, name.data(), static_cast<int>(name.size()), gpu);
+    names.emplace_back(name.data());
+  }
+  return names;
+}
+
+}  // namespace
+
+Gpus find_gpus() {
+  set_up_environment();
+  if (dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_GLOBAL) == nullptr)
+    return {{}, dlerror()};
+  if (!at::globalContext().hasCUDA() && c10::cuda::device_count() > 0)
+    return {{}, "LibTorch was used before its CUDA libraries were loaded"};
+  try {
+    const int count = c10::cuda::device_count_ensure_non_zero();
+    return {names_of(count), ""};
+  } catch (const std::exception& error) {
+    return {{}, first_line(error.what())};
+  }
+}
+
+}  // namespace pipewright::exec

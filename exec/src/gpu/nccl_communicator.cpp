@@ -1,0 +1,136 @@
+#include "nccl_communicator.hpp"
+
+#include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "gpu.hpp"
+#include "job/watch.hpp"
+#include "nccl_library.hpp"
+#include "pipewright/exec/transport.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// The first member makes it, the others read it.
+ncclUniqueId common_id(c10d::Store& store, const std::string& name, bool is_first) {
+  ncclUniqueId id{};
+  if (is_first) {
+    NcclLibrary::get().require(NcclLibrary::get().get_unique_id(&id), "a new communicator");
+    store.set(name, Bytes(std::begin(id.internal), std::end(id.internal)));
+  } else {
+    const Bytes bytes = store.get(name);
+    std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof id.internal), id.internal);
+  }
+  return id;
+}
+
+cudaStream_t stream_of(const Lane& lane) {
+  return static_cast<cudaStream_t>(lane.stream()->native_handle());
+}
+
+}  // namespace
+
+struct NcclCommunicator::State {
+  const NcclLibrary& nccl = NcclLibrary::get();
+  std::mutex mutex;  // held for submitting, which does not wait
+  ncclComm_t communicator = nullptr;
+  bool aborted = false;
+
+  ~State() { end(); }
+  void end() {
+    const std::lock_guard lock(mutex);
+    aborted = true;
+    if (communicator != nullptr)
+      nccl.abort(communicator);
+    communicator = nullptr;
+  }
+};
+
+NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vector<int> members,
+                                   at::Device device)
+    : members_(std::move(members)),
+      lane_(Lane::of(device, /*urgent=*/true)),
+      state_(std::make_shared<State>()) {
+  charge_lane(lane_, current_account());
+  const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
+  // What the thread uses is its own: it may have to be left behind.
+  job.watch().run_interruptibly(
+      "the making of NCCL connections",
+      [state = state_, store = job.watch().store("nccl"), name, size, self, device, lane = lane_] {
+        const c10::DeviceGuard guard(device);
+        const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        // Transfers run beside the compute: they must leave it most of the multiprocessors.
+        config.maxCTAs = 4;
+        ncclComm_t made = nullptr;
+        require(
+            state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
+        {
+          const std::lock_guard lock(state->mutex);
+          state->communicator = made;
+        }
+        // A byte each way connects all of them.
+        const OnLane on_lane(lane);
+        const at::Tensor bytes = at::zeros({2, size}, at::TensorOptions(at::kByte).device(device));
+        auto* const place = static_cast<std::uint8_t*>(bytes.mutable_data_ptr());
+        require(state->nccl.group_start());
+        for (int member = 0; member < size; ++member)
+          if (member != self) {
+            require(state->nccl.send(place + member, 1, ncclUint8, member, made, stream_of(lane)));
+            require(state->nccl.receive(place + size + member, 1, ncclUint8, member, made,
+                                        stream_of(lane)));
+          }
+        require(state->nccl.group_end());
+        lane.finish();
+      });
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  try {
+    lane_.finish();
+  } catch (const std::exception&) {
+    // The device has failed, which those who wait for their results are told.
+  }
+  // Not NCCL's orderly end, which waits for the other members: what this one had to move has moved.
+  state_->end();
+}
+
+int NcclCommunicator::index_of(int rank) const {
+  return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), rank) -
+                          members_.begin());
+}
+
+Mark NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
+  const Mark made = Mark::now();
+  const OnLane on_lane(lane_);
+  for (const Outgoing& each : out)
+    adopt(each.values, made);
+  made.wait();
+  const std::lock_guard lock(state_->mutex);
+  if (state_->aborted)
+    throw Aborted();
+  const NcclLibrary& nccl = state_->nccl;
+  const auto stream = stream_of(lane_);
+  nccl.require(nccl.group_start(), "a transfer");
+  for (const Outgoing& each : out)
+    for (const at::Tensor& value : each.values)
+      nccl.require(nccl.send(value.const_data_ptr(), value.nbytes(), ncclUint8, index_of(each.to),
+                             state_->communicator, stream),
+                   "a send");
+  for (const Incoming& each : in)
+    for (const at::Tensor& place : each.places)
+      nccl.require(nccl.receive(place.mutable_data_ptr(), place.nbytes(), ncclUint8,
+                                index_of(each.from), state_->communicator, stream),
+                   "a receive");
+  nccl.require(nccl.group_end(), "a transfer");
+  return Mark::now();
+}
+
+void NcclCommunicator::abort() { state_->end(); }
+
+}  // namespace pipewright::exec

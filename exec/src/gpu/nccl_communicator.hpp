@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/lane.hpp"
+#include "pipewright/exec/job.hpp"
+
+namespace pipewright::exec {
+
+/// Some ranks of a job, connected over NCCL, and a queue of what moves between them: one operation
+/// after the other, in an order that both ends of each have in common. Calls submit and return; a
+/// first operation between two ranks would wait for the other one, so all of them are connected in
+/// the constructor. Everything of NCCL is behind this header.
+class NcclCommunicator {
+ public:
+  /// Every member makes it, at the same point; no two have the same `name`. `members`: ranks of the
+  /// job, in rising order. Throws Aborted.
+  NcclCommunicator(Job& job, const std::string& name, std::vector<int> members, at::Device device);
+  /// Waits until all has moved.
+  ~NcclCommunicator();
+
+  struct Outgoing {
+    Tensors values;  // contiguous
+    int to = 0;      // a rank of the job
+  };
+  struct Incoming {
+    Tensors places;  // contiguous, allocated on `lane`
+    int from = 0;
+  };
+  /// Submits all of it as one operation, after what the current lane has been given. The mark is of
+  /// its end.
+  Mark move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
+
+  /// The queue, where places are to be allocated.
+  const Lane& lane() const { return lane_; }
+  /// From any thread: ends what is under way; afterwards nothing moves.
+  void abort();
+
+ private:
+  struct State;
+  int index_of(int rank) const;
+
+  std::vector<int> members_;
+  Lane lane_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace pipewright::exec

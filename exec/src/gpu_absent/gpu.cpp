@@ -1,0 +1,27 @@
+#include "gpu/gpu.hpp"
+
+#include "pipewright/exec/nccl_transport.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+constexpr const char* reason = "this Pipewright was built without the CUDA headers of LibTorch";
+
+}  // namespace
+
+Gpus find_gpus() { return {{}, reason}; }
+
+Lane compute_lane(const RankDevice& where) {
+  if (where.device.is_cpu())
+    return {};
+  throw plan::InputError(reason);
+}
+
+void charge_lane(const Lane&, AccountEntry*) {}
+
+std::unique_ptr<Transport> make_nccl_transport(Job&, at::Device, NcclOptions) {
+  throw plan::InputError(reason);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "pipewright/exec/transport.hpp"
+#include "tensor_form.hpp"
+
+namespace pipewright::exec {
+
+/// What all microbatches of a stage and direction between two ranks have in common: the receiving
+/// instruction's kind and stage, and the other rank.
+using Route = std::tuple<plan::InstructionKind, int, int>;
+
+/// `instruction`: the send or the receive of the transfer.
+plan::Instruction receiving_end(const plan::Instruction& instruction);
+
+/// The forms that a rank has sent: the first transfer of a route says them for all.
+class SentForms {
+ public:
+  /// Whether this is the route's first. Throws InputError where it was other forms.
+  bool is_news(const Transfer& send, const TensorForms& forms);
+
+ private:
+  std::map<Route, TensorForms> known_;
+};
+
+}  // namespace pipewright::exec

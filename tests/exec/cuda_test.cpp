@@ -1,0 +1,121 @@
+// The same trainings on a GPU: all ranks are threads of this process, on as many GPUs as there are.
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "exec/support/equals_serial.hpp"
+#include "exec/support/sample_schedules.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::partition_for;
+using test::schedule;
+using test::schedules;
+using test::small_setup;
+
+bool gpu_is_missing() {
+  if (!gpus().names.empty())
+    return false;
+  WARN("skipped: no GPU: " << gpus().why_none);
+  return true;
+}
+
+void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
+                         ExecutorOptions options = {}, bool partitioned = false) {
+  INFO(plan::to_string(s));
+  options.devices = on_gpus(static_cast<int>(s.ranks.size()) * options.replicas, partitioned);
+  test::check_equals_serial(plan::lower(s, {.replicas = options.replicas}), partition_for(s), setup,
+                            options);
+}
+
+TEST_CASE("on a GPU each schedule trains as without a pipeline there", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  for (const auto& s : schedules())
+    check_equals_serial(s, small_setup());
+}
+
+TEST_CASE(
+    "on a GPU pipelines side by side, shards, clipping, scaling and recomputing change no bit",
+    "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  auto setup = small_setup();
+  setup.clip_norm = 0.5;
+  setup.recompute_interval = 1;
+  for (const auto& s : schedules())
+    check_equals_serial(s, setup, {.replicas = 2, .shard_optimizer = true});
+  setup = small_setup();
+  setup.precision = at::kBFloat16;
+  setup.loss_scaling = {.scale = 1024, .dynamic = true};
+  check_equals_serial(schedule("zb-h1", 3, 4), setup);
+}
+
+TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  for (const auto& s : {schedule("1f1b", 4, 8), schedule("zbv", 2, 4)})
+    check_equals_serial(s, small_setup(), {}, /*partitioned=*/true);
+}
+
+TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  const auto s = schedule("1f1b", 2, 4);
+  std::mutex mutex;
+  std::vector<InstructionRecord> records;
+  Executor executor(plan::lower(s), partition_for(s), small_setup(),
+                    {.observer =
+                         [&](const InstructionRecord& record) {
+                           const std::lock_guard lock(mutex);
+                           records.push_back(record);
+                         },
+                     .devices = on_gpus(2)});
+  executor.step(0);
+  records.clear();
+  const auto result = executor.step(1).value();
+  for (const InstructionRecord& record : records) {
+    INFO(to_string(record.instruction));
+    CHECK(record.start <= record.end);
+    CHECK(record.end.value <= result.duration.value * 1.01);
+    CHECK(record.peak >= record.held_after);
+    CHECK(record.held_before.value > 0);
+  }
+}
+
+TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  const auto s = schedule("zb-h1", 3, 4);
+  std::vector<std::vector<std::int64_t>> held(3);  // at the start of each step
+  std::vector<int> heard(3, -1);                   // the step of the last record
+  int now = 0;
+  Executor executor(plan::lower(s), partition_for(s), small_setup(),
+                    {.observer =
+                         [&](const InstructionRecord& record) {
+                           const auto rank = static_cast<std::size_t>(record.rank);
+                           if (std::exchange(heard[rank], now) != now)
+                             held[rank].push_back(record.held_before.value);
+                         },
+                     .devices = on_gpus(3)});
+  for (; now < 20; ++now)
+    executor.step(now);
+  for (const auto& values : held)
+    CHECK(values == std::vector<std::int64_t>(20, values.front()));
+}
+
+TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  const auto s = schedule("1f1b", 2, 4);
+  Executor on_gpu(plan::lower(s), partition_for(s), small_setup(), {.devices = on_gpus(2)});
+  on_gpu.step(0);
+  for (const LayerState& layer : on_gpu.snapshot(1).layers)
+    for (const NamedTensor& parameter : layer.parameters)
+      CHECK(parameter.value.is_cpu());
+}
+
+}  // namespace

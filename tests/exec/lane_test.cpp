@@ -1,0 +1,175 @@
+// Lanes and marks on a device that is none: it only keeps account of what its streams have waited
+// for. No GPU is needed, and every order that was forgotten shows, not only with luck.
+#include "device/lane.hpp"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "pipewright/exec/transport.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+
+constexpr auto device_type = c10::DeviceType::PrivateUse1;
+
+/// How much of each stream's work has been done when a point is reached.
+using Past = std::map<c10::StreamId, int>;
+
+class Account {
+ public:
+  void work(c10::Stream stream) {
+    const std::lock_guard lock(mutex_);
+    ++pasts_[stream.id()][stream.id()];
+  }
+  Past past(c10::Stream stream) {
+    const std::lock_guard lock(mutex_);
+    return pasts_[stream.id()];
+  }
+  void join(c10::Stream stream, const Past& past) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [other, done] : past)
+      pasts_[stream.id()][other] = std::max(pasts_[stream.id()][other], done);
+  }
+  c10::StreamId fresh() {
+    const std::lock_guard lock(mutex_);
+    return ++last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  c10::StreamId last_ = 0;
+  std::map<c10::StreamId, Past> pasts_;
+};
+
+Account& account() {
+  static Account only;
+  return only;
+}
+
+thread_local c10::StreamId current_stream = 0;
+
+class NoDevice final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return device_type; }
+  c10::Device exchangeDevice(c10::Device device) const override { return device; }
+  c10::Device getDevice() const override { return {device_type, 0}; }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device, current_stream);
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device, account().fresh());
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return c10::Stream(c10::Stream::UNSAFE, stream.device(),
+                       std::exchange(current_stream, stream.id()));
+  }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
+              c10::EventFlag) const override {
+    delete static_cast<Past*>(*event);
+    *event = new Past(account().past(stream));
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    account().join(stream, *static_cast<Past*>(event));
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Past*>(event);
+  }
+};
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, NoDevice)
+
+Lane new_lane() { return Lane::of({device_type, 0}, /*urgent=*/false); }
+
+/// Whether all that `earlier` has been given so far comes before what `later` is given next.
+bool is_after(const Lane& later, const Lane& earlier) {
+  const auto done = account().past(*earlier.stream())[earlier.stream()->id()];
+  return account().past(*later.stream())[earlier.stream()->id()] == done;
+}
+
+TEST_CASE("a lane waits at a mark for what another was given before it, and for no more",
+          "[device]") {
+  const Lane first = new_lane(), second = new_lane();
+  Mark mark;
+  {
+    const OnLane on(first);
+    account().work(*first.stream());
+    mark = Mark::now();
+  }
+  CHECK_FALSE(is_after(second, first));
+  {
+    const OnLane on(second);
+    mark.wait();
+  }
+  CHECK(is_after(second, first));
+  account().work(*first.stream());
+  CHECK_FALSE(is_after(second, first));
+}
+
+TEST_CASE("lanes nest, and without one a thread computes on the CPU", "[device]") {
+  const Lane outer = new_lane(), inner = new_lane();
+  CHECK_FALSE(OnLane::current().stream());
+  CHECK(Mark::now().on_cpu());
+  {
+    const OnLane on_outer(outer);
+    {
+      const OnLane on_inner(inner);
+      CHECK(*OnLane::current().stream() == *inner.stream());
+      CHECK(current_stream == inner.stream()->id());
+    }
+    CHECK(*OnLane::current().stream() == *outer.stream());
+    CHECK(current_stream == outer.stream()->id());
+  }
+  CHECK_FALSE(OnLane::current().stream());
+}
+
+TEST_CASE("what is received is used after the sender has made it", "[device]") {
+  const auto transport = make_in_process_transport(2);
+  const Lane sender = new_lane(), receiver = new_lane();
+  const Transfer send{plan::parse_instruction("0SEND_F3").value(), 0, 1};
+  const Transfer receive{plan::counterpart(send.instruction), 0, 1};
+  {
+    const OnLane on(sender);
+    account().work(*sender.stream());
+    transport->send(send, {at::ones({2})});
+  }
+  {
+    const OnLane on(receiver);
+    CHECK(transport->receive(receive).size() == 1);
+  }
+  CHECK(is_after(receiver, sender));
+}
+
+TEST_CASE("after an exchange each member's lane comes after what all have handed in", "[device]") {
+  constexpr int members = 3;
+  const auto transport = make_in_process_transport(members);
+  std::vector<Lane> lanes;
+  for (int member = 0; member < members; ++member)
+    lanes.push_back(new_lane());
+  const std::vector<int> group{0, 1, 2};
+  // The second, with nothing in it, is by which all know that all have read.
+  for (const Tensors& handed_in : {Tensors{at::ones({1})}, Tensors{}}) {
+    std::vector<std::thread> threads;
+    for (int member = 0; member < members; ++member)
+      threads.emplace_back([&, member] {
+        const OnLane on(lanes[static_cast<std::size_t>(member)]);
+        account().work(*OnLane::current().stream());
+        transport->exchange(group, member, handed_in);
+      });
+    for (std::thread& thread : threads)
+      thread.join();
+    for (const Lane& later : lanes)
+      for (const Lane& earlier : lanes)
+        CHECK(is_after(later, earlier));
+  }
+}
+
+}  // namespace

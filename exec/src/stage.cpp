@@ -129,6 +129,7 @@ void Stage::begin(const Pass& pass, int slots) {
   slots_.clear();
   slots_.resize(static_cast<std::size_t>(slots));
   losses_.assign(static_cast<std::size_t>(pass.microbatches), 0.0);
+  loss_gradient_.reset();
   kept_outputs_.clear();
   if (pass.keep_outputs && is_last())
     kept_outputs_.resize(static_cast<std::size_t>(pass.microbatches));
@@ -196,7 +197,7 @@ Tensors Stage::run_layers(int first, int last, Tensors values, const CallContext
   return values;
 }
 
-/// The outputs of one segment; of the last one on the last stage, the scaled loss.
+/// The outputs of one segment; of the last one on the last stage, the loss.
 Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Instruction& i) {
   Tensors outputs = run_layers(bounds_[segment], bounds_[segment + 1], inputs, context_of(i));
   if (!is_last() || segment + 2 < bounds_.size())
@@ -214,8 +215,14 @@ at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
     losses_[microbatch] = loss.item<double>();
   else
     unread_losses_.emplace_back(microbatch, loss.detach());
-  const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
-  return pass_.loss_scale == 1 ? loss / averaged : loss * (pass_.loss_scale / averaged);
+  if (!pass_.training)
+    return loss;
+  if (!loss_gradient_.defined()) {
+    const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
+    loss_gradient_ = at::full_like(loss, pass_.loss_scale / averaged);
+  }
+  buffers(i).output_gradients = {loss_gradient_};
+  return loss;
 }
 
 /// Runs all segments and keeps what their backward needs.

@@ -18,7 +18,7 @@ namespace pipewright::exec {
 /// One graph of a microbatch: consecutive layers from leaves to outputs.
 struct Segment {
   Tensors inputs;   // leaves; their gradients are for the segment or the stage before
-  Tensors outputs;  // roots of the graph; on the last stage the loss
+  Tensors outputs;  // roots of the graph; on the last stage the microbatch's loss
   SplitBackward split;
 };
 
@@ -29,7 +29,7 @@ struct StageBuffers {
   std::vector<Segment> segments;
   bool has_graph = false;
   Tensors weights;           // of its forward, where they may change before its backward
-  Tensors output_gradients;  // from the stage after; none on the last stage
+  Tensors output_gradients;  // from the stage after; on the last stage of the loss
   Tensors input_gradients;
 };
 
@@ -127,6 +127,7 @@ class Stage {
   std::unique_ptr<GradientSums> gradients_;
   Pass pass_;
   std::vector<StageBuffers> slots_;
+  at::Tensor loss_gradient_;  // the same for each microbatch of a pass: a mean has equal parts
   std::vector<double> losses_;
   std::vector<std::pair<std::size_t, at::Tensor>> unread_losses_;  // by microbatch, on the device
   std::vector<Tensors> kept_outputs_;

@@ -32,6 +32,7 @@ namespace {
 struct Options {
   int ranks = 2;
   std::string schedule = "1F1B";
+  int chunks = 1;  // stages a rank
   int microbatches = 8;
   int layers = 8;  // blocks; embedding and head come on top
   int hidden = 256;
@@ -88,16 +89,27 @@ class Recorder {
   std::vector<std::vector<std::vector<exec::InstructionRecord>>> steps_;
 };
 
-/// Equal numbers of layers, halves rounded to even: what Python's round() makes of i * n / P.
-plan::Partition even_partition(int layers, int ranks) {
-  if (ranks < 1 || ranks > layers)
+plan::Program program_of(const Options& options) {
+  plan::ScheduleRequest request;
+  request.name = options.schedule;
+  request.ranks = options.ranks;
+  request.microbatches = options.microbatches;
+  request.chunks = options.chunks;
+  return plan::lower(plan::make_schedule(request), plan::lowering_of(request));
+}
+
+/// Equal numbers of layers, halves rounded to even: what Python's round() makes of i * n / stages.
+plan::Partition even_partition(int layers, const plan::Program& program) {
+  const int stages = plan::stage_count(program);
+  if (stages > layers)
     throw plan::InputError(
-        fmt::format("{} ranks asked for, but the model has {} layers", ranks, layers));
-  std::vector<int> boundaries;
-  for (int rank = 0; rank <= ranks; ++rank)
-    boundaries.push_back(
-        static_cast<int>(std::nearbyint(static_cast<double>(rank) * layers / ranks)));
-  return plan::one_stage_per_rank(std::move(boundaries));
+        fmt::format("{} stages asked for, but the model has {} layers", stages, layers));
+  plan::Partition partition;
+  for (int stage = 0; stage <= stages; ++stage)
+    partition.boundaries.push_back(
+        static_cast<int>(std::nearbyint(static_cast<double>(stage) * layers / stages)));
+  partition.rank_of_stage = program.placement.routes.front();
+  return partition;
 }
 
 /// Keeps this thread on the first core it may use, where rank 0 runs too.
@@ -147,9 +159,8 @@ class Bench {
       : options_(options),
         data_(options),
         setup_(setup()),
-        partition_(even_partition(static_cast<int>(setup_.layers.size()), options.ranks)),
-        program_(plan::lower(
-            plan::make_schedule(options.schedule, options.ranks, options.microbatches))),
+        program_(program_of(options)),
+        partition_(even_partition(static_cast<int>(setup_.layers.size()), program_)),
         recorder_(program_),
         transport_(join(job_)),
         pipeline_(program_, partition_, setup_, execution()),
@@ -244,8 +255,8 @@ class Bench {
   Options options_;
   RandomTokens data_;
   exec::TrainingSetup setup_;
-  plan::Partition partition_;
   plan::Program program_;
+  plan::Partition partition_;
   Recorder recorder_;
   std::optional<exec::Job> job_;
   std::shared_ptr<exec::Transport> transport_;
@@ -266,6 +277,7 @@ plan::Json report(const Options& options, const Measurement& measured) {
   plan::Json json{{"program", "pipewright"},
                   {"ranks", options.ranks},
                   {"schedule", options.schedule},
+                  {"chunks", options.chunks},
                   {"microbatches", options.microbatches},
                   {"layers", options.layers},
                   {"hidden", options.hidden},
@@ -295,8 +307,9 @@ int main(int argc, char** argv) {
   const auto add_size = [&](const std::string& name, int& value, const std::string& help) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
   };
-  add_size("--ranks", options.ranks, "Threads, one a stage");
+  add_size("--ranks", options.ranks, "Threads");
   program.add_option("--schedule", options.schedule, "Any case")->capture_default_str();
+  add_size("--chunks", options.chunks, "Stages a rank");
   add_size("--microbatches", options.microbatches, "Of a step");
   add_size("--layers", options.layers, "Transformer blocks");
   add_size("--hidden", options.hidden, "Width");

@@ -44,19 +44,26 @@ torch() {
   log=$(.venv/bin/python -W ignore bench/torch_pipelining.py --ranks 2 "$@" 2>&1 >>"$results") ||
     { echo "$log" >&2; return 1; }
 }
+# compare OURS TORCHS SIZE…: one schedule by its name here and there.
 compare() {
-  ours "${ours_and_torch[@]}" "$@"
-  ours_as_processes "${ours_and_torch[@]}" "$@"
-  torch "${ours_and_torch[@]}" "$@"
+  local schedule=$1 torchs=$2
+  shift 2
+  ours "${ours_and_torch[@]}" "$@" --schedule "$schedule"
+  ours_as_processes "${ours_and_torch[@]}" "$@" --schedule "$schedule"
+  torch "${ours_and_torch[@]}" "$@" --schedule "$torchs"
 }
 
 echo "$(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg) at the start. This wants 2 cores and" \
   "a quiet machine: whatever else runs shows as distance from the ideal."
 for ((round = 1; round <= rounds; ++round)); do
   say "round $round of $rounds"
-  compare "${large[@]}" --schedule 1F1B
-  compare "${large[@]}" --schedule GPipe
-  compare "${small[@]}" --schedule 1F1B
+  compare 1f1b 1F1B "${large[@]}"
+  compare gpipe GPipe "${large[@]}"
+  # torch's V-shaped ones, ZBVZeroBubble and DualPipeV, fail over Gloo: a rank sends to itself.
+  compare interleaved-1f1b Interleaved1F1B "${large[@]}" --chunks 2
+  compare looped-bfs LoopedBFS "${large[@]}" --chunks 2
+  compare interleaved-zb InterleavedZeroBubble "${large[@]}" --chunks 2
+  compare 1f1b 1F1B "${small[@]}"
 done
 say "recording"
 ours "${recording[@]}" "${small[@]}" --schedule 1F1B --recording
@@ -72,28 +79,41 @@ recording = next(run for run in runs if "recording_cost_percent" in run)
 runs.remove(recording)
 
 
+OURS = {"interleavedzerobubble": "interleaved-zb", "loopedbfs": "looped-bfs",
+        "interleaved1f1b": "interleaved-1f1b"}
+
+
 def name_of(run):
-    return "{schedule} {layers} layers of {hidden}, M={microbatches}, P={ranks}".format(**run)
+    schedule = run["schedule"].lower()
+    size = "{layers} layers of {hidden}, M={microbatches}, P={ranks}".format(**run)
+    return f"{OURS.get(schedule, schedule)} {size}"
 
 
 def who(run):
     return run["program"] + (", processes" if run.get("processes") else "")
 
 
-def over_ideal(name, program):
-    return [r["over_ideal"] for r in runs if name_of(r) == name and who(r) == program]
+def figures(name, program, key):
+    return [r[key] for r in runs if name_of(r) == name and who(r) == program]
 
 
 def range_of(values):
     return f"{statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})"
 
 
-print(f"{'iteration over ideal':<36} {'threads':<22} {'processes':<22} {'torch':<22}")
-for name in dict.fromkeys(map(name_of, runs)):
-    ours = over_ideal(name, "pipewright")
-    processes = over_ideal(name, "pipewright, processes")
-    torch = over_ideal(name, "torch.distributed.pipelining")
-    print(f"{name:<36} {range_of(ours):<22} {range_of(processes):<22} {range_of(torch):<22}")
+WHO = ["pipewright", "pipewright, processes", "torch.distributed.pipelining"]
+
+
+def table(title, key):
+    print(f"{title:<46} {'threads':<22} {'processes':<22} {'torch':<22}")
+    for name in dict.fromkeys(map(name_of, runs)):
+        print(f"{name:<46}", *(f"{range_of(figures(name, one, key)):<22}" for one in WHO))
+
+
+table("iteration, s", "iteration_s")
+print()
+# The ideal has the bubble of one stage a rank; several have a smaller one.
+table("iteration over ideal", "over_ideal")
 
 low, high = recording["recording_cost_quartiles"]
 print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iteration (quartiles "

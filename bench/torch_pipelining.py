@@ -20,10 +20,11 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import get_schedule_class
+from torch.distributed.pipelining.schedules import PipelineScheduleMulti, get_schedule_class
 
 VOCABULARY = 256
 WARM_UP_STEPS = 2
+V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
 
 
 class Embedding(nn.Module):
@@ -92,22 +93,35 @@ def serial_step_of(options):
     return step
 
 
+def stages_of(options, rank):
+    """The stages of a rank, and how many there are in all."""
+    ranks = options.ranks
+    if options.schedule in V_SHAPED:
+        return [rank, 2 * ranks - 1 - rank], 2 * ranks
+    return [rank + chunk * ranks for chunk in range(options.chunks)], ranks * options.chunks
+
+
 def pipeline_step_of(options, rank):
     layers = build_layers(options)
-    cut = [round(i * len(layers) / options.ranks) for i in range(options.ranks + 1)]
-    model = nn.Sequential(*layers[cut[rank] : cut[rank + 1]])
-    stage = PipelineStage(model, rank, options.ranks, torch.device("cpu"))
-    schedule = get_schedule_class(options.schedule)(stage, options.microbatches, loss_fn=loss_of)
-    optimizer = optimizer_of(model)
+    indices, count = stages_of(options, rank)
+    cut = [round(i * len(layers) / count) for i in range(count + 1)]
+    models = [nn.Sequential(*layers[cut[i] : cut[i + 1]]) for i in indices]
+    stages = [
+        PipelineStage(model, index, count, torch.device("cpu"))
+        for model, index in zip(models, indices)
+    ]
+    schedule_class = get_schedule_class(options.schedule)
+    takes_several = issubclass(schedule_class, PipelineScheduleMulti)
+    schedule = schedule_class(
+        stages if takes_several else stages[0], options.microbatches, loss_fn=loss_of
+    )
+    optimizer = optimizer_of(nn.ModuleList(models))
     inputs, targets = batch_of(options)
+    first = [inputs] if 0 in indices else []
+    is_last = count - 1 in indices
 
     def step():
-        if rank == 0:
-            schedule.step(inputs)
-        elif rank == options.ranks - 1:
-            schedule.step(target=targets, losses=[])
-        else:
-            schedule.step()
+        schedule.step(*first, **({"target": targets, "losses": []} if is_last else {}))
         optimizer.step()
         optimizer.zero_grad()
         dist.barrier()
@@ -166,6 +180,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--schedule", default="1F1B")
+    parser.add_argument("--chunks", type=int, default=1, help="stages a rank")
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--layers", type=int, default=8, help="transformer blocks")
     parser.add_argument("--hidden", type=int, default=256)

@@ -30,7 +30,8 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 }  // namespace
 
 Membership::Membership(const plan::Scenario& scenario, const Patience& patience,
-                       const DeviceOptions& device) {
+                       const DeviceOptions& device)
+    : stall_(milliseconds_of(patience.stall_s)) {
   const auto environment = exec::job_from_environment();
   if (!environment)
     return;
@@ -43,7 +44,7 @@ Membership::Membership(const plan::Scenario& scenario, const Patience& patience,
         scenario.pipeline.replicas));
   exec::JobOptions options;
   options.timeout = milliseconds_of(patience.timeout_s);
-  options.stall = milliseconds_of(patience.stall_s);
+  options.stall = stall_;
   options.when_stuck = [this](const std::string& why) {
     if (job_->reports_failure())
       say(why);

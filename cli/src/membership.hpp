@@ -3,6 +3,7 @@
 // This process among those that train together: alone with all ranks as threads, or one rank of a
 // job that torchrun, Slurm, mpirun or `--processes` has started.
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ class Membership {
   /// For the executor; empty when all ranks are threads of this process.
   const std::shared_ptr<exec::Transport>& transport() const { return transport_; }
   exec::Job* job() { return job_ ? &*job_ : nullptr; }
+  std::chrono::milliseconds stall() const { return stall_; }
 
   /// What the first process says; every process calls it.
   std::string from_first(const std::string& text) const;
@@ -47,6 +49,7 @@ class Membership {
   void say_once(const std::string& message) const;
 
  private:
+  std::chrono::milliseconds stall_{std::chrono::minutes(10)};
   std::optional<exec::Job> job_;
   std::shared_ptr<exec::Transport> transport_;
 };

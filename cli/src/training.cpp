@@ -1,6 +1,7 @@
 #include "training.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -163,6 +164,13 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
                                 .shard_optimizer = scenario.training.zero == 1,
                                 .transport = members.transport(),
                                 .only_rank = members.rank()};
+  if (job == nullptr) {
+    options.stall = members.stall();
+    options.when_stalled = [](const std::string& why) {
+      say(why);
+      std::_Exit(NegativeAnswer);
+    };
+  }
   if (job != nullptr)
     options.starting = [job](const plan::Instruction& i) { job->doing(i); };
   exec::Executor executor(plan.program(), plan.partition, workload.setup(), std::move(options));

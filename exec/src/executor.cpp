@@ -12,6 +12,7 @@
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
 #include "stage_state.hpp"
+#include "stall_guard.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -65,9 +66,13 @@ struct Executor::State {
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
     for (std::size_t worker = 0; worker < workers.size(); ++worker)
       threads.emplace_back([this, worker] { serve(worker); });
+    if (options.stall.count() > 0 && !options.only_rank)
+      guard.emplace(
+          options.stall, [this] { return beats(); }, options.when_stalled);
   }
 
   ~State() {
+    guard.reset();
     finished = true;
     gate->arrive_and_wait();
     for (std::thread& thread : threads)
@@ -118,6 +123,14 @@ struct Executor::State {
     }
   }
 
+  std::vector<Beat> beats() const {
+    std::vector<Beat> all;
+    if (in_pass)
+      for (const auto& worker : workers)
+        all.push_back(worker->beat());
+    return all;
+  }
+
   bool stopped() const { return options.stop != nullptr && options.stop->load(); }
 
   /// Runs one pass on all ranks of this process. False when it was stopped.
@@ -127,8 +140,10 @@ struct Executor::State {
     running = &what;
     pass = which;
     begin = Clock::now();
+    in_pass = true;
     gate->arrive_and_wait();
     gate->arrive_and_wait();
+    in_pass = false;
     if (failure)
       std::rethrow_exception(failure);
     if (ended && !stopped())
@@ -175,10 +190,12 @@ struct Executor::State {
   Pass pass;
   Clock::time_point begin;
   bool finished = false;
+  std::atomic<bool> in_pass{false};
 
   std::mutex failure_mutex;
   std::exception_ptr failure, aborted;
   bool ended = false;
+  std::optional<StallGuard> guard;
 };
 
 Executor::Executor(plan::Program program, const plan::Partition& partition,

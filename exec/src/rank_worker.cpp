@@ -125,6 +125,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
     }
   }
   finish_device();
+  at_.store(activity_of(end_of_step), std::memory_order_relaxed);
   if (pass.training)
     scaler_.update(!skipped_);
 }
@@ -227,7 +228,10 @@ void RankWorker::complete(const Instruction& receive) {
   Mark there;
   {
     const OnLane lane(incoming_);
-    tensors = transport_.receive(transfer_of(receive));
+    const Transfer transfer = transfer_of(receive);
+    waits_for_.store(transfer.from, std::memory_order_relaxed);
+    tensors = transport_.receive(transfer);
+    waits_for_.store(-1, std::memory_order_relaxed);
     there = Mark::now();
     note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
   }
@@ -388,9 +392,27 @@ void RankWorker::tell(Noted noted) const {
   options_.observer(noted.record);
 }
 
-void RankWorker::say_starting(const Instruction& i) const {
+void RankWorker::say_starting(const Instruction& i) {
+  at_.store(activity_of(i), std::memory_order_relaxed);
+  moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (options_.starting)
     options_.starting(i);
+}
+
+Beat RankWorker::beat() const {
+  const auto at = at_.load(std::memory_order_relaxed);
+  Beat beat;
+  beat.at = activity_text(at);
+  beat.in_action = is_action(at);
+  beat.moves = moves_.load(std::memory_order_relaxed);
+  if (const int other = waits_for_.load(std::memory_order_relaxed); other >= 0)
+    beat.waits.push_back({{other}, beat.at});
+  if (beat.in_action)
+    return beat;
+  Wait& others = beat.waits.emplace_back(Wait{{}, beat.at});
+  for (int rank = 0; rank < static_cast<int>(trained_.ranks.size()) * place_.replicas; ++rank)
+    others.ranks.push_back(rank);
+  return beat;
 }
 
 bool RankWorker::stopped() const {

@@ -2,6 +2,7 @@
 
 // The interpreter: runs one rank's list of instructions, whatever schedule they came from.
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "device/lane.hpp"
 #include "gradient_norm.hpp"
+#include "job/watch.hpp"
 #include "moment.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "reduce_lane.hpp"
@@ -29,6 +31,8 @@ struct GridPlace {
 
 class RankWorker {
  public:
+  static constexpr const char* end_of_step = "the end of a step";
+
   /// Builds the rank's stages on its device, charged to the rank's memory account. References are
   /// kept.
   RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
@@ -45,6 +49,9 @@ class RankWorker {
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
   const Lane& lane() const { return compute_; }
+  /// What it is at and how often it has begun something, for another thread. Between passes, and
+  /// when it is done with one, it waits for all others.
+  Beat beat() const;
   /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
   double gradient_norm() const { return gradient_norm_; }
   bool skipped() const { return skipped_; }
@@ -73,7 +80,7 @@ class RankWorker {
   Moment moment() const { return Moment::now(options_.observer != nullptr); }
   void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
   void tell(Noted noted) const;
-  void say_starting(const plan::Instruction& i) const;
+  void say_starting(const plan::Instruction& i);
   bool stopped() const;
   bool lives_here(int stage, int microbatch) const;
   Transfer transfer_of(const plan::Instruction& i) const;
@@ -104,7 +111,12 @@ class RankWorker {
   std::map<plan::InstructionKey, Moment> posted_;  // receives whose data nothing has needed yet
   std::map<plan::InstructionKey, Tensors>
       handed_over_;  // between stages of this rank, by their receive
-  Moment begin_;     // of the step, on this rank
+  // Written by the rank's thread, read by others.
+  std::atomic<std::uint64_t> at_{activity_of(end_of_step)};
+  std::atomic<int> waits_for_{-1};  // a rank
+  std::atomic<long> moves_{0};
+
+  Moment begin_;  // of the step, on this rank
   plan::Seconds begin_in_step_;
   std::vector<Noted> late_;  // what a GPU has not told yet
 

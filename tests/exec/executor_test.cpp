@@ -5,6 +5,7 @@
 
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "exec/support/equals_serial.hpp"
 #include "pipewright/plan/deadlock.hpp"
@@ -194,6 +195,36 @@ TEST_CASE("a layer that throws ends all ranks, and the message names rank, actio
   }
   CHECK(message == "rank 2, action 2F2, step 0: the cable is out");
   CHECK_THROWS_AS(executor.step(1), std::logic_error);
+}
+
+std::atomic<bool> let_go{false};
+
+class Hanging final : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    while (context.step == 1 && context.microbatch == 2 && !let_go)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return input * 1;
+  }
+};
+
+TEST_CASE("ranks that no longer get any further are reported, with who is at what", "[exec]") {
+  auto setup = small_setup();
+  setup.layers[3] = {"hanging", [] { return std::make_shared<Hanging>(); }};
+  std::vector<std::string> reports;
+  Executor executor(
+      plan::lower(plan::make_gpipe(3, 4)), small_partition(3), setup,
+      {.stall = std::chrono::milliseconds(300), .when_stalled = [&](const std::string& why) {
+         reports.push_back(why);
+         let_go = true;
+       }});
+  CHECK(executor.step(0).has_value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // between steps all may rest
+  CHECK(reports.empty());
+  CHECK(executor.step(1).has_value());
+  CHECK(reports == std::vector<std::string>{
+                       "rank 1 has been at 1F2 for 0.3 s and does not end; rank 0 waits in "
+                       "0RECV_B0 for it; rank 2 waits in 2RECV_F2 for it"});
 }
 
 TEST_CASE("a stop ends the step on every rank", "[exec]") {

@@ -4,6 +4,7 @@
 // schedule in here; each rank interprets its list of instructions.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,11 @@ struct ExecutorOptions {
   std::function<void(const plan::Instruction&)> starting{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;                  // a core for each rank, when there are enough
+  /// Where all ranks are threads of this process: called on another thread, once, when no rank has
+  /// begun anything for so long while some wait for others. Only the end of the process ends a
+  /// thread that hangs. 0: never; longer than the longest action.
+  std::chrono::milliseconds stall{0};
+  std::function<void(const std::string& why)> when_stalled{};
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
   /// r · replicas + k of the job.
   int replicas = 1;

@@ -4,6 +4,7 @@
 
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "pipewright/exec/split_backward.hpp"
 #include "pipewright/profiler/profile.hpp"
 
 namespace pipewright::cli {
@@ -102,6 +103,12 @@ void fill(Bench& bench, const Scenario& scenario, const exec::TrainingSetup& set
     bench.subject.device = exec::gpus().names.at(static_cast<std::size_t>(device.index()));
     bench.subject.finish = [&bench] { bench.on_device.finish(); };
   }
+  bench.subject.input_gradient = [](const at::Tensor& output, const at::Tensor& gradient,
+                                    const at::Tensor& input) {
+    const auto split = std::make_shared<exec::SplitBackward>();
+    split->input_gradients({output}, {gradient}, {input});
+    return std::static_pointer_cast<void>(split);
+  };
   auto* const account = &bench.account;
   bench.subject.memory = {[account] { return account->held(); },
                           [account] { return account->peak(); },

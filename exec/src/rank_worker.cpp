@@ -115,19 +115,25 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
-    try {
-      run_one(i);
-    } catch (const Aborted&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw RankFailure(fmt::format("rank {}, action {}, step {}: {}", place_.self(), to_string(i),
-                                    pass.step, first_line(error.what())));
-    }
+    named("action " + to_string(i), [&] { run_one(i); });
   }
-  finish_device();
+  named(end_of_step, [&] { finish_device(); });
   at_.store(activity_of(end_of_step), std::memory_order_relaxed);
   if (pass.training)
     scaler_.update(!skipped_);
+}
+
+/// Says of what throws which rank it was, and at what.
+template <class Work>
+void RankWorker::named(const std::string& what, const Work& work) const {
+  try {
+    work();
+  } catch (const Aborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw RankFailure(fmt::format("rank {}, {}, step {}: {}", place_.self(), what, pass_.step,
+                                  first_line(error.what())));
+  }
 }
 
 /// The one place where a rank waits for its device.

@@ -76,6 +76,8 @@ class RankWorker {
   int step_every() const;
   void look_at_gradients();
   void finish_device();
+  template <class Work>
+  void named(const std::string& what, const Work& work) const;
   InstructionRecord record_of(const plan::Instruction& i, plan::Bytes held_before) const;
   Moment moment() const { return Moment::now(options_.observer != nullptr); }
   void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);

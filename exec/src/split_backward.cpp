@@ -1,4 +1,4 @@
-#include "split_backward.hpp"
+#include "pipewright/exec/split_backward.hpp"
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>

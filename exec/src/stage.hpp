@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gradient_sums.hpp"
+#include "pipewright/exec/split_backward.hpp"
 #include "pipewright/exec/training_setup.hpp"
 #include "pipewright/plan/program.hpp"
-#include "split_backward.hpp"
 
 namespace pipewright::exec {
 

@@ -22,6 +22,7 @@ Json to_json(const LayerCost& cost) {
           {"spread", cost.spread},
           {"tied_bytes", cost.tied.value},
           {"freed_by_input_gradient_bytes", cost.freed_by_input_gradient.value},
+          {"gradients_for_weights_bytes", cost.gradients_for_weights.value},
           {"selective_activation_bytes", cost.selective_activation.value},
           {"selective_forward_s", cost.selective_forward.value}};
 }
@@ -53,6 +54,7 @@ LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) 
       .spread = object.number("spread", at_least(0), 0),
       .tied = object.bytes("tied_bytes", Bytes{}),
       .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
+      .gradients_for_weights = object.bytes("gradients_for_weights_bytes", Bytes{}),
       .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
       .selective_forward = object.seconds("selective_forward_s", Seconds{})};
   check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);

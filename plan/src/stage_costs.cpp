@@ -31,6 +31,7 @@ class StageSum {
     sum_.optimizer_step += layer.optimizer_step;
     sum_.parameters += layer.parameters;
     sum_.freed_by_input_gradient += layer.freed_by_input_gradient;
+    sum_.gradients_for_weights += layer.gradients_for_weights;
     sum_.tied = std::max(sum_.tied, layer.tied);
   }
 

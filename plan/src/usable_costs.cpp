@@ -33,6 +33,7 @@ void check_layer(const LayerCost& layer, Complaints& complaints) {
   size("backward peak", layer.backward_peak);
   size("tied weight", layer.tied);
   size("activation freed by the input gradient", layer.freed_by_input_gradient);
+  size("gradients left to the weight gradient", layer.gradients_for_weights);
   size("selectively recomputed activation", layer.selective_activation);
 }
 

@@ -61,14 +61,34 @@ void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
   cost.backward_peak = std::max(Bytes{}, gauge.peak() - before);
 }
 
+/// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
+/// gradient: only the sum of the two can be measured.
+void measure_freed(const Probe& probe, const Subject& subject, const at::Tensor& model_input,
+                   plan::LayerCost& cost) {
+  const at::Tensor input = model_input.detach().clone().requires_grad_();
+  const Bytes before = subject.memory.held();
+  at::Tensor output = probe.forward(input);
+  if (!output.requires_grad())
+    return;
+  at::Tensor gradient = at::ones_like(output);
+  const auto rest = subject.input_gradient(output, gradient, input);
+  output = gradient = at::Tensor();
+  const Bytes kept = subject.memory.held() - before;
+  cost.freed_by_input_gradient = std::clamp(cost.activation - kept, Bytes{}, cost.activation);
+  cost.gradients_for_weights = std::max(Bytes{}, kept - cost.activation);
+}
+
 }  // namespace
 
-void measure_memory(const Probe& probe, const MemoryGauge& gauge, const at::Tensor& input,
+void measure_memory(const Probe& probe, const Subject& subject, const at::Tensor& input,
                     bool input_needs_gradient, plan::LayerCost& cost) {
+  const MemoryGauge& gauge = subject.memory;
   for (const at::Tensor& parameter : probe.parameters)
     cost.parameters += size_of(parameter);
   measure_saved(probe, gauge, input, input_needs_gradient, cost);
   measure_backward_peak(probe, gauge, input, input_needs_gradient, cost);
+  if (subject.input_gradient && input_needs_gradient)
+    measure_freed(probe, subject, input, cost);
 }
 
 }  // namespace pipewright::profiler

@@ -92,7 +92,7 @@ class Profiler {
     costs.input = {static_cast<std::int64_t>(value.nbytes())};
     for (std::size_t l = 0; l < probes_.size(); ++l) {
       plan::LayerCost cost = times_of(l);
-      measure_memory(probes_[l], subject_.memory, value, l > 0, cost);
+      measure_memory(probes_[l], subject_, value, l > 0, cost);
       const at::NoGradGuard no_grad;
       value = probes_[l].forward(value);
       (l < subject_.layers.size() ? costs.layers.emplace_back() : costs.loss) = cost;

@@ -39,6 +39,8 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return beyond(scaled(cost.backward_peak), 0);
     case Amount::Remade:
       return scaled(cost.remade);
+    case Amount::GradientsForWeights:
+      return scaled(cost.gradients_for_weights);
     case Amount::InputGradient:
       return scaled(cost.input_gradient_bytes);
     case Amount::ReceivedActivation:

@@ -24,7 +24,8 @@ enum class Amount : std::uint8_t {
   ForwardTransient,            // most that a forward needs beside what it keeps
   RecomputedForwardTransient,  // of a forward that keeps its output alone
   BackwardTransient,
-  Remade,              // by an input gradient that recomputes, for the weight gradient
+  Remade,  // by an input gradient that recomputes, for the weight gradient
+  GradientsForWeights,
   InputGradient,       // made for the stage before
   ReceivedActivation,  // as large as the stage before sends it
   ReceivedGradient,    // as large as the stage after makes it
@@ -190,13 +191,20 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
   beside(at.recompute, Amount::ForwardTransient);
   beside(at.backward, Amount::BackwardTransient);
   beside(at.weight_gradient, Amount::BackwardTransient);
-  if (at.weight_gradient >= 0)
-    visit(HeldItem{"recomputed activations",
-                   at.backward,
-                   Amount::Remade,
-                   at.stage,
-                   {at.backward, true},
-                   at.done});
+  if (at.weight_gradient < 0)
+    return;
+  visit(HeldItem{"recomputed activations",
+                 at.backward,
+                 Amount::Remade,
+                 at.stage,
+                 {at.backward, true},
+                 at.done});
+  visit(HeldItem{"gradients for weights of",
+                 at.backward,
+                 Amount::GradientsForWeights,
+                 at.stage,
+                 {at.backward, false},
+                 at.done});
 }
 
 /// By reference, the maker of an input gradient holds it until the stage before has used it.

@@ -28,6 +28,7 @@ LayerCost cost_of(const std::string& name, double scale) {
           .spread = 0.05,
           .tied = {99},
           .freed_by_input_gradient = {98},
+          .gradients_for_weights = {96},
           .selective_activation = {97},
           .selective_forward = {0.5 * scale}};
 }
@@ -78,8 +79,12 @@ TEST_CASE("A negative time is refused", "[plan][costs]") {
 
 TEST_CASE("Of a layer's figures those that came later, and the spread, may be left out",
           "[plan][costs]") {
-  const std::vector<std::string> optional{"spread", "tied_bytes", "freed_by_input_gradient_bytes",
-                                          "selective_activation_bytes", "selective_forward_s"};
+  const std::vector<std::string> optional{"spread",
+                                          "tied_bytes",
+                                          "freed_by_input_gradient_bytes",
+                                          "gradients_for_weights_bytes",
+                                          "selective_activation_bytes",
+                                          "selective_forward_s"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {
     Json json = whole;

@@ -1,6 +1,7 @@
 #include <torch/torch.h>
 
 #include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/split_backward.hpp"
 #include "pipewright/profiler/profile.hpp"
 #include "support/catch.hpp"
 
@@ -21,6 +22,12 @@ plan::LayerCost cost_of(const Probe& probe) {
   subject.load = [] { return at::ones({8, 64}); };
   subject.memory = {[&] { return account.held(); }, [&] { return account.peak(); },
                     [&] { account.reset_peak(); }};
+  subject.input_gradient = [](const at::Tensor& output, const at::Tensor& gradient,
+                              const at::Tensor& input) {
+    const auto split = std::make_shared<exec::SplitBackward>();
+    split->input_gradients({output}, {gradient}, {input});
+    return split;
+  };
   return profile(subject, {0, 1, 1, 1e9}).layers.at(1);
 }
 
@@ -39,6 +46,9 @@ TEST_CASE("memory of a linear layer: it keeps its input, nothing else", "[profil
   CHECK_FALSE(cost.saves_output);
   CHECK_FALSE(cost.output_is_view);
   CHECK(cost.forward_peak == cost.output);
+  // W needs the output's gradient, and the input, which does not count here.
+  CHECK(cost.freed_by_input_gradient == Bytes{0});
+  CHECK(cost.gradients_for_weights == cost.output);
   // The gradients of output, input and weight live together at the most.
   CHECK(cost.backward_peak >= Bytes{4 * (8 * 32 + 8 * 64 + 64 * 32)});
 }
@@ -48,6 +58,8 @@ TEST_CASE("memory of a ReLU: it keeps its output, not its input", "[profiler][me
   CHECK(cost.saves_output);
   CHECK_FALSE(cost.saves_input);
   CHECK(cost.activation == cost.output);
+  CHECK(cost.freed_by_input_gradient == cost.output);
+  CHECK(cost.gradients_for_weights == Bytes{0});
 }
 
 TEST_CASE("memory of a flatten: a view keeps nothing", "[profiler][memory]") {

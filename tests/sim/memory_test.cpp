@@ -95,6 +95,7 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random) {
     stage.forward_peak = stage.activation + bytes(0, 90);
     stage.backward_peak = bytes(0, 90);
     stage.remade = bytes(0, 9);
+    stage.gradients_for_weights = bytes(0, 9);
   }
   costs.stages.front().loaded = {7};
   costs.stages.back().loaded += Bytes{5};
@@ -189,6 +190,18 @@ TEST_CASE("The input gradient frees its part of the activations, the weight grad
   CHECK(split.curve(0) == "0: 0, 0: 10, 2: 3, 3: 0");
   CHECK(split.holders(0, 1) == "activations 0F0: 10");
   CHECK(split.holders(0, 2) == "activations 0F0: 3");
+  const Case whole(parse_csv("0F0,0B0\n", "s.csv"), costs_of({cost}));
+  CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
+}
+
+TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][memory]") {
+  StageCost cost = times(1, 1, 1);
+  cost.activation = {10};
+  cost.forward_peak = {10};
+  cost.gradients_for_weights = {4};
+  const Case split(parse_csv("0F0,0I0,0W0\n", "s.csv"), costs_of({cost}));
+  CHECK(split.curve(0) == "0: 0, 0: 10, 2: 14, 3: 0");
+  CHECK(split.holders(0, 2) == "activations 0F0: 10, gradients for weights of 0I0: 4");
   const Case whole(parse_csv("0F0,0B0\n", "s.csv"), costs_of({cost}));
   CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
 }

@@ -30,6 +30,8 @@ struct LayerCost {
   Bytes tied{};                     // of the parameters: those of a weight that other layers share
   Bytes freed_by_input_gradient{};  // of the activation: what the input gradient is done with; the
                                     // rest goes with the weight gradient
+  Bytes gradients_for_weights{};    // beside the activation: what the input gradient leaves to the
+                                    // weight gradient, the gradients on its way
   Bytes selective_activation{};     // of the activation: what selective recomputation drops
   Seconds selective_forward{};      // to compute that again
   friend bool operator==(const LayerCost&, const LayerCost&) = default;

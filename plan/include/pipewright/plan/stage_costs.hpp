@@ -28,6 +28,7 @@ struct StageCost {
   Bytes tied{};                // of the gradients: those of a weight that other stages share
   Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
                                     // there; the rest goes with the weight gradient
+  Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
   Bytes
       remade{};  // what a recomputing input gradient makes again and leaves to the weight gradient
 };

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct MemoryGauge {
   std::function<void()> reset_peak;
 };
 
+/// Computes the gradient of `input` alone, from that of `output`, and returns what the weights'
+/// gradients still need: its life is the life of the memory that a stage holds between I and W.
+using InputGradient = std::function<std::shared_ptr<void>(
+    const at::Tensor& output, const at::Tensor& gradient, const at::Tensor& input)>;
+
 struct Subject {
   std::vector<Probe> layers;
   Probe loss;                        // from the last layer's output to a scalar
@@ -38,6 +44,7 @@ struct Subject {
   plan::Bytes target;                // of one microbatch
   int microbatch_size = 1;
   MemoryGauge memory;
+  InputGradient input_gradient;  // empty: then all is held until W
   std::string device;            // its name; empty: the CPU
   std::function<void()> finish;  // waits until the device has done all it was given; empty: CPU
 };

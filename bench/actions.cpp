@@ -74,7 +74,8 @@ int actions_of(const plan::Program& program) {
 
 /// Microseconds per instruction of the busiest rank: a step's time, less its share of what the same
 /// calls take without an executor.
-double overhead_us(int ranks, int rounds) {
+double overhead_us(int ranks, int rounds, bool on_gpu) {
+  const auto devices = on_gpu ? exec::on_gpus(ranks) : std::vector<exec::RankDevice>();
   const Numbers data(at::zeros({1}), at::zeros({1}));
   exec::TrainingSetup setup;
   for (int layer = 0; layer < ranks; ++layer)
@@ -85,15 +86,17 @@ double overhead_us(int ranks, int rounds) {
   setup.data = &data;
   const auto program = plan::lower(plan::make_1f1b(ranks, microbatches));
   exec::Executor executor(program, plan::one_stage_per_rank(plan::uniform_boundaries(ranks, ranks)),
-                          setup);
-  exec::SerialTrainer serial(setup, microbatches);
+                          setup, {.devices = devices});
+  exec::SerialTrainer serial(setup, microbatches, {},
+                             on_gpu ? devices.front() : exec::RankDevice());
   const auto [pipelined, alone] = in_turns(
       rounds, [&] { executor.step(0); }, [&] { serial.step(0); });
   return 1e6 * (pipelined - alone / ranks) / actions_of(program);
 }
 
 /// The time of I and W over that of B, on a GPT in one stage.
-double split_over_full(int rounds, int hidden) {
+double split_over_full(int rounds, int hidden, bool on_gpu) {
+  const auto devices = on_gpu ? exec::on_gpus(1) : std::vector<exec::RankDevice>();
   const plan::GptShape shape{
       .blocks = 4, .hidden = hidden, .heads = 4, .sequence = 128, .vocabulary = 256};
   const at::Tensor tokens = at::randint(256, {4, 128}, at::kLong);
@@ -106,12 +109,15 @@ double split_over_full(int rounds, int hidden) {
   const auto backward_seconds = [&](const char* csv, double& seconds) {
     return std::make_unique<exec::Executor>(
         plan::lower(plan::parse_csv(csv, "schedule")), partition, setup,
-        exec::ExecutorOptions{.observer = [&seconds](const exec::InstructionRecord& record) {
-          using Kind = plan::InstructionKind;
-          const Kind kind = record.instruction.kind;
-          if (kind == Kind::Backward || kind == Kind::InputGradient || kind == Kind::WeightGradient)
-            seconds += (record.end - record.start).value;
-        }});
+        exec::ExecutorOptions{.observer =
+                                  [&seconds](const exec::InstructionRecord& record) {
+                                    using Kind = plan::InstructionKind;
+                                    const Kind kind = record.instruction.kind;
+                                    if (kind == Kind::Backward || kind == Kind::InputGradient ||
+                                        kind == Kind::WeightGradient)
+                                      seconds += (record.end - record.start).value;
+                                  },
+                              .devices = devices});
   };
   double full = 0, split = 0;
   const auto whole = backward_seconds("0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3\n", full);
@@ -131,16 +137,26 @@ double split_over_full(int rounds, int hidden) {
 
 int main(int argc, char** argv) {
   int rounds = 10;
+  bool on_gpu = false;
   CLI::App program("What the executor costs per action, and a split backward over a full one.");
   program.add_option("--rounds", rounds, "Steps of each kind")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  program.add_flag("--gpu", on_gpu, "On this machine's GPUs");
   CLI11_PARSE(program, argc, argv);
-  at::set_num_threads(1);
-  fmt::print("{}\n", plan::Json{{"overhead_us_1_rank", overhead_us(1, rounds)},
-                                {"overhead_us_2_ranks", overhead_us(2, rounds)},
-                                {"split_over_full_hidden_256", split_over_full(rounds, 256)},
-                                {"split_over_full_hidden_512", split_over_full(rounds, 512)}}
-                         .dump());
-  return 0;
+  try {
+    if (on_gpu)
+      exec::on_gpus(1);  // before LibTorch is used
+    at::set_num_threads(1);
+    fmt::print("{}\n",
+               plan::Json{{"overhead_us_1_rank", overhead_us(1, rounds, on_gpu)},
+                          {"overhead_us_2_ranks", overhead_us(2, rounds, on_gpu)},
+                          {"split_over_full_hidden_256", split_over_full(rounds, 256, on_gpu)},
+                          {"split_over_full_hidden_512", split_over_full(rounds, 512, on_gpu)}}
+                   .dump());
+    return 0;
+  } catch (const plan::InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
 }

@@ -1,5 +1,7 @@
 #include "device_options.hpp"
 
+#include <algorithm>
+
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::cli {
@@ -31,6 +33,12 @@ std::vector<exec::RankDevice> devices_for(const DeviceOptions& options, int rank
   devices.at(static_cast<std::size_t>(job->rank())) =
       exec::gpu_of_process(job->environment().local_rank);
   return devices;
+}
+
+bool lie_apart(const std::vector<exec::RankDevice>& devices) {
+  return std::any_of(devices.begin(), devices.end(), [&](const exec::RankDevice& each) {
+    return each.device != devices.front().device;
+  });
 }
 
 }  // namespace pipewright::cli

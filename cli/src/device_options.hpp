@@ -29,4 +29,7 @@ void open_devices(const DeviceOptions& options);
 std::vector<exec::RankDevice> devices_for(const DeviceOptions& options, int ranks,
                                           const exec::Job* job);
 
+/// Whether some ranks have to copy what they hand to others.
+bool lie_apart(const std::vector<exec::RankDevice>& devices);
+
 }  // namespace pipewright::cli

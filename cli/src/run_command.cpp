@@ -63,8 +63,8 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 
 int run(const RunOptions& options) {
   open_devices(options.device);
-  const auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
-                                      options.scenario.data_path);
+  auto scenario = read_scenario(options.scenario.file, options.scenario.assignments,
+                                options.scenario.data_path);
   plan::require_trainable(scenario);
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program);
@@ -73,10 +73,12 @@ int run(const RunOptions& options) {
   const Workload workload(
       scenario,
       devices_for(options.device, scenario.pipeline.ranks * scenario.pipeline.replicas, nullptr));
+  if (lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
   catch_interrupts();
   const auto costs = costs_for(scenario, workload, options.costs);
   const Plan plan = make_plan(scenario, costs);
-  say(plan_table(plan, costs) + core_warning(scenario));
+  say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
 
   RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);

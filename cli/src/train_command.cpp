@@ -85,18 +85,20 @@ int report(const plan::Scenario& scenario, const Workload& workload, const Train
   return identical ? Done : NegativeAnswer;
 }
 
-int train_as_member(const plan::Scenario& scenario, const TrainOptions& options,
-                    Membership& members) {
+int train_as_member(plan::Scenario scenario, const TrainOptions& options, Membership& members) {
   const Workload workload(
       scenario, devices_for(options.device, scenario.pipeline.ranks * scenario.pipeline.replicas,
                             members.job()));
+  if (members.in_job() || lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
   const auto costs = common_costs(scenario, workload, options, members);
   const Plan plan = make_plan(scenario, costs);
   if (options.dry_run)
     return can_resume(scenario, plan, workload, options.checkpoints) ? Done : NegativeAnswer;
   if (members.in_job())
     exec::require_agreement(*members.job(), facts_of(scenario, plan, options));
-  members.say_once(plan_table(plan, costs) + core_warning(scenario));
+  members.say_once(plan_table(plan, costs) +
+                   (options.device.on_gpu() ? "" : core_warning(scenario)));
   const TrainingOutcome outcome = train(scenario, plan, workload, members, options.verify,
                                         {.folder = options.checkpoints,
                                          .every = options.checkpoint_every,
@@ -133,10 +135,8 @@ int train_command(const TrainOptions& options) {
                             options.patience.timeout_s);
   catch_interrupts();
   Membership members(scenario, options.patience, options.device);
-  if (members.in_job())
-    scenario.pipeline.hand_over = plan::HandOver::Copy;
   try {
-    return train_as_member(scenario, options, members);
+    return train_as_member(std::move(scenario), options, members);
   } catch (const exec::Aborted& aborted) {
     if (interrupted())
       return Interrupted;

@@ -55,6 +55,9 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
                       "sum their gradients: lower the schedule with {} replicas",
                       stage, options.replicas));
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
+  if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
+    throw plan::InputError(
+        fmt::format("{} devices for a job of {} ranks", options.devices.size(), ranks));
   if (options.only_rank && (*options.only_rank < 0 || *options.only_rank >= ranks))
     throw plan::InputError(fmt::format("rank {} of a job of {} ranks", *options.only_rank, ranks));
   if (options.only_rank && !options.transport)

@@ -252,6 +252,9 @@ TEST_CASE("what cannot run is refused before it starts", "[exec]") {
   CHECK(refused(program, swapped) == "partition and program place the stages on different ranks");
   CHECK(refused(plan::with_unshards(program), small_partition(2)) ==
         "0UNSHARD: the executor does not shard parameters");
+  CHECK(test::error_of([&] {
+          Executor(program, small_partition(2), setup, {.devices = std::vector<RankDevice>(3)});
+        }) == "3 devices for a job of 2 ranks");
 }
 
 }  // namespace

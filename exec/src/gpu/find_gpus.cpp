@@ -46,7 +46,8 @@ Gpus find_gpus() {
     const int count = c10::cuda::device_count_ensure_non_zero();
     return {names_of(count), ""};
   } catch (const std::exception& error) {
-    return {{}, first_line(error.what())};
+    const std::string reason = first_line(error.what());
+    return {{}, reason.substr(0, reason.find(". "))};  // without what one may do about it
   }
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::make;
 using test::partition_for;
-using test::schedule;
 using test::schedules;
 using test::small_setup;
 
@@ -51,20 +51,20 @@ TEST_CASE(
   setup = small_setup();
   setup.precision = at::kBFloat16;
   setup.loss_scaling = {.scale = 1024, .dynamic = true};
-  check_equals_serial(schedule("zb-h1", 3, 4), setup);
+  check_equals_serial(make("zb-h1", 3, 4), setup);
 }
 
 TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {
   if (gpu_is_missing())
     return;
-  for (const auto& s : {schedule("1f1b", 4, 8), schedule("zbv", 2, 4)})
+  for (const auto& s : {make("1f1b", 4, 8), make("zbv", 2, 4)})
     check_equals_serial(s, small_setup(), {}, /*partitioned=*/true);
 }
 
 TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda]") {
   if (gpu_is_missing())
     return;
-  const auto s = schedule("1f1b", 2, 4);
+  const auto s = make("1f1b", 2, 4);
   std::mutex mutex;
   std::vector<InstructionRecord> records;
   Executor executor(plan::lower(s), partition_for(s), small_setup(),
@@ -89,7 +89,7 @@ TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda
 TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
   if (gpu_is_missing())
     return;
-  const auto s = schedule("zb-h1", 3, 4);
+  const auto s = make("zb-h1", 3, 4);
   std::vector<std::vector<std::int64_t>> held(3);  // at the start of each step
   std::vector<int> heard(3, -1);                   // the step of the last record
   int now = 0;
@@ -110,7 +110,7 @@ TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
 TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {
   if (gpu_is_missing())
     return;
-  const auto s = schedule("1f1b", 2, 4);
+  const auto s = make("1f1b", 2, 4);
   Executor on_gpu(plan::lower(s), partition_for(s), small_setup(), {.devices = on_gpus(2)});
   on_gpu.step(0);
   for (const LayerState& layer : on_gpu.snapshot(1).layers)

@@ -13,8 +13,8 @@ namespace {
 using namespace pipewright;
 using namespace pipewright::exec;
 using test::check_equals_serial;
+using test::make;
 using test::partition_for;
-using test::schedule;
 using test::schedules;
 using test::small_partition;
 using test::small_setup;
@@ -34,7 +34,7 @@ TEST_CASE("gradient groups make the result independent of the number of pipeline
   setup.gradient_groups = 4;
   std::vector<std::vector<at::Tensor>> results;
   for (const int replicas : {1, 2, 4}) {
-    const auto s = schedule("1f1b", 2, 8 / replicas);
+    const auto s = make("1f1b", 2, 8 / replicas);
     Executor executor(plan::lower(s, {.replicas = replicas}), partition_for(s), setup,
                       {.replicas = replicas});
     executor.step(0);
@@ -46,7 +46,7 @@ TEST_CASE("gradient groups make the result independent of the number of pipeline
       CHECK(test::same_bits(result[p], results.front()[p]));
   setup.gradient_groups = 3;
   CHECK(test::error_of([&] {
-          const auto s = schedule("1f1b", 2, 4);
+          const auto s = make("1f1b", 2, 4);
           Executor(plan::lower(s, {.replicas = 2}), partition_for(s), setup, {.replicas = 2});
         }).starts_with("3 gradient groups for 8 microbatches: each of the 2 pipelines"));
 }
@@ -75,7 +75,7 @@ TEST_CASE("the global norm is clipped alike under every plan", "[exec]") {
   setup.clip_norm = 0.05;
   for (const auto& s : schedules())
     check_equals_serial(plan::lower(s), partition_for(s), setup);
-  const auto s = schedule("1f1b", 2, 4);
+  const auto s = make("1f1b", 2, 4);
   Executor executor(plan::lower(s), partition_for(s), setup);
   CHECK(executor.step(0).value().gradient_norm > setup.clip_norm);
 }
@@ -88,7 +88,7 @@ TEST_CASE("recomputed layers, in intervals or by the schedule, give the same bit
       check_equals_serial(plan::lower(s), partition_for(s), setup);
     }
   for (const std::string name : {"gpipe", "zb-h1"}) {
-    const auto s = plan::with_recompute(schedule(name, 3, 4));
+    const auto s = plan::with_recompute(make(name, 3, 4));
     check_equals_serial(plan::lower(s), partition_for(s), small_setup());
   }
 }
@@ -98,7 +98,7 @@ TEST_CASE("recomputing keeps less", "[exec]") {
     auto setup = small_setup();
     setup.recompute_interval = interval;
     plan::Bytes most{0};
-    const auto s = schedule("gpipe", 1, 4);
+    const auto s = make("gpipe", 1, 4);
     Executor executor(
         plan::lower(s), partition_for(s), setup,
         {.observer = [&](const InstructionRecord& record) { most = std::max(most, record.peak); }});
@@ -163,7 +163,7 @@ TEST_CASE("a gradient that is not finite on one stage skips the step on all, and
   setup.loss_scaling = {.scale = 8, .dynamic = true};
   for (const auto& s : schedules())
     check_equals_serial(plan::lower(s), partition_for(s), setup);
-  const auto s = schedule("1f1b", 3, 4);
+  const auto s = make("1f1b", 3, 4);
   Executor executor(plan::lower(s), partition_for(s), setup);
   CHECK_FALSE(executor.step(0).value().skipped);
   std::vector<at::Tensor> before;
@@ -227,7 +227,7 @@ TEST_CASE("tied weights: in every schedule one sum of gradients and equal weight
 }
 
 TEST_CASE("tied weights that the program does not sum are refused", "[exec]") {
-  const auto s = schedule("1f1b", 2, 2);
+  const auto s = make("1f1b", 2, 2);
   CHECK(test::error_of([&] { Executor(plan::lower(s), partition_for(s), tied_setup()); }) ==
         "stages 0, 1 share the weight 'words', but the program does not sum its gradients on all "
         "of them: lower the schedule with these tied stages");

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "support/catch.hpp"
+#include "support/make_schedule.hpp"
 
 namespace pipewright::test {
 
@@ -37,15 +37,6 @@ inline plan::Timeline timed(const plan::Schedule& schedule, const plan::ActionTi
 inline plan::Timeline timed(const plan::Schedule& schedule, double forward, double input_gradient,
                             double weight_gradient, double transfer = 0) {
   return timed(schedule, {{forward}, {input_gradient}, {weight_gradient}, transfer});
-}
-
-inline plan::Schedule make(const std::string& name, int ranks, int microbatches, int chunks = 0) {
-  plan::ScheduleRequest request;
-  request.name = name;
-  request.ranks = ranks;
-  request.microbatches = microbatches;
-  request.chunks = chunks;
-  return plan::make_schedule(request);
 }
 
 }  // namespace pipewright::test

@@ -51,16 +51,15 @@ Membership::Membership(const plan::Scenario& scenario, const Patience& patience,
     std::_Exit(NegativeAnswer);
   };
   job_.emplace(*environment, options);
-  const bool waits =
-      scenario.pipeline.blocking && scenario.pipeline.transfers == plan::TransferMode::Rendezvous;
-  const auto communicators = scenario.pipeline.communicators;
+  const exec::TransferOptions transfers{
+      .communicators = scenario.pipeline.communicators,
+      .wait_until_taken = scenario.pipeline.blocking &&
+                          scenario.pipeline.transfers == plan::TransferMode::Rendezvous};
   if (device.on_gpu())
-    transport_ =
-        exec::make_nccl_transport(*job_, exec::gpu_of_process(environment->local_rank).device,
-                                  {.communicators = communicators, .wait_until_taken = waits});
+    transport_ = exec::make_nccl_transport(
+        *job_, exec::gpu_of_process(environment->local_rank).device, transfers);
   else
-    transport_ = exec::make_gloo_transport(
-        *job_, {.communicators = communicators, .wait_until_taken = waits});
+    transport_ = exec::make_gloo_transport(*job_, transfers);
 }
 
 std::optional<int> Membership::rank() const {

@@ -49,7 +49,7 @@ class Membership {
   void say_once(const std::string& message) const;
 
  private:
-  std::chrono::milliseconds stall_{std::chrono::minutes(10)};
+  std::chrono::milliseconds stall_ = exec::JobOptions{}.stall;
   std::optional<exec::Job> job_;
   std::shared_ptr<exec::Transport> transport_;
 };

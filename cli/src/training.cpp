@@ -164,15 +164,15 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
                                 .shard_optimizer = scenario.training.zero == 1,
                                 .transport = members.transport(),
                                 .only_rank = members.rank()};
-  if (job == nullptr) {
+  if (job != nullptr) {
+    options.starting = [job](const plan::Instruction& i) { job->doing(i); };
+  } else {
     options.stall = members.stall();
     options.when_stalled = [](const std::string& why) {
       say(why);
       std::_Exit(NegativeAnswer);
     };
   }
-  if (job != nullptr)
-    options.starting = [job](const plan::Instruction& i) { job->doing(i); };
   exec::Executor executor(plan.program(), plan.partition, workload.setup(), std::move(options));
   outcome.first_step =
       resume(executor, wanted_state(scenario, plan, workload), workload, members, checkpoints);

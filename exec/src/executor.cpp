@@ -98,11 +98,7 @@ struct Executor::State {
   }
 
   RankDevice device_of(int rank) const {
-    const RankDevice device =
-        options.devices.empty() ? RankDevice() : options.devices.at(static_cast<std::size_t>(rank));
-    if (setup.exact && !device.device.is_cpu())
-      compute_reproducibly();
-    return device;
+    return options.devices.empty() ? RankDevice() : options.devices[static_cast<std::size_t>(rank)];
   }
 
   int job_ranks() const { return static_cast<int>(program.ranks.size()) * options.replicas; }

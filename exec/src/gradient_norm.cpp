@@ -35,12 +35,7 @@ void GradientNorm::add(const Tensors& from_other) {
     squares_[{names[2 * at], names[2 * at + 1]}] = values[at];
 }
 
-at::Tensor GradientNorm::norm() const {
-  Tensors all;
-  for (const auto& [name, square] : squares_)
-    all.push_back(square);
-  return all.empty() ? at::zeros({}, at::kDouble) : at::stack(all).sum().sqrt();
-}
+at::Tensor GradientNorm::norm() const { return to_tensors().at(1).sum().sqrt(); }
 
 void LossScaler::update(bool finite) {
   if (!options_.dynamic)

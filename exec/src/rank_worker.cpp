@@ -115,23 +115,23 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
-    named("action " + to_string(i), [&] { run_one(i); });
+    named([&] { return "action " + to_string(i); }, [&] { run_one(i); });
   }
-  named(end_of_step, [&] { finish_device(); });
+  named([] { return end_of_step; }, [&] { finish_device(); });
   at_.store(activity_of(end_of_step), std::memory_order_relaxed);
   if (pass.training)
     scaler_.update(!skipped_);
 }
 
-/// Says of what throws which rank it was, and at what.
-template <class Work>
-void RankWorker::named(const std::string& what, const Work& work) const {
+/// Says of what throws which rank it was, and at what: `name()`.
+template <class Name, class Work>
+void RankWorker::named(const Name& name, const Work& work) const {
   try {
     work();
   } catch (const Aborted&) {
     throw;
   } catch (const std::exception& error) {
-    throw RankFailure(fmt::format("rank {}, {}, step {}: {}", place_.self(), what, pass_.step,
+    throw RankFailure(fmt::format("rank {}, {}, step {}: {}", place_.self(), name(), pass_.step,
                                   first_line(error.what())));
   }
 }
@@ -145,8 +145,8 @@ void RankWorker::finish_device() {
   skipped_ = !std::isfinite(gradient_norm_);
   for (auto& [index, own] : stages_)
     own->end();
-  for (Noted& noted : late_)
-    tell(std::move(noted));
+  for (const Noted& noted : late_)
+    tell(noted);
   late_.clear();
 }
 
@@ -310,8 +310,8 @@ void RankWorker::reduce_copies_of(int index) {
 void RankWorker::drain_reductions() {
   reductions_.drain();
   std::exchange(reductions_done_, {}).wait();
-  for (Noted& noted : reduced_)
-    compute_.stream() ? late_.push_back(std::move(noted)) : tell(std::move(noted));
+  for (const Noted& noted : reduced_)
+    tell_in_time(noted);
   reduced_.clear();
 }
 
@@ -387,15 +387,23 @@ InstructionRecord RankWorker::record_of(const Instruction& i, plan::Bytes held_b
 void RankWorker::note(const Instruction& i, const Moment& begin, plan::Bytes held_before) {
   if (!options_.observer)
     return;
-  Noted noted{record_of(i, held_before), begin, moment()};
-  compute_.stream() ? late_.push_back(std::move(noted)) : tell(std::move(noted));
+  tell_in_time({record_of(i, held_before), begin, moment()});
+}
+
+/// Now, or where the device has still to come to it at the end of the step.
+void RankWorker::tell_in_time(const Noted& noted) {
+  if (compute_.stream())
+    late_.push_back(noted);
+  else
+    tell(noted);
 }
 
 /// Tells the observer when it was.
-void RankWorker::tell(Noted noted) const {
-  noted.record.start = begin_in_step_ + noted.begin.since(begin_);
-  noted.record.end = begin_in_step_ + noted.end.since(begin_);
-  options_.observer(noted.record);
+void RankWorker::tell(const Noted& noted) const {
+  InstructionRecord record = noted.record;
+  record.start = begin_in_step_ + noted.begin.since(begin_);
+  record.end = begin_in_step_ + noted.end.since(begin_);
+  options_.observer(record);
 }
 
 void RankWorker::say_starting(const Instruction& i) {

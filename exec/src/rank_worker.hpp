@@ -76,12 +76,13 @@ class RankWorker {
   int step_every() const;
   void look_at_gradients();
   void finish_device();
-  template <class Work>
-  void named(const std::string& what, const Work& work) const;
+  template <class Name, class Work>
+  void named(const Name& name, const Work& work) const;
   InstructionRecord record_of(const plan::Instruction& i, plan::Bytes held_before) const;
   Moment moment() const { return Moment::now(options_.observer != nullptr); }
   void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
-  void tell(Noted noted) const;
+  void tell_in_time(const Noted& noted);
+  void tell(const Noted& noted) const;
   void say_starting(const plan::Instruction& i);
   bool stopped() const;
   bool lives_here(int stage, int microbatch) const;

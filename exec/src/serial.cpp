@@ -25,8 +25,6 @@ plan::Instruction action(plan::InstructionKind kind, int microbatch) {
 struct SerialTrainer::State {
   State(const TrainingSetup& s, int m, const std::vector<int>& groups, const RankDevice& device)
       : setup(s), microbatches(m), lane(compute_lane(device)), scaler(s.loss_scaling) {
-    if (setup.exact && !device.device.is_cpu())
-      compute_reproducibly();
     const OnLane on_lane(lane);
     stage.emplace(Stage::Place{.index = 0,
                                .first = 0,

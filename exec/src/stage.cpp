@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "device/lane.hpp"
+#include "pipewright/exec/devices.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -94,6 +95,8 @@ class WeightsOfForward {
 }  // namespace
 
 Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place)), setup_(setup) {
+  if (setup.exact && !place_.device.is_cpu())
+    compute_reproducibly();
   std::vector<at::Tensor> parameters;
   for (int layer = place_.first; layer < place_.last; ++layer) {
     layers_.push_back(build_layer(setup.layers, layer, setup.base_seed));

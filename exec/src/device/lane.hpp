@@ -66,7 +66,6 @@ class Mark {
   bool on_cpu() const { return event_ == nullptr; }
 
  private:
-  friend Tensors adopt(Tensors tensors, const Mark& made);
   static Mark at_end(c10::EventFlag flag);
 
   std::shared_ptr<c10::Event> event_;

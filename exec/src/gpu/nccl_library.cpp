@@ -22,7 +22,6 @@ NcclLibrary load() {
   if (library == nullptr)
     throw plan::InputError(fmt::format("NCCL: {}", dlerror()));
   NcclLibrary nccl{};
-  find(library, "ncclGetVersion", nccl.get_version);
   find(library, "ncclGetUniqueId", nccl.get_unique_id);
   find(library, "ncclCommInitRankConfig", nccl.init_rank);
   find(library, "ncclCommAbort", nccl.abort);

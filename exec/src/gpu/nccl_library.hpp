@@ -9,7 +9,6 @@ namespace pipewright::exec {
 /// NCCL's functions. The library is large and comes with LibTorch's CUDA libraries, so it is loaded
 /// when it is first asked for.
 struct NcclLibrary {
-  decltype(&ncclGetVersion) get_version;
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRankConfig) init_rank;
   decltype(&ncclCommAbort) abort;

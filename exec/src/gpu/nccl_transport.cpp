@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 #include "job/watch.hpp"
 #include "nccl_communicator.hpp"
@@ -33,10 +35,9 @@ Tensors values_on_gpu(const Tensors& tensors) {
   return values;
 }
 
-void set_requires_grad(const Tensors& tensors, const TensorForms& forms) {
-  for (std::size_t t = 0; t < tensors.size(); ++t)
-    if (forms[t].requires_grad)
-      tensors[t].set_requires_grad(true);
+bool any_on_gpu(const TensorForms& forms) {
+  return std::any_of(forms.begin(), forms.end(),
+                     [](const TensorForm& form) { return !form.on_cpu; });
 }
 
 /// Forms in the job's store, by which a receiver learns what comes before it comes.
@@ -77,7 +78,7 @@ struct Queue {
 
 class NcclTransport final : public Transport {
  public:
-  NcclTransport(Job& job, at::Device device, NcclOptions options)
+  NcclTransport(Job& job, at::Device device, TransferOptions options)
       : job_(job),
         device_(device),
         options_(options),
@@ -97,19 +98,22 @@ class NcclTransport final : public Transport {
   /// Makes the communicators, each of which two ranks begin together: in an order that is the same
   /// on all of them, so that none waits for one that waits for it.
   void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
-    std::set<Members> needed;
+    std::set<Members> missing;
+    const auto need = [&](const Members& members) {
+      if (!queues_.contains(members))
+        missing.insert(members);
+    };
     if (options_.communicators == plan::CommunicatorLayout::Rank)
-      needed.insert(members_of({}));
+      need(members_of({}));
     for (const Transfer& transfer : transfers)
-      needed.insert(members_of(transfer));
-    for (const Members& members : needed)
-      if (!queues_.contains(members)) {
-        auto sorted = members;
-        std::sort(sorted.begin(), sorted.end());
-        Queue queue{connect(fmt::format("transfers {}", fmt::join(members, ">")), sorted), {}};
-        const std::lock_guard lock(mutex_);
-        queues_.emplace(members, std::move(queue));
-      }
+      need(members_of(transfer));
+    for (const Members& members : missing) {
+      auto sorted = members;
+      std::sort(sorted.begin(), sorted.end());
+      Queue queue{connect(fmt::format("transfers {}", fmt::join(members, ">")), sorted), {}};
+      const std::lock_guard lock(mutex_);
+      queues_.emplace(members, std::move(queue));
+    }
   }
 
   void post(const Transfer& transfer) override {
@@ -155,8 +159,7 @@ class NcclTransport final : public Transport {
   std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
                                 const Tensors& mine) override {
     job_.require_going();
-    const TensorForms forms = forms_of(mine);
-    Tensors host{torch::tensor(to_words(forms), at::kLong)};
+    Tensors host{torch::tensor(to_words(forms_of(mine)), at::kLong)};
     for (const at::Tensor& tensor : mine)
       if (tensor.defined() && tensor.is_cpu())
         host.push_back(tensor);
@@ -164,20 +167,23 @@ class NcclTransport final : public Transport {
     std::vector<NcclCommunicator::Incoming> incoming;
     std::vector<NcclCommunicator::Outgoing> outgoing;
     NcclCommunicator* communicator = nullptr;
+    const Tensors values = values_on_gpu(mine);
     for (const Tensors& told : host_.exchange(group, rank, host)) {
       const int member = group[all.size()];
-      all.push_back(member == rank ? mine : assemble(told, group, communicator));
-      if (member != rank)
-        incoming.push_back({on_gpu(all.back()), member});
+      const TensorForms forms = forms_told(told);
+      // All members see the same forms, and so agree whether they need one.
+      if (communicator == nullptr && any_on_gpu(forms))
+        communicator = &communicator_of(group);
+      if (member == rank) {
+        all.push_back(mine);
+        continue;
+      }
+      all.push_back(assemble(told, forms, communicator));
+      incoming.push_back({on_gpu(all.back()), member});
+      outgoing.push_back({values, member});
     }
-    const Tensors values = values_on_gpu(mine);
-    if (!values.empty())
-      communicator = &communicator_of(group);
     if (communicator == nullptr)
-      return all;  // on no member does anything lie on a GPU
-    for (const int member : group)
-      if (member != rank)
-        outgoing.push_back({values, member});
+      return all;
     const Mark there = communicator->move(outgoing, incoming);
     for (std::size_t m = 0; m < all.size(); ++m)
       if (group[m] != rank)
@@ -254,15 +260,15 @@ class NcclTransport final : public Transport {
     submitted_[key_of(transfer.instruction)] = {std::move(tensors), std::move(forms), there};
   }
 
-  /// What a member has told, with places for what comes from its GPU.
-  Tensors assemble(const Tensors& told, const std::vector<int>& group,
-                   NcclCommunicator*& communicator) {
+  static TensorForms forms_told(const Tensors& told) {
     const at::Tensor& words = told.front();
     const auto* const first = words.const_data_ptr<std::int64_t>();
-    const TensorForms forms = forms_from_words({first, first + words.numel()});
-    for (const TensorForm& form : forms)
-      if (form.defined && !form.on_cpu)
-        communicator = &communicator_of(group);
+    return forms_from_words({first, first + words.numel()});
+  }
+
+  /// What a member has told, with places for what comes from its GPU over `communicator`, if any.
+  Tensors assemble(const Tensors& told, const TensorForms& forms,
+                   const NcclCommunicator* communicator) const {
     Tensors tensors;
     {
       const OnLane lane(communicator == nullptr ? OnLane::current() : communicator->lane());
@@ -306,7 +312,7 @@ class NcclTransport final : public Transport {
 
   Job& job_;
   at::Device device_;
-  NcclOptions options_;
+  TransferOptions options_;
   GlooExchange host_;
   FormsBoard board_;
   const int exceptions_;  // under way when this was made
@@ -322,7 +328,8 @@ class NcclTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl_transport(Job& job, at::Device device, NcclOptions options) {
+std::unique_ptr<Transport> make_nccl_transport(Job& job, at::Device device,
+                                               TransferOptions options) {
   return std::make_unique<NcclTransport>(job, device, options);
 }
 

@@ -20,7 +20,7 @@ Lane compute_lane(const RankDevice& where) {
 
 void charge_lane(const Lane&, AccountEntry*) {}
 
-std::unique_ptr<Transport> make_nccl_transport(Job&, at::Device, NcclOptions) {
+std::unique_ptr<Transport> make_nccl_transport(Job&, at::Device, TransferOptions) {
   throw plan::InputError(reason);
 }
 

@@ -34,7 +34,7 @@ int tag_of(const Instruction& transfer, int microbatch) {
 
 class GlooTransport final : public Transport {
  public:
-  GlooTransport(Job& job, GlooOptions options)
+  GlooTransport(Job& job, TransferOptions options)
       : job_(job),
         options_(options),
         down_(job, "down"),
@@ -174,7 +174,7 @@ class GlooTransport final : public Transport {
   }
 
   Job& job_;
-  const GlooOptions options_;
+  const TransferOptions options_;
   GlooMesh down_;                 // from lower to higher ranks; from all to all without `up_`
   std::unique_ptr<GlooMesh> up_;  // from higher to lower ranks
   GlooExchange exchange_;
@@ -191,7 +191,7 @@ class GlooTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_gloo_transport(Job& job, GlooOptions options) {
+std::unique_ptr<Transport> make_gloo_transport(Job& job, TransferOptions options) {
   return std::make_unique<GlooTransport>(job, options);
 }
 

@@ -43,6 +43,12 @@ Tensors tensors_like(const TensorForms& forms, at::Device device) {
   return tensors;
 }
 
+void set_requires_grad(const Tensors& tensors, const TensorForms& forms) {
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (forms[t].requires_grad)
+      tensors[t].set_requires_grad(true);
+}
+
 at::Tensor values_of(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }

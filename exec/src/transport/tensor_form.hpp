@@ -29,6 +29,9 @@ void require_on_cpu(const TensorForms& forms);
 /// Fresh tensors, their bytes not yet set; those that are not on the CPU, on `device`.
 Tensors tensors_like(const TensorForms& forms, at::Device device = at::kCPU);
 
+/// Once their bytes are set, as what comes in is not an operation on a leaf.
+void set_requires_grad(const Tensors& tensors, const TensorForms& forms);
+
 /// The values of a tensor as they are sent: in one piece, and without the graph they came from.
 at::Tensor values_of(const at::Tensor& tensor);
 bool has_bytes(const at::Tensor& tensor);

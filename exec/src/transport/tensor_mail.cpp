@@ -64,10 +64,7 @@ Tensors receive_tensors(GlooMesh& mesh, const TensorForms& forms, int from, int 
       started.push_back(mesh.receive(bytes_of(tensor), from, tag));
   for (const GlooMesh::Operation& operation : started)
     mesh.wait(operation);
-  // Only now: what comes in is not an operation on a leaf.
-  for (std::size_t index = 0; index < tensors.size(); ++index)
-    if (forms[index].requires_grad)
-      tensors[index].set_requires_grad(true);
+  set_requires_grad(tensors, forms);
   return tensors;
 }
 

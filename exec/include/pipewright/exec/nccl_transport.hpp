@@ -7,18 +7,13 @@
 
 namespace pipewright::exec {
 
-struct NcclOptions {
-  plan::CommunicatorLayout communicators = plan::CommunicatorLayout::Edge;
-  bool dynamic_shapes = false;    // as of GlooOptions
-  bool wait_until_taken = false;  // a send returns only then
-};
-
 /// Between the processes of a job over NCCL, which moves the tensors of GPUs: each process has one
 /// rank, on the GPU `device`, which no other process uses. Transfers are queued by the
 /// communicators that the Program asks for and run beside the compute; nothing waits for the
 /// device. What lies on the CPU, such as sizes and names, goes over Gloo. Every rank of the job
 /// makes its transport at the same point. `job` must outlive it. Throws InputError where NCCL
 /// cannot be loaded.
-std::unique_ptr<Transport> make_nccl_transport(Job& job, at::Device device, NcclOptions options);
+std::unique_ptr<Transport> make_nccl_transport(Job& job, at::Device device,
+                                               TransferOptions options = {});
 
 }  // namespace pipewright::exec

@@ -24,6 +24,15 @@ struct Transfer {
   int to = 0;
 };
 
+/// How processes pass on what a stage makes.
+struct TransferOptions {
+  plan::CommunicatorLayout communicators = plan::CommunicatorLayout::Edge;
+  /// Whether its shape may change from microbatch to microbatch. If not, the first transfer of each
+  /// kind says it for all, and receives are posted before they are asked for.
+  bool dynamic_shapes = false;
+  bool wait_until_taken = false;  // a send returns only then
+};
+
 /// Moves tensors between the ranks of a job, of which this process holds one, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
 /// for one rank by one thread at a time and one more for its exchanges. On a GPU "there" means that

@@ -2,11 +2,13 @@
 // do next to nothing, over the same layers called one after the other; and a backward split into I
 // and W against a full one. Both by steps that take turns. One JSON line.
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/serial.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"

@@ -7,6 +7,7 @@
 
 #include "pipewright/exec/executor.hpp"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sched.h>
 

@@ -38,17 +38,35 @@ target_compile_definitions(pipewright::libtorch INTERFACE
 target_link_libraries(pipewright::libtorch INTERFACE pipewright_torch_cpu pipewright_c10 fmt::fmt)
 
 # Where the wheel is one for CUDA: its small library of streams and memory, and the headers of CUDA and
-# NCCL, which lie beside it. The large libraries are loaded by name, from the same folder.
-cmake_path(GET PIPEWRIGHT_TORCH_DIR PARENT_PATH site_packages)
-set(cuda_include "${site_packages}/nvidia/cu13/include")
-set(nccl_include "${site_packages}/nvidia/nccl/include")
-if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so" AND EXISTS "${cuda_include}/cuda.h"
-   AND EXISTS "${nccl_include}/nccl.h")
+# NCCL, which lie in wheels beside it. The large libraries are loaded by name, from the same folders.
+if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
+  cmake_path(GET PIPEWRIGHT_TORCH_DIR PARENT_PATH site_packages)
+  set(cuda_include "${site_packages}/nvidia/cu13/include")
+  set(nccl_include "${site_packages}/nvidia/nccl/include")
+
+  # All that our sources and LibTorch's headers include, in the wheels' own folders: a toolkit that is
+  # installed beside them would hide a wheel that lacks from us, but not from others.
+  function(pipewright_require_headers wheel)
+    foreach(header IN LISTS ARGN)
+      if(NOT EXISTS "${header}")
+        message(FATAL_ERROR "${header} is missing: the wheel ${wheel} is not installed. "
+                            "Run ./dev setup, or pip install -r requirements.txt")
+      endif()
+    endforeach()
+  endfunction()
+  pipewright_require_headers(nvidia-cuda-runtime "${cuda_include}/cuda.h"
+    "${cuda_include}/cuda_runtime.h" "${cuda_include}/cuda_runtime_api.h"
+    "${cuda_include}/cuda_fp16.h" "${cuda_include}/cuda_bf16.h" "${cuda_include}/cuda_fp8.h")
+  pipewright_require_headers(nvidia-cuda-crt
+    "${cuda_include}/crt/host_config.h" "${cuda_include}/crt/host_defines.h")
+  pipewright_require_headers(nvidia-cuda-cccl "${cuda_include}/cccl/nv/target")
+  pipewright_require_headers(nvidia-nccl-cu13 "${nccl_include}/nccl.h")
+
   add_library(pipewright_c10_cuda SHARED IMPORTED)
   set_target_properties(pipewright_c10_cuda PROPERTIES
     IMPORTED_LOCATION "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
   add_library(pipewright::cuda_headers INTERFACE IMPORTED)
   target_include_directories(pipewright::cuda_headers SYSTEM INTERFACE
-    "${cuda_include}" "${nccl_include}")
+    "${cuda_include}" "${cuda_include}/cccl" "${nccl_include}")
   target_link_libraries(pipewright::cuda_headers INTERFACE pipewright_c10_cuda ${CMAKE_DL_LIBS})
 endif()

@@ -7,9 +7,33 @@ set(components plan sim)
 if(PIPEWRIGHT_TORCH)
   list(APPEND components profiler exec)
   # CMake leaves folders inside the source tree, such as .venv, out of an installed program's rpath.
-  set_target_properties(pipewright PROPERTIES INSTALL_RPATH "${PIPEWRIGHT_TORCH_DIR}/lib")
-  install(TARGETS pipewright RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  set_target_properties(pipewright-torch PROPERTIES INSTALL_RPATH "${PIPEWRIGHT_TORCH_DIR}/lib")
 endif()
+install(TARGETS pipewright RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+foreach(program IN ITEMS pipewright-torch pipewright-simgrid)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/pipewright")
+  endif()
+endforeach()
+
+# What shells complete and `man` shows, as the program itself describes its commands.
+foreach(page IN ITEMS
+    "completion bash:${CMAKE_INSTALL_DATADIR}/bash-completion/completions/pipewright"
+    "completion zsh:${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_pipewright"
+    "completion fish:${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/pipewright.fish"
+    "manual:${CMAKE_INSTALL_MANDIR}/man1/pipewright.1")
+  string(REGEX REPLACE ":.*" "" words "${page}")
+  string(REGEX REPLACE "^[^:]*:" "" place "${page}")
+  separate_arguments(words)
+  set(made "${PROJECT_BINARY_DIR}/share/${place}")
+  cmake_path(GET made PARENT_PATH folder)
+  file(MAKE_DIRECTORY "${folder}")
+  add_custom_command(OUTPUT "${made}" COMMAND pipewright ${words} > "${made}" DEPENDS pipewright VERBATIM)
+  list(APPEND made_pages "${made}")
+  cmake_path(GET place PARENT_PATH destination)
+  install(FILES "${made}" DESTINATION "${destination}")
+endforeach()
+add_custom_target(pipewright_pages ALL DEPENDS ${made_pages})
 
 foreach(component IN LISTS components)
   install(TARGETS pipewright_${component} EXPORT Pipewright-${component}

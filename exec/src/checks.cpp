@@ -8,6 +8,7 @@
 #include <set>
 
 #include "gradient_norm.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 

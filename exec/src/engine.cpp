@@ -1,5 +1,6 @@
 #include "pipewright/exec/engine.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "pipewright/exec/executor.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include "checks.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
 #include "stage_state.hpp"

@@ -1,5 +1,8 @@
 #include "gradient_norm.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 namespace pipewright::exec {
 
 void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
@@ -25,7 +28,7 @@ Tensors GradientNorm::to_tensors() const {
     values.push_back(square);
   }
   const at::Tensor all = values.empty() ? at::zeros({0}, at::kDouble) : at::stack(values);
-  return {torch::tensor(names, at::kLong), all};
+  return {at::tensor(names, at::kLong), all};
 }
 
 void GradientNorm::add(const Tensors& from_other) {

@@ -1,5 +1,8 @@
 #include "gradient_sums.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 namespace pipewright::exec {

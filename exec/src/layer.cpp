@@ -1,5 +1,7 @@
 #include "pipewright/exec/layer.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +25,8 @@ const LayerSpec& spec_of(const std::vector<LayerSpec>& specs, int index) {
 }
 
 std::shared_ptr<Layer> build_seeded(const std::vector<LayerSpec>& specs, int index, int base_seed) {
-  torch::manual_seed(static_cast<std::uint64_t>(base_seed) * 1'000'003 +
-                     static_cast<std::uint64_t>(index));
+  at::manual_seed(static_cast<std::uint64_t>(base_seed) * 1'000'003 +
+                  static_cast<std::uint64_t>(index));
   return spec_of(specs, index).build();
 }
 
@@ -86,13 +88,12 @@ Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
   if (!spec.random)
     return layer.forward_all(inputs, context);
   const std::lock_guard lock(generator_mutex());
-  torch::manual_seed(hash_of({base_seed, index, context.step, context.microbatch}));
+  at::manual_seed(hash_of({base_seed, index, context.step, context.microbatch}));
   return layer.forward_all(inputs, context);
 }
 
 at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets) {
-  return torch::nn::functional::cross_entropy(outputs.front().flatten(0, -2),
-                                              targets.front().flatten());
+  return at::cross_entropy_loss(outputs.front().flatten(0, -2), targets.front().flatten());
 }
 
 }  // namespace pipewright::exec

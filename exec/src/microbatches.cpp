@@ -1,5 +1,6 @@
 #include "pipewright/exec/microbatches.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <optional>

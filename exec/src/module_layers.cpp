@@ -1,6 +1,7 @@
 #include "pipewright/exec/module_layers.hpp"
 
 #include <fmt/format.h>
+#include <torch/nn/modules/dropout.h>
 
 #include <algorithm>
 

@@ -1,5 +1,7 @@
 #include "pipewright/exec/optimizer.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "rank_worker.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "reduce_lane.hpp"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <utility>

@@ -1,5 +1,8 @@
 #include "reductions.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -13,7 +16,7 @@ struct Labelled {
   Tensors tensors;
 
   Tensors packed(std::int64_t width) const {
-    Tensors all{torch::tensor(labels, at::kLong).view({-1, width})};
+    Tensors all{at::tensor(labels, at::kLong).view({-1, width})};
     all.insert(all.end(), tensors.begin(), tensors.end());
     return all;
   }

@@ -1,9 +1,13 @@
 #include "pipewright/exec/serial.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
 #include <cmath>
 
 #include "gpu/gpu.hpp"
 #include "gradient_norm.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "reductions.hpp"
 
 namespace pipewright::exec {

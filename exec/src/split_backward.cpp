@@ -1,5 +1,6 @@
 #include "pipewright/exec/split_backward.hpp"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>

@@ -1,10 +1,13 @@
 #include "stage.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "device/lane.hpp"
 #include "pipewright/exec/devices.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -1,11 +1,14 @@
 #include "stage_state.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "checkpoint/dtype.hpp"
 #include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "even_cut.hpp"
+#include "infinity.hpp"
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partition.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void check_parts(int parts) {
   if (parts < 1)
@@ -18,7 +17,7 @@ void check_parts(int parts) {
 }
 
 /// What is before each item, and behind the last one the sum of all.
-std::vector<double> sums_before(const std::vector<double>& weights) {
+std::vector<double> checked_sums(const std::vector<double>& weights) {
   std::vector<double> sums{0};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
@@ -77,7 +76,7 @@ double lightest_bottleneck(const std::vector<double>& sums, int parts) {
 
 std::vector<int> balanced_boundaries(const std::vector<double>& weights, int parts) {
   check_parts(parts);
-  const std::vector<double> sums = sums_before(weights);
+  const std::vector<double> sums = checked_sums(weights);
   if (weights.size() <= static_cast<std::size_t>(parts))
     return uniform_boundaries(static_cast<int>(weights.size()), parts);
   // Sums of the same fractions in another order differ in their last digits: no difference.

@@ -1,5 +1,7 @@
 #include "pipewright/plan/cluster.hpp"
 
+#include "pipewright/plan/json_document.hpp"
+
 namespace pipewright::plan {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comparison_row.hpp"
+#include "pipewright/plan/json_document.hpp"
 
 namespace pipewright::plan {
 namespace {

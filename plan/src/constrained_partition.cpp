@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
+
+#include "infinity.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double slack = 1 + 1e-12;  // sums of fractions differ in their last digits
 constexpr std::int64_t most_steps = 20'000'000;
 

@@ -136,7 +136,7 @@ bool nests_too_deep(std::string_view text, int depth = 0) {
   return false;
 }
 
-std::string kind_of(const Json& value) {
+std::string type_in_words(const Json& value) {
   if (value.is_object())
     return "an object";
   if (value.is_array())
@@ -252,7 +252,7 @@ void JsonDocument::set(const std::string& assignment) {
   for (std::string key; std::getline(path, key, '.');) {
     if (!target->is_object() && !target->is_null())
       throw InputError(fmt::format("--set {}: {} holds {}, it has no field \"{}\"", assignment,
-                                   pointer.empty() ? "/" : pointer, kind_of(*target), key));
+                                   pointer.empty() ? "/" : pointer, type_in_words(*target), key));
     pointer += "/" + escaped(key);
     target = &(*target)[key];
   }
@@ -305,7 +305,8 @@ JsonObject::JsonObject(Diagnostics& diagnostics, std::string pointer)
   if (value.is_object())
     object_ = &value;
   else
-    diagnostics_.add(pointer_, fmt::format("an object is needed here, not {}", kind_of(value)));
+    diagnostics_.add(pointer_,
+                     fmt::format("an object is needed here, not {}", type_in_words(value)));
 }
 
 JsonObject::~JsonObject() {
@@ -364,7 +365,7 @@ std::string JsonObject::text(const std::string& key, std::optional<std::string> 
     return fallback.value_or("");
   if (value->is_string())
     return value->get<std::string>();
-  error(key, fmt::format("a text is needed here, not {}", kind_of(*value)));
+  error(key, fmt::format("a text is needed here, not {}", type_in_words(*value)));
   return fallback.value_or("");
 }
 
@@ -374,7 +375,7 @@ bool JsonObject::flag(const std::string& key, std::optional<bool> fallback) {
     return fallback.value_or(false);
   if (value->is_boolean())
     return value->get<bool>();
-  error(key, fmt::format("true or false is needed here, not {}", kind_of(*value)));
+  error(key, fmt::format("true or false is needed here, not {}", type_in_words(*value)));
   return fallback.value_or(false);
 }
 
@@ -388,7 +389,7 @@ std::int64_t JsonObject::big_integer(const std::string& key, Range range,
   if (value == nullptr)
     return harmless;
   if (!value->is_number_integer()) {
-    error(key, fmt::format("a whole number is needed here, not {}", kind_of(*value)));
+    error(key, fmt::format("a whole number is needed here, not {}", type_in_words(*value)));
     return harmless;
   }
   if (!in_range(pointer_ + "/" + escaped(key), value->get<double>(), range))
@@ -416,7 +417,7 @@ double JsonObject::number(const std::string& key, Range range, std::optional<dou
   if (value == nullptr)
     return harmless;
   if (!value->is_number()) {
-    error(key, fmt::format("a number is needed here, not {}", kind_of(*value)));
+    error(key, fmt::format("a number is needed here, not {}", type_in_words(*value)));
     return harmless;
   }
   const auto number = value->get<double>();
@@ -443,7 +444,7 @@ std::string JsonObject::choice(const std::string& key, const std::vector<std::st
   if (value == nullptr)
     return fallback.value_or(words.front());
   if (!value->is_string()) {
-    error(key, fmt::format("{} is needed here, not {}", listed(words), kind_of(*value)));
+    error(key, fmt::format("{} is needed here, not {}", listed(words), type_in_words(*value)));
     return words.front();
   }
   auto word = value->get<std::string>();
@@ -460,7 +461,7 @@ std::vector<std::string> JsonObject::elements(const std::string& key, bool requi
   if (value == nullptr)
     return pointers;
   if (!value->is_array()) {
-    error(key, fmt::format("a list is needed here, not {}", kind_of(*value)));
+    error(key, fmt::format("a list is needed here, not {}", type_in_words(*value)));
     return pointers;
   }
   for (std::size_t i = 0; i < value->size(); ++i)
@@ -476,7 +477,8 @@ std::vector<int> JsonObject::integers(const std::string& key, Range range,
   for (const std::string& at : elements(key)) {
     const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
     if (!value.is_number_integer())
-      diagnostics_.add(at, fmt::format("a whole number is needed here, not {}", kind_of(value)));
+      diagnostics_.add(at,
+                       fmt::format("a whole number is needed here, not {}", type_in_words(value)));
     else if (!in_range(at, value.get<double>(), range))
       continue;
     else if (!fits_64_bits(value) || !fits_int(value.get<std::int64_t>()))
@@ -495,7 +497,7 @@ std::vector<double> JsonObject::numbers(const std::string& key, Range range,
   for (const std::string& at : elements(key)) {
     const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
     if (!value.is_number())
-      diagnostics_.add(at, fmt::format("a number is needed here, not {}", kind_of(value)));
+      diagnostics_.add(at, fmt::format("a number is needed here, not {}", type_in_words(value)));
     else if (in_range(at, value.get<double>(), range))
       numbers.push_back(value.get<double>());
   }
@@ -512,7 +514,7 @@ std::vector<std::string> JsonObject::texts(const std::string& key,
     if (value.is_string())
       words.push_back(value.get<std::string>());
     else
-      diagnostics_.add(at, fmt::format("a text is needed here, not {}", kind_of(value)));
+      diagnostics_.add(at, fmt::format("a text is needed here, not {}", type_in_words(value)));
   }
   return words;
 }

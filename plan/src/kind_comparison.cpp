@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comparison_row.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline_transfers.hpp"
 
 namespace pipewright::plan {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipewright/plan/json_document.hpp"
+
 namespace pipewright::plan {
 namespace {
 

@@ -12,7 +12,7 @@ namespace pipewright::plan {
 namespace {
 
 constexpr std::size_t most_letters = 100'000;
-constexpr int deepest = 100;  // groups in groups
+constexpr int deepest_groups = 100;  // groups in groups
 
 /// Unrolls repeats into letters and stage ends, by recursive descent over groups.
 class LayoutParser {
@@ -52,7 +52,7 @@ class LayoutParser {
 
   std::string item(int depth) {
     if (at('(')) {
-      if (depth == deepest)
+      if (depth == deepest_groups)
         fail("too many groups inside each other");
       const std::size_t opened = at_++;
       std::string part = sequence(depth + 1);

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "pipewright/plan/json_document.hpp"
+
 namespace pipewright::plan {
 
 int stage_count(const Partition& partition) {

@@ -11,7 +11,7 @@ namespace pipewright::plan {
 namespace {
 
 /// Far above any real pipeline, and small enough that a mistyped number fills no memory.
-constexpr int largest_index = 99'999;
+constexpr int largest_number = 99'999;
 
 /// Reads "0:[0,1,4], 1:[2,3]" from left to right.
 class PlacementText {
@@ -65,8 +65,8 @@ class PlacementText {
     int value = -1;
     const char* const begin = text_.data() + at_;
     const auto [end, bad] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (bad != std::errc() || value < 0 || value > largest_index)
-      fail(fmt::format("{} from 0 to {}", what, largest_index));
+    if (bad != std::errc() || value < 0 || value > largest_number)
+      fail(fmt::format("{} from 0 to {}", what, largest_number));
     at_ += static_cast<std::size_t>(end - begin);
     return value;
   }

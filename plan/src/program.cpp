@@ -9,6 +9,7 @@
 #include "csv_rows.hpp"
 #include "index_text.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json_document.hpp"
 
 namespace pipewright::plan {
 namespace {

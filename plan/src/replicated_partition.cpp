@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
+#include "infinity.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Nodes that hold every predecessor of each of them; a cut lies behind.
 struct Ideal {

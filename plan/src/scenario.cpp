@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 
@@ -123,7 +124,7 @@ AlexNetShape read_alexnet(JsonObject& object) {
 }
 
 /// Nothing when the file does not say soundly what the model is.
-std::optional<ModelShape> read_model(JsonObject& root) {
+std::optional<ModelShape> read_shape(JsonObject& root) {
   const std::string pointer = root.child("model");
   JsonObject object(root.diagnostics(), pointer);
   const std::string kind = object.choice("kind", {"gpt", "alexnet"});
@@ -287,7 +288,7 @@ ProfileSettings read_profile(JsonObject& root) {
 Scenario read_scenario(JsonObject& root) {
   Scenario scenario;
   scenario.name = root.text("name");
-  const auto model = read_model(root);
+  const auto model = read_shape(root);
   scenario.model = model.value_or(ModelShape{});
   scenario.data = read_data(root, model);
   scenario.cluster = read_inline_cluster(root);

@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "pipewright/plan/json_document.hpp"
+
 namespace pipewright::plan {
 
 Topology::Topology(std::vector<std::string> axes, std::vector<int> lengths)

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline.hpp"
 #include "pipewright/plan/timeline_transfers.hpp"
 

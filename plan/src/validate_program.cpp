@@ -55,9 +55,9 @@ class Slots {
   std::vector<int> last_use_;  // (stage, microbatch) → position in the rank's list
 };
 
-class Checker {
+class ProgramChecker {
  public:
-  explicit Checker(const Program& program) : program_(program) {}
+  explicit ProgramChecker(const Program& program) : program_(program) {}
 
   std::vector<std::string> run() {
     check_bounds();
@@ -242,7 +242,7 @@ class Checker {
 }  // namespace
 
 void validate(const Program& program) {
-  const auto errors = Checker(program).run();
+  const auto errors = ProgramChecker(program).run();
   if (!errors.empty())
     throw InputError(listed_lines(errors));
 }

@@ -18,9 +18,9 @@ struct Progress {
 };
 
 /// Checks one schedule; `errors` says in words what is wrong.
-class Checker {
+class ScheduleChecker {
  public:
-  explicit Checker(const Schedule& schedule)
+  explicit ScheduleChecker(const Schedule& schedule)
       : schedule_(schedule),
         stages_(stage_count(schedule)),
         forward_only_(is_forward_only(schedule)),
@@ -208,7 +208,7 @@ class Checker {
 }  // namespace
 
 void validate(const Schedule& schedule) {
-  const auto errors = Checker(schedule).run();
+  const auto errors = ScheduleChecker(schedule).run();
   if (!errors.empty())
     throw InputError(listed_lines(errors));
 }

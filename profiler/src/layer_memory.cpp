@@ -1,5 +1,8 @@
 #include "layer_memory.hpp"
 
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
 #include <algorithm>
 
 namespace pipewright::profiler {
@@ -16,7 +19,7 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   const at::Tensor copy = input.detach().clone();
   if (!needs_gradient)
     return copy;
-  return copy + torch::zeros({}, copy.options().requires_grad(true));
+  return copy + at::zeros({}, copy.options()).requires_grad_();
 }
 
 /// Drops output and input one after the other while the graph stays: what is still held then was

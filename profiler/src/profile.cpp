@@ -1,5 +1,10 @@
 #include "pipewright/profiler/profile.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/version.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>

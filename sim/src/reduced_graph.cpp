@@ -7,17 +7,17 @@
 namespace pipewright::sim {
 namespace {
 
-/// Something waits for an event, or for its data, which come a latency later.
-struct Wait {
-  int event = -1;
-  bool for_data = false;
-};
-
 constexpr int never = std::numeric_limits<int>::max();
 
 }  // namespace
 
 class ReducedGraph::Builder {
+  /// Something waits for an event, or for its data, which come a latency later.
+  struct Wait {
+    int event = -1;
+    bool for_data = false;
+  };
+
  public:
   Builder(ReducedGraph& graph, const plan::Program& program, const plan::Dependencies& events,
           const std::vector<int>& class_of)

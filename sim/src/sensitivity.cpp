@@ -19,9 +19,9 @@ struct Growth {
 
 /// The largest of some instants, and how it grows: instants that are equal up to rounding take the
 /// growth of the one that grows most.
-class Latest {
+class SteepestOfLatest {
  public:
-  explicit Latest(double tolerance) : tolerance_(tolerance) {}
+  explicit SteepestOfLatest(double tolerance) : tolerance_(tolerance) {}
   void offer(double time, double growth) {
     if (time > time_ + tolerance_)
       growth_ = growth;
@@ -50,7 +50,7 @@ class Slope {
 
   template <class Direction>
   double along(const Direction& direction) {
-    Latest last(tolerance_);
+    SteepestOfLatest last(tolerance_);
     for (const int event : structure_.order()) {
       Growth& own = growth_[static_cast<std::size_t>(event)];
       const EventCost moved = direction(event);
@@ -68,7 +68,7 @@ class Slope {
   double growth_of_start(int event) const {
     const auto& self = structure_.events()[event];
     const bool receives = plan::is_receive(self.instruction->kind);
-    Latest start(tolerance_);
+    SteepestOfLatest start(tolerance_);
     structure_.events().for_each_predecessor(event, [&](int before, plan::Until until) {
       if (receives && before == self.partner)
         return;
@@ -84,7 +84,7 @@ class Slope {
   Growth growth_of_receive(int event, double start) const {
     const int send = structure_.events()[event].partner;
     const Growth& sent = growth_[static_cast<std::size_t>(send)];
-    Latest released(tolerance_), end(tolerance_);
+    SteepestOfLatest released(tolerance_), end(tolerance_);
     released.offer(times_[event].start, start);
     released.offer(times_[send].released, sent.released);
     end.offer(times_[event].start, start);

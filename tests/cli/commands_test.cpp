@@ -1,10 +1,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_costs.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace commands_test {
 
 using namespace pipewright;
 using nlohmann::json;
@@ -115,4 +116,4 @@ TEST_CASE("train: loss and rate, and verification when asked for", "[cli][train]
   CHECK(answer["tokens_per_s"] > 0);
 }
 
-}  // namespace
+}  // namespace commands_test

@@ -3,7 +3,7 @@
 #include "cli/support/program.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace device_test {
 
 using namespace pipewright;
 using test::run_program;
@@ -41,4 +41,4 @@ TEST_CASE("devices that make no sense are refused", "[cli][device]") {
   CHECK(undivided.err.find("--own-multiprocessors needs --device cuda") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace device_test

@@ -13,7 +13,7 @@
 #include "pipewright/plan/timeline.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace job_test {
 
 using namespace pipewright;
 using nlohmann::json;
@@ -206,4 +206,4 @@ TEST_CASE("a damaged checkpoint is named, and the one before it is used",
   CHECK(result.out.find("2 of 2 losses and 54 of 54 parameter tensors") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace job_test

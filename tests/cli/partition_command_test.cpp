@@ -6,7 +6,7 @@
 #include "pipewright/plan/model.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace partition_command_test {
 
 using namespace pipewright;
 using nlohmann::json;
@@ -154,4 +154,4 @@ TEST_CASE("partition: bad input is refused in words", "[cli][partition]") {
   CHECK(partition({"--layout", "Et", "--first", "1"}).exit_code == 2);
 }
 
-}  // namespace
+}  // namespace partition_command_test

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/program.hpp"
@@ -13,7 +14,7 @@
 #include "pipewright/plan/timeline.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace run_test {
 
 using namespace pipewright;
 using nlohmann::json;
@@ -266,4 +267,4 @@ TEST_CASE("alexnet: a truncated data file is refused with its name and size", "[
   CHECK(result.err.find("5000") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace run_test

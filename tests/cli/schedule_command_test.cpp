@@ -3,10 +3,10 @@
 #include "cli/support/program.hpp"
 #include "support/catch.hpp"
 
+namespace schedule_command_test {
+
 using namespace pipewright::test;
 using nlohmann::json;
-
-namespace {
 
 json answer(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "schedule");
@@ -22,8 +22,6 @@ std::filesystem::path written(const TempFolder& folder, const std::string& text)
   std::ofstream(file) << text;
   return file;
 }
-
-}  // namespace
 
 TEST_CASE("schedule --list: the table in docs/schedules.md", "[cli][schedule]") {
   const Result result = run_program({"schedule", "--list"});
@@ -157,3 +155,5 @@ TEST_CASE("schedule refuses sizes with the rule and the nearest that fit", "[cli
       "megatron-interleaved: 12 microbatches in groups of 5 leave a last group of 2, less than the "
       "4 ranks: the nearest group that fits is 4 or 6\n");
 }
+
+}  // namespace schedule_command_test

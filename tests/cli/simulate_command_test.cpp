@@ -2,12 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/timeline.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace simulate_command_test {
 
 using namespace pipewright;
 using nlohmann::json;
@@ -31,8 +32,6 @@ json answer_of(const std::vector<std::string>& arguments) {
   REQUIRE(result.exit_code == 0);
   return json::parse(result.out);
 }
-
-}  // namespace
 
 TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "[cli][simulate]") {
   const json answer = answer_of(shared_card("simulate", {"--json", "--sensitivities"}));
@@ -276,3 +275,5 @@ TEST_CASE("sweep: what cannot be is a row with its reason; nonsense alone is an 
       run_program(shared_card("sweep", {"--set", "cluster.device.memory_bytes=60000000,50000000"}));
   CHECK(none.exit_code == 1);
 }
+
+}  // namespace simulate_command_test

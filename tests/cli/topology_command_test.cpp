@@ -3,7 +3,7 @@
 #include "cli/support/program.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace topology_command_test {
 
 using nlohmann::json;
 using pipewright::test::run_program;
@@ -88,4 +88,4 @@ TEST_CASE("topology: what cannot be is refused in words", "[cli][topology]") {
         "1000001 ranks are too many to print, the most is 1000000\n");
 }
 
-}  // namespace
+}  // namespace topology_command_test

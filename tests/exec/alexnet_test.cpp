@@ -1,9 +1,9 @@
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "pipewright/exec/layer.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace alexnet_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -93,7 +93,7 @@ TEST_CASE("dropout is the same for a step and microbatch, whatever ran before", 
   const auto layer = dropout(first_dropout);
   const at::Tensor output = layer->forward(input, {.step = 3, .microbatch = 1});
   layer->forward(input, {.step = 3, .microbatch = 0});
-  torch::manual_seed(99);
+  at::manual_seed(99);
 
   CHECK(at::equal(layer->forward(input, {.step = 3, .microbatch = 1}), output));
   CHECK(at::equal(dropout(first_dropout)->forward(input, {.step = 3, .microbatch = 1}), output));
@@ -135,4 +135,4 @@ TEST_CASE("dropout passes its input on outside training", "[exec][alexnet]") {
   CHECK(at::equal(layer->forward(input, {}), input));
 }
 
-}  // namespace
+}  // namespace alexnet_test

@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include "exec/support/equals_serial.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 
-namespace {
+namespace asynchronous_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -147,4 +148,4 @@ TEST_CASE("what needs all stages at one version is refused without a flush", "[e
         "over all stages");
 }
 
-}  // namespace
+}  // namespace asynchronous_test

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace check_load_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -76,4 +76,4 @@ TEST_CASE("checkpoint: what only changes the bits of the next steps is told apar
                                      "gradient groups: 4 in the checkpoint, 2 asked for"});
 }
 
-}  // namespace
+}  // namespace check_load_test

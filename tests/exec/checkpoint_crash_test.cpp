@@ -18,7 +18,7 @@
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace checkpoint_crash_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -210,4 +210,4 @@ TEST_CASE("checkpoint: a part whose last file does not fit on the disk can still
   CHECK(test::names_in(unfinished) == std::vector<std::string>{"part_001.json"});
 }
 
-}  // namespace
+}  // namespace checkpoint_crash_test

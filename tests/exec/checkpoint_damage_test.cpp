@@ -6,11 +6,12 @@
 #include <sstream>
 
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace checkpoint_damage_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -131,4 +132,4 @@ TEST_CASE("checkpoint: with no whole one left, the folder is refused", "[exec][c
   CHECK(told == 2);
 }
 
-}  // namespace
+}  // namespace checkpoint_damage_test

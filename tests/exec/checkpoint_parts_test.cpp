@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace checkpoint_parts_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -165,4 +165,4 @@ TEST_CASE("checkpoint: an abandoned writer does not wait for other parts", "[exe
         "the checkpoint of step 2 was not written: given up before part 1 was there");
 }
 
-}  // namespace
+}  // namespace checkpoint_parts_test

@@ -9,7 +9,7 @@
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace checkpoint_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -204,4 +204,4 @@ TEST_CASE("checkpoint: a layer that is not there is refused", "[exec][checkpoint
         checkpoint.folder().string() + ": layer 1 asked for, but it has 1 layers");
 }
 
-}  // namespace
+}  // namespace checkpoint_test

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace cifar10_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -209,4 +209,4 @@ TEST_CASE("CIFAR-10: a place without its files is refused by name", "[exec][data
   CHECK_THROWS_WITH(open_cifar10(odd, 32, {}), message(odd, "Not a directory"));
 }
 
-}  // namespace
+}  // namespace cifar10_test

@@ -5,7 +5,7 @@
 
 #include "support/catch.hpp"
 
-namespace {
+namespace crc32c_test {
 
 using pipewright::exec::crc32c;
 
@@ -33,4 +33,4 @@ TEST_CASE("crc32c: a text in two pieces, wherever it is cut, has the checksum of
           checksum_of(text));
 }
 
-}  // namespace
+}  // namespace crc32c_test

@@ -7,7 +7,7 @@
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
 
-namespace {
+namespace cuda_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -118,4 +118,4 @@ TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {
       CHECK(parameter.value.is_cpu());
 }
 
-}  // namespace
+}  // namespace cuda_test

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace devices_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -46,4 +46,4 @@ TEST_CASE("on the CPU a thread needs no device", "[device]") {
   CHECK(at::ones({2}).device() == at::Device(at::kCPU));
 }
 
-}  // namespace
+}  // namespace devices_test

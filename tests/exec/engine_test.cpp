@@ -1,7 +1,7 @@
 #include "pipewright/exec/engine.hpp"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include <cstring>
 #include <thread>
@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace engine_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -322,4 +322,4 @@ TEST_CASE("in a job of processes each pipeline keeps its part of the batch", "[e
   CHECK(losses == std::vector<double>(4, whole.train_batch()->loss));
 }
 
-}  // namespace
+}  // namespace engine_test

@@ -1,17 +1,19 @@
 #include "pipewright/exec/executor.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "exec/support/equals_serial.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/deadlock.hpp"
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 
-namespace {
+namespace executor_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -257,4 +259,4 @@ TEST_CASE("what cannot run is refused before it starts", "[exec]") {
         }) == "3 devices for a job of 2 ranks");
 }
 
-}  // namespace
+}  // namespace executor_test

@@ -13,10 +13,10 @@
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 
+namespace gloo_transport_test {
+
 // Each role below is what the ranks of one test run; the test case that starts them stands under
 // it.
-
-namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -265,4 +265,4 @@ TEST_CASE("job: ranks that hold different things say so before they start", "[ex
   }
 }
 
-}  // namespace
+}  // namespace gloo_transport_test

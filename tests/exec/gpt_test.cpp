@@ -1,10 +1,10 @@
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "exec/support/small_gpt.hpp"
 #include "pipewright/exec/layer.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace gpt_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -44,4 +44,4 @@ TEST_CASE("GPT: no token sees a later one", "[exec]") {
   CHECK_FALSE(at::equal(before.slice(1, 5), after.slice(1, 5)));
 }
 
-}  // namespace
+}  // namespace gpt_test

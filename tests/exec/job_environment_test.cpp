@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace job_environment_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -153,4 +153,4 @@ TEST_CASE("job: mpirun inside a job of Slurm is the launcher, and torchrun befor
   CHECK(job_in(both)->launcher == "torchrun");
 }
 
-}  // namespace
+}  // namespace job_environment_test

@@ -9,10 +9,10 @@
 #include "pipewright/exec/gloo_transport.hpp"
 #include "support/catch.hpp"
 
+namespace job_faults_test {
+
 // Ranks that die, stop or are cut off, for real. In each test rank 2 of three is at 2B3, rank 1
 // waits for its gradient and rank 0 for that of rank 1.
-
-namespace {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -287,4 +287,4 @@ TEST_CASE("faults: a cut link ends the ranks on both sides, who name one of the 
   CHECK(begin_of(ranks.said(1), "ready\nrank 0" + silent) == "ready\nrank 0" + silent);
 }
 
-}  // namespace
+}  // namespace job_faults_test

@@ -11,7 +11,7 @@
 #include "pipewright/exec/transport.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace lane_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -172,4 +172,4 @@ TEST_CASE("after an exchange each member's lane comes after what all have handed
   }
 }
 
-}  // namespace
+}  // namespace lane_test

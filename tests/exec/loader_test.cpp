@@ -1,11 +1,11 @@
 #include "pipewright/exec/loader.hpp"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace loader_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -112,4 +112,4 @@ TEST_CASE("a dataset's microbatches come step after step", "[exec]") {
   CHECK(seen == std::vector<int>{0, 1, 10, 11});
 }
 
-}  // namespace
+}  // namespace loader_test

@@ -1,12 +1,12 @@
 #include "pipewright/exec/memory_meter.hpp"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <thread>
 
 #include "support/catch.hpp"
 
-namespace {
+namespace memory_meter_test {
 
 using namespace pipewright::exec;
 using pipewright::plan::Bytes;
@@ -64,4 +64,4 @@ TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
   CHECK(at::empty({0}, at::kFloat).numel() == 0);
 }
 
-}  // namespace
+}  // namespace memory_meter_test

@@ -1,11 +1,11 @@
 #include "pipewright/exec/microbatches.hpp"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace microbatches_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -107,4 +107,4 @@ TEST_CASE("outputs that do not go together are refused", "[exec]") {
   CHECK_FALSE(merge_outputs({{at::Tensor()}, {at::Tensor()}})[0].defined());
 }
 
-}  // namespace
+}  // namespace microbatches_test

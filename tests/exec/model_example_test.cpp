@@ -1,6 +1,8 @@
 // The example of docs/model.md, which a test compares with what stands here.
 
 // example
+#include <torch/nn.h>
+
 #include "pipewright/exec/engine.hpp"
 #include "pipewright/exec/module_layers.hpp"
 #include "pipewright/exec/skips.hpp"
@@ -58,7 +60,7 @@ std::vector<double> train(const Batch& all, int steps) {
 
 #include "support/catch.hpp"
 
-namespace {
+namespace model_example_test {
 
 std::string text_of(const std::string& file) {
   std::ostringstream text;
@@ -85,4 +87,4 @@ TEST_CASE("the example of docs/model.md learns to repeat what it reads", "[exec]
   CHECK(losses.back() < losses.front() / 2);
 }
 
-}  // namespace
+}  // namespace model_example_test

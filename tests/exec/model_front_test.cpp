@@ -2,19 +2,20 @@
 // same.
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include <cstring>
 
 #include "exec/support/made_up_data.hpp"
 #include "pipewright/exec/engine.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/module_layers.hpp"
 #include "pipewright/exec/serial.hpp"
 #include "pipewright/exec/skips.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace model_front_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -247,4 +248,4 @@ TEST_CASE("microbatches of different lengths need dynamic shapes", "[exec]") {
         std::string::npos);
 }
 
-}  // namespace
+}  // namespace model_front_test

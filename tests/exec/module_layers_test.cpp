@@ -1,12 +1,13 @@
 #include "pipewright/exec/module_layers.hpp"
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include "exec/support/run_layers.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace module_layers_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -142,4 +143,4 @@ TEST_CASE("a tied layer starts with the weight of the first, and has a forward o
   CHECK(built[1]->forward_all(hidden, {})[0].equal(at::matmul(weight.index({tokens}), weight.t())));
 }
 
-}  // namespace
+}  // namespace module_layers_test

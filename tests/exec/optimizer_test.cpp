@@ -1,12 +1,12 @@
 #include "pipewright/exec/optimizer.hpp"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 
 #include "support/catch.hpp"
 
-namespace {
+namespace optimizer_test {
 
 using namespace pipewright;
 using exec::Optimizer;
@@ -149,4 +149,4 @@ TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
   CHECK(rates(plan::Decay::Cosine)[6] == Approx(4));
 }
 
-}  // namespace
+}  // namespace optimizer_test

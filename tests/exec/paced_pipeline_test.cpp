@@ -6,9 +6,10 @@
 #include <optional>
 
 #include "pipewright/plan/aligned_timeline.hpp"
+#include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace paced_pipeline_test {
 
 using namespace pipewright;
 using exec::InstructionRecord;
@@ -125,4 +126,4 @@ TEST_CASE("every schedule runs its actions in order, each when its data is there
   CHECK(trained > 10);
 }
 
-}  // namespace
+}  // namespace paced_pipeline_test

@@ -1,12 +1,15 @@
 #include "pipewright/exec/paced.hpp"
 
+#include <torch/csrc/autograd/function.h>
+
 #include <chrono>
 #include <cmath>
 
+#include "pipewright/exec/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace paced_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -114,4 +117,4 @@ TEST_CASE("a pace is a time that one can wait for", "[exec]") {
         "layer x: paced at nan s; possible are 0 to 3600 s");
 }
 
-}  // namespace
+}  // namespace paced_test

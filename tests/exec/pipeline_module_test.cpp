@@ -1,12 +1,13 @@
 #include "pipewright/exec/pipeline_module.hpp"
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/module_layers.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace pipeline_module_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -124,4 +125,4 @@ TEST_CASE("models that make no pipeline are refused", "[exec]") {
         "2");
 }
 
-}  // namespace
+}  // namespace pipeline_module_test

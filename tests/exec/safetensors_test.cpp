@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace safetensors_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -133,4 +133,4 @@ TEST_CASE("safetensors: with any bit of it changed, a file is read or refused, n
   }
 }
 
-}  // namespace
+}  // namespace safetensors_test

@@ -1,13 +1,14 @@
 #include "pipewright/exec/skips.hpp"
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include "exec/support/run_layers.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/module_layers.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace skips_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -90,4 +91,4 @@ TEST_CASE("pushes and pops that do not match are refused", "[exec]") {
         "(open: residual)");
 }
 
-}  // namespace
+}  // namespace skips_test

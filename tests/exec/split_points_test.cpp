@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
-namespace {
+namespace split_points_test {
 
 using namespace pipewright;
 using exec::SplitPoint;
@@ -38,4 +38,4 @@ TEST_CASE("points that make no stages are refused", "[exec]") {
         "once");
 }
 
-}  // namespace
+}  // namespace split_points_test

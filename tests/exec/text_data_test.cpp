@@ -1,5 +1,5 @@
+#include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <fstream>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
-namespace {
+namespace text_data_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -99,4 +99,4 @@ TEST_CASE("text: a missing file is refused by name, and a folder as well", "[exe
                     fmt::format("{}: Is a directory", folder.path().string()));
 }
 
-}  // namespace
+}  // namespace text_data_test

@@ -2,13 +2,15 @@
 
 #include <ATen/record_function.h>
 #include <fmt/format.h>
+#include <torch/nn/modules/linear.h>
 
 #include <utility>
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "pipewright/exec/layer.hpp"
 
-namespace {
+namespace training_features_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -364,4 +366,4 @@ TEST_CASE("twenty steps hold no more memory than one", "[exec]") {
   }
 }
 
-}  // namespace
+}  // namespace training_features_test

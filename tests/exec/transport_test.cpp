@@ -1,12 +1,12 @@
 #include "pipewright/exec/transport.hpp"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <thread>
 
 #include "support/catch.hpp"
 
-namespace {
+namespace transport_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -83,4 +83,4 @@ TEST_CASE("in process: abort ends an exchange that waits for a member", "[exec][
   CHECK_THROWS_AS(transport->exchange({0, 1}, 1, {}), Aborted);
 }
 
-}  // namespace
+}  // namespace transport_test

@@ -1,13 +1,13 @@
 // Clusters: any two ranks have a link, and what a transfer takes of it is a number.
 
 #include <cmath>
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/cluster.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace cluster_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -23,9 +23,6 @@ void try_text(std::string_view text) {
   }
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("cluster", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace cluster_fuzz

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/stage_costs.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace costs_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -38,9 +38,6 @@ void try_text(std::string_view text) {
   may_be_refused([&] { balanced_boundaries(parameter_weights(*costs), 2); });
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("costs", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace costs_fuzz

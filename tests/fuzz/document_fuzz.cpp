@@ -1,13 +1,14 @@
 // JSON itself, and assignments of the command line: what is taken can be written, and every value
 // has a place.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "json_text.hpp"
+#include "pipewright/plan/json_document.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace document_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -27,9 +28,6 @@ void try_text(std::string_view text) {
   }
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("document", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace document_fuzz

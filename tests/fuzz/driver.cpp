@@ -1,11 +1,10 @@
-// Runs a fuzz target without libFuzzer: on every file of the corpus, and on mutations of them that
-// are the same every time. Where a run ends early, `LAST` names a file that holds the text at work.
+// Runs a reader without libFuzzer: on every file of its corpus, and on mutations of them that are
+// the same every time. Where a run ends early, `LAST` names a file that holds the text at work.
 //
-//   pipewright_fuzz_schedule CORPUS ROUNDS [LAST]
+//   pipewright_fuzz READER CORPUS ROUNDS [LAST]
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,12 +15,11 @@
 
 #include "mutator.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
 #ifdef PIPEWRIGHT_FUZZ_LIMITS_MEMORY
 #include <sys/resource.h>
 #endif
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
@@ -50,19 +48,20 @@ void limit_memory() {
 
 class Runner {
  public:
-  explicit Runner(const char* last) : last_(last) {}
+  Runner(pipewright::fuzz::TryText try_text, const char* last) : try_text_(try_text), last_(last) {}
 
   void run(const std::string& text) {
     if (last_ != nullptr)
       std::ofstream(last_, std::ios::binary | std::ios::trunc) << text;
     const auto start = std::chrono::steady_clock::now();
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    try_text_(text);
     slowest_ = std::max(slowest_, std::chrono::steady_clock::now() - start);
   }
 
   double slowest_ms() const { return std::chrono::duration<double, std::milli>(slowest_).count(); }
 
  private:
+  pipewright::fuzz::TryText try_text_;
   const char* last_;
   std::chrono::steady_clock::duration slowest_{};
 };
@@ -72,18 +71,21 @@ class Runner {
 namespace fuzz = pipewright::fuzz;
 
 int main(int argc, char** argv) {
-  if (argc != 3 && argc != 4)
-    return std::fprintf(stderr, "usage: %s CORPUS ROUNDS [LAST]\n", argv[0]), 2;
-  const auto corpus = read_corpus(argv[1]);
+  if (argc != 4 && argc != 5)
+    return std::fprintf(stderr, "usage: %s READER CORPUS ROUNDS [LAST]\n", argv[0]), 2;
+  const auto* const reader = fuzz::find_reader(argv[1]);
+  if (reader == nullptr)
+    return std::fprintf(stderr, "no reader '%s' in here\n", argv[1]), 2;
+  const auto corpus = read_corpus(argv[2]);
   if (corpus.empty())
-    return std::fprintf(stderr, "no files in %s\n", argv[1]), 2;
+    return std::fprintf(stderr, "no files in %s\n", argv[2]), 2;
   limit_memory();
-  Runner runner(argc == 4 ? argv[3] : nullptr);
+  Runner runner(reader->try_text, argc == 5 ? argv[4] : nullptr);
   for (const std::string& text : corpus)
     runner.run(text);
   fuzz::demand(fuzz::values_read > 0, "a file of the corpus can be read");
   fuzz::Mutator mutator(corpus);
-  const int rounds = std::atoi(argv[2]);
+  const int rounds = std::atoi(argv[3]);
   for (int round = 0; round < rounds; ++round)
     runner.run(mutator.next());
   std::printf("%zu files and %d mutations, %d values read, the slowest text took %.1f ms\n",

@@ -1,13 +1,13 @@
 // Megatron's layouts: the shortest form reads back as the same stages.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "pipewright/plan/layout.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace layout_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -23,9 +23,6 @@ void try_text(std::string_view text) {
   demand(boundaries.back() > 0, "there is a layer");
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("layout", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace layout_fuzz

@@ -1,6 +1,5 @@
 // Models: their layers can be weighed, cut and written as a layout.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,8 +8,9 @@
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/layout.hpp"
 #include "pipewright/plan/model.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace model_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -32,9 +32,6 @@ void try_text(std::string_view text) {
   may_be_refused([&] { type_weights(*model, "block"); });
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("model", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace model_fuzz

@@ -1,14 +1,14 @@
 // Partitions: every stage has layers and a rank, and every rank a stage.
 
 #include <algorithm>
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/placement.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace partition_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -26,9 +26,6 @@ void try_text(std::string_view text) {
     demand(!stages.empty(), "every rank has a stage");
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("partition", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace partition_fuzz

@@ -1,15 +1,15 @@
 // Placements: every stage has one rank, and the text of the ranks' stages reads back.
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pipewright/plan/placement.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace placement_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -35,9 +35,6 @@ void try_text(std::string_view text) {
   demand(text.find('\0') == std::string_view::npos, "nothing is overlooked behind an end of text");
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("placement", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace placement_fuzz

@@ -2,7 +2,6 @@
 // unless it has cycles or too many cuts.
 
 #include <cmath>
-#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,8 +9,9 @@
 #include "pipewright/plan/profile_graph.hpp"
 #include "pipewright/plan/replicated_partition.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace profile_graph_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -45,9 +45,6 @@ void try_text(std::string_view text) {
     });
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("profile_graph", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace profile_graph_fuzz

@@ -1,13 +1,13 @@
 // Programs: what is accepted has been proved to run, and its graph can be built.
 
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/program.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace program_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -31,9 +31,6 @@ void try_text(std::string_view text) {
   find_deadlock(*program, CommunicatorLayout::Rank, TransferMode::Rendezvous);
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("program", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace program_fuzz

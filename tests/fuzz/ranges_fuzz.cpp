@@ -1,19 +1,20 @@
 // Ranges of a sweep: a field with at least one value and not too many, or a refusal.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "pipewright/sim/ranges.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace ranges_fuzz {
 
 using namespace pipewright::sim;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 
-void try_text(const std::string& text) {
+void try_text(std::string_view bytes) {
+  const std::string text(bytes);
   const auto swept = accepted([&] { return parse_swept_field(text); });
   if (!swept)
     return;
@@ -24,9 +25,6 @@ void try_text(const std::string& text) {
          "an assignment means something");
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("ranges", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace ranges_fuzz

@@ -9,8 +9,9 @@
 
 #include "pipewright/exec/safetensors.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace safetensors_fuzz {
 
 using namespace pipewright::exec;
 using pipewright::fuzz::accepted;
@@ -47,9 +48,6 @@ void try_text(std::string_view text) {
            "reads back with its names and sizes");
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("safetensors", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace safetensors_fuzz

@@ -1,13 +1,13 @@
 // Scenarios: the model that is asked for can be listed, and the schedule made or refused in words.
 
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/scenario.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace scenario_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -36,9 +36,6 @@ void try_text(std::string_view text) {
     may_be_refused([&] { type_weights(model, *pattern); });
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("scenario", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace scenario_fuzz

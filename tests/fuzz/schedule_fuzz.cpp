@@ -1,15 +1,14 @@
 // Schedules and programs in torch's dialect of CSV. Any text is either refused in words or gives a
-// value that all else can rely on. With Clang, -fsanitize=fuzzer drives this function; without,
-// driver.cpp does.
+// value that all else can rely on.
 
-#include <cstdint>
 #include <string_view>
 
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace schedule_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -36,11 +35,9 @@ void try_with_communication(std::string_view text) {
     demand(program_from_csv(to_csv(*program), "again") == *program, "reads back as written");
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+const pipewright::fuzz::Reader reader("schedule", [](std::string_view text) {
   try_compute_only(text);
   try_with_communication(text);
-  return 0;
-}
+});
+
+}  // namespace schedule_fuzz

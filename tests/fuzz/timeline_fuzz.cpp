@@ -1,14 +1,15 @@
 // Timelines as trace events: what was read can be summed, compared, drawn and written.
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/comparison.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace timeline_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -34,9 +35,6 @@ void try_text(std::string_view text) {
   may_be_refused([&] { demand(to_svg({*timeline}, "fuzz") != "", "it can be drawn"); });
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("timeline", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace timeline_fuzz

@@ -1,13 +1,13 @@
 // Topologies: ranks and coordinates belong together both ways.
 
 #include <algorithm>
-#include <cstdint>
 #include <string_view>
 
 #include "json_text.hpp"
 #include "pipewright/plan/topology.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace topology_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::demand;
@@ -32,9 +32,6 @@ void try_text(std::string_view text) {
   }
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("topology", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace topology_fuzz

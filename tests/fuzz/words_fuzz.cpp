@@ -2,7 +2,6 @@
 // communicators, transfer modes, methods of partition and their patterns.
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +11,9 @@
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "promise.hpp"
+#include "reader.hpp"
 
-namespace {
+namespace words_fuzz {
 
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
@@ -82,9 +82,6 @@ void try_text(std::string_view text) {
   }
 }
 
-}  // namespace
+const pipewright::fuzz::Reader reader("words", try_text);
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try_text(std::string_view(reinterpret_cast<const char*>(data), size));
-  return 0;
-}
+}  // namespace words_fuzz

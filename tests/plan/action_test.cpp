@@ -2,6 +2,8 @@
 
 #include "support/catch.hpp"
 
+namespace action_test {
+
 using namespace pipewright::plan;
 
 TEST_CASE("An action's text is stage, letter, microbatch", "[plan][action]") {
@@ -43,3 +45,5 @@ TEST_CASE("A number with a sign is no stage and no microbatch", "[plan][action]"
   CHECK_FALSE(parse_action("-0F0"));
   CHECK_FALSE(parse_action("0F-0"));
 }
+
+}  // namespace action_test

@@ -5,9 +5,9 @@
 #include "pipewright/plan/timeline_transfers.hpp"
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace aligned_timeline_test {
 
-namespace {
+using namespace pipewright::plan;
 
 /// Two ranks, true times: rank 0 computes, sends, and has the gradient back at 8.
 Timeline two_ranks() {
@@ -47,8 +47,6 @@ std::string text_of(const std::vector<Passage>& passages) {
     text += fmt::format("{}:{} > {}:{}\n", from, sent.value, to, arrived.value);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("transfers pass from the start of the send to the end of the receive", "[plan][clock]") {
   CHECK(text_of(passages_of(two_ranks())) ==
@@ -102,3 +100,5 @@ TEST_CASE("on one clock, what seemed to move for long was waiting", "[plan][cloc
   CHECK(waiting(read_with(two_ranks(), {-1000})) == Seconds{2});  // all of it, and none moved
   CHECK(waiting(put_right(read_with(two_ranks(), {-1000}))) == Seconds{1});
 }
+
+}  // namespace aligned_timeline_test

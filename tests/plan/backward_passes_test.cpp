@@ -3,12 +3,12 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace backward_passes_test {
+
 // Backwards split into input and weight gradients, joined again, and with recomputation.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 Schedule read(const std::string& csv) { return parse_csv(csv, "s.csv"); }
 
@@ -21,8 +21,6 @@ std::string recomputing(const std::string& csv, const std::vector<int>& stages =
 bool is_sound(const Schedule& schedule) {
   return error_of([&] { validate(schedule); }) == "no error";
 }
-
-}  // namespace
 
 TEST_CASE("Split: each B is I and, right behind it, W", "[plan][backward]") {
   CHECK(split("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n") ==
@@ -103,3 +101,5 @@ TEST_CASE("Recompute: every schedule stays sound, with one more action for every
     CHECK(peak_activations(recomputing) == peak_activations(plain));
   }
 }
+
+}  // namespace backward_passes_test

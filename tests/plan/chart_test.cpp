@@ -11,9 +11,9 @@
 #include "plan/support/svg_elements.hpp"
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace chart_test {
 
-namespace {
+using namespace pipewright::plan;
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
@@ -72,8 +72,6 @@ std::string error_of(const Chart& chart) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("Chart: points stand where the ticks of both axes say", "[plan][chart]") {
   const std::string svg = to_svg(chart_of({{"1f1b", {{2, 10}, {4, 40}, {8, 20}}}}));
@@ -237,3 +235,5 @@ TEST_CASE("Chart: an x that has no place is refused", "[plan][chart]") {
   for (const double x : {-1.0, 0.5, 2.0})
     CHECK(error_of(of_schedules({"a", "b"}, {{x, 1}})).find("2 categories") != std::string::npos);
 }
+
+}  // namespace chart_test

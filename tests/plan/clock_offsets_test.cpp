@@ -7,9 +7,9 @@
 
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace clock_offsets_test {
 
-namespace {
+using namespace pipewright::plan;
 
 /// Sends between ranks at true times, read off clocks that are ahead of it.
 class Readings {
@@ -67,8 +67,6 @@ Readings random_pipeline(int ranks, std::mt19937& random) {
     }
   return readings;
 }
-
-}  // namespace
 
 TEST_CASE("two clocks are set between the fastest passages of both ways", "[plan][clock]") {
   Readings readings({0, 4});
@@ -181,3 +179,5 @@ TEST_CASE("ranks that nothing joins with rank 0 keep a clock of their own, and a
   CHECK(silent.uncertainty == Seconds{0});
   CHECK(silent.unjoined == std::vector<int>{1});
 }
+
+}  // namespace clock_offsets_test

@@ -1,12 +1,13 @@
 #include "pipewright/plan/cluster.hpp"
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace cluster_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 Cluster two_nodes() {
   return {.name = "two",
@@ -23,8 +24,6 @@ Cluster two_nodes() {
 Cluster read(const std::string& text) {
   return cluster_from_json(JsonDocument::parse(text, "cluster.json"));
 }
-
-}  // namespace
 
 TEST_CASE("A cluster reads back as it was written", "[plan][cluster]") {
   CHECK(read(to_json(two_nodes()).dump(2)) == two_nodes());
@@ -74,3 +73,5 @@ TEST_CASE("A cluster's impossible numbers are all told", "[plan][cluster]") {
         "cluster.json:3:34: /within_node/bandwidth_per_s: 0 is not possible: it must be more than "
         "0");
 }
+
+}  // namespace cluster_test

@@ -4,9 +4,9 @@
 
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace comparison_test {
 
-namespace {
+using namespace pipewright::plan;
 
 StepFigures predicted() {
   return {.iteration = {0.012},
@@ -21,8 +21,6 @@ StepFigures measured() {
           .bubble = {{0.0035}, {0.0025}},
           .peak = {{2'000'000}, {0}}};
 }
-
-}  // namespace
 
 TEST_CASE("The figures of a timeline are its length, busy, bubble and peak", "[plan][comparison]") {
   const Timeline timeline{.name = "measured",
@@ -97,3 +95,5 @@ TEST_CASE("The table keeps four digits of long and of short times", "[plan][comp
         "                predicted   measured   error\n"
         "iteration time  0.1235 ms  0.1235 ms  +0.0 %\n");
 }
+
+}  // namespace comparison_test

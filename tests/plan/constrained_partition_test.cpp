@@ -8,10 +8,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace constrained_partition_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 PartitionRequest request_of(std::vector<double> weights, int stages) {
   PartitionRequest request;
@@ -102,8 +102,6 @@ std::vector<int> best_by_trying(const PartitionRequest& request) {
   extend();
   return best;
 }
-
-}  // namespace
 
 TEST_CASE("Without constraints the boundaries are the balanced ones", "[plan][partition]") {
   const std::vector<double> weights{5, 1, 4, 2, 2, 7, 0, 3, 1, 6};
@@ -220,3 +218,5 @@ TEST_CASE("What cannot be is refused with the tightest constraint", "[plan][part
   CHECK(error_of([&] { constrained_boundaries(request); }) ==
         "a border at layer 5 is outside 1 to 4");
 }
+
+}  // namespace constrained_partition_test

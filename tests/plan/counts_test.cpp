@@ -10,11 +10,11 @@
 #include "pipewright/plan/schedules.hpp"
 #include "support/catch.hpp"
 
+namespace counts_test {
+
 // How many weights, buffers and activations a Program or Schedule holds at once.
 
 using namespace pipewright::plan;
-
-namespace {
 
 using Counts = std::vector<int>;
 
@@ -37,8 +37,6 @@ Counts versions(const ScheduleRequest& request) {
 int all_receive_slots(const Schedule& schedule, ReceivePlacement receives) {
   return sum(receive_slots(lower(schedule, {.receives = receives})));
 }
-
-}  // namespace
 
 TEST_CASE("PipeDream: rank r keeps P - r versions of its weights", "[plan][counts]") {
   CHECK(versions(request_of("pipedream", 4, 8)) == Counts{4, 3, 2, 1});
@@ -216,3 +214,5 @@ TEST_CASE("An inference keeps the forward at work and nothing else", "[plan][cou
   CHECK(peak_memory_units(make_inference(2, 8)) == Counts{2, 2});
   CHECK(peak_memory_units(parse_csv("0F0\n\n", "s.csv")) == Counts{2, 0});
 }
+
+}  // namespace counts_test

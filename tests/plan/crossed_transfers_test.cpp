@@ -4,6 +4,8 @@
 #include "pipewright/plan/schedule_request.hpp"
 #include "support/catch.hpp"
 
+namespace crossed_transfers_test {
+
 using namespace pipewright::plan;
 
 TEST_CASE("A receive in another order than the sends is told", "[plan][program]") {
@@ -44,3 +46,5 @@ TEST_CASE("Our own Programs cross nothing, receives late or early", "[plan][prog
           }
   CHECK(checked > 500);
 }
+
+}  // namespace crossed_transfers_test

@@ -13,10 +13,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace deadlock_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 constexpr auto all_layouts = {CommunicatorLayout::Edge, CommunicatorLayout::Pair,
                               CommunicatorLayout::Rank};
@@ -298,8 +298,6 @@ std::vector<std::pair<int, Instruction>> stops_in(const std::string& words) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("Which schedules run under which communicators, by rendezvous and by eager transfers",
           "[plan][deadlock]") {
   // One direction at a time: nothing ever meets.
@@ -506,3 +504,5 @@ TEST_CASE("A deadlock names instructions that could not run, each at the head of
   }
   CHECK(named > 100);
 }
+
+}  // namespace deadlock_test

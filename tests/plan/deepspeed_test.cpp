@@ -9,10 +9,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace deepspeed_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 using Kind = InstructionKind;
 
@@ -44,8 +44,6 @@ void for_each_size(const std::function<void(int, int)>& visit) {
       visit(P, M);
     }
 }
-
-}  // namespace
 
 TEST_CASE("DeepSpeed's ten names are kinds of ours, and back", "[plan][deepspeed]") {
   const std::map<std::string, Kind> names{{"LoadMicroBatch", Kind::Load},
@@ -209,3 +207,5 @@ TEST_CASE("Streams without ranks or microbatches are refused", "[plan][deepspeed
   CHECK(error_of([] { deepspeed_data_parallel(1, -1); }) ==
         "data-parallel: -1 microbatches asked for, the least is 1");
 }
+
+}  // namespace deepspeed_test

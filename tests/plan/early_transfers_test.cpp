@@ -7,9 +7,9 @@
 #include "pipewright/plan/schedules.hpp"
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace early_transfers_test {
 
-namespace {
+using namespace pipewright::plan;
 
 /// Rank 1 does what is given, of three stages on three ranks; the others do not matter here.
 Program middle(const std::string& line, CommunicatorLayout layout = CommunicatorLayout::Rank) {
@@ -36,8 +36,6 @@ using Texts = std::vector<std::string>;
 Program early(const Schedule& schedule, CommunicatorLayout layout) {
   return lower(schedule, {.communicators = layout, .receives = ReceivePlacement::WithSend});
 }
-
-}  // namespace
 
 TEST_CASE("A receive holds up the sends behind it that its data is not needed for",
           "[plan][early]") {
@@ -106,3 +104,5 @@ TEST_CASE("Finer queues hold up no more", "[plan][early]") {
           held_up(schedule, CommunicatorLayout::Rank));
   }
 }
+
+}  // namespace early_transfers_test

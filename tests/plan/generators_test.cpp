@@ -12,12 +12,12 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace generators_test {
+
 // What schedules.hpp says of every generator: sizes, bubble and memory.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// P, M and V.
 struct Sizes {
@@ -192,8 +192,6 @@ std::vector<int> named_in(const std::string& refusal) {
     }
   return numbers;
 }
-
-}  // namespace
 
 TEST_CASE("Every schedule is sound in all sizes that it takes, with every action once",
           "[plan][generators]") {
@@ -706,3 +704,5 @@ TEST_CASE("An order of one's own has no name", "[plan][generators]") {
   CHECK(known_name(parse_csv("0F1,0F0,0B0,0B1\n", "s.csv")) == std::nullopt);
   CHECK(known_name(Schedule{}) == std::nullopt);
 }
+
+}  // namespace generators_test

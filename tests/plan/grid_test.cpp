@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace grid_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
@@ -67,3 +69,5 @@ TEST_CASE("The default grid deals prime factors to pipe and data in turn", "[pla
   CHECK(error_of([] { default_grid_topology(0); }) ==
         "a grid of 0 ranks asked for, the least is 1");
 }
+
+}  // namespace grid_test

@@ -8,10 +8,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace json_document_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 struct Plan {
   int ranks = 0;
@@ -48,8 +48,6 @@ std::string error_with_set(const std::string& assignment) {
     plan_of(document);
   });
 }
-
-}  // namespace
 
 TEST_CASE("A sound document gives its values and defaults", "[plan][json]") {
   const Plan plan = plan_of(R"({"$schema": "x", "format": "test/plan/1", "ranks": 3})");
@@ -198,3 +196,5 @@ TEST_CASE("A file is replaced as a whole and leaves no neighbour behind", "[plan
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace json_document_test

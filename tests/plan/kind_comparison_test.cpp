@@ -2,9 +2,9 @@
 
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace kind_comparison_test {
 
-namespace {
+using namespace pipewright::plan;
 
 Timeline timeline_of(std::vector<Span> spans) {
   return {.name = "step", .ranks = 2, .length = {1}, .spans = std::move(spans), .memory = {}};
@@ -30,8 +30,6 @@ Timeline measured() {
                       {1, Lane::Compute, "1F1", {0.028}, {0.048}},
                       {1, Lane::Compute, "1B0", {0.048}, {0.06}}});
 }
-
-}  // namespace
 
 TEST_CASE("times of a kind are counted and added up over all ranks", "[plan][comparison]") {
   const KindTimes times = time_per_kind(predicted());
@@ -77,3 +75,5 @@ TEST_CASE("a kind that took no time has no error to give", "[plan][comparison]")
   CHECK(kinds_json(some, none)["RECV_F moving"]["error_percent"].is_null());
   CHECK(kinds_json(none, none)["RECV_F moving"]["error_percent"] == 0);
 }
+
+}  // namespace kind_comparison_test

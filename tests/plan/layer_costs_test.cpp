@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace layer_costs_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// Every field has a value of its own, so that a swap of two shows.
 LayerCost cost_of(const std::string& name, double scale) {
@@ -48,8 +49,6 @@ LayerCosts costs() {
 std::string error_in(const Json& json) {
   return error_of([&] { layer_costs_from_json(JsonDocument::parse(json.dump(), "costs.json")); });
 }
-
-}  // namespace
 
 TEST_CASE("Layer costs read back bit for bit", "[plan][costs]") {
   const auto text = to_json(costs()).dump(2);
@@ -116,3 +115,5 @@ TEST_CASE("Costs without a layer are refused", "[plan][costs]") {
   json["layers"] = Json::array();
   CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers: at least one layer is needed"));
 }
+
+}  // namespace layer_costs_test

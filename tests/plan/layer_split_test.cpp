@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace layer_split_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
@@ -54,3 +56,5 @@ TEST_CASE("Splits and refusals are torchtitan's", "[plan][partition]") {
   fmt::print("torchtitan_layer_split.json: {} cases: {} equal splits, {} refused alike\n",
              split + refused, split, refused);
 }
+
+}  // namespace layer_split_test

@@ -4,10 +4,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace layer_weights_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 Model model_of_kinds(const std::vector<std::string>& kinds) {
   Model model;
@@ -22,8 +22,6 @@ const Model gpt = model_of_kinds({"embedding", "transformer-block", "transformer
 std::string method_error(const std::string& method) {
   return error_of([&] { check_partition_method(method); });
 }
-
-}  // namespace
 
 TEST_CASE("A type weighs the layers of a kind, in any case of letters", "[plan][layer_weights]") {
   CHECK(type_weights(gpt, "transformer") == std::vector<double>{0, 1, 1, 1, 1, 0});
@@ -71,3 +69,5 @@ TEST_CASE("A pattern too long or too deep to search with is refused", "[plan][la
   CHECK(error_of([] { check_partition_method("type:a{2,100}"); }) == "no error");
   CHECK(error_of([] { check_partition_method("type:" + std::string(200, 'a')); }) == "no error");
 }
+
+}  // namespace layer_weights_test

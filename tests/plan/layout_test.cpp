@@ -5,18 +5,16 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace layout_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 std::string error_in(const std::string& text) {
   return error_of([&] { parse_layout(text); });
 }
 
 std::string written(const std::string& text) { return to_string(parse_layout(text)); }
-
-}  // namespace
 
 TEST_CASE("A layout unrolls its repeats into stages", "[plan][layout]") {
   CHECK(parse_layout("Et|tt|L").stages == std::vector<std::string>{"Et", "tt", "L"});
@@ -86,3 +84,5 @@ TEST_CASE("A model's stages have a layout, and a layout the model's boundaries",
           layout_letters(alexnet_model({}));
         }).find("for which layouts have no letter") != std::string::npos);
 }
+
+}  // namespace layout_test

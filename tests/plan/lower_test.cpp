@@ -7,10 +7,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace lower_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// One line a rank, without slots.
 std::string text_of(const Program& program) {
@@ -36,8 +36,6 @@ std::vector<int> slots_of(const std::vector<Instruction>& instructions) {
     slots.push_back(i.slot);
   return slots;
 }
-
-}  // namespace
 
 TEST_CASE("From a schedule come its actions and the options, nothing else", "[plan][lower]") {
   const Program program = from_schedule(parse_csv("0F0,0R0,0I0,0W0\n1F0,1B0\n", "s.csv"),
@@ -242,3 +240,5 @@ TEST_CASE("Steps between the backwards do not go with reductions at the end", "[
         }) == rule);
   CHECK(error_of([] { lower(make_pipedream(2, 4), {.step_every = 1}); }) == "no error");
 }
+
+}  // namespace lower_test

@@ -1,12 +1,13 @@
 #include "pipewright/plan/model.hpp"
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace model_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 std::vector<std::int64_t> parameter_counts(const Model& model) {
   std::vector<std::int64_t> counts;
@@ -25,8 +26,6 @@ double total_flops(const Model& model) {
 Model again(const Model& model) {
   return model_from_json(JsonDocument::parse(to_json(model).dump(2), "model.json"));
 }
-
-}  // namespace
 
 TEST_CASE("AlexNet's 22 layers have torchvision's parameter counts", "[plan][model]") {
   const Model model = alexnet_model({.classes = 10, .image_size = 224});
@@ -95,3 +94,5 @@ TEST_CASE("A model file's errors come all at once", "[plan][model]") {
         "model.json:4:45: /layers/1/parameter_byte: unknown key \"parameter_byte\", did you mean "
         "\"parameter_bytes\"?");
 }
+
+}  // namespace model_test

@@ -10,13 +10,14 @@
 #include <random>
 #include <tuple>
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace partition_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 const std::vector<double> alexnet_parameters{23296,    0, 0,      307392,   0, 0,    663936, 0,
                                              884992,   0, 590080, 0,        0, 0,    0,      0,
@@ -80,8 +81,6 @@ std::string error_in(const std::string& fields) {
   const std::string text = "{\"format\": \"pipewright/partition/1\",\n" + fields + "}";
   return error_of([&] { partition_from_json(JsonDocument::parse(text, "p.json")); });
 }
-
-}  // namespace
 
 TEST_CASE("AlexNet's parameters in two parts are cut before layer 19", "[plan][partition]") {
   CHECK(balanced_boundaries(alexnet_parameters, 2) == std::vector<int>{0, 19, 22});
@@ -250,3 +249,5 @@ TEST_CASE("A partition file's error is told where it stands", "[plan][partition]
   CHECK(error_in(R"("boundaries": [0, 3, 4], "rank_of_stage": [0, 2])") ==
         "p.json:2:26: /rank_of_stage: rank 1 has no stage, but rank 2 has one");
 }
+
+}  // namespace partition_test

@@ -8,10 +8,10 @@
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
 
+namespace placement_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 using Ranks = std::vector<int>;
 using Stages = std::vector<std::vector<int>>;
@@ -25,8 +25,6 @@ std::string needed(const std::string& text, int character, const std::string& wh
   return "placement \"" + text + "\", character " + std::to_string(character) + ": " + what +
          " is needed here; write the stages of each rank, such as 0:[0,1,4],1:[2,3]";
 }
-
-}  // namespace
 
 TEST_CASE("A placement lists the stages of each rank", "[plan][placement]") {
   CHECK(parse_placement("0:[0]") == Ranks{0});
@@ -152,3 +150,5 @@ TEST_CASE("A placement does not end at a null letter", "[plan][placement]") {
   CHECK(parse_placement("0:[0] ") == std::vector{0});
   CHECK_THROWS_AS(parse_placement(std::string_view("0:[0]\0,0:[0]", 12)), InputError);
 }
+
+}  // namespace placement_test

@@ -9,12 +9,12 @@
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
 
+namespace program_csv_test {
+
 // Programs in torch's dialect with communication.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 std::string error_in(const std::string& csv) {
   return error_of([&] { program_from_csv(csv, "p.csv"); });
@@ -25,8 +25,6 @@ std::string no_instruction(const std::string& cell) {
          "\" is no instruction: write stage, one of F B I W R SEND_F RECV_F SEND_B RECV_B "
          "REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch";
 }
-
-}  // namespace
 
 TEST_CASE("A program file has one row a rank, without loads and steps", "[plan][program_csv]") {
   CHECK(to_csv(lower(make_1f1b(2, 2))) ==
@@ -152,3 +150,5 @@ TEST_CASE("torch's lowered orders are read, proved and written back", "[plan][re
     report_matches(*file, matching, references.size());
   }
 }
+
+}  // namespace program_csv_test

@@ -2,16 +2,17 @@
 
 #include <sstream>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace program_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 std::string with_slot(const Instruction& i) {
   return to_string(i) + (i.slot < 0 ? "" : "#" + std::to_string(i.slot));
@@ -74,8 +75,6 @@ std::string file_error(const std::string& fields) {
 const std::string one_rank = R"("microbatches": 1, "routes": [[0]], "route_of_microbatch": [],
 "communicators": "edge", "transfers": "eager", "blocking": false, "asynchronous": false,
 )";
-
-}  // namespace
 
 TEST_CASE("An instruction's text is stage, word, microbatch", "[plan][program]") {
   CHECK(to_string(Instruction{InstructionKind::Load, 0, 2, 1}) == "0LOAD2");
@@ -319,3 +318,5 @@ TEST_CASE("No instruction has a stage or microbatch so large that neighbours can
   CHECK_FALSE(parse_instruction("0SEND_F0#1000000"));
   CHECK_FALSE(parse_instruction("-0F0"));
 }
+
+}  // namespace program_test

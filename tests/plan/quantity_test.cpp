@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace quantity_test {
+
 using namespace pipewright::plan;
 
 TEST_CASE("An amount of memory beyond 64 bits stays at the end of them", "[plan][quantity]") {
@@ -31,3 +33,5 @@ TEST_CASE("Amounts that 64 bits hold are exact", "[plan][quantity]") {
   CHECK((odd * 0 == Bytes{}));
   CHECK((Bytes{-3} * -4 == Bytes{12}));
 }
+
+}  // namespace quantity_test

@@ -10,10 +10,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace replicated_partition_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 const std::string header =
     "record,id,desc,forward_ms,backward_ms,activation_bytes,parameter_bytes,src,dst\n";
@@ -74,8 +74,6 @@ std::vector<Published> published() {
   }
   return rows;
 }
-
-}  // namespace
 
 TEST_CASE("A profile's rows become nodes and edges", "[plan][partition]") {
   const auto graph = graph_of(chain);
@@ -200,3 +198,5 @@ TEST_CASE("The slowest stage is that of PipeDream's optimizer", "[plan][partitio
       "pipedream_optimizer_reference.csv: {} flat and {} grouped cases: {} equal, {} faster\n",
       flat, grouped, equal, faster);
 }
+
+}  // namespace replicated_partition_test

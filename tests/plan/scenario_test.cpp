@@ -1,12 +1,13 @@
 #include "pipewright/plan/scenario.hpp"
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace scenario_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// The least that a scenario must say; each line can be pointed at.
 const std::string least = R"({
@@ -71,8 +72,6 @@ Scenario unusual() {
   scenario.profile = {.warm_up = 0, .least_repeats = 4, .most_repeats = 4, .spread = 1.0 / 7};
   return scenario;
 }
-
-}  // namespace
 
 TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
   CHECK(read(to_json(unusual()).dump(2), "/elsewhere/s.json") == unusual());
@@ -255,3 +254,5 @@ TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][sc
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
   CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
 }
+
+}  // namespace scenario_test

@@ -8,12 +8,12 @@
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
 
+namespace schedule_reference_test {
+
 // Each reference file of another toolkit is one test: its orders must be ours, action for action.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 std::string label(const ReferenceSchedule& reference) {
   return "P " + reference.columns.at("P") + ", M " + reference.columns.at("M") + ", V " +
@@ -118,8 +118,6 @@ void compare_streams(const std::string& name,
   }
   report_matches(*file, matching, references.size());
 }
-
-}  // namespace
 
 TEST_CASE("gpipe is torch's GPipe", "[plan][reference]") {
   compare_schedule("torch_GPipe.csv", "gpipe");
@@ -327,3 +325,5 @@ TEST_CASE("Sizes that Megatron and DualPipe refuse are refused", "[plan][referen
     report_matches(*file, refused, all);
   }
 }
+
+}  // namespace schedule_reference_test

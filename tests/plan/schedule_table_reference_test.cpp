@@ -9,13 +9,13 @@
 #include "support/catch.hpp"
 #include "support/reference.hpp"
 
+namespace schedule_table_reference_test {
+
 // What other toolkits say of their orders beside the orders themselves: warm-ups, tables, declared
 // orders, and the transfers that they run.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 using Orders = std::vector<std::vector<std::string>>;
 
@@ -90,8 +90,6 @@ void compare_transfers(const std::string& file, const std::string& name) {
       },
       without_batches);
 }
-
-}  // namespace
 
 TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][reference]") {
   const auto file = reference_file("schedules/megatron_warmup.csv");
@@ -195,3 +193,5 @@ TEST_CASE("1F1B's transfers and reductions stand where torch runs them", "[plan]
 TEST_CASE("An inference's transfers stand where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_ForwardOnly.csv", "inference");
 }
+
+}  // namespace schedule_table_reference_test

@@ -8,10 +8,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace schedule_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// P and M.
 using Sizes = std::pair<int, int>;
@@ -23,8 +23,6 @@ std::vector<Sizes> grid() {
       sizes.push_back({stages, microbatches});
   return sizes;
 }
-
-}  // namespace
 
 TEST_CASE("1F1B: the first of two ranks runs one forward ahead", "[plan][schedule]") {
   CHECK(to_string(make_1f1b(2, 3)) ==
@@ -119,3 +117,5 @@ TEST_CASE("A schedule file without an action is refused", "[plan][schedule]") {
   CHECK(error_of([] { parse_csv("", "s.csv"); }) == "s.csv:1:1: no action in the file");
   CHECK(error_of([] { parse_csv(",,\n\n", "s.csv"); }) == "s.csv:1:1: no action in the file");
 }
+
+}  // namespace schedule_test

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/scenario.hpp"
@@ -10,10 +11,10 @@
 #include "schema_check.hpp"
 #include "support/catch.hpp"
 
+namespace schema_test {
+
 using namespace pipewright::plan;
 using pipewright::test::SchemaCheck;
-
-namespace {
 
 const std::filesystem::path scenarios = std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "scenarios";
 
@@ -68,8 +69,6 @@ void check_written(const std::string& name, const Json& value) {
   CHECK(schema(name).errors(value) == none);
   CHECK(keys_not_written(schema(name), value) == none);
 }
-
-}  // namespace
 
 TEST_CASE("The shipped scenarios fit the schema and can be read", "[plan][schema]") {
   for (const auto& entry : std::filesystem::directory_iterator(scenarios)) {
@@ -177,3 +176,5 @@ TEST_CASE("The check refuses a schema keyword that it does not know", "[plan][sc
   CHECK_THROWS_AS(SchemaCheck(Json{{"type", "object"}, {"dependentRequired", Json::object()}}),
                   std::logic_error);
 }
+
+}  // namespace schema_test

@@ -5,10 +5,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace stage_costs_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// Times in seconds and 40 bytes of parameters; every layer takes `scale` times as long.
 LayerCost timed(const char* name, double scale) {
@@ -62,8 +62,6 @@ StageCost stage_of(std::vector<LayerCost> layers) {
   return stage_costs(costs, one_stage_per_rank({0, count, count + 1})).front();
 }
 StageCost stage_of(const TwoLayers& layers) { return stage_of(std::vector{layers.a, layers.b}); }
-
-}  // namespace
 
 TEST_CASE("A stage's times and parameters are the sums of its layers", "[plan][stage_costs]") {
   const auto stages = stage_costs(three_layers(), one_stage_per_rank({0, 2, 3}));
@@ -203,8 +201,6 @@ TEST_CASE("A partition of another number of layers than the costs is refused",
         }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
 }
 
-namespace {
-
 /// 40 bytes of parameters in fp32 are 10 parameters.
 StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   LayerCosts costs;
@@ -238,8 +234,6 @@ StageCost recomputed(RecomputeMode mode) {
   return stage_costs(three_to_recompute(), one_stage_per_rank({0, 2, 3}), {.recompute = mode})
       .front();
 }
-
-}  // namespace
 
 TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
           "[plan][stage_costs]") {
@@ -374,3 +368,5 @@ TEST_CASE("A stage that takes no time is refused, a layer that takes none is not
         "the costs cannot be used: stage 0 (a .. b): the backward would take no time at all");
   CHECK(check({0, 2, 3}, false) == "no error");  // an inference has no backward
 }
+
+}  // namespace stage_costs_test

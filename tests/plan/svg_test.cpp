@@ -8,9 +8,9 @@
 #include "plan/support/svg_elements.hpp"
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace svg_test {
 
-namespace {
+using namespace pipewright::plan;
 
 Timeline of_spans(const char* name, double length, std::vector<Span> spans) {
   return {.name = name, .ranks = 1, .length = {length}, .spans = std::move(spans), .memory = {}};
@@ -153,8 +153,6 @@ std::array<double, 3> seen(const std::string& color, const Eye& eye) {
 double distance(const std::array<double, 3>& a, const std::array<double, 3>& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
-
-}  // namespace
 
 TEST_CASE("SVG: every tag that opens closes again", "[plan][svg]") {
   CHECK(xml_fault("<a><b c=\"d\"/></a>\n") == "");
@@ -382,3 +380,5 @@ TEST_CASE("SVG: more spans make longer paths, not more of them", "[plan][svg]") 
   };
   CHECK(elements(200) == elements(100));
 }
+
+}  // namespace svg_test

@@ -2,9 +2,9 @@
 
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace timeline_test {
 
-namespace {
+using namespace pipewright::plan;
 
 Span compute(int rank, const char* action, double start, double end) {
   return {rank, Lane::Compute, action, {start}, {end}};
@@ -22,8 +22,6 @@ Timeline one_f_one_b() {
           .memory = {
               {0, {0}, {100}}, {0, {1}, {200}}, {0, {6}, {100}}, {1, {1}, {100}}, {1, {4}, {0}}}};
 }
-
-}  // namespace
 
 TEST_CASE("Kind: an action's text loses its stage and its microbatch", "[plan][timeline]") {
   CHECK(kind_of("0F2") == "F");
@@ -71,3 +69,5 @@ TEST_CASE("Peak memory is the largest sample of a rank, 0 without samples", "[pl
   timeline.ranks = 3;
   CHECK(peak_per_rank(timeline) == std::vector<Bytes>{{200}, {100}, {0}});
 }
+
+}  // namespace timeline_test

@@ -4,9 +4,9 @@
 
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace timeline_transfers_test {
 
-namespace {
+using namespace pipewright::plan;
 
 Timeline timeline_of(std::vector<Span> spans) {
   return {.name = "measured", .ranks = 4, .length = {9}, .spans = std::move(spans), .memory = {}};
@@ -26,8 +26,6 @@ TransferSplit split_of(Seconds reached, Seconds there, Seconds began) {
                                       {0, Lane::Send, "0SEND_F2", began, began}}))
       .at(0);
 }
-
-}  // namespace
 
 TEST_CASE("a send is paired with the receive of the same data", "[plan][transfers]") {
   CHECK(ends_of(timeline_of({{0, Lane::Compute, "0F0", {0}, {1}},
@@ -67,3 +65,5 @@ TEST_CASE("a receive that ends before its send by clocks that disagree only wait
   CHECK(split_of({1}, {3}, {4}) == TransferSplit{1, "1RECV_F2", {2}, {0}});
   CHECK(split_of({3}, {1}, {4}) == TransferSplit{1, "1RECV_F2", {0}, {0}});
 }
+
+}  // namespace timeline_transfers_test

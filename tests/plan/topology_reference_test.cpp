@@ -6,13 +6,14 @@
 #include <filesystem>
 
 #include "pipewright/plan/grid.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace topology_reference_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 Json published(const std::string& name) {
   const auto file = std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "topology" / name;
@@ -125,8 +126,6 @@ Json grid_answers(const Json& known) {
   return answer;
 }
 
-}  // namespace
-
 TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology]") {
   compare_cases("process_topology.json",
                 {"peer", "peer_version", "axis_comm_lists_of_unknown_axis", "dim_of_unknown_axis"},
@@ -147,3 +146,5 @@ TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse", "[p
     CHECK(error_of([&] { topology.length_of("nowhere"); }).find("no axis is called") == 0);
   }
 }
+
+}  // namespace topology_reference_test

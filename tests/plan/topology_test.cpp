@@ -1,7 +1,10 @@
 #include "pipewright/plan/topology.hpp"
 
+#include "pipewright/plan/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+
+namespace topology_test {
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
@@ -96,3 +99,5 @@ TEST_CASE("A topology file's error is told where it stands", "[plan][topology]")
   CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a"], "lengths": [0]})") ==
         "t.json:1:64: /lengths/0: 0 is not possible: it must be at least 1");
 }
+
+}  // namespace topology_test

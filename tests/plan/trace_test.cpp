@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline.hpp"
 #include "support/catch.hpp"
 
-using namespace pipewright::plan;
+namespace trace_test {
 
-namespace {
+using namespace pipewright::plan;
 
 /// Times that no decimal fraction of microseconds holds.
 Timeline uneven() {
@@ -80,8 +81,6 @@ std::vector<Json> events_of_phase(const std::string& trace, const std::string& p
       found.push_back(event);
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("A trace gives back the timeline to the last bit", "[plan][trace]") {
   CHECK(read(to_trace(uneven())) == uneven());
@@ -282,3 +281,5 @@ TEST_CASE("A fault that every event has is told a hundred times, not a million",
   const std::string error = error_of(file_with(events));
   CHECK(std::count(error.begin(), error.end(), '\n') == 99);
 }
+
+}  // namespace trace_test

@@ -12,10 +12,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace v_schedules_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
@@ -212,8 +212,6 @@ void for_each_size(const Body& body) {
 /// With equal costs, costs as measured for a GPT, and costs of which some are nothing.
 const std::vector<VCosts> some_costs{{1, 1, 1, 0}, {10, 12, 8, 1}, {1, 0, 1, 0}, {0, 0, 0, 0}};
 
-}  // namespace
-
 TEST_CASE("V-Half: the second microbatch comes back up before the first goes on",
           "[plan][schedule]") {
   CHECK(to_string(make_v_half(2, 2)) ==
@@ -290,3 +288,5 @@ TEST_CASE("V-Min: no longer and no larger than the reference's orders", "[plan][
 TEST_CASE("ZB-V: no longer and no larger than the reference's orders", "[plan][schedule]") {
   check_no_worse("ZBV", make_v_zb);
 }
+
+}  // namespace v_schedules_test

@@ -4,17 +4,15 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace validate_schedule_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 /// What is wrong with a schedule in torch's dialect.
 std::string error_in(const std::string& csv) {
   return error_of([&] { validate(parse_csv(csv, "s.csv")); });
 }
-
-}  // namespace
 
 TEST_CASE("Sound schedules pass: split backwards, several stages a rank, recomputation",
           "[plan][schedule]") {
@@ -155,3 +153,5 @@ TEST_CASE("Of many errors the first fifty are told", "[plan][schedule]") {
   CHECK(std::count(errors.begin(), errors.end(), '\n') == 50);
   CHECK(errors.substr(errors.rfind('\n') + 1) == "… and 9 more");
 }
+
+}  // namespace validate_schedule_test

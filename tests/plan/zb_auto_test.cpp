@@ -15,10 +15,10 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace zb_auto_test {
+
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -212,8 +212,6 @@ std::vector<ReferenceRow> read_rows(const std::string& name, const std::string& 
   return rows;
 }
 
-}  // namespace
-
 TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][schedule]") {
   const ZeroBubblePlan plan = make_zb_auto(2, 4, equal_stages(1, 1, 1, 0));
   CHECK(to_string(plan.schedule) ==
@@ -345,3 +343,5 @@ TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
   CHECK(error_of([] { make_zb_auto(0, 8, equal_stages(1, 1, 1, 0)); }) ==
         "zb-auto: 0 ranks asked for, the least is 1");
 }
+
+}  // namespace zb_auto_test

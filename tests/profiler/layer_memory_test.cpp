@@ -1,11 +1,11 @@
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/exec/split_backward.hpp"
 #include "pipewright/profiler/profile.hpp"
 #include "support/catch.hpp"
 
-namespace {
+namespace layer_memory_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
@@ -80,4 +80,4 @@ TEST_CASE("memory of two operations: what lies between them counts as activation
   CHECK(cost.forward_peak == Bytes{2 * 4 * 8 * 64});
 }
 
-}  // namespace
+}  // namespace layer_memory_test

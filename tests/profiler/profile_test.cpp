@@ -1,13 +1,13 @@
 #include "pipewright/profiler/profile.hpp"
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include "support/catch.hpp"
 
+namespace profile_test {
+
 // What the profiler says of memory is exact, so it is tested exactly; of times only what must hold
 // on the slowest machine.
-
-namespace {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
@@ -84,4 +84,4 @@ TEST_CASE("profile: the parameters' gradients are those of training, summed over
   CHECK(weight.grad().abs().sum().item<float>() > 0);
 }
 
-}  // namespace
+}  // namespace profile_test

@@ -14,11 +14,11 @@
 #include "sim/support/random_costs.hpp"
 #include "support/catch.hpp"
 
+namespace allocations_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 template <class Work>
 std::size_t allocations_during(const Work& work) {
@@ -37,8 +37,6 @@ StepCosts costs_of(const Program& program, int replicas, int round) {
     stage.activation = stage.tied = {1000 + round};
   return costs;
 }
-
-}  // namespace
 
 TEST_CASE("the count of allocations sees a vector grow", "[sim][allocations]") {
   std::vector<int> numbers;
@@ -77,3 +75,5 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
       }
     }
 }
+
+}  // namespace allocations_test

@@ -1,12 +1,12 @@
 #include "sim/support/equal_ranks.hpp"
 
+namespace closed_forms_test {
+
 // The bubbles that papers state as formulas, for equal stages, exactly. F, I and W are the times of
 // one microbatch on one stage; with V chunks a rank, on one chunk.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 struct Costs {
   double f, i, w;
@@ -26,8 +26,6 @@ double span_bubble(const Schedule& schedule, const Costs& costs, double per_rank
   return longest_span(timed(schedule, costs.f, costs.i, costs.w, transfer)).value -
          per_rank * costs.all();
 }
-
-}  // namespace
 
 TEST_CASE("GPipe, 1F1B and DeepSpeed's TrainSchedule: (P - 1)(F + B)", "[sim][schedule]") {
   for (const std::string name : {"gpipe", "1f1b", "deepspeed-train"})
@@ -210,3 +208,5 @@ TEST_CASE("Makespans at F = I = W per microbatch and rank, over P and M", "[sim]
     CHECK(of("dualpipev", 2) == row.dualpipev);
   }
 }
+
+}  // namespace closed_forms_test

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/scenario.hpp"
@@ -9,10 +10,10 @@
 #include "pipewright/sim/simulator.hpp"
 #include "support/catch.hpp"
 
+namespace contention_figures_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
-
-namespace {
 
 /// Milliseconds of an iteration.
 struct Figures {
@@ -43,8 +44,6 @@ Figures figures(const std::string& schedule, int pipelines) {
           1e3 * simulate_on_simgrid(structure, step).iteration};
 }
 
-}  // namespace
-
 TEST_CASE("The iteration times in docs/contention.md", "[sim][simgrid]") {
   if (!built_with_simgrid()) {
     WARN("skipped: built without SimGrid");
@@ -73,3 +72,5 @@ TEST_CASE("The iteration times in docs/contention.md", "[sim][simgrid]") {
     CHECK(found.simgrid == Approx(row.simgrid).margin(0.005));
   }
 }
+
+}  // namespace contention_figures_test

@@ -3,11 +3,11 @@
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 
+namespace contention_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 /// Four ranks on two nodes of two; every transfer takes a second.
 StepCosts two_nodes() {
@@ -23,8 +23,6 @@ StepCosts two_nodes() {
   costs.cluster.between_nodes.shared = true;
   return costs;
 }
-
-}  // namespace
 
 TEST_CASE("One pipeline through two nodes shares nothing: its answer is exact",
           "[sim][contention]") {
@@ -73,3 +71,5 @@ TEST_CASE("Opposite directions meet on the bus of a node, not on its card", "[si
   CHECK(found[0].first == 4);
   CHECK(found[0].seconds == 1);
 }
+
+}  // namespace contention_test

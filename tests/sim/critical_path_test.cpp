@@ -7,11 +7,11 @@
 #include "sim/support/random_costs.hpp"
 #include "sim/support/structures.hpp"
 
+namespace critical_path_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 std::string text_of(const Structure& structure, const std::vector<int>& path) {
   std::string text;
@@ -19,8 +19,6 @@ std::string text_of(const Structure& structure, const std::vector<int>& path) {
     text += (text.empty() ? "" : " ") + to_string(*structure.events()[event].instruction);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("The critical path runs through the slow stage", "[sim][critical]") {
   StepCosts costs;
@@ -73,3 +71,5 @@ TEST_CASE("Slack is what an event can be late: more of it moves the iteration, l
   });
   CHECK(events > 300);
 }
+
+}  // namespace critical_path_test

@@ -4,11 +4,11 @@
 #include "sim/support/equal_ranks.hpp"
 #include "support/error_of.hpp"
 
+namespace explain_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 StepCosts costs_of(int stages, double latency) {
   StepCosts costs;
@@ -19,8 +19,6 @@ StepCosts costs_of(int stages, double latency) {
   costs.cluster.within_node.latency = {latency};
   return costs;
 }
-
-}  // namespace
 
 TEST_CASE("Why a rank is idle, in a sentence", "[sim][explain]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
@@ -50,3 +48,5 @@ TEST_CASE("A rank or a time that does not exist is refused", "[sim][explain]") {
   CHECK(error_of([&] { explain(structure, times, 0, 1); }) ==
         "1000.000 ms lies outside the iteration, which lasts 6.000 ms");
 }
+
+}  // namespace explain_test

@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -13,10 +14,10 @@
 #include "pipewright/sim/simulate.hpp"
 #include "support/catch.hpp"
 
+namespace fastest_partition_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
-
-namespace {
 
 LayerCosts random_costs(int layers, std::mt19937& random) {
   LayerCosts costs;
@@ -55,8 +56,6 @@ double best_of_four(const Program& program, const LayerCosts& costs, const Clust
         best = std::min(best, iteration(program, costs, cluster, {0, a, b, c, layers}));
   return best;
 }
-
-}  // namespace
 
 TEST_CASE("Of few partitions the fastest is found", "[sim][partition]") {
   std::mt19937 random(2);
@@ -132,3 +131,5 @@ TEST_CASE("No rank of the fastest partition is over the cap", "[sim][partition]"
   CHECK_THROWS_AS(fastest_partition(lower(make_schedule("1f1b", 5, 4)), costs, cluster),
                   Infeasible);
 }
+
+}  // namespace fastest_partition_test

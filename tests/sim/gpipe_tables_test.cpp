@@ -5,14 +5,14 @@
 #include "sim/support/markdown.hpp"
 #include "support/reference.hpp"
 
+namespace gpipe_tables_test {
+
 // GPipe's tables (Huang et al., NeurIPS 2019, arXiv 1811.06965) beside what the simulator makes of
 // equal stages, and of AmoebaNet's measured layers.
 // `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 /// With recomputation a backward is a forward and two more.
 ActionTimes times_of(const std::vector<double>& forwards) {
@@ -130,8 +130,6 @@ std::string parameters(const std::vector<Parameters>& table) {
   return markdown_table(rows);
 }
 
-}  // namespace
-
 TEST_CASE("GPipe, Tables 1 to 3: the tables of docs/accuracy.md", "[.][accuracy]") {
   const Tables tables = throughput_tables();
   if (!tables.empty())
@@ -194,3 +192,5 @@ TEST_CASE("docs/accuracy.md shows GPipe's tables as they are computed", "[sim][r
   CHECK(accuracy_document().find(throughputs(tables)) != std::string::npos);
   CHECK(accuracy_document().find(parameters(table)) != std::string::npos);
 }
+
+}  // namespace gpipe_tables_test

@@ -9,11 +9,11 @@
 #include "sim/support/random_costs.hpp"
 #include "sim/support/structures.hpp"
 
+namespace idle_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 double caused(const IdleTime& idle, int rank, IdleCause cause) {
   return idle.by_cause[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cause)];
@@ -50,8 +50,6 @@ StepCosts equal_costs(int stages, double latency, double occupancy = 0) {
   costs.cluster.within_node = {.latency = {latency}, .bandwidth_per_s = 100};
   return costs;
 }
-
-}  // namespace
 
 TEST_CASE("1F1B on two ranks, by hand", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
@@ -172,3 +170,5 @@ TEST_CASE("Without transfer times equal stages idle in warm-up and cool-down alo
       CHECK(caused(idle, rank, IdleCause::WarmUp) + caused(idle, rank, IdleCause::CoolDown) == 9);
   }
 }
+
+}  // namespace idle_test

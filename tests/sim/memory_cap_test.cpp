@@ -2,18 +2,19 @@
 
 #include <map>
 
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/error_of.hpp"
 
+namespace memory_cap_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using pipewright::test::error_of;
 using pipewright::test::make;
-
-namespace {
 
 /// Two stages of 20 MB that stand, 5 MB of activations and 2 MB beside a forward.
 StepCosts two_stages() {
@@ -52,8 +53,6 @@ bool offers(const Scenario& scenario, const std::string& change) {
   const auto changes = leaner_changes(scenario);
   return std::find(changes.begin(), changes.end(), change) != changes.end();
 }
-
-}  // namespace
 
 TEST_CASE("Too little memory is told with rank, instant, action and the largest holders",
           "[sim][memory]") {
@@ -120,3 +119,5 @@ TEST_CASE("The changes offered are not what the scenario has already", "[sim][me
   for (const std::string& change : leaner_changes(plain))
     CHECK_FALSE(changed(plain, change) == plain);
 }
+
+}  // namespace memory_cap_test

@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -12,11 +13,11 @@
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
 
+namespace memory_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 StageCost times(double forward, double input_gradient, double weight_gradient) {
   StageCost cost;
@@ -138,8 +139,6 @@ Bytes standing_of(const Case& at, int rank) {
     }
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("By reference, a gradient is its maker's until the stage before has used it",
           "[sim][memory]") {
@@ -342,3 +341,5 @@ TEST_CASE("A model that answered before answers as a fresh one", "[sim][memory]"
     CHECK(samples_of(kept.curves(costs, times)) == samples_of(fresh.curves(costs, times)));
   }
 }
+
+}  // namespace memory_test

@@ -5,14 +5,14 @@
 #include "sim/support/delay.hpp"
 #include "sim/support/structures.hpp"
 
+namespace monotonic_test {
+
 // A Program fixes every order, and no link is shared: so whatever takes longer, nothing ends
 // sooner.
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 /// Makes one thing slower: an action of a stage, a transfer, a link, a rank, a microbatch or a
 /// reduction.
@@ -65,8 +65,6 @@ void slow_down(StepCosts& costs, std::mt19937& random, int what) {
 }
 constexpr int things_to_slow_down = 12;
 
-}  // namespace
-
 TEST_CASE(
     "Under every schedule and every way to communicate, a slower cost never shortens the step",
     "[sim][simulator]") {
@@ -113,3 +111,5 @@ TEST_CASE(
   });
   fmt::print("one event delayed: {} times\n", delays);
 }
+
+}  // namespace monotonic_test

@@ -9,13 +9,13 @@
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 
+namespace pipedream_rate_test {
+
 // PipeDream's optimizer promises a time a minibatch: that of its slowest stage. Here its pipeline
 // is simulated, each replica of a stage as a rank of its own that takes every r-th microbatch.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 /// 1F1B-RR (Narayanan et al., SOSP 2019, section 3.2): replica k of a stage takes microbatches k,
 /// k + r, …. A stage runs as many microbatches ahead as the one behind it holds, rounded up to its
@@ -101,8 +101,6 @@ std::vector<MachineLevel> levels_of(const Row& row) {
   return levels;
 }
 
-}  // namespace
-
 TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one a second",
           "[sim][schedule]") {
   std::vector<ReplicatedStage> stages(2);
@@ -182,3 +180,5 @@ TEST_CASE("So do those of its published answers that count no transfers", "[sim]
   CHECK(equal + 1 >= all);
   report_matches(*file, equal, all);
 }
+
+}  // namespace pipedream_rate_test

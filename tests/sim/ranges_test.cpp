@@ -5,16 +5,14 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace ranges_test {
+
 using namespace pipewright::sim;
 using pipewright::test::error_of;
-
-namespace {
 
 std::string values(const std::string& text) {
   return fmt::format("{}", fmt::join(parse_swept_field("f=" + text).values, " "));
 }
-
-}  // namespace
 
 TEST_CASE("A range counts, steps or multiplies, and ends within its bounds", "[sim][sweep]") {
   CHECK(values("4..7") == "4 5 6 7");
@@ -60,3 +58,5 @@ TEST_CASE("link.bandwidth means both links of a cluster that has both", "[sim][s
         std::vector<std::string>{"cluster.within_node.latency_s=5"});
   CHECK(expanded("pipeline.ranks=5", true) == std::vector<std::string>{"pipeline.ranks=5"});
 }
+
+}  // namespace ranges_test

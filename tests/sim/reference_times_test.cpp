@@ -4,12 +4,12 @@
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 
+namespace reference_times_test {
+
 // Orders of other projects, replayed: every action ends when their own clocks say.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 std::vector<double> list_of(const std::string& text) {
   std::vector<double> list;
@@ -135,8 +135,6 @@ void replay_with_transfers(const std::string& name) {
   report_matches(*file, matching, references.size());
 }
 
-}  // namespace
-
 TEST_CASE("Every action of ZB ends when zero-bubble's clock says", "[sim][reference]") {
   replay("zerobubble_ZB.csv");
 }
@@ -189,3 +187,5 @@ TEST_CASE("With its transfers placed, an order completes when zero-bubble's cloc
   CHECK(all > 0);
   report_matches(*file, matching, all);
 }
+
+}  // namespace reference_times_test

@@ -1,16 +1,17 @@
 #include "pipewright/sim/scenario_plan.hpp"
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json_document.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "pipewright/sim/sweep.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace scenario_plan_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using pipewright::test::error_of;
-
-namespace {
 
 const std::string folder = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/";
 
@@ -22,8 +23,6 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 }
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
-
-}  // namespace
 
 TEST_CASE("Tokens a second count the length of each microbatch, MFU the passes that there are",
           "[sim][scenario]") {
@@ -95,3 +94,5 @@ TEST_CASE("A sweep fills every row once, and stops when asked to", "[sim][sweep]
           10, [](std::size_t) -> SweepRow { throw InputError("no"); }, [](std::size_t) {}, go_on),
       InputError);
 }
+
+}  // namespace scenario_plan_test

@@ -4,13 +4,13 @@
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 
+namespace schedule_simulators_test {
+
 // Makespans of other schedule simulators, for orders that we generate ourselves.
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 /// How many rows of a kind agree, for the line on the test's output.
 struct Matches {
@@ -64,8 +64,6 @@ double seconds_of_1f1b(const Row& row, TransferMode mode) {
       simulate(lower(schedule, {.transfers = mode}), stages_of(row), cluster_of(row));
   return std::get<Completed>(outcome).timeline.length.value;
 }
-
-}  // namespace
 
 TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's a pass longer",
           "[sim][reference]") {
@@ -148,3 +146,5 @@ TEST_CASE("1F1B with transfers: SimGrid's activities are eager transfers, its ma
   CHECK(matches.all == 4);
   report_matches(*file, matches.matching, matches.all);
 }
+
+}  // namespace schedule_simulators_test

@@ -7,11 +7,11 @@
 #include "sim/support/random_costs.hpp"
 #include "sim/support/structures.hpp"
 
+namespace sensitivity_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 /// The saving of a step that is small enough to stay on the same longest path, most of the time.
 template <class Change>
@@ -21,8 +21,6 @@ double difference(const Structure& structure, StepCosts costs, double step, cons
   change(costs, step);
   return (before - simulator.iteration(costs)) / step;
 }
-
-}  // namespace
 
 TEST_CASE("Equal stages: a second less on one of them saves little, on the slowest nearly all",
           "[sim][sensitivity]") {
@@ -94,3 +92,5 @@ TEST_CASE("Sensitivities are what finite differences say: links", "[sim][sensiti
   });
   CHECK(compared > 300);
 }
+
+}  // namespace sensitivity_test

@@ -12,11 +12,11 @@
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
+namespace simgrid_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 bool is_absent() {
   if (!built_with_simgrid())
@@ -123,8 +123,6 @@ std::string complaint(const std::filesystem::path& platform) {
   costs.replicas = 2;
   return error_of([&] { simulate_on_simgrid(structure, costs, platform); });
 }
-
-}  // namespace
 
 TEST_CASE("SimGrid gives every instruction the native engine's times where nothing is shared",
           "[sim][simgrid]") {
@@ -307,3 +305,5 @@ TEST_CASE("Every kind of zone without a route is refused by the hosts' names", "
     CHECK_THAT(complaint(file), Catch::Contains("host \"y\" to host \"w\""));
   }
 }
+
+}  // namespace simgrid_test

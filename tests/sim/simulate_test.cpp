@@ -7,17 +7,18 @@
 #include <random>
 #include <sstream>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
+namespace simulate_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using pipewright::test::error_of;
-
-namespace {
 
 constexpr LoweringOptions edge_eager{};
 constexpr LoweringOptions edge_rendezvous{.transfers = TransferMode::Rendezvous};
@@ -175,8 +176,6 @@ void slow_down(RandomCase& at, std::mt19937& random) {
       break;
   }
 }
-
-}  // namespace
 
 TEST_CASE("Equal stages: an iteration takes (M + P - 1)(F + B), a rank idles (P - 1)(F + B)",
           "[sim][simulate]") {
@@ -544,3 +543,5 @@ TEST_CASE("Costs for another number of stages are refused", "[sim][simulate]") {
           simulate(lower(make_gpipe(2, 1)), equal_stages(3, times(1, 1, 1)), linked(0));
         }) == "costs are given for 3 stages, but the program has 2");
 }
+
+}  // namespace simulate_test

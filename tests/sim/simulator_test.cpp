@@ -10,6 +10,8 @@
 #include "sim/support/structures.hpp"
 #include "support/error_of.hpp"
 
+namespace simulator_test {
+
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
@@ -164,3 +166,5 @@ TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[
   CHECK(length(true) == 9);    // 5 and a ring of two over 400 bytes
   CHECK(length(false) == 10);  // the same from 6 on
 }
+
+}  // namespace simulator_test

@@ -3,13 +3,13 @@
 
 #include "sim/support/zero_bubble_passes.hpp"
 
+namespace zero_bubble_tables_test {
+
 // The bubble rates and the gains that Qi et al. publish (Zero Bubble Pipeline Parallelism, arXiv
 // 2401.10241), from the pass times that they profiled.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
-
-namespace {
 
 /// (cost - ideal) / cost over the longest span of a rank, as in the zero-bubble papers.
 double rate(const Schedule& schedule, const ActionTimes& times, int microbatches) {
@@ -20,8 +20,6 @@ double rate(const Schedule& schedule, const ActionTimes& times, int microbatches
 }
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
-
-}  // namespace
 
 TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed decimals",
           "[sim][reference]") {
@@ -153,3 +151,5 @@ TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the 
   }
   CHECK(measured.size() == 6);
 }
+
+}  // namespace zero_bubble_tables_test

@@ -3,14 +3,14 @@
 #include "sim/support/markdown.hpp"
 #include "sim/support/zero_bubble_passes.hpp"
 
+namespace zero_bubble_throughput_test {
+
 // Zero Bubble's Table 4: measured iterations and peaks of memory beside what the simulator makes of
 // the profiled passes. `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-namespace {
 
 const std::vector<std::string> names{"1F1B", "1F1B-I", "ZB-1p", "ZB-2p"};
 
@@ -202,8 +202,6 @@ std::vector<double> memory_errors(const Table4& table) {
                 [](const Line& line, const std::string& name) { return line.at(name).gigabytes; });
 }
 
-}  // namespace
-
 TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]") {
   const Table4 table = table4();
   if (table.empty())
@@ -264,3 +262,5 @@ TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as it is computed", "[si
   for (const std::string& text : {iterations(table), gains(table), misses(table), peaks(table)})
     CHECK(document.find(text) != std::string::npos);
 }
+
+}  // namespace zero_bubble_throughput_test

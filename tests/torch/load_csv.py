@@ -71,7 +71,7 @@ def check_refused(plan: Plan, options: tuple[str, ...], reason: str, folder: Pat
 
 
 def names_in_help() -> set[str]:
-    listed = re.search(r"name TEXT\s+(.*)", run("schedule", "--help"))[1]
+    listed = re.search(r"name NAME\s+(.*)", run("schedule", "--help"))[1]
     return set(re.split(", | or ", listed))
 
 

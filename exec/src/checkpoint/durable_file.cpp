@@ -17,7 +17,7 @@
 namespace pipewright::exec {
 namespace {
 
-constexpr std::size_t piece = std::size_t{1} << 20;  // bytes read or written at once
+constexpr std::size_t at_once = std::size_t{1} << 20;  // bytes read or written at once
 
 /// A descriptor for reading, closed with it.
 class Opened {
@@ -57,7 +57,7 @@ DurableFile::~DurableFile() {
 void DurableFile::write(const void* data, std::size_t size) {
   const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, bytes, std::min(size, piece));
+    const ssize_t written = ::write(descriptor_, bytes, std::min(size, at_once));
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
@@ -109,7 +109,7 @@ void read_pieces(const std::filesystem::path& file,
   const Opened opened(file, 0);
   if (opened.get() < 0)
     refuse();
-  for (std::vector<char> buffer(piece);;) {
+  for (std::vector<char> buffer(at_once);;) {
     const ssize_t size = ::read(opened.get(), buffer.data(), buffer.size());
     if (size < 0 && errno == EINTR)
       continue;

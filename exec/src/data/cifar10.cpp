@@ -1,3 +1,4 @@
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr std::array<float, channels> channel_deviation{0.2470F, 0.2435F, 0.2616
 
 /// [channels, 1, 1], to be broadcast over images.
 at::Tensor by_channel(const std::array<float, channels>& values) {
-  return torch::tensor(at::ArrayRef<float>(values)).view({channels, 1, 1});
+  return at::tensor(at::ArrayRef<float>(values)).view({channels, 1, 1});
 }
 
 class Cifar10 final : public Dataset {

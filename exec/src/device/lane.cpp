@@ -1,5 +1,7 @@
 #include "lane.hpp"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <map>

@@ -1,3 +1,4 @@
+#include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>

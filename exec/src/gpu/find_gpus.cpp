@@ -1,3 +1,4 @@
+#include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 #include "nccl_communicator.hpp"
 
+#include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 

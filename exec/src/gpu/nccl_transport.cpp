@@ -1,5 +1,6 @@
 #include "pipewright/exec/nccl_transport.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -159,7 +160,7 @@ class NcclTransport final : public Transport {
   std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
                                 const Tensors& mine) override {
     job_.require_going();
-    Tensors host{torch::tensor(to_words(forms_of(mine)), at::kLong)};
+    Tensors host{at::tensor(to_words(forms_of(mine)), at::kLong)};
     for (const at::Tensor& tensor : mine)
       if (tensor.defined() && tensor.is_cpu())
         host.push_back(tensor);

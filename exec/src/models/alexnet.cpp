@@ -1,4 +1,7 @@
+#include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <map>
 

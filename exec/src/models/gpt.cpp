@@ -1,4 +1,8 @@
+#include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include "pipewright/exec/layer.hpp"
 

@@ -1,7 +1,9 @@
 #include "pipewright/exec/paced.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <ratio>
 #include <thread>
 
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -1,5 +1,6 @@
 #include "tensor_form.hpp"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +39,7 @@ Tensors tensors_like(const TensorForms& forms, at::Device device) {
   Tensors tensors;
   for (const TensorForm& form : forms) {
     const auto options = at::TensorOptions(form.type).device(form.on_cpu ? at::kCPU : device);
-    tensors.push_back(form.defined ? torch::empty(form.sizes, options) : at::Tensor());
+    tensors.push_back(form.defined ? at::empty(form.sizes, options) : at::Tensor());
   }
   return tensors;
 }

@@ -1,5 +1,7 @@
 #include "tensor_mail.hpp"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 namespace pipewright::exec {
@@ -10,11 +12,11 @@ namespace {
 constexpr std::int64_t frame_words = 64;
 constexpr std::int64_t words_in_frame = frame_words - 1;
 
-at::Tensor words_tensor(std::int64_t count) { return torch::zeros(count, at::kLong); }
+at::Tensor words_tensor(std::int64_t count) { return at::zeros(count, at::kLong); }
 
 /// The memory of a contiguous tensor, whatever its type.
 at::Tensor bytes_of(const at::Tensor& tensor) {
-  return torch::from_blob(
+  return at::from_blob(
       tensor.data_ptr(), {static_cast<std::int64_t>(tensor.nbytes())}, [kept = tensor](void*) {},
       at::kByte);
 }

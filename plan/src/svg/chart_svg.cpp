@@ -24,7 +24,7 @@ constexpr double right = width - margin - 12;
 constexpr double plot_height = 330;
 constexpr double inset = 14;  // between the frame and the first and last x
 constexpr double tick_font = 11;
-constexpr double label_font = 12;
+constexpr double axis_label_font = 12;
 constexpr double slant = 35;          // degrees, of names that have no room side by side
 constexpr double longest_name = 170;  // in pixels; longer ones are shortened
 constexpr double radians_per_degree = 0.017453292519943295;
@@ -184,8 +184,8 @@ void draw_y_axis(SvgWriter& svg, const Chart& chart, const Plot& plot) {
   }
   svg.path(grid, fmt::format("class=\"grid\" stroke=\"{}\" stroke-width=\"0.6\"", grid_line));
   svg.text(margin + 12, (plot.top + plot.bottom) / 2,
-           shortened(chart.y_label, label_font, plot_height),
-           {.size = label_font, .anchor = Anchor::Middle, .turn = -90});
+           shortened(chart.y_label, axis_label_font, plot_height),
+           {.size = axis_label_font, .anchor = Anchor::Middle, .turn = -90});
 }
 
 void draw_x_axis(SvgWriter& svg, const Chart& chart, const Plot& plot) {
@@ -205,8 +205,8 @@ void draw_x_axis(SvgWriter& svg, const Chart& chart, const Plot& plot) {
   svg.path(line,
            fmt::format("class=\"axis\" fill=\"none\" stroke=\"{}\" stroke-width=\"1\"", axis_line));
   svg.text((plot.left + right) / 2, plot.bottom + tick_text_height(plot) + 18,
-           shortened(chart.x_label, label_font, right - plot.left),
-           {.size = label_font, .anchor = Anchor::Middle});
+           shortened(chart.x_label, axis_label_font, right - plot.left),
+           {.size = axis_label_font, .anchor = Anchor::Middle});
 }
 
 /// The line in pieces, and its marked points: an x where it has nothing ends a piece.

@@ -17,7 +17,7 @@
 namespace pipewright::sim {
 namespace {
 
-constexpr int done = 0, failed = 1, input_error = 2;
+constexpr int done_code = 0, failed_code = 1, input_error_code = 2;
 
 using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
 
@@ -49,7 +49,7 @@ std::FILE* last_words = nullptr;  // of this process, if it is a child
   for (const int signal : {SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
     std::signal(signal, SIG_DFL);
   ::dup2(::fileno(messages), STDERR_FILENO);
-  int status = done;
+  int status = done_code;
   try {
     const std::vector<double> values = body();
     if (std::fwrite(values.data(), sizeof(double), values.size(), answer) != values.size() ||
@@ -57,10 +57,10 @@ std::FILE* last_words = nullptr;  // of this process, if it is a child
       throw std::runtime_error("SimGrid's answer could not be written");
   } catch (const plan::InputError& error) {
     fmt::print(messages, "{}", error.what());
-    status = input_error;
+    status = input_error_code;
   } catch (const std::exception& error) {
     fmt::print(messages, "{}", error.what());
-    status = failed;
+    status = failed_code;
   }
   std::fflush(messages);
   ::_exit(status);  // neither destructors nor exit handlers of the parent
@@ -86,10 +86,10 @@ std::vector<double> in_child_process(const std::function<std::vector<double>()>&
     run_child(body, answer.get(), messages.get());
 
   const int status = wait_for(child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == done)
+  if (WIFEXITED(status) && WEXITSTATUS(status) == done_code)
     return content<std::vector<double>>(answer.get());
   const std::string message = content<std::string>(messages.get());
-  if (WIFEXITED(status) && WEXITSTATUS(status) == input_error)
+  if (WIFEXITED(status) && WEXITSTATUS(status) == input_error_code)
     throw plan::InputError(message);
   if (const std::string words = content<std::string>(answer.get()); !words.empty())
     throw plan::InputError(words);

@@ -2,7 +2,7 @@
 // having seen it written.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <filesystem>

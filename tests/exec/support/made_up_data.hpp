@@ -1,7 +1,7 @@
 // Microbatches made up from step and microbatch.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "pipewright/exec/dataset.hpp"
 

@@ -1,9 +1,10 @@
 // A pipeline of equal paced stages: what the executor runs of it, and what the simulator is told.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/paced.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule_request.hpp"

@@ -1,7 +1,7 @@
 // Runs layers one behind the other, as one stage would.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "pipewright/exec/layer.hpp"
 

@@ -1,7 +1,7 @@
 // A GPT small enough that a step takes milliseconds, on data made up from step and microbatch.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/lower.hpp"

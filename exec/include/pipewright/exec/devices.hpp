@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <c10/core/Device.h>
 
 #include <memory>
 #include <string>

@@ -2,6 +2,8 @@
 
 // Layers from what users have: LibTorch modules, plain functions, and layers that share a weight.
 
+#include <torch/nn/modules/container/sequential.h>
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/layer_spec.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {

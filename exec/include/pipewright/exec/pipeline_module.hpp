@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/layer_spec.hpp"
 #include "pipewright/exec/split_points.hpp"
 #include "pipewright/plan/topology.hpp"
 

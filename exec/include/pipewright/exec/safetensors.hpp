@@ -3,7 +3,7 @@
 // The safetensors format: the length of the header (eight bytes, little-endian), a JSON header that
 // gives each tensor its type, shape and place, and the numbers of all tensors without a gap.
 
-#include <torch/torch.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/layer_spec.hpp"
 
 namespace pipewright::exec {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/exec/dataset.hpp"
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/layer_spec.hpp"
 #include "pipewright/exec/optimizer.hpp"
 
 namespace pipewright::exec {

@@ -16,12 +16,10 @@
 #include <vector>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
-
-/// Keeps the order of keys as written, so that files stay readable after a round trip.
-using Json = nlohmann::ordered_json;
 
 class JsonDocument {
  public:

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {

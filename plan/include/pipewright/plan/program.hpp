@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pipewright/plan/action.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json.hpp"
 #include "pipewright/plan/placement.hpp"
 
 namespace pipewright::plan {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pipewright/plan/cluster.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json.hpp"
 #include "pipewright/plan/model.hpp"
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/schedule_request.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json.hpp"
 
 namespace pipewright::plan {
 

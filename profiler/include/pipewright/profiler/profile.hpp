@@ -4,7 +4,7 @@
 // microbatch by microbatch, layer by layer, as training does: so caches are as warm as they will
 // be, not warmer.
 
-#include <torch/torch.h>
+#include <ATen/core/Tensor.h>
 
 #include <atomic>
 #include <functional>

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pipewright::cli {
+
+/// The words that this process was started with, its name first.
+std::vector<std::string> own_words();
+
+/// This process becomes `program` with these words. Returns only where that is not possible.
+void become(const std::string& program, std::vector<std::string> words);
+
+}  // namespace pipewright::cli

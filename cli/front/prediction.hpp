@@ -1,0 +1,55 @@
+#pragma once
+
+// One iteration as an engine predicts it, with everything that `simulate` shows of it.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/timeline.hpp"
+#include "pipewright/sim/idle.hpp"
+#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/times.hpp"
+#include "planning.hpp"
+
+namespace pipewright::cli {
+
+struct Prediction {
+  sim::Times times;
+  sim::IdleTime idle;
+  std::vector<sim::MemoryPeak> peaks;              // by rank
+  std::vector<std::vector<sim::Holder>> at_peaks;  // by rank, the largest first
+  std::vector<int> critical;                       // events
+  std::string bound;  // why the answer is a lower bound; empty: it is exact by the rules
+  plan::Timeline timeline;
+};
+
+/// Whether an engine knows that transfers share links, or its answer is a lower bound where they
+/// would.
+enum class Sharing { Ignored, Simulated };
+
+/// All that can be said of an iteration in which everything ran at these times.
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times,
+                   Sharing sharing);
+/// The native engine's. Throws InputError for costs that cannot be used.
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan);
+
+/// For those who are about to train. Throws as `sim::lay_out` does, and plan::Infeasible for too
+/// little memory.
+Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
+
+/// Tables for people, and the same as JSON.
+std::string prediction_table(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                             const sim::Throughput& throughput);
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
+/// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack is
+/// by the native rules: how much later the instruction could end with the iteration as long as it
+/// is.
+std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
+plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                           const sim::Throughput& throughput);
+plan::Json sensitivity_json(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
+
+}  // namespace pipewright::cli

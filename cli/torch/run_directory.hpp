@@ -1,0 +1,35 @@
+#pragma once
+
+// What a run leaves behind: everything that reproduces and explains it.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "pipewright/plan/json_document.hpp"
+#include "planning.hpp"
+#include "training.hpp"
+
+namespace pipewright::cli {
+
+class RunDirectory {
+ public:
+  /// Makes the folder; an empty `wanted` means runs/<scenario>-<time>. Throws InputError when it is
+  /// there already and not empty, or cannot be made.
+  RunDirectory(const std::filesystem::path& wanted, const std::string& scenario_name);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
+  /// predicted.trace.json.
+  void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
+  /// measured.trace.json (the typical step) and timeline.svg: predicted above measured.
+  void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);
+  /// Written last: a folder with a report is whole.
+  void write_report(const plan::Json& report);
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace pipewright::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+// A scenario made real: its layers, its data, and what one sample is called.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/executor.hpp"
+#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/scenario.hpp"
+
+namespace pipewright::cli {
+
+class Workload {
+ public:
+  /// Opens the data. `devices`: by rank, where it computes; empty: all on the CPU. Throws
+  /// InputError when the data does not fit.
+  explicit Workload(const plan::Scenario& scenario, std::vector<exec::RankDevice> devices = {});
+
+  const exec::TrainingSetup& setup() const { return setup_; }
+  /// What a step consumes: tokens of a text, or images.
+  double units_per_step() const { return units_per_step_; }
+  const std::string& unit() const { return unit_; }
+  const std::vector<exec::RankDevice>& devices() const { return devices_; }
+  /// Of the first rank in this process, which stands for all where one is measured or compared.
+  exec::RankDevice device() const;
+
+ private:
+  std::unique_ptr<exec::Dataset> data_;
+  exec::TrainingSetup setup_;
+  double units_per_step_ = 0;
+  std::string unit_;
+  std::vector<exec::RankDevice> devices_;
+};
+
+/// Measures the layers of a scenario on this machine, with a progress line. Throws Stopped when the
+/// user asked to stop.
+plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload);
+
+/// Costs from `file`, or measured now when there is none.
+plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
+                           const std::string& file);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,22 @@
+# Precompiled headers, each made once and shared by targets with pipewright_use_pch(target pch). GCC
+# takes one only where a target is compiled with the same flags (-Winvalid-pch reports it).
+
+# pipewright_add_pch(pch header LINK libraries OPTIONS flags)
+function(pipewright_add_pch pch header)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK;OPTIONS")
+  if(NOT PIPEWRIGHT_PCH)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${pch}.cpp CONTENT "" @ONLY)  # CMake attaches the header to a source
+  add_library(pipewright_${pch} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${pch}.cpp")
+  pipewright_set_warnings(pipewright_${pch})  # some of them, such as -Wpedantic, must agree too
+  target_compile_options(pipewright_${pch} PRIVATE ${arg_OPTIONS})
+  target_link_libraries(pipewright_${pch} PRIVATE ${arg_LINK})
+  target_precompile_headers(pipewright_${pch} PRIVATE "${header}")
+endfunction()
+
+function(pipewright_use_pch target pch)
+  if(PIPEWRIGHT_PCH)
+    target_precompile_headers(${target} REUSE_FROM pipewright_${pch})
+  endif()
+endfunction()

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <limits>
+
+namespace pipewright::plan {
+
+/// The cost of what is not possible.
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace pipewright::plan

@@ -1,0 +1,4 @@
+#pragma once
+
+#include "../../cmake/pch/values.hpp"
+#include "../support/catch.hpp"

@@ -265,7 +265,7 @@ void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
   check("/cluster/rank_speeds", scenario.cluster.rank_speeds.size(), scenario.pipeline.ranks,
         "ranks");
   check("/training/microbatch_lengths", scenario.training.microbatch_lengths.size(),
-        scenario.pipeline.microbatches, "microbatches");
+        microbatch_count(request_of(scenario.pipeline)), "microbatches");
 }
 
 ProfileSettings read_profile(JsonObject& root) {

@@ -169,11 +169,12 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
                      plan::Program program) {
   const plan::Pipeline& wanted = scenario.pipeline;
   const auto ranks = static_cast<int>(program.ranks.size());
-  if (ranks != wanted.ranks || program.microbatches != wanted.microbatches)
+  const int microbatches = plan::microbatch_count(plan::request_of(wanted));
+  if (ranks != wanted.ranks || program.microbatches != microbatches)
     throw plan::InputError(fmt::format(
         "the schedule is for {} ranks and {} microbatches, but pipeline.ranks is {} and "
         "pipeline.microbatches is {}",
-        ranks, program.microbatches, wanted.ranks, wanted.microbatches));
+        ranks, program.microbatches, wanted.ranks, microbatches));
   ScenarioPlan plan;
   cut(plan, scenario, costs, plan::stage_count(program));
   plan.schedule = plan::schedule_of(program);
@@ -218,7 +219,7 @@ Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& pla
   const plan::Pipeline& pipeline = scenario.pipeline;
   const auto& lengths = scenario.training.microbatch_lengths;
   const double microbatches = lengths.empty()
-                                  ? static_cast<double>(pipeline.microbatches)
+                                  ? static_cast<double>(plan.program().microbatches)
                                   : std::accumulate(lengths.begin(), lengths.end(), 0.0);
   const double samples = microbatches * scenario.training.microbatch_size * pipeline.replicas;
   Throughput throughput;

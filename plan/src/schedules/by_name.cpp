@@ -190,6 +190,11 @@ int stage_count(const ScheduleRequest& request) {
   return static_cast<int>(stages);
 }
 
+int microbatch_count(const ScheduleRequest& request) {
+  return request.microbatches *
+         (generator(request.name).name == "data-parallel" ? request.ranks : 1);
+}
+
 namespace {
 
 /// The least divisor of `number` that is at least `least`; `least` itself beyond the number.

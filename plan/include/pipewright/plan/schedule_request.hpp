@@ -51,6 +51,10 @@ ZeroBubbleCosts zero_bubble_costs(const ScheduleRequest& request);
 /// How many stages the schedule will have. Throws InputError for more than can be counted.
 int stage_count(const ScheduleRequest& request);
 
+/// How many microbatches the schedule will have: those that were asked for, of each rank where
+/// ranks are replicas (data-parallel).
+int microbatch_count(const ScheduleRequest& request);
+
 /// How the schedule's Program differs from one lowered by default: PipeDream's steps.
 LoweringOptions lowering_of(const ScheduleRequest& request);
 

@@ -49,6 +49,20 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
 }
 
+namespace {
+
+/// Where a parameter of `numbers` numbers is cut when an even division would cut it behind
+/// `wanted`. The kernels round the numbers behind the last whole vector otherwise than those in
+/// vectors, so each number must keep its place: cuts lie at multiples of all vectors' lengths.
+std::int64_t cut_at(std::int64_t wanted, std::int64_t numbers) {
+  constexpr std::int64_t longest_vector = 64;  // four of AVX-512's, which loops take at once
+  if (wanted >= numbers)
+    return numbers;
+  return std::max(wanted - wanted % longest_vector, std::int64_t{0});
+}
+
+}  // namespace
+
 std::vector<Optimizer::Slice> Optimizer::slices_of(int shard) const {
   std::int64_t all = 0;
   for (const at::Tensor& parameter : parameters_)
@@ -58,8 +72,7 @@ std::vector<Optimizer::Slice> Optimizer::slices_of(int shard) const {
   std::int64_t at = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const std::int64_t numbers = parameters_[p].numel();
-    const Slice slice{p, std::clamp(first - at, std::int64_t{0}, numbers),
-                      std::clamp(last - at, std::int64_t{0}, numbers)};
+    const Slice slice{p, cut_at(first - at, numbers), cut_at(last - at, numbers)};
     if (slice.begin < slice.end || shard_.count == 1)
       slices.push_back(slice);
     at += numbers;

@@ -60,7 +60,9 @@ class Optimizer {
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
   /// backward only adds to them. Shards split the numbers of all parameters, one behind the other,
-  /// evenly. Throws InputError when a parameter to be sliced is not contiguous.
+  /// evenly up to the length of a vector, as each number keeps its place in the vectors that the
+  /// kernels compute with: its bits do not depend on where it is cut. Throws InputError when a
+  /// parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
 
   /// One update; zeroes the gradients.

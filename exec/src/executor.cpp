@@ -251,7 +251,9 @@ std::vector<at::Tensor> Executor::parameters() const {
 
 Snapshot Executor::snapshot(int next_step) const {
   Snapshot snapshot{
-      training_state(state_->setup, state_->program, state_->options.replicas, next_step), {}};
+      training_state(state_->setup, state_->program, state_->options.replicas, next_step,
+                     device_in_words(state_->device_of(state_->workers.front()->place().self()))),
+      {}};
   LossScaler& scaler = state_->workers.front()->scaler();
   snapshot.training.loss_scale = scaler.scale();
   snapshot.training.steps_since_overflow = scaler.good_steps();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/partition.hpp"

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "device/lane.hpp"
+#include "pipewright/exec/cpu_branch.hpp"
 #include "pipewright/exec/devices.hpp"
 #include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
@@ -98,7 +99,9 @@ class WeightsOfForward {
 }  // namespace
 
 Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place)), setup_(setup) {
-  if (setup.exact && !place_.device.is_cpu())
+  if (place_.device.is_cpu())
+    use_cpu_branch(setup.cpu_branch);
+  else if (setup.exact)
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
   for (int layer = place_.first; layer < place_.last; ++layer) {

@@ -110,7 +110,7 @@ void copy_state(const Stage& from, Stage& to) {
 }
 
 TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
-                             int next_step) {
+                             int next_step, const std::string& device) {
   const auto groups = gradient_groups(program, setup, replicas);
   return {.step = next_step,
           .seed = setup.base_seed,
@@ -119,7 +119,8 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
           .gradient_groups = 1 + *std::max_element(groups.begin(), groups.end()),
           .loss_scale = setup.loss_scaling.scale,
           .optimizer = plan::to_string(setup.optimizer.kind),
-          .precision = word_of(setup.precision)};
+          .precision = word_of(setup.precision),
+          .device = device};
 }
 
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {

@@ -81,7 +81,8 @@ Json to_json(const Training& training) {
           {"zero", training.zero},
           {"recompute", to_string(training.recompute)},
           {"microbatch_lengths", training.microbatch_lengths},
-          {"jitter", training.jitter}};
+          {"jitter", training.jitter},
+          {"cpu_branch", to_string(training.cpu_branch)}};
 }
 
 Json to_json(const ProfileSettings& profile) {
@@ -250,7 +251,8 @@ Training read_training(JsonObject& root) {
           .recompute = word_of(object, "recompute", recompute_modes(), plain.recompute),
           .microbatch_lengths =
               object.numbers("microbatch_lengths", more_than(0), plain.microbatch_lengths),
-          .jitter = object.number("jitter", at_least(0), plain.jitter)};
+          .jitter = object.number("jitter", at_least(0), plain.jitter),
+          .cpu_branch = word_of(object, "cpu_branch", cpu_branches(), plain.cpu_branch)};
 }
 
 /// A list with one entry for each rank or microbatch must have as many, unless it is empty.
@@ -307,6 +309,13 @@ const std::vector<std::string>& decays() {
 }
 
 std::string to_string(Decay decay) { return decays()[static_cast<std::size_t>(decay)]; }
+
+const std::vector<std::string>& cpu_branches() {
+  static const std::vector<std::string> names{"best", "compatible", "avx2", "avx512"};
+  return names;
+}
+
+std::string to_string(CpuBranch branch) { return cpu_branches()[static_cast<std::size_t>(branch)]; }
 
 Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
 

@@ -67,13 +67,15 @@ TEST_CASE("checkpoint: what only changes the bits of the next steps is told apar
     training.microbatch_size = 1;
     training.gradient_groups = 2;
     training.precision = "bfloat16";
+    training.device = "avx512";
   });
   CHECK(check.obstacles == Reasons{});
   CHECK(check.differences == Reasons{"precision: float32 in the checkpoint, bfloat16 asked for",
                                      "seed: 7 in the checkpoint, 1 asked for",
                                      "microbatches: 8 in the checkpoint, 16 asked for",
                                      "microbatch size: 2 in the checkpoint, 1 asked for",
-                                     "gradient groups: 4 in the checkpoint, 2 asked for"});
+                                     "gradient groups: 4 in the checkpoint, 2 asked for",
+                                     "computed with: avx2 in the checkpoint, avx512 asked for"});
 }
 
 }  // namespace check_load_test

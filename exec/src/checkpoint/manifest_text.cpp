@@ -19,7 +19,8 @@ Json to_json(const TrainingState& training) {
           {"loss_scale", training.loss_scale},
           {"steps_since_overflow", training.steps_since_overflow},
           {"optimizer", training.optimizer},
-          {"precision", training.precision}};
+          {"precision", training.precision},
+          {"device", training.device}};
 }
 
 Json to_json(const StoredTensor& tensor) {

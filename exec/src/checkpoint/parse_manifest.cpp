@@ -27,7 +27,8 @@ TrainingState read_training(Diagnostics& diagnostics, const std::string& pointer
           .loss_scale = object.number("loss_scale", {}),
           .steps_since_overflow = object.integer("steps_since_overflow", at_least(0)),
           .optimizer = object.text("optimizer"),
-          .precision = object.text("precision")};
+          .precision = object.text("precision"),
+          .device = object.text("device", "")};
 }
 
 at::ScalarType read_dtype(JsonObject& object) {

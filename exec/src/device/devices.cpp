@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpu/gpu.hpp"
+#include "pipewright/exec/cpu_branch.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -53,6 +54,12 @@ std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned) {
           {gpu(index), partitioned ? rank - first : 0, partitioned ? last - first : 1});
   }
   return devices;
+}
+
+std::string device_in_words(const RankDevice& where) {
+  if (where.device.is_cpu())
+    return cpu_branch_in_words();
+  return gpus().names.at(static_cast<std::size_t>(where.device.index()));
 }
 
 void compute_reproducibly() {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "keys.hpp"
@@ -29,10 +30,15 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
 
 /// "version: ranks 0, 1 have 1.2; rank 2 has 1.3". Empty where all agree.
 std::string disagreement(const std::string& name, const FactsOfRanks& all) {
-  std::map<std::string, std::vector<int>> ranks_of;  // by value
+  std::vector<std::pair<std::string, std::vector<int>>> ranks_of;  // by value, in order of rank
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto found = all[rank].find(name);
-    ranks_of[found == all[rank].end() ? "none" : found->second].push_back(static_cast<int>(rank));
+    const std::string value = found == all[rank].end() ? "none" : found->second;
+    auto same = std::find_if(ranks_of.begin(), ranks_of.end(),
+                             [&](const auto& known) { return known.first == value; });
+    if (same == ranks_of.end())
+      same = ranks_of.insert(same, {value, {}});
+    same->second.push_back(static_cast<int>(rank));
   }
   if (ranks_of.size() == 1)
     return "";

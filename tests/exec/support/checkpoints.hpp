@@ -29,7 +29,8 @@ inline exec::TrainingState training_of(std::int64_t step) {
           .loss_scale = 65536.0 / 3,
           .steps_since_overflow = static_cast<int>(step % 5),
           .optimizer = "adamw",
-          .precision = "float32"};
+          .precision = "float32",
+          .device = "avx2"};
 }
 
 /// A weight, a bias in bfloat16 and the optimizer state of the weight.

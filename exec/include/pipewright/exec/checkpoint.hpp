@@ -57,6 +57,7 @@ struct TrainingState {
   int steps_since_overflow = 0;
   std::string optimizer;  // its kind, such as "adamw"
   std::string precision;  // such as "float32"
+  std::string device;  // that computed: "avx2", "the best of …", "NVIDIA H200"; empty: not known
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 

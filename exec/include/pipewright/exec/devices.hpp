@@ -49,6 +49,9 @@ class OnDevice {
   std::unique_ptr<State> state_;
 };
 
+/// What decides the bits of what is computed there: the branch of the CPU, or the GPU's name.
+std::string device_in_words(const RankDevice& where);
+
 /// From now on LibTorch computes on GPUs with the same bits each time, or throws where it cannot:
 /// what exact mode needs there. It holds for the whole process.
 void compute_reproducibly();

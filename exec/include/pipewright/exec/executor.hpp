@@ -90,9 +90,10 @@ void require_trainable(const plan::Program& program);
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas);
 
-/// What a checkpoint of this training says of it, and what one must say to go on with it.
+/// What a checkpoint of this training says of it, and what one must say to go on with it. `device`:
+/// what computes, in words.
 TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
-                             int next_step);
+                             int next_step, const std::string& device);
 
 /// The parameters of every layer, each built and dropped again: for `check_load`.
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup);

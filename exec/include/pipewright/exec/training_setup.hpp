@@ -42,6 +42,7 @@ struct TrainingSetup {
   /// groups: each pipeline, and each direction of a pipeline, must own whole groups. 0: as many as
   /// there are of those.
   int gradient_groups = 0;
+  plan::CpuBranch cpu_branch = plan::CpuBranch::Best;  // of the whole process, see cpu_branch.hpp
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
 };
 

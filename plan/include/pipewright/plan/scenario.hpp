@@ -46,6 +46,11 @@ enum class Decay { None, Linear, Cosine };
 const std::vector<std::string>& decays();  // none, linear, cosine
 std::string to_string(Decay decay);
 
+/// With which instructions a CPU computes: machines that shall give the same bits need the same.
+enum class CpuBranch { Best, Compatible, Avx2, Avx512 };
+const std::vector<std::string>& cpu_branches();  // best, compatible, avx2, avx512
+std::string to_string(CpuBranch branch);
+
 struct Training {
   int steps = 50;
   int microbatch_size = 4;      // samples
@@ -63,6 +68,7 @@ struct Training {
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
   double jitter = 0;  // standard deviation of every duration over its mean
+  CpuBranch cpu_branch = CpuBranch::Best;
   friend bool operator==(const Training&, const Training&) = default;
 };
 

@@ -22,10 +22,12 @@ namespace {
 /// Shows where the training stands: a line that moves on a terminal, ten lines elsewhere.
 class Reporter {
  public:
-  Reporter(std::string label, int steps, const Workload& workload)
-      : label_(std::move(label)), steps_(steps), workload_(workload) {}
+  Reporter(std::string label, int steps, const Workload& workload, Talk talk)
+      : label_(std::move(label)), steps_(steps), workload_(workload), talk_(talk) {}
 
   void report(int step, const exec::StepResult& result) {
+    if (talk_ == Talk::Silent)
+      return;
     elapsed_ += result.duration.value;
     const double per_step = elapsed_ / (step + 1);
     const auto text =
@@ -46,6 +48,7 @@ class Reporter {
   std::string label_;
   int steps_;
   const Workload& workload_;
+  Talk talk_;
   ProgressLine line_;
   double elapsed_ = 0;
 };
@@ -145,7 +148,8 @@ std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Mem
 
 exec::TrainingState wanted_state(const plan::Scenario& scenario, const Plan& plan,
                                  const Workload& workload) {
-  return exec::training_state(workload.setup(), plan.program(), scenario.pipeline.replicas, 0);
+  return exec::training_state(workload.setup(), plan.program(), scenario.pipeline.replicas, 0,
+                              exec::device_in_words(workload.device()));
 }
 
 double typical_duration(const std::vector<double>& durations) {
@@ -156,7 +160,8 @@ double typical_duration(const std::vector<double>& durations) {
 }  // namespace
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, bool verified, const CheckpointSettings& checkpoints) {
+                      Membership& members, const TrainingWishes& wishes) {
+  const CheckpointSettings& checkpoints = wishes.checkpoints;
   exec::Job* const job = members.job();
   TrainingOutcome outcome;
   Recorder recorder(plan.program(), scenario.pipeline.replicas);
@@ -180,7 +185,7 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   outcome.first_step =
       resume(executor, wanted_state(scenario, plan, workload), workload, members, checkpoints);
   Saver saver(checkpoints, scenario.training.steps, members);
-  Reporter reporter("training", scenario.training.steps, workload);
+  Reporter reporter("training", scenario.training.steps, workload, wishes.talk);
   std::vector<double> durations;
   for (int step = outcome.first_step; step < scenario.training.steps; ++step) {
     const auto result = executor.step(step);
@@ -205,7 +210,7 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   if (job != nullptr)
     job->doing("its end");
   saver.finish();
-  if (verified)
+  if (wishes.verified)
     outcome.parameters = all_parameters(executor, members);
   outcome.gradient_groups =
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
@@ -256,39 +261,51 @@ bool can_resume(const plan::Scenario& scenario, const Plan& plan, const Workload
   return check.obstacles.empty();
 }
 
-Verification verify(const plan::Scenario& scenario, const Workload& workload,
-                    const TrainingOutcome& pipelined) {
-  Verification found;
-  exec::SerialTrainer serial(workload.setup(),
-                             scenario.pipeline.microbatches * scenario.pipeline.replicas,
-                             pipelined.gradient_groups, workload.device());
-  Reporter reporter("without a pipeline", scenario.training.steps, workload);
-  const auto first = static_cast<std::size_t>(pipelined.first_step);
-  for (std::size_t step = 0; step < first + pipelined.losses.size(); ++step) {
+SerialOutcome train_serially(const plan::Scenario& scenario, const Workload& workload,
+                             const std::vector<int>& gradient_groups, int steps, Talk talk) {
+  exec::SerialTrainer serial(workload.setup(), static_cast<int>(gradient_groups.size()),
+                             gradient_groups, workload.device());
+  Reporter reporter("without a pipeline", scenario.training.steps, workload, talk);
+  SerialOutcome outcome;
+  for (int step = 0; step < steps; ++step) {
     if (interrupted())
       throw Stopped{};
-    const auto result = serial.step(static_cast<int>(step));
-    reporter.report(static_cast<int>(step), result);
-    if (step < first)
-      continue;  // before the checkpoint
+    const auto result = serial.step(step);
+    reporter.report(step, result);
+    outcome.losses.push_back(result.loss);
+  }
+  for (const at::Tensor& parameter : serial.parameters())
+    outcome.parameters.push_back(parameter.detach());
+  return outcome;
+}
+
+Verification compare(const TrainingOutcome& pipelined, const SerialOutcome& serial) {
+  Verification found;
+  const auto first = static_cast<std::size_t>(pipelined.first_step);
+  for (std::size_t at = 0; at < pipelined.losses.size(); ++at) {
+    const double expected = serial.losses.at(first + at), loss = pipelined.losses[at];
     ++found.steps;
-    if (same_bits(result.loss, pipelined.losses[step - first]))
+    if (same_bits(expected, loss))
       ++found.equal_losses;
     else if (found.first_difference.empty())
-      found.first_difference =
-          fmt::format("loss of step {}: {:.17g} without a pipeline, {:.17g} with", step,
-                      result.loss, pipelined.losses[step - first]);
+      found.first_difference = fmt::format(
+          "loss of step {}: {:.17g} without a pipeline, {:.17g} with", first + at, expected, loss);
   }
-  const auto parameters = serial.parameters();
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
+  for (std::size_t p = 0; p < serial.parameters.size(); ++p) {
     ++found.tensors;
-    found.parameters += parameters[p].numel();
-    if (same_bits(parameters[p], pipelined.parameters.at(p)))
+    found.parameters += serial.parameters[p].numel();
+    if (same_bits(serial.parameters[p], pipelined.parameters.at(p)))
       ++found.equal_tensors;
     else if (found.first_difference.empty())
       found.first_difference = fmt::format("parameter tensor {}", p);
   }
   return found;
+}
+
+Verification verify(const plan::Scenario& scenario, const Workload& workload,
+                    const TrainingOutcome& pipelined) {
+  const int steps = pipelined.first_step + static_cast<int>(pipelined.losses.size());
+  return compare(pipelined, train_serially(scenario, workload, pipelined.gradient_groups, steps));
 }
 
 void require_verifiable(const plan::Program& program, const plan::Scenario& scenario) {

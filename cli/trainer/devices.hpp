@@ -8,9 +8,9 @@
 
 namespace pipewright::cli {
 
-/// Loads what the device needs. To be called before LibTorch is used. Throws InputError where there
-/// is no such device.
-void open_devices(const DeviceOptions& options);
+/// Loads what the device needs, and chooses with what the CPU computes. To be called before
+/// LibTorch is used. Throws InputError where there is no such device or no such branch.
+void open_devices(const DeviceOptions& options, plan::CpuBranch branch);
 
 /// By rank of the job, for ranks that are threads of this process, or for the one that this process
 /// is in `job`. Empty: the CPU.

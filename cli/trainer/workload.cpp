@@ -19,8 +19,9 @@ using plan::Scenario;
 Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devices)
     : devices_(std::move(devices)) {
   const auto& training = scenario.training;
-  const exec::BatchShape batch{scenario.pipeline.microbatches * scenario.pipeline.replicas,
-                               training.microbatch_size, training.seed};
+  const exec::BatchShape batch{
+      plan::microbatch_count(plan::request_of(scenario.pipeline)) * scenario.pipeline.replicas,
+      training.microbatch_size, training.seed};
   units_per_step_ = static_cast<double>(batch.microbatches) * batch.microbatch_size;
   if (const auto* gpt = std::get_if<plan::GptShape>(&scenario.model)) {
     data_ = exec::open_text(scenario.data.path, gpt->sequence, batch);
@@ -48,6 +49,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
   setup_.recompute_interval = training.recompute == plan::RecomputeMode::Full ? 1 : 0;
   setup_.clip_norm = training.clip_norm;
   setup_.gradient_groups = training.gradient_groups;
+  setup_.cpu_branch = training.cpu_branch;
 }
 
 exec::RankDevice Workload::device() const {

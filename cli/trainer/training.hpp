@@ -19,6 +19,15 @@ struct CheckpointSettings {
   bool resume = false;           // go on from the newest one, if there is any
 };
 
+/// Whether loss and rate are shown on stderr while it goes on.
+enum class Talk { Progress, Silent };
+
+struct TrainingWishes {
+  bool verified = false;  // parameters are handed out, for `verify`
+  CheckpointSettings checkpoints{};
+  Talk talk = Talk::Progress;
+};
+
 struct TrainingOutcome {
   int first_step = 0;                  // after those before the checkpoint that was resumed from
   std::vector<double> losses;          // by step from there
@@ -32,11 +41,10 @@ struct TrainingOutcome {
   std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
 };
 
-/// Trains by the plan: one thread a rank of this process. `verified`: parameters are handed out.
-/// Prints loss and rate on stderr. Throws exec::RankFailure or exec::Aborted.
+/// Trains by the plan: one thread per rank of this process. Throws exec::RankFailure or
+/// exec::Aborted.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, bool verified,
-                      const CheckpointSettings& checkpoints = {});
+                      Membership& members, const TrainingWishes& wishes = {});
 
 /// The typical step as a timeline of all ranks, by one clock; empty but on the first process.
 plan::Timeline measured_timeline(const TrainingOutcome& outcome, const Membership& members);
@@ -56,8 +64,18 @@ struct Verification {
   bool bit_identical() const { return equal_losses == steps && equal_tensors == tensors; }
 };
 
-/// Trains the same steps without a pipeline and compares every loss and every final parameter, bit
-/// for bit. Throws Stopped.
+/// Training without a pipeline, from the first weights.
+struct SerialOutcome {
+  std::vector<double> losses;          // by step
+  std::vector<at::Tensor> parameters;  // in the order of layers
+};
+/// The microbatches of a step are as many as have a gradient group. Throws Stopped.
+SerialOutcome train_serially(const plan::Scenario& scenario, const Workload& workload,
+                             const std::vector<int>& gradient_groups, int steps,
+                             Talk talk = Talk::Progress);
+/// Compares every loss and every final parameter, bit for bit.
+Verification compare(const TrainingOutcome& pipelined, const SerialOutcome& serial);
+/// Trains the same steps without a pipeline, and compares. Throws Stopped.
 Verification verify(const plan::Scenario& scenario, const Workload& workload,
                     const TrainingOutcome& pipelined);
 

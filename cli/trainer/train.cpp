@@ -29,7 +29,7 @@ std::string checksum(const std::string& text) {
 }
 
 /// What all ranks must have in common, options that make them talk to each other included.
-exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan,
+exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                      const TrainOptions& options) {
   plan::Scenario elsewhere = scenario;
   elsewhere.data.path.clear();  // each machine has it where it likes
@@ -39,6 +39,7 @@ exec::Facts facts_of(const plan::Scenario& scenario, const Plan& plan,
           {"partition", plan::to_string(plan.partition.boundaries)},
           {"Program", checksum(to_json(plan.program()).dump())},
           {"--device", options.device.device},
+          {"computed with (training.cpu_branch)", exec::device_in_words(workload.device())},
           {"--verify", options.verify ? "given" : "not given"},
           {"--trace", options.trace.empty() ? "not given" : "given"},
           {"--checkpoints", options.checkpoints.empty()
@@ -82,14 +83,15 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options, Member
   if (options.dry_run)
     return can_resume(scenario, plan, workload, options.checkpoints) ? Done : NegativeAnswer;
   if (members.in_job())
-    exec::require_agreement(*members.job(), facts_of(scenario, plan, options));
+    exec::require_agreement(*members.job(), facts_of(scenario, plan, workload, options));
   members.say_once(plan_table(plan, costs) +
                    (options.device.on_gpu() ? "" : core_warning(scenario)));
-  const TrainingOutcome outcome = train(scenario, plan, workload, members, options.verify,
-                                        {.folder = options.checkpoints,
-                                         .every = options.checkpoint_every,
-                                         .keep = options.keep,
-                                         .resume = options.resume});
+  const TrainingOutcome outcome = train(scenario, plan, workload, members,
+                                        {.verified = options.verify,
+                                         .checkpoints = {.folder = options.checkpoints,
+                                                         .every = options.checkpoint_every,
+                                                         .keep = options.keep,
+                                                         .resume = options.resume}});
   if (outcome.interrupted)
     return Interrupted;
   if (!options.trace.empty() && !outcome.steps.empty()) {
@@ -110,8 +112,8 @@ void check(const TrainOptions& options) {
 
 int train_scenario(const TrainOptions& options) {
   check(options);
-  open_devices(options.device);
   auto scenario = read_scenario(options.scenario);
+  open_devices(options.device, scenario.training.cpu_branch);
   plan::require_trainable(scenario);
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "pipewright/exec/cpu_branch.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::cli {
 
-void open_devices(const DeviceOptions& options) {
+void open_devices(const DeviceOptions& options, plan::CpuBranch branch) {
+  exec::use_cpu_branch(branch);
   if (options.on_gpu())
     exec::on_gpus(1);
   else if (options.own_multiprocessors)

@@ -57,8 +57,8 @@ std::string summary(const plan::Json& report, const Plan& plan, const TrainingOu
 }  // namespace
 
 int run_scenario(const RunOptions& options) {
-  open_devices(options.device);
   auto scenario = read_scenario(options.scenario);
+  open_devices(options.device, scenario.training.cpu_branch);
   plan::require_trainable(scenario);
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program);
@@ -77,7 +77,8 @@ int run_scenario(const RunOptions& options) {
   RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);
   Membership alone;
-  const TrainingOutcome outcome = train(scenario, plan, workload, alone, options.verify);
+  const TrainingOutcome outcome =
+      train(scenario, plan, workload, alone, {.verified = options.verify});
   plan::Json report = report_of(scenario, plan, outcome, workload);
   if (!outcome.steps.empty())
     directory.write_timelines(

@@ -32,8 +32,8 @@ std::string table(const plan::LayerCosts& costs) {
 }  // namespace
 
 int profile_scenario(const ProfileOptions& options) {
-  open_devices(options.device);
   const auto scenario = read_scenario(options.scenario);
+  open_devices(options.device, scenario.training.cpu_branch);
   const Workload workload(scenario, devices_for(options.device, 1, nullptr));
   catch_interrupts();
   const auto costs = measure_costs(scenario, workload);

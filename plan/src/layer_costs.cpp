@@ -26,7 +26,13 @@ Json to_json(const LayerCost& cost) {
           {"freed_by_input_gradient_bytes", cost.freed_by_input_gradient.value},
           {"gradients_for_weights_bytes", cost.gradients_for_weights.value},
           {"selective_activation_bytes", cost.selective_activation.value},
-          {"selective_forward_s", cost.selective_forward.value}};
+          {"selective_forward_s", cost.selective_forward.value},
+          {"splitting_s", cost.splitting.value},
+          {"contended_forward_s", cost.contended.forward.value},
+          {"contended_input_gradient_s", cost.contended.input_gradient.value},
+          {"contended_weight_gradient_s", cost.contended.weight_gradient.value},
+          {"contended_splitting_s", cost.contended.splitting.value},
+          {"contended_optimizer_step_s", cost.contended.optimizer_step.value}};
 }
 
 /// A field that counts a part of another one.
@@ -58,7 +64,19 @@ LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) 
       .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
       .gradients_for_weights = object.bytes("gradients_for_weights_bytes", Bytes{}),
       .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
-      .selective_forward = object.seconds("selective_forward_s", Seconds{})};
+      .selective_forward = object.seconds("selective_forward_s", Seconds{}),
+      .splitting = object.seconds("splitting_s", Seconds{}),
+      .contended = {.forward = object.seconds("contended_forward_s", Seconds{}),
+                    .input_gradient = object.seconds("contended_input_gradient_s", Seconds{}),
+                    .weight_gradient = object.seconds("contended_weight_gradient_s", Seconds{}),
+                    .splitting = object.seconds("contended_splitting_s", Seconds{}),
+                    .optimizer_step = object.seconds("contended_optimizer_step_s", Seconds{})}};
+  const auto bound = cost.input_gradient + cost.weight_gradient;
+  if (cost.splitting > bound)
+    object.error("splitting_s",
+                 fmt::format("{} is more than input_gradient_s and weight_gradient_s "
+                             "together, {}, of which it is a part",
+                             cost.splitting.value, bound.value));
   check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);
   check_part(object, "freed_by_input_gradient_bytes", cost.freed_by_input_gradient,
              "activation_bytes", cost.activation);
@@ -81,13 +99,38 @@ LayerCosts read_layer_costs(JsonObject& root) {
   if (const Json* layers = root.find("layers"); layers != nullptr && *layers == Json::array())
     root.error("layers", "at least one layer is needed");
   costs.loss = read_layer_cost(root.diagnostics(), root.child("loss"));
+  costs.busy_cores = root.integer("busy_cores", at_least(1), 1);
+  costs.drift = root.number("drift", at_least(0), 0);
+  costs.measured_over = root.seconds("measured_over_s", Seconds{});
   return costs;
 }
 
 }  // namespace
 
+namespace {
+
+LayerCost contended(LayerCost cost) {
+  cost.forward = cost.contended.forward;
+  cost.input_gradient = cost.contended.input_gradient;
+  cost.weight_gradient = cost.contended.weight_gradient;
+  cost.splitting = cost.contended.splitting;
+  cost.optimizer_step = cost.contended.optimizer_step;
+  return cost;
+}
+
+}  // namespace
+
+LayerCosts contended(LayerCosts costs) {
+  if (costs.busy_cores == 1)
+    return costs;
+  for (LayerCost& layer : costs.layers)
+    layer = contended(layer);
+  costs.loss = contended(costs.loss);
+  return costs;
+}
+
 Seconds compute_time(const LayerCost& cost) {
-  return cost.forward + cost.input_gradient + cost.weight_gradient;
+  return cost.forward + cost.input_gradient + cost.weight_gradient - cost.splitting;
 }
 
 Json to_json(const LayerCosts& costs) {
@@ -103,7 +146,10 @@ Json to_json(const LayerCosts& costs) {
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
           {"layers", std::move(layers)},
-          {"loss", to_json(costs.loss)}};
+          {"loss", to_json(costs.loss)},
+          {"busy_cores", costs.busy_cores},
+          {"drift", costs.drift},
+          {"measured_over_s", costs.measured_over.value}};
 }
 
 LayerCosts layer_costs_from_json(const JsonDocument& document) {

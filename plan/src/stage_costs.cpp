@@ -29,6 +29,7 @@ class StageSum {
     sum_.input_gradient += layer.input_gradient;
     sum_.weight_gradient += layer.weight_gradient;
     sum_.optimizer_step += layer.optimizer_step;
+    sum_.splitting += layer.splitting;
     sum_.parameters += layer.parameters;
     sum_.freed_by_input_gradient += layer.freed_by_input_gradient;
     sum_.gradients_for_weights += layer.gradients_for_weights;
@@ -240,6 +241,10 @@ Bytes stage_memory(const StageCost& cost, int in_flight) {
   const Bytes forward = held * (in_flight - 1) + cost.loaded + cost.forward_peak;
   const Bytes backward = held * in_flight + cost.backward_peak;
   return standing(cost) + std::max(forward, backward);
+}
+
+Seconds backward_time(const StageCost& cost) {
+  return cost.input_gradient + cost.weight_gradient - cost.splitting;
 }
 
 Bytes standing(const StageCost& cost) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pipewright::plan {
 namespace {
@@ -21,6 +22,23 @@ double median(std::vector<double> values) {
     return 0;
   std::sort(values.begin(), values.end());
   return quantile(values, 0.5);
+}
+
+double typical_mean(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  const auto left_out = static_cast<std::ptrdiff_t>(values.size() / 20);
+  return std::accumulate(values.begin() + left_out, values.end() - left_out, 0.0) /
+         static_cast<double>(static_cast<std::ptrdiff_t>(values.size()) - 2 * left_out);
+}
+
+double drift(std::vector<double> values) {
+  const double middle = median(values);
+  for (double& value : values)
+    value = std::abs(value - middle);
+  std::sort(values.begin(), values.end());
+  return middle > 0 ? quantile(values, 0.9) / middle : 0;
 }
 
 double spread(std::vector<double> values) {

@@ -53,8 +53,9 @@ double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, 
 /// The cost of an event for a microbatch of length 1, without jitter.
 class Pricing {
  public:
-  Pricing(const Structure& structure, const StepCosts& costs)
-      : structure_(structure), costs_(costs) {}
+  Pricing(const Structure& structure, const StepCosts& costs,
+          const std::vector<plan::StageCost>& stages)
+      : structure_(structure), costs_(costs), stages_(stages) {}
 
   EventCost of(int event) const {
     const auto& own = structure_.events()[event];
@@ -78,7 +79,7 @@ class Pricing {
 
  private:
   const plan::StageCost& stage(const Instruction& i) const {
-    return costs_.stages[static_cast<std::size_t>(i.stage)];
+    return stages_[static_cast<std::size_t>(i.stage)];
   }
 
   Seconds compute(const Instruction& i) const {
@@ -89,7 +90,7 @@ class Pricing {
       case InstructionKind::Recompute:
         return stage(i).forward;
       case InstructionKind::Backward:
-        return stage(i).input_gradient + stage(i).weight_gradient;
+        return plan::backward_time(stage(i));
       case InstructionKind::InputGradient:
         return stage(i).input_gradient;
       case InstructionKind::WeightGradient:
@@ -118,6 +119,7 @@ class Pricing {
 
   const Structure& structure_;
   const StepCosts& costs_;
+  const std::vector<plan::StageCost>& stages_;
 };
 
 /// A well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014), so that
@@ -150,10 +152,11 @@ double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
 
 }  // namespace
 
-void Durations::fill(const Structure& structure, const StepCosts& costs) {
-  const Pricing pricing(structure, costs);
+void Durations::fill(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages) {
+  const Pricing pricing(structure, costs, stages);
   const auto& representatives = structure.representatives();
-  by_event_ = costs.jitter > 0 || !costs.microbatch_lengths.empty();
+  by_event_ = costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
   by_class_.resize(representatives.size());
   for (std::size_t c = 0; c < representatives.size(); ++c)
     by_class_[c] = pricing.of(representatives[c]);
@@ -167,6 +170,8 @@ void Durations::fill(const Structure& structure, const StepCosts& costs) {
       cost.held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
     if (costs.jitter > 0 && cost.held > 0)
       cost.held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event));
+    if (!costs.event_factors.empty())
+      cost.held *= costs.event_factors[static_cast<std::size_t>(event)];
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
 }

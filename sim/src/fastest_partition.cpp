@@ -83,7 +83,7 @@ class Search {
     const auto [at, is_new] = known_.try_emplace(boundaries);
     if (!is_new)
       return at->second;
-    costs_.stages = plan::stage_costs(layer_costs_, partition_of(boundaries));
+    set_stages(costs_, layer_costs_, partition_of(boundaries));
     if (!memory_cap_) {
       at->second.length = simulator_.iteration(costs_);
       return at->second;

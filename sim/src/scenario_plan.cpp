@@ -88,8 +88,7 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
   plan.partition.boundaries =
       plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
   plan::require_usable(costs, plan.partition, /*training=*/false);
-  plan.costs =
-      step_costs_of(scenario, plan::stage_costs(costs, plan.partition, training_memory(scenario)));
+  plan.costs = step_costs_of(scenario, costs, plan.partition);
 }
 
 /// Checks what only the Program shows.

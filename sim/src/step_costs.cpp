@@ -30,6 +30,18 @@ class Check {
     if (given != wanted)
       refuse(fmt::format("{} are given for {}, but the program has {}", what, given, wanted));
   }
+  void stages(const std::vector<plan::StageCost>& costs, const char* which) {
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+      const plan::StageCost& stage = costs[s];
+      const std::string of = fmt::format("{} of stage {}", which, s);
+      time("the load" + of, stage.load);
+      time("the forward" + of, stage.forward);
+      time("the input gradient" + of, stage.input_gradient);
+      time("the weight gradient" + of, stage.weight_gradient);
+      time("the backward" + of, plan::backward_time(stage));
+      time("the optimizer step" + of, stage.optimizer_step);
+    }
+  }
   void refuse(std::string line) { lines_.push_back(std::move(line)); }
   void throw_if_any() const {
     if (!lines_.empty())
@@ -42,15 +54,25 @@ class Check {
 
 }  // namespace
 
-StepCosts step_costs_of(const plan::Scenario& scenario, std::vector<plan::StageCost> stages) {
-  StepCosts costs;
-  costs.stages = std::move(stages);
-  costs.cluster = scenario.cluster;
-  costs.replicas = scenario.pipeline.replicas;
-  costs.microbatch_lengths = scenario.training.microbatch_lengths;
-  costs.jitter = scenario.training.jitter;
-  costs.seed = static_cast<std::uint64_t>(scenario.training.seed);
-  return costs;
+StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                        const plan::Partition& partition) {
+  StepCosts step;
+  set_stages(step, costs, partition, training_memory(scenario));
+  step.cluster = scenario.cluster;
+  step.replicas = scenario.pipeline.replicas;
+  step.microbatch_lengths = scenario.training.microbatch_lengths;
+  step.jitter = scenario.training.jitter;
+  step.seed = static_cast<std::uint64_t>(scenario.training.seed);
+  return step;
+}
+
+void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Partition& partition,
+                const plan::TrainingMemory& training) {
+  step.stages = plan::stage_costs(costs, partition, training);
+  step.busy_cores = costs.busy_cores;
+  step.contended.clear();
+  if (costs.busy_cores > 1)
+    step.contended = plan::stage_costs(plan::contended(costs), partition, training);
 }
 
 void require_usable(const StepCosts& costs, const plan::Program& program) {
@@ -59,14 +81,13 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
   if (costs.stages.size() != stages)
     check.refuse(fmt::format("costs are given for {} stages, but the program has {}",
                              costs.stages.size(), stages));
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const plan::StageCost& stage = costs.stages[s];
-    const std::string of = fmt::format(" of stage {}", s);
-    check.time("the load" + of, stage.load);
-    check.time("the forward" + of, stage.forward);
-    check.time("the input gradient" + of, stage.input_gradient);
-    check.time("the weight gradient" + of, stage.weight_gradient);
-    check.time("the optimizer step" + of, stage.optimizer_step);
+  check.stages(costs.stages, "");
+  if (!costs.contended.empty()) {
+    check.count("contended costs of stages", costs.contended.size(), stages);
+    check.stages(costs.contended, ", contended,");
+    if (costs.busy_cores < 2)
+      check.refuse(fmt::format("contended costs are those of {} busy cores: it must be at least 2",
+                               costs.busy_cores));
   }
   check.link("within a node", costs.cluster.within_node);
   if (costs.cluster.nodes > 1)

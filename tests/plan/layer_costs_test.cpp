@@ -31,7 +31,13 @@ LayerCost cost_of(const std::string& name, double scale) {
           .freed_by_input_gradient = {98},
           .gradients_for_weights = {96},
           .selective_activation = {97},
-          .selective_forward = {0.5 * scale}};
+          .selective_forward = {0.5 * scale},
+          .splitting = {0.05 * scale},
+          .contended = {.forward = {0.15 * scale},
+                        .input_gradient = {0.25 * scale},
+                        .weight_gradient = {0.35 * scale},
+                        .splitting = {0.06 * scale},
+                        .optimizer_step = {0.45 * scale}}};
 }
 
 LayerCosts costs() {
@@ -43,7 +49,10 @@ LayerCosts costs() {
           .input = {512},
           .target = {513},
           .layers = {cost_of("first", 1.0 / 3), cost_of("second", 1e-9)},
-          .loss = cost_of("loss", 7)};
+          .loss = cost_of("loss", 7),
+          .busy_cores = 3,
+          .drift = 0.07,
+          .measured_over = {61.5}};
 }
 
 std::string error_in(const Json& json) {
@@ -68,6 +77,17 @@ TEST_CASE("The compute time of a layer is forward and backward", "[plan][costs]"
                       .backward_peak = {}}) == Seconds{7});
 }
 
+TEST_CASE("Contended costs are the same layers with the times beside others", "[plan][costs]") {
+  LayerCosts alone = costs();
+  const LayerCosts beside = contended(alone);
+  CHECK(beside.layers[0].forward == alone.layers[0].contended.forward);
+  CHECK(beside.loss.weight_gradient == alone.loss.contended.weight_gradient);
+  CHECK(compute_time(beside.layers[0]).value == Approx((0.15 + 0.25 + 0.35 - 0.06) / 3));
+  CHECK(beside.layers[0].activation == alone.layers[0].activation);
+  alone.busy_cores = 1;  // nobody measured them
+  CHECK(contended(alone) == alone);
+}
+
 TEST_CASE("A negative time is refused", "[plan][costs]") {
   Json json = to_json(costs());
   json["layers"][1]["forward_s"] = -1e-3;
@@ -83,7 +103,13 @@ TEST_CASE("Of a layer's figures those that came later, and the spread, may be le
                                           "freed_by_input_gradient_bytes",
                                           "gradients_for_weights_bytes",
                                           "selective_activation_bytes",
-                                          "selective_forward_s"};
+                                          "selective_forward_s",
+                                          "splitting_s",
+                                          "contended_forward_s",
+                                          "contended_input_gradient_s",
+                                          "contended_weight_gradient_s",
+                                          "contended_splitting_s",
+                                          "contended_optimizer_step_s"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {
     Json json = whole;
@@ -103,6 +129,11 @@ TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
     json["layers"][0][part] = 102 + 1;
     CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers/0/" + part + ": " + message));
   };
+  Json split = to_json(costs());
+  split["layers"][0]["splitting_s"] = 1;
+  CHECK_THAT(error_in(split),
+             Catch::Matchers::Contains("/layers/0/splitting_s: 1 is more than input_gradient_s and "
+                                       "weight_gradient_s together"));
   refused("tied_bytes", "103 is more than parameter_bytes, 101, of which it is a part");
   refused("freed_by_input_gradient_bytes",
           "103 is more than activation_bytes, 102, of which it is a part");

@@ -11,10 +11,20 @@
 
 namespace pipewright::plan {
 
+/// How long a layer computes.
+struct LayerTimes {
+  Seconds forward;
+  Seconds input_gradient;
+  Seconds weight_gradient;
+  Seconds splitting;
+  Seconds optimizer_step;
+  friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
+};
+
 struct LayerCost {
   std::string name;
   Seconds forward;
-  Seconds input_gradient;   // of the backward, the part that leads to the layer's input
+  Seconds input_gradient;   // the part of the backward that leads to the layer's input
   Seconds weight_gradient;  // the rest of the backward
   Seconds optimizer_step;   // for this layer's parameters, once a step
   Bytes parameters;
@@ -34,6 +44,8 @@ struct LayerCost {
                                     // weight gradient, the gradients on its way
   Bytes selective_activation{};     // of the activation: what selective recomputation drops
   Seconds selective_forward{};      // to compute that again
+  Seconds splitting{};     // that the two parts of the backward take longer than it does in one go
+  LayerTimes contended{};  // the times while `LayerCosts::busy_cores` compute at once
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
@@ -46,9 +58,16 @@ struct LayerCosts {
   Bytes input;              // of one microbatch, held by the first stage until its backward
   Bytes target;             // of one microbatch, held by the last stage until its backward
   std::vector<LayerCost> layers;
-  LayerCost loss;  // runs after the last layer, on the last stage
+  LayerCost loss;      // runs after the last layer, on the last stage
+  int busy_cores = 1;  // while the contended times were measured; 1: there are none
+  double drift = 0;    // of the device's speed while all this was measured, as a fraction: 9 of 10
+                       // repeats were not further from the middle one
+  Seconds measured_over{};  // from the first repeat to the last
   friend bool operator==(const LayerCosts&, const LayerCosts&) = default;
 };
+
+/// The costs as a core finds them while `busy_cores` compute at once.
+LayerCosts contended(LayerCosts costs);
 
 /// What a partition balances: the time that a layer holds its rank for one microbatch.
 Seconds compute_time(const LayerCost& cost);

@@ -31,6 +31,7 @@ struct StageCost {
   Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
   Bytes
       remade{};  // what a recomputing input gradient makes again and leaves to the weight gradient
+  Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
 };
 
 /// The loss belongs to the last stage. Layers with `tied` bytes share one weight: a stage that has
@@ -55,6 +56,9 @@ struct StageCost {
 ///              (Korthikanti et al., 2205.05198)
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
                                    const TrainingMemory& training = {});
+
+/// The backward in one go.
+Seconds backward_time(const StageCost& cost);
 
 /// What stands throughout: parameters, gradients and optimizer state.
 Bytes standing(const StageCost& cost);

@@ -19,7 +19,12 @@ struct EventCost {
 class Durations {
  public:
   /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.
-  void fill(const Structure& structure, const StepCosts& costs);
+  void fill(const Structure& structure, const StepCosts& costs) {
+    fill(structure, costs, costs.stages);
+  }
+  /// The same with other costs of the stages, such as `costs.contended`.
+  void fill(const Structure& structure, const StepCosts& costs,
+            const std::vector<plan::StageCost>& stages);
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }

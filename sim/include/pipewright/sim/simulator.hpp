@@ -2,7 +2,8 @@
 
 // The native engine: times any valid Program by the rules of docs/time-and-memory.md. All orders
 // are fixed by the Program, so the answer is the longest path through a graph: exact, with no event
-// queue and no step size.
+// queue and no step size. Only where ranks of a node slow each other down, a clock goes from one
+// start or end of compute to the next, and the answer is exact again.
 
 #include <vector>
 
@@ -21,12 +22,15 @@ class Simulator {
   double iteration(const StepCosts& costs);
   /// When everything ran. The answer stays valid until the next call.
   const Times& run(const StepCosts& costs);
-  /// What the last call's events took.
+  /// What the last call's events take where no rank minds others.
   const Durations& durations() const { return durations_; }
 
  private:
+  const Times& run_contended(const StepCosts& costs);
+
   const Structure& structure_;
   Durations durations_;
+  Durations contended_;
   Times times_;
   std::vector<EventCost> node_costs_;
   std::vector<double> node_ends_;

@@ -15,6 +15,10 @@ namespace pipewright::sim {
 
 struct StepCosts {
   std::vector<plan::StageCost> stages;
+  /// The times of the stages while `busy_cores` ranks of a node compute at once; what holds in
+  /// between is linear in their number, and beyond it does not change. Empty: no rank minds others.
+  std::vector<plan::StageCost> contended;
+  int busy_cores = 1;
   plan::Cluster cluster;
   /// Pipelines side by side, which sum their gradients. Rank r of pipeline d is device
   /// r · replicas + d, so the replicas of a rank are neighbours (plan::pipe_data_topology).
@@ -25,10 +29,16 @@ struct StepCosts {
   /// on its own from `seed`.
   double jitter = 0;
   std::uint64_t seed = 0;
+  /// By event of the Structure: factors of what they take, as somebody measured them. Empty: all 1.
+  std::vector<double> event_factors;
 };
 
-/// All that a scenario says beside what its stages cost.
-StepCosts step_costs_of(const plan::Scenario& scenario, std::vector<plan::StageCost> stages);
+/// The stages of a partition, and all else that a scenario says.
+StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                        const plan::Partition& partition);
+/// Sets what the stages of a partition cost.
+void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Partition& partition,
+                const plan::TrainingMemory& training = {});
 
 /// Refuses what has no sensible answer, in words and all at once: another number of stages, ranks
 /// or microbatches than the Program's; times that are negative or not finite; a factor, a speed or

@@ -104,7 +104,8 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario) {
   const std::string program = torch_program();
   const int file = nameless_file(to_json(scenario).dump());
   const std::string text = output_of(
-      program, {"pipewright", "profile", fmt::format("/proc/self/fd/{}", file), "--json"});
+      program,
+      {"pipewright", "profile", fmt::format("/proc/self/fd/{}", file), "--over", "0", "--json"});
   close(file);
   return plan::layer_costs_from_json(plan::JsonDocument::parse(text, "measured costs"));
 }

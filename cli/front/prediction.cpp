@@ -132,12 +132,18 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
 }
 
 std::string prediction_table(const Prediction& prediction, const sim::ScenarioPlan& plan,
-                             const sim::Throughput& throughput) {
+                             const plan::LayerCosts& costs, const sim::Throughput& throughput) {
   const double iteration = prediction.times.iteration;
   auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
                           throughput.units_per_s, throughput.unit);
   if (throughput.mfu > 0)
     text += fmt::format(", MFU {:.1f} %", 100 * throughput.mfu);
+  if (costs.drift > 0)
+    text += fmt::format(
+        "\nbetween {:.3f} and {:.3f} ms, as the device drifts: {:.1f} % in the {:.0f} s that its "
+        "costs were measured",
+        1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
+        costs.measured_over.value);
   text += "\n" + (prediction.bound.empty() ? "" : prediction.bound + "\n") +
           critical_line(prediction, plan);
   text += "rank     busy ms  bubble ms  bubble %";
@@ -200,8 +206,13 @@ std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& p
 }
 
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
-                           const sim::Throughput& throughput) {
+                           const plan::LayerCosts& costs, const sim::Throughput& throughput) {
   plan::Json json = plan::to_json(plan::figures_of(prediction.timeline));
+  if (costs.drift > 0) {
+    json["drift"] = costs.drift;
+    json["iteration_between_s"] = {prediction.times.iteration * (1 - costs.drift),
+                                   prediction.times.iteration * (1 + costs.drift)};
+  }
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
     json["mfu"] = throughput.mfu;

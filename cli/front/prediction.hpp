@@ -42,14 +42,14 @@ Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
 /// Tables for people, and the same as JSON.
 std::string prediction_table(const Prediction& prediction, const sim::ScenarioPlan& plan,
-                             const sim::Throughput& throughput);
+                             const plan::LayerCosts& costs, const sim::Throughput& throughput);
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
 /// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack is
 /// by the native rules: how much later the instruction could end with the iteration as long as it
 /// is.
 std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
-                           const sim::Throughput& throughput);
+                           const plan::LayerCosts& costs, const sim::Throughput& throughput);
 plan::Json sensitivity_json(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
 
 }  // namespace pipewright::cli

@@ -137,13 +137,14 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
   }
   const sim::Throughput throughput = sim::throughput_of(scenario, plan, prediction.times.iteration);
   if (options.scenario.json) {
-    plan::Json json = prediction_json(prediction, plan, throughput);
+    plan::Json json = prediction_json(prediction, plan, costs, throughput);
     if (options.sensitivities)
       json["sensitivities"] = sensitivity_json(plan, costs);
     fmt::print("{}\n", json.dump(2));
     return Done;
   }
-  fmt::print("{}{}", plan_table(plan, costs), prediction_table(prediction, plan, throughput));
+  fmt::print("{}{}", plan_table(plan, costs),
+             prediction_table(prediction, plan, costs, throughput));
   if (options.sensitivities)
     fmt::print("{}", sensitivity_table(plan, costs));
   return Done;

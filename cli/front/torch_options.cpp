@@ -82,7 +82,13 @@ Command describe_profile(ProfileOptions& options) {
                                   {{.names = "-o,--out",
                                     .target = &options.out,
                                     .help = "Write the costs to this file",
-                                    .value = "FILE"}}),
+                                    .value = "FILE"},
+                                   {.names = "--over",
+                                    .target = &options.over_s,
+                                    .help = "Measure for at least so many seconds, to see how the "
+                                            "machine's speed drifts",
+                                    .numbers = Numbers::NotNegative,
+                                    .shows_default = true}}),
           .examples = "Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json"};
 }
 

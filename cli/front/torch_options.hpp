@@ -36,6 +36,7 @@ struct ProfileOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
   std::string out;
+  double over_s = 60;  // at least
 };
 Command describe_profile(ProfileOptions& options);
 

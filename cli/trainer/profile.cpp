@@ -1,6 +1,7 @@
 #include "console.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
+#include "measured_costs.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "torch_commands.hpp"
 #include "workload.hpp"
@@ -17,6 +18,22 @@ std::string row(const plan::LayerCost& cost) {
                      static_cast<double>(cost.output.value) / 1e6, 100 * cost.spread);
 }
 
+plan::Seconds forward_of(const plan::LayerCost& cost) { return cost.forward; }
+plan::Seconds backward_of(const plan::LayerCost& cost) {
+  return cost.input_gradient + cost.weight_gradient - cost.splitting;
+}
+
+/// In per cent: what all layers take longer while others compute.
+double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::LayerCost&)) {
+  const plan::LayerCosts contended = plan::contended(costs);
+  plan::Seconds alone = part(costs.loss), beside = part(contended.loss);
+  for (std::size_t l = 0; l < costs.layers.size(); ++l) {
+    alone += part(costs.layers[l]);
+    beside += part(contended.layers[l]);
+  }
+  return 100 * (beside / alone - 1);
+}
+
 std::string table(const plan::LayerCosts& costs) {
   auto text = fmt::format(
       "{}, {}, microbatches of {}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
@@ -26,7 +43,12 @@ std::string table(const plan::LayerCosts& costs) {
                       "ms", "ms", "MB", "MB", "MB", "%");
   for (const plan::LayerCost& cost : costs.layers)
     text += row(cost);
-  return text + row(costs.loss);
+  text += row(costs.loss);
+  if (costs.busy_cores > 1)
+    text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
+                        costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));
+  return text + fmt::format("the speed drifted by {:.1f} % in {:.0f} s\n", 100 * costs.drift,
+                            costs.measured_over.value);
 }
 
 }  // namespace
@@ -36,7 +58,7 @@ int profile_scenario(const ProfileOptions& options) {
   open_devices(options.device, scenario.training.cpu_branch);
   const Workload workload(scenario, devices_for(options.device, 1, nullptr));
   catch_interrupts();
-  const auto costs = measure_costs(scenario, workload);
+  const auto costs = measure_costs(scenario, workload, {options.over_s});
   const std::string document = to_json(costs).dump(2) + "\n";
   if (!options.out.empty())
     plan::write_file(options.out, document);

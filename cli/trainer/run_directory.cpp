@@ -45,6 +45,11 @@ void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerC
   plan::write_file(path_ / "predicted.trace.json", plan::to_trace(plan.predicted));
 }
 
+void RunDirectory::write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted) {
+  plan::write_file(path_ / "rehearsed_costs.json", to_json(costs).dump(2) + "\n");
+  plan::write_file(path_ / "predicted.trace.json", plan::to_trace(predicted));
+}
+
 void RunDirectory::write_timelines(const Plan& plan, const plan::Timeline& measured,
                                    const std::string& title) {
   plan::write_file(path_ / "measured.trace.json", plan::to_trace(measured));

@@ -1,6 +1,7 @@
 #include "console.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
+#include "measured_costs.hpp"
 #include "pipewright/exec/crc32c.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/error.hpp"

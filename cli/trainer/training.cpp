@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -28,12 +29,13 @@ class Reporter {
   void report(int step, const exec::StepResult& result) {
     if (talk_ == Talk::Silent)
       return;
-    elapsed_ += result.duration.value;
-    const double per_step = elapsed_ / (step + 1);
-    const auto text =
-        fmt::format("{}: step {}/{}  loss {:.4f}  {:.0f} {}/s  {} left", label_, step + 1, steps_,
-                    result.loss, workload_.units_per_step() / per_step, workload_.unit(),
-                    duration_text(per_step * (steps_ - step - 1)));
+    in_steps_ += result.duration.value;
+    ++steps_done_;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+    const auto text = fmt::format(
+        "{}: step {}/{}  loss {:.4f}  {:.0f} {}/s  {} left", label_, step + 1, steps_, result.loss,
+        workload_.units_per_step() * steps_done_ / in_steps_, workload_.unit(),
+        duration_text(elapsed.count() / steps_done_ * (steps_ - step - 1)));
     const bool tenth =
         step == 0 || step + 1 == steps_ || (step + 1) % std::max(1, steps_ / 10) == 0;
     if (line_.is_shown() && step + 1 < steps_)
@@ -50,7 +52,9 @@ class Reporter {
   const Workload& workload_;
   Talk talk_;
   ProgressLine line_;
-  double elapsed_ = 0;
+  double in_steps_ = 0;
+  int steps_done_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
@@ -188,6 +192,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   Reporter reporter("training", scenario.training.steps, workload, wishes.talk);
   std::vector<double> durations;
   for (int step = outcome.first_step; step < scenario.training.steps; ++step) {
+    if (wishes.before_step)
+      wishes.before_step(step);
     const auto result = executor.step(step);
     if (job != nullptr)
       job->doing("the end of a step");

@@ -2,6 +2,7 @@
 
 // The training loop of `run` and `train`.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TrainingWishes {
   bool verified = false;  // parameters are handed out, for `verify`
   CheckpointSettings checkpoints{};
   Talk talk = Talk::Progress;
+  std::function<void(int step)> before_step{};  // what else is to be done in between
 };
 
 struct TrainingOutcome {

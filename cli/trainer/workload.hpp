@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "pipewright/exec/executor.hpp"
-#include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/scenario.hpp"
 
 namespace pipewright::cli {
@@ -34,13 +33,5 @@ class Workload {
   std::string unit_;
   std::vector<exec::RankDevice> devices_;
 };
-
-/// Measures the layers of a scenario on this machine, with a progress line. Throws Stopped when the
-/// user asked to stop.
-plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload);
-
-/// Costs from `file`, or measured now when there is none.
-plan::LayerCosts costs_for(const plan::Scenario& scenario, const Workload& workload,
-                           const std::string& file);
 
 }  // namespace pipewright::cli

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <barrier>
 #include <exception>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "checks.hpp"
+#include "pipewright/exec/core.hpp"
 #include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank_worker.hpp"
@@ -19,23 +19,6 @@
 
 namespace pipewright::exec {
 namespace {
-
-/// Keeps a rank on one core, so that the kernel does not move it away from its caches.
-void pin_to_core(int rank, int ranks) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks)
-    return;
-  int skip = rank;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || skip-- > 0)
-      continue;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(core, &own);
-    sched_setaffinity(0, sizeof own, &own);
-    return;
-  }
-}
 
 std::vector<GridPlace> local_places(const plan::Program& program, const ExecutorOptions& options) {
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;

@@ -74,7 +74,7 @@ void measure_freed(const Probe& probe, const Subject& subject, const at::Tensor&
   if (!output.requires_grad())
     return;
   at::Tensor gradient = at::ones_like(output);
-  const auto rest = subject.input_gradient(output, gradient, input);
+  const auto weights = subject.input_gradient(output, gradient, input).weights;
   output = gradient = at::Tensor();
   const Bytes kept = subject.memory.held() - before;
   cost.freed_by_input_gradient = std::clamp(cost.activation - kept, Bytes{}, cost.activation);

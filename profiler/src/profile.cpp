@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -11,79 +10,59 @@
 
 #include "layer_memory.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/profiler/rehearsal.hpp"
 
 namespace pipewright::profiler {
 namespace {
 
-using plan::median;
-using plan::Seconds;
-using plan::spread;
 using Clock = std::chrono::steady_clock;
+using Kind = plan::InstructionKind;
 
-/// Repeated measurements of one layer, in seconds.
-struct Samples {
-  std::vector<double> forward, backward, input_gradient, optimizer_step;
+/// A microbatch whose backward runs in one go, then one whose backward runs in halves.
+std::vector<plan::Instruction> both_backwards() {
+  return {{Kind::Load, 0, 0},          {Kind::Forward, 0, 0},       {Kind::Backward, 0, 0},
+          {Kind::OptimizerStep, 0},    {Kind::Load, 0, 1},          {Kind::Forward, 0, 1},
+          {Kind::InputGradient, 0, 1}, {Kind::WeightGradient, 0, 1}};
+}
 
-  std::vector<double> whole() const {
-    std::vector<double> sums = forward;
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      sums[i] += backward[i];
-    return sums;
-  }
-};
+/// The whole model is one stage.
+Rehearsal whole_model(const Subject& subject) {
+  StagePart all;
+  all.last = static_cast<int>(subject.layers.size());
+  return {subject, {{0, all}}, both_backwards()};
+}
 
-/// One layer's part of a pass: its input, cut off the layers before, and its output.
-struct Segment {
-  at::Tensor input;
-  at::Tensor output;
-};
-
-class Profiler {
+class Profile {
  public:
-  explicit Profiler(const Subject& subject)
-      : subject_(subject), probes_(subject.layers), samples_(subject.layers.size() + 1) {
-    probes_.push_back(subject.loss);
+  Profile(const std::vector<const Subject*>& subjects, Cores* cores)
+      : subject_(*subjects.front()), cores_(cores), contended_(subjects.size()) {
+    for (const Subject* subject : subjects)
+      rehearsals_.push_back(whole_model(*subject));
   }
 
   void pass(bool counts) {
-    std::vector<Segment> segments;
-    double whole = 0;
-    forward(segments, counts, whole);
-    backward(segments, counts, whole);
-    for (std::size_t l = 0; l < probes_.size(); ++l) {
-      if (!probes_[l].optimizer_step)
-        continue;
-      const double step = timed(probes_[l].optimizer_step);
-      if (counts)
-        samples_[l].optimizer_step.push_back(step);
-    }
+    if (counts && whole_.empty())
+      begin_ = Clock::now();
+    const auto play_first = [&] { rehearsals_.front().play(counts ? &alone_ : nullptr); };
+    if (cores_ == nullptr)
+      play_first();
+    else
+      cores_->alone(0, play_first);
     if (counts)
-      whole_.push_back(whole);
+      note(rehearsals_.front().seconds());
+    if (rehearsals_.size() == 1)
+      return;
+    cores_->together([&](int core) {
+      const auto at = static_cast<std::size_t>(core);
+      rehearsals_[at].play(counts ? &contended_[at] : nullptr);
+    });
   }
 
-  /// The same forward, then the gradient of each layer's input alone.
-  void input_gradient_pass(bool counts) {
-    std::vector<Segment> segments;
-    double ignored = 0;
-    forward(segments, /*counts=*/false, ignored);
-    for (std::size_t l = probes_.size(); l-- > 0;) {
-      Segment& segment = segments[l];
-      double seconds = 0;
-      if (segment.input.requires_grad()) {
-        const at::Tensor gradient = at::ones_like(segment.output);
-        seconds = timed([&] {
-          torch::autograd::grad({segment.output}, {segment.input}, {gradient},
-                                /*retain_graph=*/false);
-        });
-      }
-      if (counts)
-        samples_[l].input_gradient.push_back(seconds);
-      segment = {};
-    }
-  }
-
-  double whole_spread() const { return spread(whole_); }
+  double whole_spread() const { return plan::spread(whole_); }
   int passes() const { return static_cast<int>(whole_.size()); }
+  plan::Seconds measured_over() const {
+    return {whole_.empty() ? 0 : std::chrono::duration<double>(Clock::now() - begin_).count()};
+  }
 
   plan::LayerCosts costs() {
     plan::LayerCosts costs;
@@ -91,112 +70,114 @@ class Profiler {
     costs.dtype = "float32";
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = subject_.microbatch_size;
-    costs.load = {median(load_)};
+    costs.load = {plan::typical_mean(load_)};
     costs.target = subject_.target;
+    costs.busy_cores = static_cast<int>(rehearsals_.size());
+    costs.drift = plan::drift(whole_);
+    costs.measured_over = measured_over();
     at::Tensor value = subject_.load();
     costs.input = {static_cast<std::int64_t>(value.nbytes())};
-    for (std::size_t l = 0; l < probes_.size(); ++l) {
-      plan::LayerCost cost = times_of(l);
-      measure_memory(probes_[l], subject_, value, l > 0, cost);
+    std::vector<const Probe*> probes;
+    for (const Probe& layer : subject_.layers)
+      probes.push_back(&layer);
+    probes.push_back(&subject_.loss);
+    for (std::size_t l = 0; l < probes.size(); ++l) {
+      plan::LayerCost cost = times_of_layer(l, !probes[l]->parameters.empty());
+      cost.name = probes[l]->name;
+      measure_memory(*probes[l], subject_, value, l > 0, cost);
       const at::NoGradGuard no_grad;
-      value = probes_[l].forward(value);
+      value = probes[l]->forward(value);
       (l < subject_.layers.size() ? costs.layers.emplace_back() : costs.loss) = cost;
     }
     return costs;
   }
 
  private:
-  /// Seconds that `work` takes, on a GPU until it has been computed.
-  template <class Work>
-  double timed(const Work& work) const {
-    const auto begin = Clock::now();
-    work();
-    if (subject_.finish)
-      subject_.finish();
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+  /// What the script of a pass took: its first load, and forward and backward in one go.
+  void note(const std::vector<double>& seconds) {
+    load_.push_back(seconds[0]);
+    whole_.push_back(seconds[1] + seconds[2]);
   }
 
-  void forward(std::vector<Segment>& segments, bool counts, double& whole) {
-    at::Tensor value;
-    const double load = timed([&] { value = subject_.load(); });
-    if (counts)
-      load_.push_back(load);
-    for (std::size_t l = 0; l < probes_.size(); ++l) {
-      Segment& segment = segments.emplace_back();
-      segment.input = value.detach();
-      if (l > 0)
-        segment.input.requires_grad_();
-      const double seconds = timed([&] { segment.output = probes_[l].forward(segment.input); });
-      whole += seconds;
-      if (counts)
-        samples_[l].forward.push_back(seconds);
-      value = segment.output;
-    }
-  }
-
-  void backward(std::vector<Segment>& segments, bool counts, double& whole) {
-    at::Tensor gradient;  // of the last output, a scalar: LibTorch takes 1
-    for (std::size_t l = probes_.size(); l-- > 0;) {
-      Segment& segment = segments[l];
-      double seconds = 0;
-      if (segment.output.requires_grad())
-        seconds = timed([&] {
-          torch::autograd::backward({segment.output}, {gradient});
-          segment.output = at::Tensor();
-        });
-      whole += seconds;
-      if (counts)
-        samples_[l].backward.push_back(seconds);
-      gradient = segment.input.grad();
-      segment = {};
-    }
-  }
-
-  plan::LayerCost times_of(std::size_t l) const {
-    const Samples& samples = samples_[l];
-    const double backward = median(samples.backward);
-    const double input = std::min(median(samples.input_gradient), backward);
+  plan::LayerCost times_of_layer(std::size_t l, bool has_parameters) const {
     plan::LayerCost cost;
-    cost.name = probes_[l].name;
-    cost.forward = {median(samples.forward)};
-    cost.input_gradient = {input};
-    // Without parameters all of the backward leads to the input, however the two were timed.
-    cost.weight_gradient = {probes_[l].parameters.empty() ? 0 : backward - input};
-    if (probes_[l].parameters.empty())
-      cost.input_gradient = {backward};
-    cost.optimizer_step = {median(samples.optimizer_step)};
-    cost.spread = spread(samples.whole());
+    if (alone_.empty())  // stopped before the first pass
+      return cost;
+    const plan::LayerTimes alone = typical(alone_[l], has_parameters);
+    cost.forward = alone.forward;
+    cost.input_gradient = alone.input_gradient;
+    cost.weight_gradient = alone.weight_gradient;
+    cost.splitting = alone.splitting;
+    cost.optimizer_step = alone.optimizer_step;
+    std::vector<double> whole = alone_[l].forward;  // two a pass, and one backward
+    std::vector<double> sums;
+    for (std::size_t pass = 0; pass < alone_[l].backward.size(); ++pass)
+      sums.push_back(whole[2 * pass] + alone_[l].backward[pass]);
+    cost.spread = plan::spread(sums);
+    if (rehearsals_.size() == 1)
+      return cost;
+    LayerSamples all;
+    for (const auto& of_core : contended_)
+      all.append(of_core[l]);
+    cost.contended = typical(all, has_parameters);
     return cost;
   }
 
+  /// Without parameters all of the backward leads to the input, however the two were timed.
+  static plan::LayerTimes typical(const LayerSamples& samples, bool has_parameters) {
+    plan::LayerTimes times = times_of(samples);
+    if (has_parameters)
+      return times;
+    times.input_gradient = times.input_gradient + times.weight_gradient - times.splitting;
+    times.weight_gradient = times.splitting = {};
+    return times;
+  }
+
   const Subject& subject_;
-  std::vector<Probe> probes_;  // the layers, then the loss
-  std::vector<Samples> samples_;
+  Cores* cores_;
+  std::vector<Rehearsal> rehearsals_;                 // by core
+  std::vector<LayerSamples> alone_;                   // by layer, the loss last
+  std::vector<std::vector<LayerSamples>> contended_;  // by core and layer
   std::vector<double> load_;
-  std::vector<double> whole_;  // forward and backward of all layers, a pass each
+  std::vector<double> whole_;  // forward and backward of all layers alone, a pass each
+  Clock::time_point begin_;
 };
+
+plan::LayerCosts run(const std::vector<const Subject*>& subjects, Cores* cores,
+                     const plan::ProfileSettings& settings,
+                     const std::function<void(const Progress&)>& report,
+                     const std::atomic<bool>* stop, plan::Seconds over) {
+  Profile profile(subjects, cores);
+  const auto stopped = [&] { return stop != nullptr && stop->load(); };
+  for (int i = 0; i < settings.warm_up && !stopped(); ++i)
+    profile.pass(/*counts=*/false);
+  while (!stopped()) {
+    profile.pass(/*counts=*/true);
+    const Progress progress{profile.passes(), profile.whole_spread(), profile.measured_over()};
+    if (report)
+      report(progress);
+    const bool enough =
+        progress.passes >= settings.most_repeats ||
+        (progress.passes >= settings.least_repeats && progress.spread <= settings.spread);
+    if (enough && progress.passed >= over)
+      break;
+  }
+  return profile.costs();
+}
 
 }  // namespace
 
 plan::LayerCosts profile(const Subject& subject, const plan::ProfileSettings& settings,
                          const std::function<void(const Progress&)>& report,
-                         const std::atomic<bool>* stop) {
-  Profiler profiler(subject);
-  const auto stopped = [&] { return stop != nullptr && stop->load(); };
-  for (int i = 0; i < settings.warm_up && !stopped(); ++i) {
-    profiler.pass(/*counts=*/false);
-    profiler.input_gradient_pass(/*counts=*/false);
-  }
-  while (profiler.passes() < settings.most_repeats && !stopped()) {
-    profiler.pass(/*counts=*/true);
-    profiler.input_gradient_pass(/*counts=*/true);
-    const Progress progress{profiler.passes(), profiler.whole_spread()};
-    if (report)
-      report(progress);
-    if (progress.passes >= settings.least_repeats && progress.spread <= settings.spread)
-      break;
-  }
-  return profiler.costs();
+                         const std::atomic<bool>* stop, plan::Seconds over) {
+  return run({&subject}, nullptr, settings, report, stop, over);
+}
+
+plan::LayerCosts profile(const std::vector<const Subject*>& subjects, Cores& cores,
+                         const plan::ProfileSettings& settings,
+                         const std::function<void(const Progress&)>& report,
+                         const std::atomic<bool>* stop, plan::Seconds over) {
+  return run(subjects, &cores, settings, report, stop, over);
 }
 
 std::string cpu_name() {

@@ -74,7 +74,7 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
           "[cli][profile]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
-  REQUIRE(run_program(test::small_gpt("profile", {"-o", costs})).exit_code == 0);
+  REQUIRE(run_program(test::small_gpt("profile", {"--over", "0", "-o", costs})).exit_code == 0);
   const auto read = plan::layer_costs_from_json(plan::JsonDocument::read(costs));
   CHECK(read.layers.front().name == "embedding");
   CHECK(read.layers.front().input_gradient.value == 0);
@@ -102,7 +102,7 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
 TEST_CASE("costs of another model are refused", "[cli][simulate]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
-  REQUIRE(run_program(test::small_gpt("profile", {"-o", costs})).exit_code == 0);
+  REQUIRE(run_program(test::small_gpt("profile", {"--over", "0", "-o", costs})).exit_code == 0);
   const auto result = run_program({"simulate", test::gpt_scenario, "--costs", costs});
   CHECK(result.exit_code == 2);
 }

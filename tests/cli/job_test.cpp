@@ -26,7 +26,7 @@ const std::string& costs_file() {
   static const TempFolder folder;
   static const std::string file = [] {
     auto name = (folder.path() / "costs.json").string();
-    REQUIRE(run_program(small_gpt("profile", {"-o", name})).exit_code == 0);
+    REQUIRE(run_program(small_gpt("profile", {"--over", "0", "-o", name})).exit_code == 0);
     return name;
   }();
   return file;

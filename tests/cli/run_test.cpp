@@ -46,11 +46,16 @@ TEST_CASE("run --json: one document on stdout, with what it predicted and measur
       run_program(small_gpt("run", {"--json", "--out", (folder.path() / "run").string()}));
   REQUIRE(result.exit_code == 0);
   const auto report = json::parse(result.out);
-  for (const char* side : {"predicted", "measured", "error_percent"}) {
+  for (const char* side : {"planned", "predicted", "measured", "error_percent"}) {
     CHECK(report[side]["iteration_s"].is_number());
     for (const char* by_rank : {"busy_s", "bubble_s", "peak_bytes"})
       CHECK(report[side][by_rank].size() == 2);
   }
+  double parts = 0;
+  for (const auto& [part, percent] : report["error_parts_percent"].items())
+    parts += percent.get<double>();
+  CHECK(parts == Approx(report["error_percent"]["iteration_s"].get<double>()).margin(1e-6));
+  CHECK(report["machine_drift_percent"].is_number());
   CHECK(report["loss"].size() == 4);
   CHECK(report["loss"][3] < report["loss"][0]);
   CHECK_FALSE(report.contains("verify"));
@@ -101,7 +106,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   REQUIRE(again.exit_code == 0);
   const auto report = json::parse(test::text_of(out / "report.json"));
   const auto answer = json::parse(again.out);
-  for (const auto& [figure, value] : report["predicted"].items())
+  for (const auto& [figure, value] : report["planned"].items())
     CHECK(answer[figure] == value);
 }
 
@@ -121,7 +126,7 @@ TEST_CASE("run: Ctrl-C ends training within a second, with 130 and a whole direc
   CHECK(report["interrupted"] == true);
   CHECK(report["loss"].size() >= 1);
   for (const char* file : {"scenario.json", "costs.json", "program.json", "predicted.trace.json",
-                           "measured.trace.json", "timeline.svg"})
+                           "measured.trace.json", "rehearsed_costs.json", "timeline.svg"})
     CHECK(std::filesystem::exists(out / file));
   for (const auto& entry : std::filesystem::directory_iterator(out))
     CHECK(entry.path().extension() != ".part");
@@ -167,7 +172,7 @@ TEST_CASE("run: more memory than the device has is refused with 1, simulate name
           "[cli][run]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
-  REQUIRE(run_program(small_gpt("profile", {"-o", costs})).exit_code == 0);
+  REQUIRE(run_program(small_gpt("profile", {"--over", "0", "-o", costs})).exit_code == 0);
   const std::vector<std::string> even{"--costs", costs, "--set", "pipeline.partition=uniform"};
   auto asked = even;
   asked.push_back("--json");

@@ -25,8 +25,8 @@ plan::LayerCost cost_of(const Probe& probe) {
   subject.input_gradient = [](const at::Tensor& output, const at::Tensor& gradient,
                               const at::Tensor& input) {
     const auto split = std::make_shared<exec::SplitBackward>();
-    split->input_gradients({output}, {gradient}, {input});
-    return split;
+    const auto gradients = split->input_gradients({output}, {gradient}, {input});
+    return HalfBackward{gradients.front(), [split] { split->weight_gradients(); }};
   };
   return profile(subject, {0, 1, 1, 1e9}).layers.at(1);
 }

@@ -38,7 +38,7 @@ def launch(processes: int, *words: str) -> subprocess.CompletedProcess[str]:
 
 with tempfile.TemporaryDirectory() as folder:
     costs = str(Path(folder) / "costs.json")
-    run("profile", str(SCENARIO), *settings(), "-o", costs)
+    run("profile", str(SCENARIO), *settings(), "--over", "0", "-o", costs)
     for processes, plan in [
         (2, ["pipeline.ranks=2"]),
         (2, ["pipeline.ranks=2", "pipeline.schedule=zbv"]),

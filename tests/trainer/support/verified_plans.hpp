@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "measured_costs.hpp"
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -36,8 +37,11 @@ inline const plan::LayerCosts& odd_costs() {
   static const plan::LayerCosts measured = [] {
     const plan::Scenario scenario = odd_scenario();
     auto made = cli::measure_costs(scenario, cli::Workload(scenario));
-    for (plan::LayerCost& layer : made.layers)
+    for (plan::LayerCost& layer : made.layers) {
       layer.forward = layer.input_gradient = layer.weight_gradient = {1e-3};
+      layer.splitting = {};
+    }
+    made.busy_cores = 1;
     return made;
   }();
   return measured;

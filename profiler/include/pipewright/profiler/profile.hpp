@@ -2,7 +2,7 @@
 
 // Measures what each layer costs on this machine's CPU or a GPU, by running the whole model
 // microbatch by microbatch, layer by layer, as training does: so caches are as warm as they will
-// be, not warmer.
+// be, not warmer. On a CPU it does so alone, and while as many cores do the same as will train.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,6 +14,7 @@
 
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/scenario.hpp"
+#include "pipewright/profiler/cores.hpp"
 
 namespace pipewright::profiler {
 
@@ -32,9 +33,14 @@ struct MemoryGauge {
   std::function<void()> reset_peak;
 };
 
-/// Computes the gradient of `input` alone, from that of `output`, and returns what the weights'
-/// gradients still need: its life is the life of the memory that a stage holds between I and W.
-using InputGradient = std::function<std::shared_ptr<void>(
+/// A backward whose first half is done.
+struct HalfBackward {
+  at::Tensor input_gradient;
+  /// The second half, for the weights. It holds what that needs, which is what a stage holds
+  /// between I and W.
+  std::function<void()> weights;
+};
+using InputGradient = std::function<HalfBackward(
     const at::Tensor& output, const at::Tensor& gradient, const at::Tensor& input)>;
 
 struct Subject {
@@ -50,18 +56,25 @@ struct Subject {
 };
 
 struct Progress {
-  int passes = 0;     // so far
-  double spread = 0;  // of the whole model's forward and backward
+  int passes = 0;          // so far
+  double spread = 0;       // of the whole model's forward and backward
+  plan::Seconds passed{};  // since the first one
 };
 
 /// Runs passes until the time of a whole pass has a spread (interquartile range over median) of at
-/// most `settings.spread`, within its bounds on the number of repeats. Each figure is the median
-/// over the passes. The weight gradient's time is the full backward less the input gradient's, so
-/// that the two add up to what a full backward takes. Runs on the calling thread alone.
+/// most `settings.spread`, within its bounds on the number of repeats, and for at least `over`.
+/// Each figure is a mean over the passes (plan::typical_mean). Runs on the calling thread alone.
 /// `stop` ends it early by returning what was measured; `report` is called after each pass.
 plan::LayerCosts profile(const Subject& subject, const plan::ProfileSettings& settings,
                          const std::function<void(const Progress&)>& report = {},
-                         const std::atomic<bool>* stop = nullptr);
+                         const std::atomic<bool>* stop = nullptr, plan::Seconds over = {});
+
+/// The same on several cores: a pass on one of them alone, then one on all at once, in turn.
+/// `subjects`: one for each core, alike, with nothing in common.
+plan::LayerCosts profile(const std::vector<const Subject*>& subjects, Cores& cores,
+                         const plan::ProfileSettings& settings,
+                         const std::function<void(const Progress&)>& report = {},
+                         const std::atomic<bool>* stop = nullptr, plan::Seconds over = {});
 
 /// Such as "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "CPU" where that is silent.
 std::string cpu_name();

@@ -1,0 +1,83 @@
+#pragma once
+
+// What a rank computes, played through on one core in the order of its Program, without a pipeline:
+// nothing is sent and nobody waits. So it has the caches and the memory of training, and takes the
+// time that the layers take by themselves.
+
+#include <map>
+#include <vector>
+
+#include "pipewright/plan/program.hpp"
+#include "pipewright/profiler/profile.hpp"
+
+namespace pipewright::profiler {
+
+/// Seconds of a layer, one entry each time.
+struct LayerSamples {
+  std::vector<double> forward;
+  std::vector<double> backward;  // in one go
+  std::vector<double> input_gradient;
+  std::vector<double> weight_gradient;
+  std::vector<double> optimizer_step;
+
+  void append(const LayerSamples& other);
+};
+
+/// Of what was sampled, the typical times (plan::typical_mean). Where the backward was sampled only
+/// in one go, or only in halves, `planned` says how the one follows from the other.
+plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& planned = {});
+
+/// A stage as its rank knows it.
+struct StagePart {
+  int first = 0, last = 0;  // layers of the subject
+  at::Tensor input;         // undefined: the model's, which is loaded
+  at::Tensor gradient;      // of the output; undefined: the stage ends with the loss
+};
+
+/// What crosses the borders of stages: `boundaries` as those of a Partition.
+std::map<int, StagePart> stage_parts(const Subject& subject, const std::vector<int>& boundaries);
+
+class Rehearsal {
+ public:
+  /// `script`: of these, what computes is played. The subject needs the layers of `stages` alone;
+  /// it must outlive this.
+  Rehearsal(const Subject& subject, std::map<int, StagePart> stages,
+            std::vector<plan::Instruction> script);
+
+  /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
+  void play(std::vector<LayerSamples>* samples);
+  /// How long each instruction of the script took the last time; 0 of what computes nothing.
+  const std::vector<double>& seconds() const { return seconds_; }
+
+ private:
+  /// One layer's part of a microbatch: its input, cut off the layers before, and its output.
+  struct Segment {
+    at::Tensor input;
+    at::Tensor output;
+    std::function<void()> weights;
+  };
+  using Microbatch = std::vector<Segment>;
+
+  template <class Work>
+  double timed(const Work& work) const;
+  const StagePart& part(const plan::Instruction& i) const { return stages_.at(i.stage); }
+  std::size_t layer_end(const StagePart& part) const;
+  double perform(const plan::Instruction& i);
+  double forward(const plan::Instruction& i);
+  double backward(const plan::Instruction& i);
+  double input_gradient(const plan::Instruction& i);
+  double weight_gradient(const plan::Instruction& i);
+  double optimizer_step(const plan::Instruction& i);
+  void note(std::size_t layer, std::vector<double> LayerSamples::*kind, double seconds);
+
+  const Subject& subject_;
+  std::vector<const Probe*> probes_;  // the layers, then the loss
+  std::map<int, StagePart> stages_;
+  std::vector<plan::Instruction> script_;
+  std::map<int, at::Tensor> loaded_;                     // by microbatch
+  std::map<std::pair<int, int>, Microbatch> under_way_;  // by stage and microbatch
+  std::vector<LayerSamples>* samples_ = nullptr;
+  std::vector<double> seconds_;
+};
+
+}  // namespace pipewright::profiler

@@ -1,0 +1,255 @@
+#include "pipewright/profiler/rehearsal.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "pipewright/plan/statistics.hpp"
+
+namespace pipewright::profiler {
+
+using plan::Instruction;
+using plan::InstructionKind;
+
+void LayerSamples::append(const LayerSamples& other) {
+  for (const auto kind :
+       {&LayerSamples::forward, &LayerSamples::backward, &LayerSamples::input_gradient,
+        &LayerSamples::weight_gradient, &LayerSamples::optimizer_step})
+    (this->*kind).insert((this->*kind).end(), (other.*kind).begin(), (other.*kind).end());
+}
+
+plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& planned) {
+  const auto typical = [](const std::vector<double>& seconds) {
+    return plan::Seconds{plan::typical_mean(seconds)};
+  };
+  plan::LayerTimes times;
+  times.forward = typical(samples.forward);
+  times.optimizer_step = typical(samples.optimizer_step);
+  times.input_gradient = typical(samples.input_gradient);
+  times.weight_gradient = typical(samples.weight_gradient);
+  const plan::Seconds whole = typical(samples.backward);
+  if (samples.backward.empty())
+    return times;
+  if (samples.input_gradient.empty() && samples.weight_gradient.empty()) {
+    // The same shares as planned.
+    const auto both = planned.input_gradient + planned.weight_gradient - planned.splitting;
+    const double factor = both.value > 0 ? whole / both : 0;
+    times.input_gradient = both.value > 0 ? planned.input_gradient * factor : whole;
+    times.weight_gradient = planned.weight_gradient * factor;
+    times.splitting = planned.splitting * factor;
+    return times;
+  }
+  times.splitting = std::max(plan::Seconds{}, times.input_gradient + times.weight_gradient - whole);
+  times.weight_gradient = whole + times.splitting - times.input_gradient;
+  if (times.weight_gradient < plan::Seconds{}) {  // all of it leads to the input, but for noise
+    times.input_gradient = whole;
+    times.weight_gradient = times.splitting = {};
+  }
+  return times;
+}
+
+std::map<int, StagePart> stage_parts(const Subject& subject, const std::vector<int>& boundaries) {
+  std::map<int, StagePart> parts;
+  std::vector<Probe> probes = subject.layers;
+  probes.push_back(subject.loss);
+  std::vector<at::Tensor> inputs, outputs;
+  at::Tensor value = subject.load();
+  for (std::size_t l = 0; l < probes.size(); ++l) {
+    inputs.push_back(value.detach());
+    if (l > 0)
+      inputs.back().requires_grad_();
+    outputs.push_back(probes[l].forward(inputs.back()));
+    value = outputs.back();
+  }
+  at::Tensor gradient;  // of the loss: LibTorch takes 1
+  for (std::size_t l = probes.size(); l-- > 0;) {
+    if (outputs[l].requires_grad())
+      torch::autograd::backward({outputs[l]}, {gradient});
+    gradient = inputs[l].grad();
+    for (std::size_t stage = 1; stage + 1 < boundaries.size(); ++stage)
+      if (boundaries[stage] == static_cast<int>(l)) {
+        parts[static_cast<int>(stage)].input = inputs[l].detach();
+        parts[static_cast<int>(stage) - 1].gradient = gradient;
+      }
+  }
+  for (std::size_t stage = 0; stage + 1 < boundaries.size(); ++stage) {
+    StagePart& part = parts[static_cast<int>(stage)];
+    part.first = boundaries[stage];
+    part.last = boundaries[stage + 1];
+  }
+  return parts;
+}
+
+Rehearsal::Rehearsal(const Subject& subject, std::map<int, StagePart> stages,
+                     std::vector<Instruction> script)
+    : subject_(subject), stages_(std::move(stages)), script_(std::move(script)) {
+  for (const Probe& layer : subject.layers)
+    probes_.push_back(&layer);
+  probes_.push_back(&subject.loss);
+}
+
+void Rehearsal::play(std::vector<LayerSamples>* samples) {
+  samples_ = samples;
+  if (samples != nullptr)
+    samples->resize(probes_.size());
+  seconds_.clear();
+  for (const Instruction& i : script_)
+    seconds_.push_back(perform(i));
+  loaded_.clear();
+  under_way_.clear();
+}
+
+/// Seconds that `work` takes, on a GPU until it has been computed.
+template <class Work>
+double Rehearsal::timed(const Work& work) const {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  if (subject_.finish)
+    subject_.finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void Rehearsal::note(std::size_t layer, std::vector<double> LayerSamples::*kind, double seconds) {
+  if (samples_ != nullptr)
+    ((*samples_)[layer].*kind).push_back(seconds);
+}
+
+double Rehearsal::perform(const Instruction& i) {
+  switch (i.kind) {
+    case InstructionKind::Load:
+      return timed([&] { loaded_[i.microbatch] = subject_.load(); });
+    case InstructionKind::Forward:
+      return forward(i);
+    case InstructionKind::Backward:
+      return backward(i);
+    case InstructionKind::InputGradient:
+      return input_gradient(i);
+    case InstructionKind::WeightGradient:
+      return weight_gradient(i);
+    case InstructionKind::OptimizerStep:
+      return optimizer_step(i);
+    case InstructionKind::Recompute:
+    case InstructionKind::SendActivation:
+    case InstructionKind::ReceiveActivation:
+    case InstructionKind::SendGradient:
+    case InstructionKind::ReceiveGradient:
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
+      break;
+  }
+  return 0;
+}
+
+std::size_t Rehearsal::layer_end(const StagePart& part) const {
+  return static_cast<std::size_t>(part.last) + (part.gradient.defined() ? 0 : 1);
+}
+
+double Rehearsal::forward(const Instruction& i) {
+  const StagePart& own = part(i);
+  Microbatch& segments = under_way_[{i.stage, i.microbatch}];
+  at::Tensor value = own.input.defined() ? own.input : loaded_[i.microbatch];
+  double sum = 0;
+  for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
+    Segment& segment = segments.emplace_back();
+    segment.input = value.detach();
+    if (l > 0)
+      segment.input.requires_grad_();
+    const double seconds = timed([&] { segment.output = probes_[l]->forward(segment.input); });
+    note(l, &LayerSamples::forward, seconds);
+    sum += seconds;
+    value = segment.output;
+  }
+  return sum;
+}
+
+double Rehearsal::backward(const Instruction& i) {
+  const StagePart& own = part(i);
+  Microbatch& segments = under_way_[{i.stage, i.microbatch}];
+  at::Tensor gradient = own.gradient;
+  double sum = 0;
+  for (std::size_t at = segments.size(); at-- > 0;) {
+    Segment& segment = segments[at];
+    double seconds = 0;
+    if (segment.output.requires_grad())
+      seconds = timed([&] {
+        torch::autograd::backward({segment.output}, {gradient});
+        segment.output = at::Tensor();
+      });
+    note(static_cast<std::size_t>(own.first) + at, &LayerSamples::backward, seconds);
+    sum += seconds;
+    gradient = segment.input.grad();
+    segment = {};
+  }
+  under_way_.erase({i.stage, i.microbatch});
+  return sum;
+}
+
+/// The first layer of the model has no gradient of its input: all of its backward is for its
+/// weights.
+double Rehearsal::input_gradient(const Instruction& i) {
+  const StagePart& own = part(i);
+  Microbatch& segments = under_way_[{i.stage, i.microbatch}];
+  at::Tensor gradient =
+      own.gradient.defined() ? own.gradient : at::ones_like(segments.back().output);
+  double sum = 0;
+  for (std::size_t at = segments.size(); at-- > 0;) {
+    Segment& segment = segments[at];
+    double seconds = 0;
+    if (!segment.input.requires_grad() && segment.output.requires_grad()) {
+      segment.weights = [output = segment.output, gradient] {
+        torch::autograd::backward({output}, {gradient});
+      };
+    } else if (segment.output.requires_grad() && subject_.input_gradient) {
+      HalfBackward half;
+      seconds =
+          timed([&] { half = subject_.input_gradient(segment.output, gradient, segment.input); });
+      gradient = half.input_gradient;
+      segment.weights = std::move(half.weights);
+    } else if (segment.output.requires_grad()) {
+      seconds = timed([&] {
+        gradient = torch::autograd::grad({segment.output}, {segment.input}, {gradient},
+                                         /*retain_graph=*/false)
+                       .front();
+      });
+    }
+    note(static_cast<std::size_t>(own.first) + at, &LayerSamples::input_gradient, seconds);
+    sum += seconds;
+    segment.input = segment.output = at::Tensor();
+  }
+  return sum;
+}
+
+double Rehearsal::weight_gradient(const Instruction& i) {
+  const StagePart& own = part(i);
+  Microbatch& segments = under_way_[{i.stage, i.microbatch}];
+  double sum = 0;
+  for (std::size_t at = segments.size(); at-- > 0;) {
+    if (!segments[at].weights)
+      continue;
+    const double seconds = timed([&] { segments[at].weights(); });
+    note(static_cast<std::size_t>(own.first) + at, &LayerSamples::weight_gradient, seconds);
+    sum += seconds;
+    segments[at] = {};
+  }
+  under_way_.erase({i.stage, i.microbatch});
+  return sum;
+}
+
+double Rehearsal::optimizer_step(const Instruction& i) {
+  const StagePart& own = part(i);
+  double sum = 0;
+  for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
+    if (!probes_[l]->optimizer_step)
+      continue;
+    const double seconds = timed(probes_[l]->optimizer_step);
+    note(l, &LayerSamples::optimizer_step, seconds);
+    sum += seconds;
+  }
+  return sum;
+}
+
+}  // namespace pipewright::profiler

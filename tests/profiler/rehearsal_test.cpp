@@ -1,0 +1,175 @@
+// A rank's compute, played through without a pipeline.
+
+#include "pipewright/profiler/rehearsal.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+
+#include <atomic>
+
+#include "pipewright/exec/split_backward.hpp"
+#include "support/catch.hpp"
+
+namespace rehearsal_test {
+
+using namespace pipewright;
+using namespace pipewright::profiler;
+using Kind = plan::InstructionKind;
+
+Probe linear_probe(const std::string& name, int in, int out) {
+  torch::nn::Linear linear(in, out);
+  for (at::Tensor& parameter : linear->parameters())
+    parameter.mutable_grad() = at::zeros_like(parameter);
+  return {name, [linear](const at::Tensor& x) mutable { return linear->forward(x); },
+          linear->parameters(), [] {}};
+}
+
+Subject three_layers() {
+  Subject subject;
+  subject.layers = {linear_probe("a", 8, 6), linear_probe("b", 6, 5), linear_probe("c", 5, 4)};
+  subject.loss = {"loss", [](const at::Tensor& x) { return (x * x).sum(); }, {}, {}};
+  subject.load = [] { return at::arange(16, at::kFloat).view({2, 8}) / 16; };
+  subject.input_gradient = [](const at::Tensor& output, const at::Tensor& gradient,
+                              const at::Tensor& input) {
+    const auto split = std::make_shared<exec::SplitBackward>();
+    const auto gradients = split->input_gradients({output}, {gradient}, {input});
+    return HalfBackward{gradients.front(), [split] { split->weight_gradients(); }};
+  };
+  return subject;
+}
+
+std::vector<at::Tensor> gradients_of(const Subject& subject) {
+  std::vector<at::Tensor> gradients;
+  for (const Probe& layer : subject.layers)
+    for (const at::Tensor& parameter : layer.parameters) {
+      gradients.push_back(parameter.grad().clone());
+      parameter.grad().zero_();
+    }
+  return gradients;
+}
+
+TEST_CASE(
+    "stages played by themselves have the gradients of the whole model, in one go or in halves",
+    "[profiler][rehearsal]") {
+  const Subject subject = three_layers();
+  const auto parts = stage_parts(subject, {0, 1, 3});
+  const auto expected = gradients_of(subject);  // stage_parts went through the model once
+  CHECK_FALSE(parts.at(0).input.defined());
+  CHECK(parts.at(0).gradient.sizes() == parts.at(1).input.sizes());
+  CHECK_FALSE(parts.at(1).gradient.defined());
+
+  for (const bool halves : {false, true}) {
+    std::vector<plan::Instruction> script;
+    for (const int stage : {0, 1}) {
+      if (stage == 0)
+        script.push_back({Kind::Load, 0, 0});
+      script.push_back({Kind::Forward, stage, 0});
+      if (halves)
+        script.insert(script.end(),
+                      {{Kind::InputGradient, stage, 0}, {Kind::WeightGradient, stage, 0}});
+      else
+        script.push_back({Kind::Backward, stage, 0});
+    }
+    Rehearsal rehearsal(subject, parts, script);
+    rehearsal.play(nullptr);
+    const auto played = gradients_of(subject);
+    REQUIRE(played.size() == expected.size());
+    for (std::size_t g = 0; g < played.size(); ++g)
+      CHECK(at::allclose(played[g], expected[g]));
+  }
+}
+
+TEST_CASE("every action of a rank is timed, and every layer of its stages",
+          "[profiler][rehearsal]") {
+  Subject subject = three_layers();
+  const auto parts = stage_parts(subject, {0, 1, 3});
+  subject.layers[0].forward = {};  // this rank does not have it
+  std::vector<LayerSamples> samples;
+  Rehearsal rehearsal(subject, parts,
+                      {{Kind::ReceiveActivation, 1, 0},
+                       {Kind::Forward, 1, 0},
+                       {Kind::Forward, 1, 1},
+                       {Kind::Backward, 1, 0},
+                       {Kind::InputGradient, 1, 1},
+                       {Kind::SendGradient, 1, 1},
+                       {Kind::WeightGradient, 1, 1},
+                       {Kind::OptimizerStep, 1}});
+  rehearsal.play(&samples);
+  rehearsal.play(&samples);
+  const std::vector<double>& seconds = rehearsal.seconds();
+  REQUIRE(seconds.size() == 8);
+  for (const std::size_t at : {0, 5})
+    CHECK(seconds[at] == 0);
+  for (const std::size_t at : {1, 2, 3, 4, 6})
+    CHECK(seconds[at] > 0);
+  REQUIRE(samples.size() == 4);
+  CHECK(samples[0].forward.empty());
+  for (const std::size_t layer : {1, 2, 3}) {
+    CHECK(samples[layer].forward.size() == 4);
+    CHECK(samples[layer].backward.size() == 2);
+    CHECK(samples[layer].input_gradient.size() == 2);
+    CHECK(samples[layer].weight_gradient.size() == 2);
+  }
+  CHECK(samples[1].optimizer_step.size() == 2);
+}
+
+TEST_CASE("typical times: the halves of a backward less their splitting are the whole",
+          "[profiler][rehearsal]") {
+  LayerSamples samples;
+  samples.forward = {1, 1, 4};
+  samples.backward = {4};
+  samples.input_gradient = {3};
+  samples.weight_gradient = {2};
+  plan::LayerTimes times = times_of(samples);
+  CHECK(times.forward.value == 2);
+  CHECK(times.input_gradient.value == 3);
+  CHECK(times.weight_gradient.value == 2);
+  CHECK(times.splitting.value == 1);
+
+  samples.weight_gradient = {0.5};  // together quicker than in one go: noise
+  times = times_of(samples);
+  CHECK(times.weight_gradient.value == 1);
+  CHECK(times.splitting.value == 0);
+
+  samples.input_gradient = {5};
+  times = times_of(samples);
+  CHECK(times.input_gradient.value - times.splitting.value + times.weight_gradient.value == 4);
+
+  // Sampled in one go alone: the halves keep their shares.
+  samples.input_gradient = samples.weight_gradient = {};
+  times = times_of(samples, {.forward = {},
+                             .input_gradient = {6},
+                             .weight_gradient = {4},
+                             .splitting = {2},
+                             .optimizer_step = {}});
+  CHECK(times.input_gradient.value == 3);
+  CHECK(times.weight_gradient.value == 2);
+  CHECK(times.splitting.value == 1);
+}
+
+TEST_CASE("cores work together or one alone, and pass on what goes wrong",
+          "[profiler][rehearsal]") {
+  std::atomic<int> prepared{0}, ended{0};
+  {
+    Cores cores(3, [&](int) {
+      ++prepared;
+      return std::shared_ptr<void>(nullptr, [&](void*) { ++ended; });
+    });
+    CHECK(cores.count() == 3);
+    std::vector<int> turns(3);
+    cores.together([&](int core) { ++turns[static_cast<std::size_t>(core)]; });
+    cores.alone(1, [&] { turns[1] += 10; });
+    CHECK(turns == std::vector<int>{1, 11, 1});
+    CHECK_THROWS_WITH(cores.together([](int core) {
+      if (core == 2)
+        throw std::runtime_error("core 2");
+    }),
+                      "core 2");
+    cores.together([&](int core) { ++turns[static_cast<std::size_t>(core)]; });
+    CHECK(turns == std::vector<int>{2, 12, 2});
+  }
+  CHECK(prepared == 3);
+  CHECK(ended == 3);
+}
+
+}  // namespace rehearsal_test

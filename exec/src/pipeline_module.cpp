@@ -43,6 +43,11 @@ void check_axes(const plan::Topology& topology) {
     if (axis != "pipe" && axis != "data")
       throw plan::InputError(
           fmt::format("topology axis \"{}\": a pipeline runs along pipe and data only", axis));
+  const auto& axes = topology.axes();
+  if (axes.size() == 2 && axes.front() == "data")
+    throw plan::InputError(
+        "the topology has the axes data, pipe, but the copies of a stage are neighbours: give them "
+        "as pipe, data");
 }
 
 /// Length of an axis, 1 where the topology does not have it.

@@ -105,6 +105,21 @@ void exchange(Job& job) {
   say(of_two);
 }
 
+/// Every pass has microbatches of its own size.
+void change_size_between_passes(Job& job) {
+  const auto transport = make_gloo_transport(job);
+  for (int pass = 1; pass <= 3; ++pass) {
+    const Transfer receive = transfer("1RECV_F0", 0, 1), next = transfer("1RECV_F1", 0, 1);
+    transport->expect(job.rank(), job.rank() == 0 ? std::vector<Transfer>{}
+                                                  : std::vector<Transfer>{receive, next});
+    for (const Transfer& each : {receive, next})
+      if (job.rank() == 0)
+        transport->send({plan::counterpart(each.instruction), 0, 1}, {torch::ones({pass, 3})});
+      else
+        say(fmt::format("{}", transport->receive(each).front().size(0)));
+  }
+}
+
 /// Microbatch 1 is larger than microbatch 0.
 void change_shape(Job& job) {
   const auto transport = make_gloo_transport(job);
@@ -174,6 +189,7 @@ const std::map<std::string, std::function<void(Job&)>> roles{
     {"echo-dynamic", [](Job& job) { echo(job, true); }},
     {"exchange", exchange},
     {"change-shape", change_shape},
+    {"change-size-between-passes", change_size_between_passes},
     {"cross", cross},
     {"hand-over", hand_over},
     {"charge", charge},
@@ -211,6 +227,12 @@ TEST_CASE("gloo: tensors of every kind arrive as they were sent", "[exec][gloo]"
   CHECK(ranks.said(1) == "end\n");
   CHECK(ranks.status(0) == 0);
   CHECK(ranks.status(1) == 0);
+}
+
+TEST_CASE("gloo: microbatches may have another size in the next pass", "[exec][gloo]") {
+  Ranks ranks = ranks_in("change-size-between-passes", 2);
+  CHECK(ranks.said(0) == "end\n");
+  CHECK(ranks.said(1) == "1\n1\n2\n2\n3\n3\nend\n");
 }
 
 TEST_CASE("gloo: a receive takes what its name says, whatever was sent first", "[exec][gloo]") {

@@ -97,6 +97,10 @@ TEST_CASE("topology and stages a rank say how many stages there are", "[exec]") 
   CHECK(model.replicas() == 3);
   options.stages_per_rank = 3;
   CHECK(refusal(five_layers(), options) == "6 stages asked for, but the model has 5 layers");
+  options.topology = plan::Topology({"data", "pipe"}, {3, 2});
+  CHECK(refusal(five_layers(), options) ==
+        "the topology has the axes data, pipe, but the copies of a stage are neighbours: give them "
+        "as pipe, data");
   options.topology = plan::pipe_data_model_topology(2, 1, 2);
   CHECK(refusal(five_layers(), options) ==
         "topology axis \"model\": a pipeline runs along pipe and data only");

@@ -23,3 +23,10 @@ endif()
 if(EXISTS "${prefix}/bin/pipewright")
   run("${prefix}/bin/pipewright" --help)
 endif()
+
+foreach(page IN ITEMS bash-completion/completions/pipewright zsh/site-functions/_pipewright
+                      fish/vendor_completions.d/pipewright.fish man/man1/pipewright.1)
+  if(EXISTS "${prefix}/bin/pipewright" AND NOT EXISTS "${prefix}/share/${page}")
+    message(FATAL_ERROR "share/${page} was not installed")
+  endif()
+endforeach()

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <utility>
 
 #include "gloo_exchange.hpp"
 #include "pipewright/exec/gloo_transport.hpp"
@@ -55,9 +56,13 @@ class GlooTransport final : public Transport {
   }
 
   void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
-    for (const Transfer& transfer : transfers)
-      if (plan::is_receive(transfer.instruction.kind))
+    sent_forms_.begin_pass();
+    ++pass_;
+    for (Transfer transfer : transfers)
+      if (plan::is_receive(transfer.instruction.kind)) {
+        transfer.pass = pass_;
         lane_from(transfer.from).expect(transfer);
+      }
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
@@ -102,18 +107,23 @@ class GlooTransport final : public Transport {
     return up_ && transfer.from > transfer.to ? *up_ : down_;
   }
 
+  struct KnownForms {
+    int pass = -1;
+    TensorForms forms;
+  };
+
   /// Runs on the thread of the lane.
-  Tensors fetch(const Transfer& transfer, std::map<Route, TensorForms>& known) {
+  Tensors fetch(const Transfer& transfer, std::map<Route, KnownForms>& known) {
     GlooMesh& mesh = mesh_of(transfer);
     const int from = transfer.from;
     const int tag = tag_of(transfer.instruction, transfer.instruction.microbatch);
     if (options_.dynamic_shapes)
       return receive_tensors(mesh, receive_forms(mesh, from, tag), from, tag);
     const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
-    const auto [forms, fresh] = known.try_emplace(Route(kind, stage, from));
-    if (fresh)
-      forms->second = receive_forms(mesh, from, tag_of(transfer.instruction, -1));
-    return receive_tensors(mesh, forms->second, from, tag);
+    KnownForms& of_route = known[Route(kind, stage, from)];
+    if (std::exchange(of_route.pass, transfer.pass) != transfer.pass)
+      of_route.forms = receive_forms(mesh, from, tag_of(transfer.instruction, -1));
+    return receive_tensors(mesh, of_route.forms, from, tag);
   }
 
   ReceiveLane& lane_from(int peer) {
@@ -121,8 +131,8 @@ class GlooTransport final : public Transport {
     const auto found = receiving_.find(peer);
     if (found != receiving_.end())
       return found->second;
-    const auto fetch_here = [this, known = std::map<Route, TensorForms>()](
-                                const Transfer& transfer) mutable -> Tensors {
+    const auto fetch_here =
+        [this, known = std::map<Route, KnownForms>()](const Transfer& transfer) mutable -> Tensors {
       try {
         return fetch(transfer, known);
       } catch (const Aborted&) {
@@ -182,6 +192,7 @@ class GlooTransport final : public Transport {
   int listener_ = 0;
 
   SentForms sent_forms_;
+  int pass_ = 0;
   std::mutex lanes_mutex_;
   bool ended_ = false;
   std::string why_;

@@ -16,9 +16,11 @@ using Route = std::tuple<plan::InstructionKind, int, int>;
 /// `instruction`: the send or the receive of the transfer.
 plan::Instruction receiving_end(const plan::Instruction& instruction);
 
-/// The forms that a rank has sent: the first transfer of a route says them for all.
+/// The forms that a rank has sent: the first transfer of a route says them for all of a pass.
 class SentForms {
  public:
+  /// An evaluation may have microbatches of its own size.
+  void begin_pass() { known_.clear(); }
   /// Whether this is the route's first. Throws InputError where it was other forms.
   bool is_news(const Transfer& send, const TensorForms& forms);
 

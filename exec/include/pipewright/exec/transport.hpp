@@ -22,13 +22,14 @@ struct Transfer {
   plan::Instruction instruction;  // the send on the one side, the receive on the other
   int from = 0;
   int to = 0;
+  int pass = 0;  // the transport counts the calls of `expect` here
 };
 
 /// How processes pass on what a stage makes.
 struct TransferOptions {
   plan::CommunicatorLayout communicators = plan::CommunicatorLayout::Edge;
   /// Whether its shape may change from microbatch to microbatch. If not, the first transfer of each
-  /// kind says it for all, and receives are posted before they are asked for.
+  /// kind says it for all of a pass, and receives are posted before they are asked for.
   bool dynamic_shapes = false;
   bool wait_until_taken = false;  // a send returns only then
 };
@@ -47,8 +48,8 @@ class Transport {
   virtual void send(const Transfer& transfer, Tensors tensors) = 0;
   /// What the counterpart of `transfer` sends; blocks until it is there.
   virtual Tensors receive(const Transfer& transfer) = 0;
-  /// All transfers of `rank` until the next call of this, in their order: a transport between
-  /// processes connects its ranks by them and posts receives ahead.
+  /// All transfers of `rank` in the pass that begins, in their order: a transport between processes
+  /// connects its ranks by them and posts receives ahead. All ranks begin their passes alike.
   virtual void expect(int /*rank*/, const std::vector<Transfer>& /*transfers*/) {}
   /// Says that the Program has come to this receive, which `receive` will ask for.
   virtual void post(const Transfer& /*transfer*/) {}

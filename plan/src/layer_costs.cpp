@@ -39,26 +39,25 @@ void check_part(JsonObject& object, const std::string& part, Bytes bytes, const 
 
 LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
-  const LayerCost cost{
-      .name = object.text("name"),
-      .forward = object.seconds("forward_s"),
-      .input_gradient = object.seconds("input_gradient_s"),
-      .weight_gradient = object.seconds("weight_gradient_s"),
-      .optimizer_step = object.seconds("optimizer_step_s"),
-      .parameters = object.bytes("parameter_bytes"),
-      .activation = object.bytes("activation_bytes"),
-      .output = object.bytes("output_bytes"),
-      .forward_peak = object.bytes("forward_peak_bytes"),
-      .backward_peak = object.bytes("backward_peak_bytes"),
-      .saves_input = object.flag("saves_input"),
-      .saves_output = object.flag("saves_output"),
-      .output_is_view = object.flag("output_is_view"),
-      .spread = object.number("spread", at_least(0), 0),
-      .tied = object.bytes("tied_bytes", Bytes{}),
-      .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
-      .gradients_for_weights = object.bytes("gradients_for_weights_bytes", Bytes{}),
-      .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
-      .selective_forward = object.seconds("selective_forward_s", Seconds{})};
+  LayerCost cost{.name = object.text("name"),
+                 .forward = object.seconds("forward_s"),
+                 .input_gradient = object.seconds("input_gradient_s"),
+                 .weight_gradient = object.seconds("weight_gradient_s"),
+                 .optimizer_step = object.seconds("optimizer_step_s"),
+                 .parameters = object.bytes("parameter_bytes"),
+                 .activation = object.bytes("activation_bytes"),
+                 .output = object.bytes("output_bytes"),
+                 .forward_peak = object.bytes("forward_peak_bytes"),
+                 .backward_peak = object.bytes("backward_peak_bytes"),
+                 .saves_input = object.flag("saves_input"),
+                 .saves_output = object.flag("saves_output"),
+                 .output_is_view = object.flag("output_is_view"),
+                 .spread = object.number("spread", at_least(0), 0),
+                 .tied = object.bytes("tied_bytes", Bytes{}),
+                 .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
+                 .gradients_for_weights = object.bytes("gradients_for_weights_bytes", Bytes{}),
+                 .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
+                 .selective_forward = object.seconds("selective_forward_s", Seconds{})};
   check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);
   check_part(object, "freed_by_input_gradient_bytes", cost.freed_by_input_gradient,
              "activation_bytes", cost.activation);

@@ -1,6 +1,7 @@
 #include "simgrid/replay.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 

@@ -18,7 +18,7 @@ function(pipewright_add_module name)
 
   add_library(${target} STATIC ${sources})
   add_library(pipewright::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}/include" FILES ${headers})

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <new>
 
@@ -15,9 +16,17 @@ namespace pipewright::exec {
 
 namespace {
 
+/// Entries are never freed: see AccountEntry. All are in one list, so that none is lost either.
+AccountEntry* open_entry() {
+  static std::mutex mutex;
+  static auto* const entries = new std::deque<AccountEntry>;
+  const std::lock_guard lock(mutex);
+  return &entries->emplace_back();
+}
+
 /// The account of allocations that nobody asked to have charged.
 AccountEntry* common_account() {
-  static auto* const entry = new AccountEntry;  // never freed: see AccountEntry
+  static auto* const entry = open_entry();
   return entry;
 }
 
@@ -77,7 +86,7 @@ void install() {
 
 }  // namespace
 
-MemoryAccount::MemoryAccount() : entry_(new AccountEntry) { install(); }
+MemoryAccount::MemoryAccount() : entry_(open_entry()) { install(); }
 
 plan::Bytes MemoryAccount::held() const { return {entry_->held.load(std::memory_order_relaxed)}; }
 

@@ -15,9 +15,8 @@ using torch::autograd::Edge;
 using torch::autograd::Engine;
 using torch::autograd::Node;
 
-/// A node of the path that something branches off from, and the gradients that reached it.
-struct SplitBackward::Remembered {
-  std::shared_ptr<Node> node;
+/// The gradients that reached a node.
+struct SplitBackward::Reached {
   Tensors gradients;
   bool listening = true;
 };
@@ -126,14 +125,14 @@ class Path {
 Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gradients,
                                        const Tensors& inputs) {
   struct Listener final : torch::autograd::FunctionPreHook {
-    explicit Listener(std::shared_ptr<Remembered> r) : place(std::move(r)) {}
+    explicit Listener(std::shared_ptr<Reached> r) : reached(std::move(r)) {}
     torch::autograd::variable_list operator()(
-        const torch::autograd::variable_list& reached) override {
-      if (place->listening)
-        place->gradients = reached;
-      return reached;
+        const torch::autograd::variable_list& gradients) override {
+      if (reached->listening)
+        reached->gradients = gradients;
+      return gradients;
     }
-    std::shared_ptr<Remembered> place;
+    std::shared_ptr<Reached> reached;
   };
 
   const Roots roots = roots_of(outputs, gradients);
@@ -146,9 +145,8 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
     if (!path.branches_off(*node)) {
       node->add_post_hook(std::make_unique<Release>(*node));
     } else {
-      auto place = std::make_shared<Remembered>(Remembered{node, {}});
-      node->add_pre_hook(std::make_unique<Listener>(place));
-      remembered_.push_back(std::move(place));
+      remembered_.push_back({node, std::make_shared<Reached>()});
+      node->add_pre_hook(std::make_unique<Listener>(remembered_.back().reached));
     }
 
   // Roots off the path belong to the second half.
@@ -167,10 +165,10 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
                                                     /*create_graph=*/false,
                                                     /*accumulate_grad=*/false, wanted);
 
-  for (const auto& place : remembered_) {
-    place->listening = false;
+  for (const Remembered& place : remembered_) {
+    place.reached->listening = false;
     // What leads on along the path has been done: without the edge it is not done again.
-    for (Edge& next : place->node->next_edges())
+    for (Edge& next : place.node->next_edges())
       if (next.is_valid() && path.leads_to_input(next))
         next = Edge();
   }
@@ -187,11 +185,11 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
 void SplitBackward::weight_gradients() {
   std::vector<Edge> starts = std::move(roots_);
   Tensors gradients = std::move(root_gradients_);
-  for (const auto& place : remembered_)
-    for (std::size_t nr = 0; nr < place->gradients.size(); ++nr)
-      if (place->gradients[nr].defined()) {
-        starts.emplace_back(place->node, static_cast<std::uint32_t>(nr));
-        gradients.push_back(std::move(place->gradients[nr]));
+  for (const Remembered& place : remembered_)
+    for (std::size_t nr = 0; nr < place.reached->gradients.size(); ++nr)
+      if (at::Tensor& gradient = place.reached->gradients[nr]; gradient.defined()) {
+        starts.emplace_back(place.node, static_cast<std::uint32_t>(nr));
+        gradients.push_back(std::move(gradient));
       }
   remembered_.clear();
   if (!starts.empty())

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "infinity.hpp"
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
 namespace {

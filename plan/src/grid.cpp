@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "pipewright/plan/error.hpp"
+
 namespace pipewright::plan {
 namespace {
 

@@ -13,7 +13,7 @@
 namespace pipewright::plan {
 namespace {
 
-std::string escaped(std::string key) {
+std::string escaped(const std::string& key) {
   std::string out;
   for (const char c : key) {
     if (c == '~')
@@ -359,7 +359,7 @@ bool JsonObject::in_range(const std::string& pointer, double value, Range range)
   return false;
 }
 
-std::string JsonObject::text(const std::string& key, std::optional<std::string> fallback) {
+std::string JsonObject::text(const std::string& key, const std::optional<std::string>& fallback) {
   const Json* value = want(key, fallback.has_value());
   if (value == nullptr)
     return fallback.value_or("");
@@ -439,7 +439,7 @@ Bytes JsonObject::bytes(const std::string& key, std::optional<Bytes> fallback) {
 }
 
 std::string JsonObject::choice(const std::string& key, const std::vector<std::string>& words,
-                               std::optional<std::string> fallback) {
+                               const std::optional<std::string>& fallback) {
   const Json* value = want(key, fallback.has_value());
   if (value == nullptr)
     return fallback.value_or(words.front());

@@ -45,7 +45,7 @@ void check_part(JsonObject& object, const std::string& part, Bytes bytes, const 
 
 LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
-  const LayerCost cost{
+  LayerCost cost{
       .name = object.text("name"),
       .forward = object.seconds("forward_s"),
       .input_gradient = object.seconds("input_gradient_s"),

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <regex>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partition.hpp"
 
 namespace pipewright::plan {

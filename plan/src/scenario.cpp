@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/schedule_request.hpp"
@@ -203,6 +206,18 @@ void check_stages(JsonObject& object, const Pipeline& pipeline, std::size_t laye
   }
 }
 
+void check_microbatches(JsonObject& object, const Pipeline& pipeline) {
+  try {
+    const int microbatches = microbatch_count(request_of(pipeline));
+    if (std::int64_t{microbatches} * pipeline.replicas > std::numeric_limits<int>::max())
+      throw InputError(fmt::format(
+          "{} replicas with {} microbatches each are more microbatches than can be counted",
+          pipeline.replicas, microbatches));
+  } catch (const InputError& error) {
+    object.error("microbatches", error.what());
+  }
+}
+
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
@@ -220,6 +235,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
   pipeline.replicas = object.integer("replicas", at_least(1), pipeline.replicas);
   pipeline.overlap_reductions = object.flag("overlap_reductions", pipeline.overlap_reductions);
   pipeline.hand_over = word_of(object, "hand_over", hand_overs(), pipeline.hand_over);
+  check_microbatches(object, pipeline);
 
   if (!model)
     return pipeline;

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 #include "pipewright/sim/memory.hpp"

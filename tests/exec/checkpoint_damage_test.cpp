@@ -9,6 +9,7 @@
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/sanitized.hpp"
 #include "support/temp_folder.hpp"
 
 namespace checkpoint_damage_test {
@@ -63,12 +64,15 @@ void spoil_each_file(const Spoil& spoil) {
             .step == 2);
 }
 
+/// From one place to be spoilt to the next; odd, so that all bits have their turn.
+constexpr std::size_t stride = test::sanitized ? 7 : 1;
+
 TEST_CASE("checkpoint: cut off at any byte, it is refused by name and the one before is used",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
-    for (std::size_t length = good.size(); length-- > 0;) {
-      fs::resize_file(file, length);
-      require_refused("cut to " + std::to_string(length));
+    for (std::size_t cut = 1; cut <= good.size(); cut += stride) {
+      fs::resize_file(file, good.size() - cut);
+      require_refused("shorter by " + std::to_string(cut));
     }
   });
 }
@@ -76,7 +80,7 @@ TEST_CASE("checkpoint: cut off at any byte, it is refused by name and the one be
 TEST_CASE("checkpoint: with any byte changed, it is refused by name and the one before is used",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
-    for (std::size_t at = 0; at < good.size(); ++at) {
+    for (std::size_t at = 0; at < good.size(); at += stride) {
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ (1 << (at % 8)));
       overwrite(file, bad);

@@ -251,6 +251,17 @@ TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][sc
         "can be counted");
 }
 
+TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan][scenario]") {
+  const auto many = with("\"microbatches\": 8", "\"microbatches\": 2000000000");
+  CHECK(error_in(with("\"1f1b\"", "\"data-parallel\"", many)) ==
+        "s.json:7:26: /pipeline/microbatches: 2 ranks with 2000000000 microbatches each are more "
+        "microbatches than can be counted");
+  CHECK(
+      error_in(with("\"ranks\": 2", "\"ranks\": 2, \"replicas\": 3", many)) ==
+      "s.json:7:41: /pipeline/microbatches: 3 replicas with 2000000000 microbatches each are more "
+      "microbatches than can be counted");
+}
+
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
   CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
 }

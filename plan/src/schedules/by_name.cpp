@@ -191,8 +191,14 @@ int stage_count(const ScheduleRequest& request) {
 }
 
 int microbatch_count(const ScheduleRequest& request) {
-  return request.microbatches *
-         (generator(request.name).name == "data-parallel" ? request.ranks : 1);
+  if (generator(request.name).name != "data-parallel")
+    return request.microbatches;
+  const std::int64_t microbatches = std::int64_t{request.microbatches} * request.ranks;
+  if (microbatches > std::numeric_limits<int>::max())
+    throw InputError(
+        fmt::format("{} ranks with {} microbatches each are more microbatches than can be counted",
+                    request.ranks, request.microbatches));
+  return static_cast<int>(microbatches);
 }
 
 namespace {

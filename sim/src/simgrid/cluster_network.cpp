@@ -15,7 +15,7 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-class ClusterNetwork : public Network {
+class ClusterNetwork final : public Network {
  public:
   ClusterNetwork(const plan::Cluster& cluster, const Traffic& traffic)
       : cluster_(cluster),

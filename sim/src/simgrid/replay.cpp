@@ -1,6 +1,7 @@
 #include "simgrid/replay.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 
@@ -177,7 +178,7 @@ void Replay::finish(int id, double released, double end) {
   times_of(id).end = end;
   --unsettled_;
   for (const auto* edge = events.begin(event); edge != events.end(event); ++edge) {
-    const auto next = static_cast<std::size_t>(id - event + edge->event);
+    const auto next = static_cast<std::size_t>(std::int64_t{id} - event + edge->event);
     // A receive is posted whether or not its data is there yet; `begin` adds the arrival.
     const bool arrives = plan::is_receive(events[edge->event].instruction->kind) &&
                          events[edge->event].partner == event;

@@ -34,11 +34,17 @@ class SplitBackward {
   void weight_gradients();
 
  private:
-  struct Remembered;
+  struct Reached;
+  /// A node of the path that something branches off from, and what reached it. The node's hook
+  /// holds the latter alone: were it to hold the node as well, the graph would own itself.
+  struct Remembered {
+    std::shared_ptr<torch::autograd::Node> node;
+    std::shared_ptr<Reached> reached;
+  };
 
   std::vector<torch::autograd::Edge> roots_;  // off the path: left to the second half
   Tensors root_gradients_;
-  std::vector<std::shared_ptr<Remembered>> remembered_;
+  std::vector<Remembered> remembered_;
 };
 
 /// The full backward: adds gradients to the `.grad` of every leaf, and frees saved tensors as it

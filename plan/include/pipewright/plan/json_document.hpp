@@ -84,7 +84,7 @@ class JsonObject {
   ~JsonObject();
 
   bool has(const std::string& key) const;
-  std::string text(const std::string& key, std::optional<std::string> fallback = {});
+  std::string text(const std::string& key, const std::optional<std::string>& fallback = {});
   bool flag(const std::string& key, std::optional<bool> fallback = {});
   int integer(const std::string& key, Range range, std::optional<int> fallback = {});
   std::int64_t big_integer(const std::string& key, Range range,
@@ -93,7 +93,7 @@ class JsonObject {
   Seconds seconds(const std::string& key, std::optional<Seconds> fallback = {});
   Bytes bytes(const std::string& key, std::optional<Bytes> fallback = {});
   std::string choice(const std::string& key, const std::vector<std::string>& words,
-                     std::optional<std::string> fallback = {});
+                     const std::optional<std::string>& fallback = {});
   std::vector<int> integers(const std::string& key, Range range,
                             std::optional<std::vector<int>> fallback = {});
   std::vector<double> numbers(const std::string& key, Range range,

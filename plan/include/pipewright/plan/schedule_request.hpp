@@ -52,7 +52,7 @@ ZeroBubbleCosts zero_bubble_costs(const ScheduleRequest& request);
 int stage_count(const ScheduleRequest& request);
 
 /// How many microbatches the schedule will have: those that were asked for, of each rank where
-/// ranks are replicas (data-parallel).
+/// ranks are replicas (data-parallel). Throws InputError for more than can be counted.
 int microbatch_count(const ScheduleRequest& request);
 
 /// How the schedule's Program differs from one lowered by default: PipeDream's steps.

@@ -1,0 +1,13 @@
+// Whether the tests run under a sanitizer, which makes them several times slower: a large grid then
+// takes fewer sizes, but no fewer ways through the code.
+#pragma once
+
+namespace pipewright::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
+}  // namespace pipewright::test

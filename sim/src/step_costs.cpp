@@ -38,7 +38,8 @@ class Check {
       time("the forward" + of, stage.forward);
       time("the input gradient" + of, stage.input_gradient);
       time("the weight gradient" + of, stage.weight_gradient);
-      time("the backward" + of, plan::backward_time(stage));
+      if (stage.splitting > plan::Seconds{})
+        time("the backward" + of, plan::backward_time(stage));
       time("the optimizer step" + of, stage.optimizer_step);
     }
   }

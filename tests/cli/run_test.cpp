@@ -68,11 +68,12 @@ TEST_CASE("run: peak memory is predicted within 1 per cent for the shipped model
           "[cli][run][memory]") {
   for (const char* schedule : {"gpipe", "1f1b"}) {
     const TempFolder folder;
-    const auto result = run_program({"run", test::gpt_scenario, "--set", "training.steps=2",
-                                     "--set", "profile.warm_up=0", "--set",
-                                     "profile.least_repeats=1", "--set", "profile.most_repeats=1",
-                                     "--set", std::string("pipeline.schedule=") + schedule,
-                                     "--json", "--out", (folder.path() / "run").string()});
+    const auto result = run_program(
+        {"run", test::gpt_scenario, "--set", "training.steps=1", "--set", "pipeline.microbatches=3",
+         "--set", "training.microbatch_size=1", "--set", "profile.warm_up=0", "--set",
+         "profile.least_repeats=1", "--set", "profile.most_repeats=1", "--set",
+         std::string("pipeline.schedule=") + schedule, "--json", "--out",
+         (folder.path() / "run").string()});
     REQUIRE(result.exit_code == 0);
     const auto report = json::parse(result.out);
     for (const auto& error : report["error_percent"]["peak_bytes"])

@@ -1,5 +1,7 @@
 #include "devices.hpp"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
 #include "pipewright/exec/cpu_branch.hpp"
@@ -9,6 +11,9 @@ namespace pipewright::cli {
 
 void open_devices(const DeviceOptions& options, plan::CpuBranch branch) {
   exec::use_cpu_branch(branch);
+  // Kernels share their work among threads, and round where a share ends: the bits of first weights
+  // and of all else on this thread must not depend on the number of cores.
+  at::set_num_threads(1);
   if (options.on_gpu())
     exec::on_gpus(1);
   else if (options.own_multiprocessors)

@@ -89,7 +89,7 @@ struct Executor::State {
 
   int job_ranks() const { return static_cast<int>(program.ranks.size()) * options.replicas; }
 
-  void end_all(std::exception_ptr why) {
+  void end_all(const std::exception_ptr& why) {
     const std::lock_guard lock(failure_mutex);
     ended = true;
     try {
@@ -135,9 +135,9 @@ struct Executor::State {
 
   /// Mean over all microbatches of the batch, added up in their order.
   double mean_loss() {
-    const auto batch = static_cast<std::size_t>(running->microbatches * options.replicas);
+    const int batch = running->microbatches * options.replicas;
     const int last = plan::stage_count(*running) - 1;
-    at::Tensor known = at::zeros({static_cast<std::int64_t>(batch)}, at::kDouble);
+    at::Tensor known = at::zeros({batch}, at::kDouble);
     auto* const losses = known.data_ptr<double>();
     for (const auto& worker : workers)
       for (int m = 0; m < running->microbatches; ++m)
@@ -154,9 +154,9 @@ struct Executor::State {
       known = all;
     }
     double sum = 0;
-    for (std::size_t m = 0; m < batch; ++m)
+    for (int m = 0; m < batch; ++m)
       sum += known.const_data_ptr<double>()[m];
-    return sum / static_cast<double>(batch);
+    return sum / batch;
   }
 
   plan::Program program;
@@ -208,12 +208,12 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
     const auto found = worker->stages().find(last);
     if (found == worker->stages().end() || !keep_outputs)
       continue;
-    const auto batch = static_cast<std::size_t>(program.microbatches * state_->options.replicas);
-    result.outputs.resize(batch);
+    const int batch = program.microbatches * state_->options.replicas;
+    const int first = program.microbatches * worker->place().replica;
+    result.outputs.resize(static_cast<std::size_t>(batch));
     for (int m = 0; m < program.microbatches; ++m)
       if (program.placement.rank_of(last, m) == worker->place().rank)
-        result
-            .outputs[static_cast<std::size_t>(worker->place().replica * program.microbatches + m)] =
+        result.outputs.at(static_cast<std::size_t>(first) + static_cast<std::size_t>(m)) =
             std::move(found->second->kept_outputs()[static_cast<std::size_t>(m)]);
   }
   return result;

@@ -12,9 +12,10 @@ GradientSums::GradientSums(std::vector<at::Tensor> parameters,
     : parameters_(std::move(parameters)), exact_(exact) {
   for (const at::Tensor& parameter : parameters_)
     first_.push_back(parameter.grad());
-  for (auto& [group, members] : microbatches) {
+  for (auto& entry : microbatches) {
+    std::vector<int>& members = entry.second;
     std::sort(members.begin(), members.end());
-    const int name = exact_ || groups_.empty() ? group : groups_.begin()->first;
+    const int name = exact_ || groups_.empty() ? entry.first : groups_.begin()->first;
     Group& own = groups_[name];
     for (const int microbatch : members) {
       own.microbatches.push_back(microbatch);

@@ -44,7 +44,7 @@ Gpus find_gpus() {
   if (!at::globalContext().hasCUDA() && c10::cuda::device_count() > 0)
     return {{}, "LibTorch was used before its CUDA libraries were loaded"};
   try {
-    const int count = c10::cuda::device_count_ensure_non_zero();
+    const c10::DeviceIndex count = c10::cuda::device_count_ensure_non_zero();
     return {names_of(count), ""};
   } catch (const std::exception& error) {
     const std::string reason = first_line(error.what());

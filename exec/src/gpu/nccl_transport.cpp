@@ -111,9 +111,9 @@ class NcclTransport final : public Transport {
     for (const Members& members : missing) {
       auto sorted = members;
       std::sort(sorted.begin(), sorted.end());
-      Queue queue{connect(fmt::format("transfers {}", fmt::join(members, ">")), sorted), {}};
+      auto communicator = connect(fmt::format("transfers {}", fmt::join(members, ">")), sorted);
       const std::lock_guard lock(mutex_);
-      queues_.emplace(members, std::move(queue));
+      queues_[members].communicator = std::move(communicator);
     }
   }
 

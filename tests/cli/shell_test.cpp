@@ -62,7 +62,7 @@ TEST_CASE("the other shells read their completion, where they are", "[cli][shell
     const TempFolder folder;
     folder.write("completion", script.out);
     const std::string file = (folder.path() / "completion").string();
-    CHECK(output_of(shell + " --no-execute " + file + " 2>&1").empty());
+    CHECK(output_of(shell + " -n " + file + " 2>&1").empty());
   }
   CHECK(run_program({"completion", "tcsh"}).exit_code == 2);
 }

@@ -12,10 +12,10 @@ TEST_CASE("every schedule on 1 to 4 ranks and 1 to 4 replicas has the bits of se
   const std::vector all{1, 2, 3, 4};
   int checked = 0;
   for (const std::string& schedule : plan::schedule_names())
-    for (const int ranks : test::sanitized ? std::vector{1, 4} : all)
+    for (const int ranks : test::sanitized ? std::vector{2, 4} : all)
       for (const int replicas : test::sanitized ? std::vector{1, 3} : all)
         checked += test::check_plans(schedule, ranks, replicas);
-  CHECK(checked > (test::sanitized ? 375 : 1500));
+  CHECK(checked > (test::sanitized ? 300 : 1500));
 }
 
 }  // namespace verify_grid_test

@@ -108,7 +108,7 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
     prediction.bound = sim::in_words(
         sim::shared_link_overlaps(structure, plan.costs, prediction.times), structure);
 
-  sim::MemoryModel model(structure, scenario.pipeline.hand_over);
+  sim::MemoryModel model(structure, sim::holding_of(scenario, structure.program()));
   const sim::MemoryCurves& memory = model.curves(plan.costs, prediction.times);
   prediction.peaks = memory.peaks;
   for (int rank = 0; rank < static_cast<int>(memory.peaks.size()); ++rank)

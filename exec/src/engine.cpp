@@ -62,7 +62,7 @@ plan::Program training_program(const PipelineModule& module, const std::string& 
   auto options = plan::lowering_of(request);
   options.replicas = module.replicas();
   options.tied_stages = tied_stages(module);
-  return plan::lower(plan::make_schedule(request), options);
+  return plan::lower(plan::make_training_schedule(request), options);
 }
 
 /// Forwards alone, over the stages as they lie.

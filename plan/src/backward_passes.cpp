@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "pipewright/plan/schedule.hpp"
 
@@ -38,6 +40,22 @@ Schedule merge_backwards(Schedule schedule) {
         merged.push_back(action);
     }
     actions = std::move(merged);
+  }
+  return schedule;
+}
+
+Schedule oldest_weight_gradients_first(Schedule schedule) {
+  for (auto& actions : schedule.ranks) {
+    std::map<int, std::set<int>> owed;  // by stage: microbatches
+    for (Action& action : actions) {
+      if (action.kind == ActionKind::InputGradient)
+        owed[action.stage].insert(action.microbatch);
+      if (action.kind != ActionKind::WeightGradient)
+        continue;
+      auto& microbatches = owed[action.stage];
+      if (!microbatches.empty())  // else the schedule is not sound
+        action.microbatch = microbatches.extract(microbatches.begin()).value();
+    }
   }
   return schedule;
 }

@@ -27,7 +27,7 @@ class Search {
          std::optional<plan::Bytes> memory_cap)
       : structure_(program),
         simulator_(structure_),
-        memory_(structure_),
+        memory_(structure_, {.gradient_groups = 1}),
         layer_costs_(costs),
         memory_cap_(memory_cap),
         layers_(static_cast<int>(costs.layers.size())),

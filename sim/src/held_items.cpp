@@ -47,6 +47,8 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return scaled(costs.stages[at - 1].output);
     case Amount::ReceivedGradient:
       return scaled(costs.stages[at + 1].input_gradient_bytes);
+    case Amount::GradientsAside:
+      return cost.gradients.value;
   }
   return 0;
 }
@@ -65,11 +67,42 @@ EventIndex::EventIndex(const Structure& structure)
   }
 }
 
-HeldItems::HeldItems(const Structure& structure, plan::HandOver hand_over)
+HeldItems::HeldItems(const Structure& structure, Holding holding)
     : program_(structure.program()),
-      hand_over_(hand_over),
+      holding_(holding),
       forward_only_(plan::is_forward_only(structure.program())),
-      index_(structure) {}
+      index_(structure),
+      adds_gradients_(place(plan::stage_count(program_), 0), -1) {
+  if (holding_.gradient_groups > 0)
+    find_gradients_aside(structure);
+}
+
+void HeldItems::find_gradients_aside(const Structure& structure) {
+  struct Gradients {
+    int made;  // an event
+    int microbatch;
+  };
+  const auto groups = static_cast<std::size_t>(holding_.gradient_groups);
+  std::vector<Gradients> own;  // of a copy, in the order of microbatches
+  for (int stage = 0; stage < plan::stage_count(program_); ++stage)
+    for (const int rank : structure.ranks_of(stage)) {
+      own.clear();
+      for (int m = 0; m < program_.microbatches; ++m)
+        if (program_.placement.rank_of(stage, m) == rank)
+          own.push_back({around(stage, m).done.event, m});
+      const std::size_t group_size = std::max<std::size_t>(1, (own.size() + groups - 1) / groups);
+      for (std::size_t begin = 0; begin < own.size(); begin += group_size) {
+        // A rank's events are numbered in the order of its list: the sum takes in a microbatch when
+        // it and all before it have been made.
+        int adding = -1;
+        for (std::size_t at = begin; at < std::min(begin + group_size, own.size()); ++at) {
+          if (own[at].made < adding)
+            adds_gradients_[place(stage, own[at].microbatch)] = adding;
+          adding = std::max(adding, own[at].made);
+        }
+      }
+    }
+}
 
 HeldItems::Around HeldItems::around(int stage, int microbatch) const {
   Around at{};

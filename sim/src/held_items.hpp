@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/training_memory.hpp"
+#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"
 
@@ -29,6 +29,7 @@ enum class Amount : std::uint8_t {
   InputGradient,       // made for the stage before
   ReceivedActivation,  // as large as the stage before sends it
   ReceivedGradient,    // as large as the stage after makes it
+  GradientsAside,      // of all the stage's parameters; the only amount that many share an end of
 };
 
 /// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
@@ -71,7 +72,7 @@ class EventIndex {
 
 class HeldItems {
  public:
-  HeldItems(const Structure& structure, plan::HandOver hand_over);
+  HeldItems(const Structure& structure, Holding holding);
 
   /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
   template <class Visit>
@@ -90,6 +91,7 @@ class HeldItems {
     Moment done;          // nothing of the microbatch is needed any more
   };
 
+  void find_gradients_aside(const Structure& structure);
   Around around(int stage, int microbatch) const;
   template <class Visit>
   void activations(const Around& at, const Visit& visit) const;
@@ -105,12 +107,18 @@ class HeldItems {
   int find(plan::InstructionKind kind, const Around& at) const {
     return index_.find(kind, at.stage, at.microbatch);
   }
-  bool copies() const { return hand_over_ == plan::HandOver::Copy; }
+  bool copies() const { return holding_.hand_over == plan::HandOver::Copy; }
+  std::size_t place(int stage, int microbatch) const {
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(program_.microbatches) +
+           static_cast<std::size_t>(microbatch);
+  }
 
   const plan::Program& program_;
-  const plan::HandOver hand_over_;
+  const Holding holding_;
   const bool forward_only_;
   const EventIndex index_;
+  /// The event at whose end gradients that were set aside are added; -1 where none were.
+  std::vector<int> adds_gradients_;
 };
 
 template <class Visit>
@@ -127,6 +135,13 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
     activations(at, visit);
   transients(at, visit);
   hand_overs(at, visit);
+  if (const int adding = adds_gradients_[place(stage, microbatch)]; adding >= 0)
+    visit(HeldItem{"gradients set aside",
+                   at.done.event,
+                   Amount::GradientsAside,
+                   at.stage,
+                   {at.done.event, false},
+                   {adding, false}});
 }
 
 /// What a forward keeps. Without a backward it is let go of at once, but for what is being sent.

@@ -28,8 +28,8 @@ std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<uns
 /// Every change of every item, by event.
 class Changes {
  public:
-  Changes(const Structure& structure, plan::HandOver hand_over) : structure_(structure) {
-    const HeldItems items(structure, hand_over);
+  Changes(const Structure& structure, Holding holding) : structure_(structure) {
+    const HeldItems items(structure, holding);
     const plan::Program& program = structure.program();
     for (int stage = 0; stage < plan::stage_count(program); ++stage)
       for (int m = 0; m < program.microbatches; ++m) {
@@ -76,9 +76,12 @@ plan::Bytes MemoryCurves::highest_peak() const {
   return highest;
 }
 
-MemoryModel::MemoryModel(const Structure& structure, plan::HandOver hand_over)
-    : structure_(structure), hand_over_(hand_over) {
+MemoryModel::MemoryModel(const Structure& structure, Holding holding)
+    : structure_(structure), holding_(holding) {
   const plan::Program& program = structure.program();
+  // Without a flush every microbatch is a sum of its own.
+  if (program.asynchronous || plan::is_forward_only(program))
+    holding_.gradient_groups = 0;
   const std::size_t ranks = program.ranks.size();
   stages_of_rank_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -117,19 +120,24 @@ void MemoryModel::make_streams() {
     const plan::InstructionKind kind = events[event].instruction->kind;
     return plan::is_send(kind) || plan::is_receive(kind);
   };
+  struct Set {
+    std::uint32_t gained = 0, lost = 0;
+    int aside = 0;
+    auto operator<=>(const Set&) const = default;
+  };
   std::vector<std::vector<int>> classes_of;  // by set of amounts: by stage, -1 where unused
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> sets;
-  const auto class_of = [&](int stage, std::uint32_t gained, std::uint32_t lost) {
-    if (gained == 0 && lost == 0)
+  std::map<Set, std::size_t> sets;
+  const auto class_of = [&](int stage, const Set& amounts) {
+    if (amounts == Set{})
       return -1;
-    const auto [set, is_new] = sets.try_emplace({gained, lost}, classes_of.size());
+    const auto [set, is_new] = sets.try_emplace(amounts, classes_of.size());
     if (is_new)
       classes_of.emplace_back(static_cast<std::size_t>(plan::stage_count(structure_.program())),
                               -1);
     int& known = classes_of[set->second][static_cast<std::size_t>(stage)];
     if (known < 0) {
       known = static_cast<int>(classes_.size());
-      classes_.push_back({stage, gained, lost});
+      classes_.push_back({stage, amounts.gained, amounts.lost, amounts.aside});
     }
     return known;
   };
@@ -137,7 +145,7 @@ void MemoryModel::make_streams() {
   // By owner: the entries of each stream. The lane comes first, then the queues (numbered behind
   // the lanes), then the lanes of others.
   std::vector<std::map<int, std::vector<Entry>>> by_source(static_cast<std::size_t>(ranks));
-  const Changes changes(structure_, hand_over_);
+  const Changes changes(structure_, holding_);
   for (auto at = changes.sorted().begin(); at != changes.sorted().end();) {
     const int event = at->event;
     const auto next = std::find_if(at, changes.sorted().end(),
@@ -146,15 +154,21 @@ void MemoryModel::make_streams() {
       const int owner = first->owner;
       if (std::any_of(at, first, [&](const Change& c) { return c.owner == owner; }))
         continue;
-      std::uint32_t set[2][2] = {};  // starts, gains
-      for (auto change = first; change != next; ++change)
-        if (change->owner == owner)
-          set[change->starts ? 1 : 0][change->gains ? 1 : 0] |= bit_of(change->amount);
+      Set at_start, at_release;
+      for (auto change = first; change != next; ++change) {
+        if (change->owner != owner)
+          continue;
+        Set& set = change->starts ? at_start : at_release;
+        if (change->amount == Amount::GradientsAside)
+          set.aside += change->gains ? 1 : -1;
+        else
+          (change->gains ? set.gained : set.lost) |= bit_of(change->amount);
+      }
       const int stage = events[event].instruction->stage;
       const bool is_own = events[event].rank == owner;
       const int source = !is_own || transfers(event) ? 1 + events[event].place : 0;
       by_source[static_cast<std::size_t>(owner)][source].push_back(
-          {event, class_of(stage, set[1][1], set[1][0]), class_of(stage, set[0][1], set[0][0])});
+          {event, class_of(stage, at_start), class_of(stage, at_release)});
     }
     at = next;
   }
@@ -185,7 +199,7 @@ void MemoryModel::price(const StepCosts& costs) {
   amounts_.clear();
   for (const double length : lengths_)
     for (const AmountClass& c : classes_) {
-      std::int64_t sum = 0;
+      std::int64_t sum = c.aside * bytes_of(Amount::GradientsAside, costs, c.stage, length);
       // The same amount is not both: it would neither be gained nor lost.
       for (std::uint32_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
         const auto amount = static_cast<Amount>(std::countr_zero(left));
@@ -285,7 +299,8 @@ Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
   Bytes sum;
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
-    sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1);
+    sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1) +
+           cost.gradients * more_groups();
   }
   return sum;
 }
@@ -308,7 +323,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     holders[0].bytes += cost.parameters;
-    holders[1].bytes += cost.gradients;
+    holders[1].bytes += cost.gradients * (1 + more_groups());
     holders[2].bytes += cost.optimizer_state;
     holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
   }
@@ -317,7 +332,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
   const auto moment = [&](const Moment& m) {
     return m.starts ? times[m.event].start : times[m.event].released;
   };
-  const HeldItems items(structure_, hand_over_);
+  const HeldItems items(structure_, holding_);
   for (const int stage : stages_of_rank_[at])
     for (int m = 0; m < program.microbatches; ++m) {
       if (program.placement.rank_of(stage, m) != rank)

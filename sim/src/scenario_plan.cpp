@@ -106,7 +106,7 @@ struct Weighed {
 
 Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   Simulator simulator(*plan.structure);
-  MemoryModel model(*plan.structure, scenario.pipeline.hand_over);
+  MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
   const Times& times = simulator.run(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
   return {
@@ -142,9 +142,16 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
   return options;
 }
 
+Holding holding_of(const plan::Scenario& scenario, const plan::Program& program) {
+  const std::size_t copies =
+      program.placement.routes.size() * static_cast<std::size_t>(scenario.pipeline.replicas);
+  const auto groups = static_cast<std::size_t>(scenario.training.gradient_groups);
+  return {scenario.pipeline.hand_over, static_cast<int>(std::max<std::size_t>(1, groups / copies))};
+}
+
 plan::Program sound_program(const plan::Scenario& scenario) {
-  plan::Program program =
-      plan::lower(plan::make_schedule(plan::request_of(scenario.pipeline)), lowering_of(scenario));
+  plan::Program program = plan::lower(
+      plan::make_training_schedule(plan::request_of(scenario.pipeline)), lowering_of(scenario));
   if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
     throw plan::Infeasible(*deadlock);
   return program;
@@ -156,7 +163,7 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
   cut(plan, scenario, costs, plan::stage_count(request));
   request.times = times_of(plan.costs.stages, scenario.cluster);
-  plan.schedule = plan::make_schedule(request);
+  plan.schedule = plan::make_training_schedule(request);
   plan::LoweringOptions options = lowering_of(scenario);
   options.tied_stages = tied_stages(plan.costs.stages);
   plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);

@@ -6,14 +6,14 @@
 
 namespace pipewright::sim {
 
-Outcome simulate(const plan::Program& program, const StepCosts& costs, plan::HandOver hand_over) {
+Outcome simulate(const plan::Program& program, const StepCosts& costs, Holding holding) {
   require_usable(costs, program);
   try {
     const Structure structure(program);
     Simulator simulator(structure);
     const Times& times = simulator.run(costs);
     plan::Timeline timeline = timeline_of(structure, times);
-    timeline.memory = samples_of(MemoryModel(structure, hand_over).curves(costs, times));
+    timeline.memory = samples_of(MemoryModel(structure, holding).curves(costs, times));
     return Completed{std::move(timeline)};
   } catch (const plan::Infeasible& deadlock) {
     return Deadlock{deadlock.what()};

@@ -33,7 +33,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   row.bubble = std::accumulate(row.idle_s.begin(), row.idle_s.end(), 0.0) /
                (times.iteration * static_cast<double>(idle.by_cause.size()));
 
-  MemoryModel memory(structure, scenario.pipeline.hand_over);
+  MemoryModel memory(structure, holding_of(scenario, structure.program()));
   const MemoryCurves& curves = memory.curves(plan.costs, times);
   row.peak = curves.highest_peak();
   if (const auto over =

@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule.hpp"
@@ -39,13 +40,14 @@ StepCosts costs_of(std::vector<StageCost> stages) {
 
 /// A Program, timed, and its memory.
 struct Case {
-  Case(const Schedule& schedule, StepCosts costs_, HandOver hand_over = HandOver::Reference)
-      : Case(lower(schedule), std::move(costs_), hand_over) {}
-  Case(Program program, StepCosts costs_, HandOver hand_over)
+  Case(const Schedule& schedule, StepCosts costs_, Holding holding_ = {})
+      : Case(lower(schedule), std::move(costs_), holding_) {}
+  Case(Program program, StepCosts costs_, Holding holding_)
       : costs(std::move(costs_)),
+        holding(holding_),
         structure(std::move(program)),
         simulator(structure),
-        model(structure, hand_over),
+        model(structure, holding),
         times(simulator.run(costs)),
         curves(model.curves(costs, times)) {}
 
@@ -65,6 +67,7 @@ struct Case {
   }
 
   StepCosts costs;
+  Holding holding;
   Structure structure;
   Simulator simulator;
   MemoryModel model;
@@ -111,14 +114,18 @@ int for_each_case(const Visit& visit) {
   for (const std::string& name : schedule_names())
     for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}})
       for (const LoweringOptions& options : all_ways_to_communicate())
-        for (const HandOver hand_over : {HandOver::Reference, HandOver::Copy})
+        for (const Holding holding : {Holding{HandOver::Reference, 0},
+                                      {HandOver::Reference, 2},
+                                      {HandOver::Copy, 0},
+                                      {HandOver::Copy, 1}})
           for (const bool recompute : {false, true})
             try {
               const Schedule plain = make(name, ranks, microbatches);
               const Program program = lower(recompute ? with_recompute(plain) : plain, options);
               const Case at(program, with_memory(random_costs(program, random, visited), random),
-                            hand_over);
-              CAPTURE(name, ranks, microbatches, options.blocking, to_string(hand_over), recompute);
+                            holding);
+              CAPTURE(name, ranks, microbatches, options.blocking, to_string(holding.hand_over),
+                      holding.gradient_groups, recompute);
               visit(at);
               ++visited;
             } catch (const InputError&) {
@@ -131,11 +138,14 @@ Bytes standing_of(const Case& at, int rank) {
   const Program& program = at.structure.program();
   const int versions =
       program.asynchronous ? weight_versions(program)[static_cast<std::size_t>(rank)] : 1;
+  const int sums = program.asynchronous || is_forward_only(program)
+                       ? 1
+                       : std::max(1, at.holding.gradient_groups);
   Bytes sum;
   for (int stage = 0; stage < stage_count(program); ++stage)
     if (program.placement.holds(rank, stage)) {
       const StageCost& cost = at.costs.stages[static_cast<std::size_t>(stage)];
-      sum += cost.parameters * versions + cost.gradients + cost.optimizer_state;
+      sum += cost.parameters * versions + cost.gradients * sums + cost.optimizer_state;
     }
   return sum;
 }
@@ -152,7 +162,7 @@ TEST_CASE("By reference, a gradient is its maker's until the stage before has us
 
 TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of its use",
           "[sim][memory]") {
-  const Case at(make("gpipe", 2, 1), costs_of(two_stages()), HandOver::Copy);
+  const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});
   // 0RECV_B0 is posted when 0F0 is over, and its 3 bytes stay for 0B0.
   CHECK(at.curve(0) == "0: 0, 0: 10, 1: 13, 8: 0");
   // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is let go of
@@ -165,7 +175,7 @@ TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of i
 TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;  // 3 bytes take 3 s
-  const Case at(make("gpipe", 2, 1), costs, HandOver::Copy);
+  const Case at(make("gpipe", 2, 1), costs, {HandOver::Copy});
   // 0F0 to 1, 4 s and one of latency to 6, 1F0 to 7, 1B0 to 9, sent from 9 to 12.
   CHECK(at.curve(1) == "0: 0, 0: 4, 6: 24, 9: 3, 12: 0");
   CHECK(at.holders(1, 9) == "input gradient 1B0: 3");
@@ -176,7 +186,7 @@ TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
   // 0F 0 to 1, 1F to 2, 1B to 4 makes 3, 0B to 6 uses them.
   const std::string curve = "0: 0, 0: 10, 1: 30, 4: 13, 6: 0";
   CHECK(Case(both, costs_of(two_stages())).curve(0) == curve);
-  CHECK(Case(both, costs_of(two_stages()), HandOver::Copy).curve(0) == curve);
+  CHECK(Case(both, costs_of(two_stages()), {HandOver::Copy}).curve(0) == curve);
 }
 
 TEST_CASE("The input gradient frees its part of the activations, the weight gradient the rest",
@@ -232,7 +242,7 @@ TEST_CASE("A forward that is run again keeps its output alone until then", "[sim
   CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(at.holders(0, 1) == "activations 0R0: 6, transient of 0R0: 5, output 0F0: 4");
   // Copied, the output goes with its send, and comes again.
-  const Case copied(schedule, costs_of(stages), HandOver::Copy);
+  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
   CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
 }
@@ -242,15 +252,15 @@ TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
   costs.cluster.within_node.bandwidth_per_s = 1;
   const Schedule schedule = parse_csv("0F0\n1F0\n", "s.csv");
   CHECK(Case(schedule, costs).curve(0) == "0: 0, 0: 10, 1: 0");
-  CHECK(Case(schedule, costs, HandOver::Copy).curve(0) == "0: 0, 0: 10, 1: 4, 5: 0");
-  CHECK(Case(schedule, costs, HandOver::Copy).curve(1) == "0: 0, 0: 4, 6: 24, 7: 0");
+  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(0) == "0: 0, 0: 10, 1: 4, 5: 0");
+  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(1) == "0: 0, 0: 4, 6: 24, 7: 0");
 }
 
 TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][memory]") {
   // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 comes from 14 to 15.
   StepCosts costs = costs_of(two_stages());
   costs.microbatch_lengths = {1, 2.5};
-  const Case at(make("gpipe", 2, 2), costs, HandOver::Copy);
+  const Case at(make("gpipe", 2, 2), costs, {HandOver::Copy});
   CHECK(at.holders(0, 9) == "activations 0F1: 25, activations 0F0: 10, receive buffer 0RECV_B0: 3");
   CHECK(at.holders(0, 12) == "activations 0F1: 25, receive buffer 0RECV_B1: 8");
 }
@@ -266,8 +276,7 @@ TEST_CASE("What stands has its names, and PipeDream's older weights have theirs"
   request.name = "pipedream";
   request.ranks = 2;
   request.microbatches = 4;
-  const Case versions(lower(make_schedule(request), lowering_of(request)), costs_of(stages),
-                      HandOver::Reference);
+  const Case versions(lower(make_schedule(request), lowering_of(request)), costs_of(stages), {});
   REQUIRE(weight_versions(versions.structure.program()).front() == 2);
   CHECK(versions.holders(0, 1e9) ==
         "optimizer state: 200, parameters: 100, older weights: 100, gradients: 50");
@@ -313,6 +322,49 @@ TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory
   });
 }
 
+/// A rank of its own, gradients of 100 bytes and nothing else; F takes 1 s, I and W as long.
+std::string curve_of_gradients(const Schedule& schedule, int groups) {
+  std::vector<StageCost> stages(static_cast<std::size_t>(stage_count(schedule)), times(1, 1, 1));
+  for (StageCost& stage : stages)
+    stage.gradients = {100};
+  return Case(schedule, costs_of(stages), {.gradient_groups = groups}).curve(0);
+}
+
+TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]") {
+  const Schedule reversed = parse_csv("0F0,0F1,0F2,0B2,0B1,0B0\n", "test");
+  CHECK(curve_of_gradients(reversed, 0) == "0: 100");
+  CHECK(curve_of_gradients(reversed, 1) == "0: 100, 5: 200, 7: 300, 9: 100");
+  // Microbatches 0 and 1, and 2, whose group has a sum of its own.
+  CHECK(curve_of_gradients(reversed, 2) == "0: 200, 7: 300, 9: 200");
+  CHECK(curve_of_gradients(reversed, 3) == "0: 300");
+
+  // From the end of the weight gradient on; that of 1 adds 2 as well, and 3 is in turn.
+  const Schedule mixed = parse_csv("0F0,0F1,0F2,0F3,0I0,0W0,0I2,0I1,0W2,0W1,0B3\n", "test");
+  CHECK(curve_of_gradients(mixed, 1) == "0: 100, 9: 200, 10: 100");
+  const Schedule in_order = parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n", "test");
+  CHECK(curve_of_gradients(in_order, 1) == "0: 100");
+}
+
+TEST_CASE("zb-h1's newest weight gradients set aside all others, its oldest none",
+          "[sim][memory]") {
+  for (const int P : {2, 4})
+    for (const int M : {4, 9}) {
+      std::vector<StageCost> stages(static_cast<std::size_t>(P), times(1, 1, 1));
+      for (StageCost& stage : stages)
+        stage.gradients = {100};
+      const Schedule newest = make("zb-h1", P, M);
+      for (int rank = 0; rank < P; ++rank) {
+        const auto peak = [&](const Schedule& schedule) {
+          const Case at(schedule, costs_of(stages), {.gradient_groups = 1});
+          return at.curves.peaks[static_cast<std::size_t>(rank)].held.value;
+        };
+        CAPTURE(P, M, rank);
+        CHECK(peak(newest) == (rank == 0 ? 100 : 100 * M));
+        CHECK(peak(oldest_weight_gradients_first(newest)) == 100);
+      }
+    }
+}
+
 TEST_CASE("Larger activations never lower a peak", "[sim][memory]") {
   for_each_case([](const Case& at) {
     StepCosts larger = at.costs;
@@ -333,11 +385,11 @@ TEST_CASE("A model that answered before answers as a fresh one", "[sim][memory]"
   std::mt19937 random(12);
   const Structure structure(lower(make("interleaved-zb", 4, 8, 2)));
   Simulator simulator(structure);
-  MemoryModel kept(structure, HandOver::Copy);
+  MemoryModel kept(structure, {HandOver::Copy});
   for (int round = 0; round < 8; ++round) {
     const StepCosts costs = with_memory(random_costs(structure.program(), random, round), random);
     const Times& times = simulator.run(costs);
-    MemoryModel fresh(structure, HandOver::Copy);
+    MemoryModel fresh(structure, {HandOver::Copy});
     CHECK(samples_of(kept.curves(costs, times)) == samples_of(fresh.curves(costs, times)));
   }
 }

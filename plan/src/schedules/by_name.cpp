@@ -176,6 +176,10 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
   return make_schedule(request);
 }
 
+Schedule make_training_schedule(const ScheduleRequest& request) {
+  return oldest_weight_gradients_first(make_schedule(request));
+}
+
 int stage_count(const ScheduleRequest& request) {
   const Generator& entry = generator(request.name);
   if (!request.rank_of_stage.empty())

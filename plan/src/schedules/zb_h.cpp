@@ -6,23 +6,29 @@
 namespace pipewright::plan {
 namespace {
 
-/// One rank: `warm_up` forwards; then, per microbatch, the input gradient, the weight gradient of
-/// `delay` microbatches before, and the next forward; at the end the weight gradients still owed.
-std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay) {
+enum class TakesWeightGradient { Oldest, Newest };
+
+/// One rank: `warm_up` forwards; then, per microbatch, the input gradient, from the one after
+/// `delay` others on a weight gradient, and the next forward; at the end the weight gradients still
+/// owed.
+std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay,
+                                     TakesWeightGradient takes) {
   std::vector<Action> actions;
   actions.reserve(3 * static_cast<std::size_t>(microbatches));
   const int first = std::min(warm_up, microbatches);
+  const int owed = std::min(delay, microbatches);  // at the end
+  const bool newest = takes == TakesWeightGradient::Newest;
   for (int m = 0; m < first; ++m)
     actions.push_back({ActionKind::Forward, stage, m});
   for (int m = 0; m < microbatches; ++m) {
     actions.push_back({ActionKind::InputGradient, stage, m});
     if (m >= delay)
-      actions.push_back({ActionKind::WeightGradient, stage, m - delay});
+      actions.push_back({ActionKind::WeightGradient, stage, newest ? m : m - delay});
     if (m + first < microbatches)
       actions.push_back({ActionKind::Forward, stage, m + first});
   }
-  for (int m = std::max(0, microbatches - delay); m < microbatches; ++m)
-    actions.push_back({ActionKind::WeightGradient, stage, m});
+  for (int left = owed; left > 0; --left)
+    actions.push_back({ActionKind::WeightGradient, stage, newest ? left - 1 : microbatches - left});
   return actions;
 }
 
@@ -32,7 +38,8 @@ Schedule make_zb_h1(int ranks, int microbatches) {
   check_sizes("zb-h1", ranks, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (int rank = 0; rank < ranks; ++rank)
-    schedule.ranks.push_back(zero_bubble_rank(rank, microbatches, ranks - rank, rank));
+    schedule.ranks.push_back(
+        zero_bubble_rank(rank, microbatches, ranks - rank, rank, TakesWeightGradient::Newest));
   return schedule;
 }
 
@@ -40,8 +47,8 @@ Schedule make_zb_h2(int ranks, int microbatches) {
   check_sizes("zb-h2", ranks, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (int rank = 0; rank < ranks; ++rank)
-    schedule.ranks.push_back(
-        zero_bubble_rank(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank));
+    schedule.ranks.push_back(zero_bubble_rank(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank,
+                                              TakesWeightGradient::Oldest));
   return schedule;
 }
 

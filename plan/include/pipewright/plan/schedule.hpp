@@ -65,6 +65,9 @@ void validate(const Schedule& schedule);
 Schedule split_backwards(Schedule schedule);
 /// Each I with its W right behind it as B.
 Schedule merge_backwards(Schedule schedule);
+/// Each W takes, of its stage's microbatches on that rank that could have theirs then, the oldest.
+/// Gradients are added in the order of microbatches: those of a newer one would be set aside.
+Schedule oldest_weight_gradients_first(Schedule schedule);
 /// A Recompute right before each backward of the given stages (every stage when empty) that has
 /// none, whose forwards then keep their input alone. A backward that is the second of a fused pair
 /// comes off it.

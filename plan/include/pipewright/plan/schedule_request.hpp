@@ -45,6 +45,9 @@ const std::vector<std::string>& schedule_names();
 Schedule make_schedule(const ScheduleRequest& request);
 Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
+/// As Pipewright trains it: `oldest_weight_gradients_first`.
+Schedule make_training_schedule(const ScheduleRequest& request);
+
 /// What zb-auto is told.
 ZeroBubbleCosts zero_bubble_costs(const ScheduleRequest& request);
 

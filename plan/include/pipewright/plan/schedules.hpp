@@ -43,7 +43,8 @@ Schedule make_looped_bfs(int ranks, int microbatches, int chunks);
 /// (P - 1)(F + I + W)/(3V) for F = I = W and P dividing M; P V activations when held until W.
 Schedule make_interleaved_zb(int ranks, int microbatches, int chunks);
 
-/// ZB-H1 (Qi et al., ICLR 2024, section 2.1): 1F1B with W delayed by r microbatches. Bubble
+/// ZB-H1 (Qi et al., ICLR 2024, section 2.1): 1F1B that owes r weight gradients until the end, and
+/// takes, as the authors' code does, the newest of those it could. Bubble
 /// (P - 1)(F + I - W) for M >= P and W no longer than F and I; with a transfer time c, short beside
 /// W, longer by 4(P - 1)c for M > P. min(M, P) activations on every rank, counted until W: as many
 /// as 1F1B's first rank.

@@ -44,6 +44,14 @@ struct MemoryCurves {
   std::vector<std::size_t> counts;
 };
 
+/// Of the executor's ways, those that decide what a rank holds.
+struct Holding {
+  plan::HandOver hand_over = plan::HandOver::Reference;
+  /// In so many equal groups a copy of a stage adds up its gradients, in the order of microbatches,
+  /// and sets aside what comes too early. 0: each is added as it comes.
+  int gradient_groups = 0;
+};
+
 struct Holder {
   std::string name;  // "parameters", "activations 2F5", "receive buffer 1RECV_F2", …
   plan::Bytes bytes;
@@ -55,8 +63,7 @@ struct Holder {
 class MemoryModel {
  public:
   /// `structure` must outlive it.
-  explicit MemoryModel(const Structure& structure,
-                       plan::HandOver hand_over = plan::HandOver::Reference);
+  explicit MemoryModel(const Structure& structure, Holding holding = {});
 
   /// The curve of every rank. The answer stays valid until the next call.
   const MemoryCurves& curves(const StepCosts& costs, const Times& times);
@@ -77,11 +84,13 @@ class MemoryModel {
     std::size_t begin = 0;  // in entries_
     std::size_t end = 0;
   };
-  /// Amounts that are gained and lost together, as sets of bits.
+  /// Amounts that are gained and lost together, as sets of bits; and how many times the stage's
+  /// gradients are set aside, less how many times they are let go of.
   struct AmountClass {
     int stage = 0;
     std::uint32_t gained = 0;
     std::uint32_t lost = 0;
+    int aside = 0;
   };
 
   void make_streams();
@@ -91,9 +100,13 @@ class MemoryModel {
   void merge_neighbours(int rank, const Times& times);
   void draw(int rank, plan::Bytes standing);
   plan::Bytes standing(const StepCosts& costs, int rank) const;
+  /// Each group beyond the first has a sum of its own.
+  int more_groups() const {
+    return holding_.gradient_groups > 1 ? holding_.gradient_groups - 1 : 0;
+  }
 
   const Structure& structure_;
-  plan::HandOver hand_over_;
+  Holding holding_;
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;

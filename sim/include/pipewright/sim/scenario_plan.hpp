@@ -13,6 +13,7 @@
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/scenario.hpp"
 #include "pipewright/plan/schedule.hpp"
+#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"
 
@@ -51,6 +52,10 @@ class StructureCache {
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };
+
+/// What decides how much the scenario's ranks hold; each stage has as many copies as replicas and
+/// routes.
+Holding holding_of(const plan::Scenario& scenario, const plan::Program& program);
 
 /// How the scenario's Program communicates, reduces and steps.
 plan::LoweringOptions lowering_of(const plan::Scenario& scenario);

@@ -11,6 +11,7 @@
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/stage_costs.hpp"
 #include "pipewright/plan/timeline.hpp"
+#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 
 namespace pipewright::sim {
@@ -28,8 +29,7 @@ struct Deadlock {
 using Outcome = std::variant<Completed, Deadlock>;
 
 /// Predicts one iteration. The Program must be valid. Throws InputError as `require_usable` does.
-Outcome simulate(const plan::Program& program, const StepCosts& costs,
-                 plan::HandOver hand_over = plan::HandOver::Reference);
+Outcome simulate(const plan::Program& program, const StepCosts& costs, Holding holding = {});
 /// The same for `costs` of one entry a stage and nothing else out of the ordinary.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);

@@ -1,6 +1,7 @@
 #include "pipewright/profiler/cores.hpp"
 
 #include <barrier>
+#include <utility>
 
 namespace pipewright::profiler {
 

@@ -78,7 +78,7 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
                             const plan::LayerCosts& planned, const DressRehearsal& rehearsal) {
   RehearsedPrediction found;
   found.costs = rehearsal.costs(planned);
-  sim::ScenarioPlan timed = plan;
+  sim::ScenarioPlan timed = static_cast<const sim::ScenarioPlan&>(plan);
   std::vector<plan::StepFigures> all;
   std::vector<plan::Timeline> timelines;
   for (sim::StepCosts& costs : rehearsal.step_costs(found.costs)) {

@@ -16,7 +16,7 @@ Bytes size_of(const at::Tensor& tensor) { return {static_cast<std::int64_t>(tens
 /// A copy of the input that nobody else holds, as the output of a node that saves nothing: once it
 /// is dropped, it stays alive only if the layer has kept it.
 at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
-  const at::Tensor copy = input.detach().clone();
+  at::Tensor copy = input.detach().clone();
   if (!needs_gradient)
     return copy;
   return copy + at::zeros({}, copy.options()).requires_grad_();

@@ -68,7 +68,7 @@ StageMemory listed_memory(const std::vector<std::int64_t>& bytes, std::size_t la
   };
 }
 
-/// Under 1F1B stage s of S keeps min(M, S - s) microbatches; with several chunks a rank that is
+/// Under 1F1B stage s of S keeps min(M, S - s) microbatches; with several chunks per rank that is
 /// more than the interleaved schedule keeps.
 StageMemory measured_memory(const plan::LayerCosts& costs, int stages, int microbatches) {
   auto known = std::make_shared<std::map<std::pair<int, int>, plan::StageCost>>();

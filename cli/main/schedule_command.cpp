@@ -2,9 +2,9 @@
 
 #include "commands.hpp"
 #include "console.hpp"
-#include "pipewright/plan/deepspeed.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/schedule_catalogue.hpp"
 #include "planning.hpp"
 #include "schedule_check.hpp"
 #include "schedule_figures.hpp"
@@ -47,37 +47,35 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
   return lowering;
 }
 
-plan::Schedule named_schedule(const ScheduleOptions& options) {
+plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
   if (options.request.name.empty())
     throw plan::InputError(
         fmt::format("give a schedule's name ({}) with --ranks and --microbatches, or --check FILE",
                     plan::listed(plan::schedule_names())));
-  plan::Schedule schedule = plan::make_schedule(options.request);
+  plan::MadeSchedule made = plan::make_with_findings(options.request);
   if (options.split)
-    schedule = plan::split_backwards(std::move(schedule));
+    made.schedule = plan::split_backwards(std::move(made.schedule));
   if (options.merge)
-    schedule = plan::merge_backwards(std::move(schedule));
-  return options.recompute ? plan::with_recompute(std::move(schedule)) : schedule;
-}
-
-CheckedSchedule wanted(const ScheduleOptions& options) {
-  if (!options.check.empty())
-    return check_schedule(options.check, lowering(options));
-  CheckedSchedule made;
-  made.schedule = named_schedule(options);
-  made.program = plan::lower(made.schedule, lowering(options));
+    made.schedule = plan::merge_backwards(std::move(made.schedule));
+  if (options.recompute)
+    made.schedule = plan::with_recompute(std::move(made.schedule));
   return made;
 }
 
-/// DeepSpeed's own stream of the schedules that bear its names: steps of instructions with buffers.
-std::optional<plan::DeepSpeedStream> deepspeed_stream(const plan::ScheduleRequest& request) {
-  if (request.name == "deepspeed-train")
-    return plan::deepspeed_train(request.ranks, request.microbatches);
-  if (request.name == "deepspeed-inference")
-    return plan::deepspeed_inference(request.ranks, request.microbatches);
-  if (request.name == "data-parallel")
-    return plan::deepspeed_data_parallel(request.ranks, request.microbatches);
-  return {};
+/// What is to be shown, and what its generator found out.
+struct Wanted : CheckedSchedule {
+  std::optional<plan::MadeSchedule::Bound> bound;
+  std::optional<plan::DeepSpeedStream> stream;
+};
+
+Wanted wanted(const ScheduleOptions& options) {
+  if (!options.check.empty())
+    return {check_schedule(options.check, lowering(options)), {}, {}};
+  plan::MadeSchedule found = named_schedule(options);
+  Wanted made{{}, found.bound, std::move(found.stream)};
+  made.schedule = std::move(found.schedule);
+  made.program = plan::lower(made.schedule, lowering(options));
+  return made;
 }
 
 plan::Json steps_of(const plan::DeepSpeedStream& stream) {
@@ -159,7 +157,7 @@ int schedule(const ScheduleOptions& given) {
     options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
                                                   options.request.rank_of_stage.end());
   }
-  const CheckedSchedule made = wanted(options);
+  const Wanted made = wanted(options);
   const auto ranks = rows(made, options.lower);
 
   plan::Json answer{{"ranks", ranks}};
@@ -169,20 +167,18 @@ int schedule(const ScheduleOptions& given) {
     if (!options.svg.empty())
       write_svg(options.svg, svg_title(options, made.schedule), timeline);
   }
-  if (timing && options.request.name == "zb-auto" && options.check.empty()) {
-    const auto plan = plan::make_zb_auto(options.request.ranks, options.request.microbatches,
-                                         plan::zero_bubble_costs(options.request));
-    answer["lower_bound"] = plan.lower_bound.value;
-    answer["gap"] =
-        plan.lower_bound.value > 0 ? plan.longest_span.value / plan.lower_bound.value - 1 : 0;
+  if (timing && made.bound) {
+    const plan::MadeSchedule::Bound& bound = *made.bound;
+    answer["lower_bound"] = bound.lower_bound.value;
+    answer["gap"] = bound.lower_bound.value > 0 ? bound.longest_span / bound.lower_bound - 1 : 0;
   }
   if (options.json) {
     answer["routes"] = made.program.placement.routes;
     if (!options.check.empty())
       answer.update(check_json(made));
-    if (const auto stream = deepspeed_stream(options.request)) {
-      answer["steps"] = steps_of(*stream);
-      answer["buffers"] = stream->buffers;
+    if (made.stream) {
+      answer["steps"] = steps_of(*made.stream);
+      answer["buffers"] = made.stream->buffers;
     }
     fmt::print("{}\n", answer.dump(2));
     return Done;
@@ -217,19 +213,21 @@ std::vector<Option> size_options(ScheduleOptions& options) {
        .help = "Stages per rank; as few as the schedule can have unless given"},
       {.names = "--group-size",
        .target = &request.group,
-       .help = "Microbatches of a round (megatron-interleaved; as many as ranks unless given) "
-               "or of an optimizer step (pipedream-2bw)"},
+       .help = "Microbatches of a round, or of an optimizer step: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_group; })},
       {.names = "--placement",
        .target = &options.placement,
-       .help = "The stages of each rank, such as 0:[0,1,4],1:[2,3] (gpipe, 1f1b, inference)"},
+       .help = "The stages of each rank, such as 0:[0,1,4],1:[2,3]: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_placement; })},
       {.names = "--costs",
        .target = &options.costs,
        .help = "Time it: forward, input gradient, weight gradient and transfer of a stage "
-               "(1,1,1,0); 1/2/1 for a time of every stage. zb-auto and the V schedules order "
-               "their actions by them"},
+               "(1,1,1,0); 1/2/1 for a time of every stage. Some order their actions by them: " +
+               plan::listed_schedules([](const auto& entry) { return entry.orders_by_times; })},
       {.names = "--memory-units",
        .target = &request.memory_units,
-       .help = "Limit of zb-auto and v-zb on every rank: a forward adds 2, I and W free 1 each"},
+       .help = "Limit on every rank, where a forward adds 2, I and W free 1 each: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_memory_units; })},
   };
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedule_catalogue.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -80,6 +82,28 @@ void require_cap_above_standing(const plan::Program& program,
   }
 }
 
+namespace {
+
+/// By its closed form; where there is none, nobody knows.
+double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
+  const auto& kept = schedule.activations.value;
+  const auto found = kept ? kept({.ranks = pipeline.ranks,
+                                  .microbatches = pipeline.microbatches,
+                                  .chunks = std::max(1, pipeline.chunks)})
+                          : std::nullopt;
+  return found.value_or(std::numeric_limits<double>::infinity());
+}
+
+/// And trains the same weights.
+bool keeps_less(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
+  return !schedule.is_forward_only && !schedule.is_data_parallel &&
+         schedule.step_every == nullptr &&
+         kept_activations(schedule, pipeline) <
+             kept_activations(plan::find_schedule(pipeline.schedule), pipeline);
+}
+
+}  // namespace
+
 std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
@@ -90,10 +114,9 @@ std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
     changes.emplace_back("training.recompute=full");
   if (training.zero == 0 && pipeline.replicas > 1)
     changes.emplace_back("training.zero=1");
-  // Schedules that keep fewer activations, at one stage a rank or several.
-  for (const char* schedule : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "v-min"})
-    if (pipeline.schedule != schedule)
-      changes.push_back(fmt::format("pipeline.schedule={}", schedule));
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    if (keeps_less(schedule, pipeline))
+      changes.push_back(fmt::format("pipeline.schedule={}", schedule.name));
   if (pipeline.chunks > 1)
     changes.push_back(fmt::format("pipeline.chunks={}", pipeline.chunks - 1));
   const plan::Cluster& cluster = scenario.cluster;

@@ -144,11 +144,11 @@ TEST_CASE("schedule refuses sizes with the rule and the nearest that fit", "[cli
   CHECK(error({"interleaved-1f1b", "--ranks", "3", "--microbatches", "16", "--chunks", "2"}) ==
         "interleaved-1f1b: 16 microbatches cannot be cut into 5 equal rounds (there is one round "
         "for every 3 microbatches): the nearest numbers that can are 15 and 18\n");
-  CHECK(
-      error({"1f1b", "--ranks", "2", "--microbatches", "4", "--chunks", "2"}) ==
-      "1f1b: 2 chunks a rank asked for, but it has 1; interleaved-1f1b and looped-bfs take more\n");
+  CHECK(error({"1f1b", "--ranks", "2", "--microbatches", "4", "--chunks", "2"}) ==
+        "1f1b: 2 chunks per rank asked for, but it has 1; these take more: interleaved-1f1b, "
+        "megatron-interleaved, group-interleaved-1f1b, looped-bfs, interleaved-zb or inference\n");
   CHECK(error({"1f1b", "--ranks", "2", "--microbatches", "4", "--memory-units", "4"}) ==
-        "1f1b: takes no memory limit; zb-auto and v-zb do\n");
+        "1f1b: takes no memory limit; these do: zb-auto or v-zb\n");
   CHECK(
       error({"megatron-interleaved", "--ranks", "4", "--microbatches", "12", "--chunks", "2",
              "--group-size", "5"}) ==

@@ -64,7 +64,7 @@ TEST_CASE("every schedule trains as without a pipeline, or is refused in words",
       }
 }
 
-TEST_CASE("several chunks a rank train as without a pipeline", "[exec]") {
+TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
   for (const std::string name :
        {"interleaved-1f1b", "megatron-interleaved", "looped-bfs", "interleaved-zb", "hanayo"})
     for (const int chunks : {2, 3}) {

@@ -304,35 +304,11 @@ TEST_CASE("Which schedules run under which communicators, by rendezvous and by e
   const std::string everywhere = "edge pair rank | edge pair rank";
   // Steady 1F1B: the next activation down and the last gradient up are offered at the same time.
   const std::string by_direction = "edge ---- ---- | edge pair rank";
-  const std::map<std::string, std::string> expected{
-      {"gpipe", everywhere},
-      {"1f1b", by_direction},
-      {"interleaved-1f1b", by_direction},
-      {"megatron-interleaved", by_direction},
-      {"looped-bfs", everywhere},
-      {"interleaved-zb", by_direction},
-      {"zb-h1", by_direction},
-      {"zb-h2", by_direction},
-      {"zb-auto", by_direction},
-      {"zbv", by_direction},
-      {"dualpipev", by_direction},
-      {"dualpipe", by_direction},
-      {"chimera", by_direction},
-      {"v-half", by_direction},
-      {"v-min", by_direction},
-      {"v-zb", by_direction},
-      {"hanayo", by_direction},
-      {"pipedream", by_direction},
-      {"pipedream-2bw", by_direction},
-      {"inference", everywhere},
-      {"deepspeed-train", by_direction},
-      {"deepspeed-inference", everywhere},
-      {"data-parallel", everywhere},
-  };
+  const std::set<std::string> one_way{"gpipe", "looped-bfs", "inference", "deepspeed-inference",
+                                      "data-parallel"};
   for (const std::string& name : schedule_names()) {
     CAPTURE(name);
-    REQUIRE(expected.count(name) == 1);
-    CHECK(where_it_runs(name, 4, 8) == expected.at(name));
+    CHECK(where_it_runs(name, 4, 8) == (one_way.contains(name) ? everywhere : by_direction));
   }
 }
 

@@ -47,6 +47,10 @@ void compare_schedule(const std::string& file, const std::string& name,
         auto request = request_of(reference, name);
         if (reference.columns.contains("group_size"))
           request.group = reference.number("group_size");
+        // zero-bubble's set-ups: "f=1 b=1 w=1 c=0 group_size=2"
+        if (const auto setup = reference.columns.find("setup"); setup != reference.columns.end())
+          if (const auto at = setup->second.find("group_size="); at != std::string::npos)
+            request.group = std::stoi(setup->second.substr(at + std::string("group_size=").size()));
         return cells_of(make_schedule(request));
       },
       keys);
@@ -165,6 +169,13 @@ TEST_CASE("dualpipe is DeepSeek's DualPipe", "[plan][reference]") {
 
 // The reference joins I and W where they are neighbours, and takes the newest W that is pending,
 // ours the oldest: what other ranks wait for, forwards and input gradients, has one order.
+TEST_CASE("1f1b-v is zero-bubble's 1F1B-V", "[plan][reference]") {
+  compare_schedule("zerobubble_1F1B-V.csv", "1f1b-v", {"setup"});
+}
+TEST_CASE("group-interleaved-1f1b is zero-bubble's, with its group sizes", "[plan][reference]") {
+  compare_schedule("zerobubble_GroupInterleaved1F1B.csv", "group-interleaved-1f1b", {"setup"});
+}
+
 TEST_CASE("zb-h1 is zero-bubble's ZB-H1, its B taken apart", "[plan][reference]") {
   const auto file = reference_file("schedules/zerobubble_ZB-H1.csv");
   if (!file)

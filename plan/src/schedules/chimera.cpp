@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
@@ -52,6 +53,26 @@ Schedule make_chimera(int ranks, int microbatches) {
       actions.push_back(action);
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::chimera() {
+  return {.name = "chimera",
+          .takes = "even P and M; every rank holds two stages' parameters",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_chimera(r.ranks, r.microbatches)};
+          },
+          .bubble = {"a fraction (P-2)/(2M+P-2) when F = B",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches % s.ranks != 0 || s.forward != s.backward())
+                         return {};
+                       // A fraction f of the iteration is f / (1 - f) of the work.
+                       return (s.ranks - 2.0) / 2 * (s.forward + s.backward());
+                     }},
+          .activations = {"P", [](const ScheduleSizes& s) -> std::optional<double> {
+                            if (s.microbatches < s.ranks)
+                              return {};
+                            return s.ranks;
+                          }}};
 }
 
 }  // namespace pipewright::plan

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "sizes.hpp"
 
@@ -217,6 +218,35 @@ Schedule to_schedule(const DeepSpeedStream& stream) {
       }
   }
   return schedule;
+}
+
+namespace {
+
+MadeSchedule as_made(DeepSpeedStream stream) {
+  return {.schedule = to_schedule(stream), .stream = std::move(stream)};
+}
+
+}  // namespace
+
+ScheduleDescriptor schedule::deepspeed_train() {
+  return {.name = "deepspeed-train",
+          .make =
+              [](const ScheduleRequest& r) {
+                return as_made(plan::deepspeed_train(r.ranks, r.microbatches));
+              },
+          .bubble = flush_bubble(),
+          .activations = one_f_one_b_activations()};
+}
+
+ScheduleDescriptor schedule::deepspeed_inference() {
+  return {.name = "deepspeed-inference",
+          .is_forward_only = true,
+          .make =
+              [](const ScheduleRequest& r) {
+                return as_made(plan::deepspeed_inference(r.ranks, r.microbatches));
+              },
+          .bubble = {"(P-1)F", [](const ScheduleSizes& s) { return (s.ranks - 1) * s.forward; }},
+          .activations = constant("1", 1)};
 }
 
 }  // namespace pipewright::plan

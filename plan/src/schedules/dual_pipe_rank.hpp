@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/action.hpp"
 
 namespace pipewright::plan {
@@ -19,5 +20,13 @@ struct DualPipeSide {
 /// `microbatches` on each side, at least 2 * hops.
 std::vector<Action> dual_pipe_rank(const DualPipeSide& side_0, const DualPipeSide& side_1, int hop,
                                    int hops, int microbatches);
+
+/// Of `hops` ranks with a side of one stage each, of which a rank has `stages`.
+inline std::optional<double> dual_pipe_bubble(const ScheduleSizes& s, int hops, int stages) {
+  if (s.forward != s.input_gradient || s.weight_gradient > s.forward)
+    return {};
+  const double pair = s.forward + s.backward();
+  return (hops - 1) * (pair + s.backward() - 3 * s.weight_gradient) / stages;
+}
 
 }  // namespace pipewright::plan

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "closed_forms.hpp"
 #include "dual_pipe_rank.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules.hpp"
@@ -28,6 +29,17 @@ Schedule make_dualpipe(int ranks, int microbatches) {
     schedule.ranks.push_back(dual_pipe_rank(near, far, hop, ranks / 2, microbatches / 2));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::dualpipe() {
+  return {.name = "dualpipe",
+          .takes = "even P and M, M >= 2P; every rank holds two stages' parameters",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_dualpipe(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P/2-1)(F&B+B-3W)",
+                     [](const ScheduleSizes& s) { return dual_pipe_bubble(s, s.ranks / 2, 1); }},
+          .activations = {"P+1", [](const ScheduleSizes& s) { return s.ranks + 1; }}};
 }
 
 }  // namespace pipewright::plan

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "closed_forms.hpp"
 #include "dual_pipe_rank.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules.hpp"
@@ -19,6 +20,18 @@ Schedule make_dualpipev(int ranks, int microbatches) {
     schedule.ranks.push_back(
         dual_pipe_rank({rank, 0}, {2 * ranks - 1 - rank, 0}, rank, ranks, microbatches));
   return schedule;
+}
+
+ScheduleDescriptor schedule::dualpipev() {
+  return {.name = "dualpipev",
+          .chunks = Chunks::Two,
+          .takes = "M >= 2P",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_dualpipev(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P-1)(F&B+B-3W)/V",
+                     [](const ScheduleSizes& s) { return dual_pipe_bubble(s, s.ranks, s.chunks); }},
+          .activations = {"P + 1/2", [](const ScheduleSizes& s) { return s.ranks + 0.5; }}};
 }
 
 }  // namespace pipewright::plan

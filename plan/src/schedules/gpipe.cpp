@@ -1,3 +1,4 @@
+#include "closed_forms.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -15,6 +16,16 @@ Schedule make_gpipe(int ranks, int microbatches) {
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::gpipe() {
+  return {.name = "gpipe",
+          .takes_placement = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_gpipe(r.ranks, r.microbatches)};
+          },
+          .bubble = flush_bubble(),
+          .activations = {"M", [](const ScheduleSizes& s) { return s.microbatches; }}};
 }
 
 }  // namespace pipewright::plan

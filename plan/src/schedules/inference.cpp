@@ -1,3 +1,4 @@
+#include "closed_forms.hpp"
 #include "interleaved_order.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
@@ -14,6 +15,23 @@ Schedule make_inference(int ranks, int microbatches, int chunks) {
       actions.push_back(order.forward(step));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::inference() {
+  return {.name = "inference",
+          .chunks = Chunks::Any,
+          .takes_placement = true,
+          .is_forward_only = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_inference(r.ranks, r.microbatches, r.chunks)};
+          },
+          .bubble = {"(P-1)F/V",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches % s.ranks != 0 && s.chunks > 1)
+                         return {};
+                       return (s.ranks - 1) * s.forward / s.chunks;
+                     }},
+          .activations = {"1/V", [](const ScheduleSizes& s) { return 1.0 / s.chunks; }}};
 }
 
 }  // namespace pipewright::plan

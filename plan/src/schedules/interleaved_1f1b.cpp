@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "interleaved_order.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules.hpp"
@@ -79,6 +80,39 @@ Schedule make_megatron_interleaved(int ranks, int microbatches, int chunks, int 
     return make_1f1b(ranks, microbatches);
   check_group(ranks, microbatches, group == 0 ? ranks : group);
   return interleaved(ranks, microbatches, chunks, group == 0 ? ranks : group, 2);
+}
+
+namespace {
+
+bool divides(const ScheduleSizes& s) { return s.microbatches % s.ranks == 0; }
+
+}  // namespace
+
+ScheduleDescriptor schedule::interleaved_1f1b() {
+  return {.name = "interleaved-1f1b",
+          .chunks = Chunks::Any,
+          .takes = "M a multiple of max(1, M div P)",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_interleaved_1f1b(r.ranks, r.microbatches, r.chunks)};
+          },
+          .bubble = looped_bubble(divides),
+          .activations = looped_activations()};
+}
+
+ScheduleDescriptor schedule::megatron_interleaved() {
+  return {.name = "megatron-interleaved",
+          .chunks = Chunks::Any,
+          .takes = "`--group-size` N, P <= N <= M, the last round none or at least P microbatches",
+          .takes_group = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_megatron_interleaved(r.ranks, r.microbatches, r.chunks, r.group)};
+          },
+          .bubble = looped_bubble(divides),
+          .activations = {"P + (P-1)/V", [](const ScheduleSizes& s) -> std::optional<double> {
+                            if (s.chunks == 1)
+                              return std::min(s.microbatches, s.ranks);
+                            return looped_activations().value(s);
+                          }}};
 }
 
 }  // namespace pipewright::plan

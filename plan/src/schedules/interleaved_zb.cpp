@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "interleaved_order.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
@@ -32,6 +33,26 @@ Schedule make_interleaved_zb(int ranks, int microbatches, int chunks) {
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::interleaved_zb() {
+  return {.name = "interleaved-zb",
+          .chunks = Chunks::Any,
+          .takes = "M a multiple of max(1, M div P)",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_interleaved_zb(r.ranks, r.microbatches, r.chunks)};
+          },
+          .bubble = {"(P-1)(F+B)/(3V)",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (!s.equal_times() || s.microbatches % s.ranks != 0)
+                         return {};
+                       return (s.ranks - 1) * (s.forward + s.backward()) / (3 * s.chunks);
+                     }},
+          .activations = {"P", [](const ScheduleSizes& s) -> std::optional<double> {
+                            if (s.microbatches % s.ranks != 0)
+                              return {};
+                            return s.ranks;
+                          }}};
 }
 
 }  // namespace pipewright::plan

@@ -1,3 +1,4 @@
+#include "closed_forms.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -17,6 +18,17 @@ Schedule make_looped_bfs(int ranks, int microbatches, int chunks) {
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::looped_bfs() {
+  return {.name = "looped-bfs",
+          .chunks = Chunks::Any,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_looped_bfs(r.ranks, r.microbatches, r.chunks)};
+          },
+          .bubble = looped_bubble(
+              [](const ScheduleSizes& s) { return s.microbatches >= s.ranks || s.chunks == 1; }),
+          .activations = {"M", [](const ScheduleSizes& s) { return s.microbatches; }}};
 }
 
 }  // namespace pipewright::plan

@@ -4,6 +4,7 @@
 
 #include "list_schedule.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -44,7 +45,8 @@ Schedule make_on_placement(const std::string& name, const std::vector<int>& rank
   if (name == "gpipe" || name == "inference")
     return stage_by_stage(stages_of_rank(rank_of_stage, ranks), microbatches, name == "inference");
   throw InputError(fmt::format(
-      "{} has a placement of its own: gpipe, 1f1b and inference run on any placement", name));
+      "{} has a placement of its own; these run on any: {}", name,
+      listed_schedules([](const ScheduleDescriptor& entry) { return entry.takes_placement; })));
 }
 
 }  // namespace pipewright::plan

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -26,6 +27,16 @@ Schedule make_1f1b(int ranks, int microbatches) {
     schedule.ranks.push_back(std::move(actions));
   }
   return schedule;
+}
+
+ScheduleDescriptor schedule::one_f_one_b() {
+  return {.name = "1f1b",
+          .takes_placement = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_1f1b(r.ranks, r.microbatches)};
+          },
+          .bubble = flush_bubble(),
+          .activations = one_f_one_b_activations()};
 }
 
 }  // namespace pipewright::plan

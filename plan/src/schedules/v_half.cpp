@@ -1,3 +1,4 @@
+#include "closed_forms.hpp"
 #include "v_block.hpp"
 #include "v_improve.hpp"
 
@@ -21,6 +22,20 @@ Schedule make_v_half(int ranks, int microbatches, const VCosts& costs) {
   check_v_shape("v-half", ranks, microbatches, costs);
   const Schedule repeated = repeat_block(v_half_block(ranks), microbatches);
   return improved(repeated, costs, peaks_of(repeated));
+}
+
+ScheduleDescriptor schedule::v_half() {
+  return {.name = "v-half",
+          .chunks = Chunks::Two,
+          .takes = "`--costs`, by which it orders its actions",
+          .orders_by_times = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_v_half(r.ranks, r.microbatches, v_costs(r.times))};
+          },
+          .bubble = part_of_flush_bubble("(P-1)(F+B)/2", 2, 2),
+          .activations = {.words = "floor(P/2) + 1",
+                          .value = [](const ScheduleSizes& s) { return s.ranks / 2 + 1; },
+                          .is_limit = true}};
 }
 
 }  // namespace pipewright::plan

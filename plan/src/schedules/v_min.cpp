@@ -1,3 +1,4 @@
+#include "closed_forms.hpp"
 #include "v_block.hpp"
 #include "v_improve.hpp"
 
@@ -20,6 +21,20 @@ Schedule make_v_min(int ranks, int microbatches, const VCosts& costs) {
   check_v_shape("v-min", ranks, microbatches, costs);
   const Schedule repeated = repeat_block(v_min_block(ranks), microbatches);
   return improved(repeated, costs, peaks_of(repeated));
+}
+
+ScheduleDescriptor schedule::v_min() {
+  return {.name = "v-min",
+          .chunks = Chunks::Two,
+          .takes = "`--costs`, by which it orders its actions",
+          .orders_by_times = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_v_min(r.ranks, r.microbatches, v_costs(r.times))};
+          },
+          .bubble = part_of_flush_bubble("2(P-1)(F+B)/3", 1.5, 1),
+          .activations = {.words = "floor((P+4)/3)",
+                          .value = [](const ScheduleSizes& s) { return (s.ranks + 4) / 3; },
+                          .is_limit = true}};
 }
 
 }  // namespace pipewright::plan

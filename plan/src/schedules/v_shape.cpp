@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include "pipewright/plan/error.hpp"
 #include "sizes.hpp"
@@ -26,6 +27,21 @@ int hop_of(const Action& action, int ranks) {
 }
 
 bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
+
+namespace {
+
+double mean(const std::vector<double>& list) {
+  return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+}
+
+}  // namespace
+
+VCosts v_costs(const ActionTimes& times) {
+  return {.forward = mean(times.forward),
+          .input_gradient = mean(times.input_gradient),
+          .weight_gradient = mean(times.weight_gradient),
+          .transfer = times.transfer};
+}
 
 double duration_of(ActionKind kind, const VCosts& costs) {
   switch (kind) {

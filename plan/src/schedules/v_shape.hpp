@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/v_schedules.hpp"
 
 namespace pipewright::plan {
@@ -26,6 +27,8 @@ int hop_of(const Action& action, int ranks);
 /// Only a hop that comes from another rank needs a transfer: not the first, not those that turn.
 bool comes_from_another_rank(int hop, int ranks);
 
+/// The V schedules know one cost of each kind: of unequal stages, the mean.
+VCosts v_costs(const ActionTimes& times);
 double duration_of(ActionKind kind, const VCosts& costs);
 
 /// Activations that a rank keeps, counted twice: in units, and whole until the weight gradient.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/error.hpp"
 #include "v_backfill.hpp"
 #include "v_greedy.hpp"
@@ -70,6 +71,26 @@ Schedule make_v_zb(int ranks, int microbatches, const VCosts& costs,
   if (const auto waves = best_waves(ranks, microbatches, costs, limit))
     return improved(waves->schedule, costs, peaks_of(waves->schedule));
   return within_tight_limit(ranks, microbatches, costs, limit);
+}
+
+ScheduleDescriptor schedule::v_zb() {
+  return {.name = "v-zb",
+          .chunks = Chunks::Two,
+          .takes = "`--costs`, by which it orders its actions; `--memory-units`, a limit per rank",
+          .takes_memory_units = true,
+          .orders_by_times = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_v_zb(r.ranks, r.microbatches, v_costs(r.times), r.memory_units)};
+          },
+          .bubble = no_bubble_in_a_v(),
+          .bubble_is_of_span = true,
+          .activations = {.words = "P",
+                          .value = [](const ScheduleSizes& s) -> std::optional<double> {
+                            if (!s.equal_times())  // else half an activation may count twice
+                              return {};
+                            return s.ranks;
+                          },
+                          .is_limit = true}};
 }
 
 }  // namespace pipewright::plan

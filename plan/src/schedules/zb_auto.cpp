@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/error.hpp"
 #include "sizes.hpp"
 #include "zero_bubble/annealing.hpp"
@@ -125,6 +126,42 @@ ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ZeroBubbleCosts&
   return {.schedule = schedule_of(orders, microbatches),
           .longest_span = {span},
           .lower_bound = {std::min(bound, span)}};  // they may differ by rounding
+}
+
+namespace {
+
+std::vector<Seconds> seconds(const std::vector<double>& list) {
+  std::vector<Seconds> times;
+  times.reserve(list.size());
+  for (const double time : list)
+    times.push_back({time});
+  return times;
+}
+
+ZeroBubbleCosts costs_of(const ScheduleRequest& request) {
+  return {.forward = seconds(request.times.forward),
+          .input_gradient = seconds(request.times.input_gradient),
+          .weight_gradient = seconds(request.times.weight_gradient),
+          .transfer = {request.times.transfer},
+          .memory_units =
+              request.memory_units ? std::vector{*request.memory_units} : std::vector<int>{}};
+}
+
+}  // namespace
+
+ScheduleDescriptor schedule::zb_auto() {
+  return {.name = "zb-auto",
+          .takes = "`--costs`, by which it orders its actions; `--memory-units`, a limit per rank",
+          .takes_memory_units = true,
+          .orders_by_times = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            ZeroBubblePlan plan = make_zb_auto(r.ranks, r.microbatches, costs_of(r));
+            return {.schedule = std::move(plan.schedule),
+                    .bound = MadeSchedule::Bound{plan.longest_span, plan.lower_bound}};
+          },
+          .bubble = {"found by search"},
+          .bubble_is_of_span = true,
+          .activations = {"by its limit"}};
 }
 
 }  // namespace pipewright::plan

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -50,6 +51,47 @@ Schedule make_zb_h2(int ranks, int microbatches) {
     schedule.ranks.push_back(zero_bubble_rank(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank,
                                               TakesWeightGradient::Oldest));
   return schedule;
+}
+
+namespace {
+
+/// The weight gradients must fit into what they fill.
+bool short_weight_gradients(const ScheduleSizes& s) {
+  return s.weight_gradient <= std::min(s.forward, s.input_gradient);
+}
+
+}  // namespace
+
+ScheduleDescriptor schedule::zb_h1() {
+  return {.name = "zb-h1",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_zb_h1(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P-1)(F+I-W)",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches < s.ranks || !short_weight_gradients(s))
+                         return {};
+                       return (s.ranks - 1) * (s.forward + s.input_gradient - s.weight_gradient);
+                     }},
+          .activations = one_f_one_b_activations()};
+}
+
+ScheduleDescriptor schedule::zb_h2() {
+  return {.name = "zb-h2",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_zb_h2(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P-1)(F+I-2W)",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches < 2 * s.ranks - 1 || !short_weight_gradients(s))
+                         return {};
+                       return (s.ranks - 1) *
+                              (s.forward + s.input_gradient - 2 * s.weight_gradient);
+                     }},
+          .bubble_is_of_span = true,
+          .activations = {"min(M, 2P-1)", [](const ScheduleSizes& s) {
+                            return std::min(s.microbatches, 2 * s.ranks - 1);
+                          }}};
 }
 
 }  // namespace pipewright::plan

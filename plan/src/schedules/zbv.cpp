@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "closed_forms.hpp"
 #include "pipewright/plan/schedules.hpp"
 #include "sizes.hpp"
 
@@ -89,6 +90,21 @@ Schedule make_zbv(int ranks, int microbatches) {
   for (int rank = 0; rank < ranks; ++rank)
     schedule.ranks.push_back(ZbvRank(rank, ranks, microbatches).run());
   return schedule;
+}
+
+ScheduleDescriptor schedule::zbv() {
+  return {.name = "zbv",
+          .chunks = Chunks::Two,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_zbv(r.ranks, r.microbatches)};
+          },
+          .bubble = no_bubble_in_a_v(),
+          .bubble_is_of_span = true,
+          .activations = {"P", [](const ScheduleSizes& s) -> std::optional<double> {
+                            if (s.microbatches < 2 * s.ranks - 1)
+                              return {};
+                            return s.ranks;
+                          }}};
 }
 
 }  // namespace pipewright::plan

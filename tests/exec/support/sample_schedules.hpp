@@ -14,7 +14,7 @@ inline plan::Partition partition_for(const plan::Schedule& schedule) {
   return partition;
 }
 
-/// One of each kind: full and split backwards, several chunks a rank, a V, two directions.
+/// One of each kind: full and split backwards, several chunks per rank, a V, two directions.
 inline const std::vector<plan::Schedule>& schedules() {
   static const std::vector<plan::Schedule> all{make("1f1b", 1, 4),
                                                make("gpipe", 3, 4),

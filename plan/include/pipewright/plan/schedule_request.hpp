@@ -8,7 +8,6 @@
 
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule.hpp"
-#include "pipewright/plan/zb_auto.hpp"
 
 namespace pipewright::plan {
 
@@ -47,9 +46,6 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
 /// As Pipewright trains it: `oldest_weight_gradients_first`.
 Schedule make_training_schedule(const ScheduleRequest& request);
-
-/// What zb-auto is told.
-ZeroBubbleCosts zero_bubble_costs(const ScheduleRequest& request);
 
 /// How many stages the schedule will have. Throws InputError for more than can be counted.
 int stage_count(const ScheduleRequest& request);

@@ -56,14 +56,14 @@ Schedule make_zb_h1(int ranks, int microbatches);
 /// activations on every rank, counted until W.
 Schedule make_zb_h2(int ranks, int microbatches);
 
-/// ZB-V (Qi et al., ICLR 2024, section 6) in its handmade order, for F = I = W: two chunks a rank,
-/// down and up. Bubble of the longest span 0 and 2P activations on every rank for M >= 2P - 1;
-/// below, a bubble and fewer activations.
+/// ZB-V (Qi et al., ICLR 2024, section 6) in its handmade order, for F = I = W: two chunks per
+/// rank, down and up. Bubble of the longest span 0 and 2P activations on every rank for M >= 2P -
+/// 1; below, a bubble and fewer activations.
 Schedule make_zbv(int ranks, int microbatches);
 
-/// DualPipeV (DeepSeek-AI 2025, "cut in half" by Sea AI Lab): DualPipe on a V of two chunks a rank.
-/// Needs M >= 2P. Bubble (P - 1)(F&B + B - 3W) in chunk times, F&B of a fused pair, for F = I no
-/// shorter than W. 2P + 1 activations on every rank.
+/// DualPipeV (DeepSeek-AI 2025, "cut in half" by Sea AI Lab): DualPipe on a V of two chunks per
+/// rank. Needs M >= 2P. Bubble (P - 1)(F&B + B - 3W) in chunk times, F&B of a fused pair, for F = I
+/// no shorter than W. 2P + 1 activations on every rank.
 Schedule make_dualpipev(int ranks, int microbatches);
 
 /// DualPipe (DeepSeek-V3, arXiv 2412.19437, section 3.2.1): microbatches 0 to M/2 - 1 enter at rank
@@ -78,7 +78,7 @@ Schedule make_dualpipe(int ranks, int microbatches);
 /// larger where the last unit is not full. Between P/2 + 1 and P activations for M >= P.
 Schedule make_chimera(int ranks, int microbatches);
 
-/// Hanayo (Liu et al., SC 2023): W waves, V = 2W chunks a rank in a zigzag; each rank takes the
+/// Hanayo (Liu et al., SC 2023): W waves, V = 2W chunks per rank in a zigzag; each rank takes the
 /// oldest backward that is ready before any forward. At most 3P/2 microbatches are in flight, P of
 /// them when M = P; the bubble is then 4(P - 1) forwards of a chunk for W = 1 and B = 2F.
 Schedule make_hanayo(int ranks, int microbatches, int waves);
@@ -94,7 +94,7 @@ Schedule make_pipedream(int ranks, int microbatches);
 /// multiple of `batch`.
 Schedule make_pipedream_2bw(int ranks, int microbatches, int batch);
 
-/// Forward only, V chunks a rank in a loop. Bubble (P - 1) F/V when P divides M, larger otherwise
+/// Forward only, V chunks per rank in a loop. Bubble (P - 1) F/V when P divides M, larger otherwise
 /// unless V = 1; nothing is kept.
 Schedule make_inference(int ranks, int microbatches, int chunks = 1);
 

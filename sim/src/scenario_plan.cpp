@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -10,7 +11,7 @@
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/schedule_catalogue.hpp"
 #include "pipewright/sim/memory_cap.hpp"
 #include "pipewright/sim/simulator.hpp"
 
@@ -114,6 +115,29 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
       over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
 }
 
+/// Of a schedule that takes a limit, the loosest with which every rank's memory fits its device;
+/// none where none is needed, or none is enough. `place` makes the plan with a limit.
+std::optional<int> loosest_limit(const plan::Scenario& scenario, const ScenarioPlan& plan,
+                                 const std::function<void(std::optional<int>)>& place) {
+  if (scenario.cluster.device.memory == plan::Bytes{} || !weigh(scenario, plan).over)
+    return {};
+  const auto fits = [&](int units) {
+    try {
+      place(units);
+      return !weigh(scenario, plan).over;
+    } catch (const plan::InputError&) {
+      return false;  // no microbatch fits into so few
+    }
+  };
+  const auto peaks = plan::peak_memory_units(plan.schedule);
+  int fitting = 0, too_many = *std::max_element(peaks.begin(), peaks.end());
+  while (too_many - fitting > 1) {
+    const int between = (fitting + too_many) / 2;
+    (fits(between) ? fitting : too_many) = between;
+  }
+  return fitting == 0 ? std::nullopt : std::optional(fitting);
+}
+
 /// Nothing when the scenario with that change cannot be planned.
 std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                             const std::string& change, bool trained) {
@@ -163,11 +187,17 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
   cut(plan, scenario, costs, plan::stage_count(request));
   request.times = times_of(plan.costs.stages, scenario.cluster);
-  plan.schedule = plan::make_training_schedule(request);
   plan::LoweringOptions options = lowering_of(scenario);
   options.tied_stages = tied_stages(plan.costs.stages);
-  plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);
+  const auto place = [&](std::optional<int> memory_units) {
+    request.memory_units = memory_units;
+    plan.schedule = plan::make_training_schedule(request);
+    plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);
+  };
+  place({});
   finish(plan, scenario, costs);
+  if (plan::find_schedule(request.name).takes_memory_units)
+    place(loosest_limit(scenario, plan, place));
   return plan;
 }
 

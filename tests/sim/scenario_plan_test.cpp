@@ -2,6 +2,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
+#include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "pipewright/sim/sweep.hpp"
 #include "support/catch.hpp"
@@ -55,6 +56,42 @@ TEST_CASE("Plans that differ in costs alone share a Structure", "[sim][scenario]
   CHECK(one.structure != longer.structure);
   Simulator simulator(*one.structure);
   CHECK(simulator.iteration(one.costs) < simulator.iteration(slower.costs));
+}
+
+TEST_CASE("Schedules that take a limit on memory get that of the device, the loosest that fits",
+          "[sim][scenario]") {
+  for (const std::string name : {"zb-auto", "v-zb"}) {
+    std::vector<std::string> wanted{"pipeline.schedule=" + name, "pipeline.microbatches=8",
+                                    "cluster.device.memory_bytes=0"};
+    if (name == "v-zb")
+      wanted.emplace_back("pipeline.chunks=2");
+    CAPTURE(name);
+    const auto figures = [&](std::int64_t cap) {
+      wanted[2] = "cluster.device.memory_bytes=" + std::to_string(cap);
+      const Scenario scenario = shared_card(wanted);
+      const ScenarioPlan plan = lay_out(scenario, costs());
+      Simulator simulator(*plan.structure);
+      MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
+      const Times& times = simulator.run(plan.costs);
+      return std::pair(model.curves(plan.costs, times).highest_peak().value, times.iteration);
+    };
+    const auto [most, quickest] = figures(0);
+    std::int64_t last = most;
+    int smaller = 0;
+    // Ever a byte less than was needed before, until nothing fits any more.
+    while (true) {
+      const auto [peak, iteration] = figures(last - 1);
+      if (peak >= last) {
+        CHECK(peak == most);  // no limit is enough: the plan is without one
+        break;
+      }
+      CHECK(iteration >= quickest);
+      last = peak;
+      ++smaller;
+    }
+    CHECK(smaller >= 3);
+    CHECK(static_cast<double>(last) < 0.9 * static_cast<double>(most));
+  }
 }
 
 TEST_CASE("Costs of another model or microbatch size are refused", "[sim][scenario]") {

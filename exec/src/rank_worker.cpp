@@ -28,8 +28,7 @@ Instruction receive_for(const Instruction& i) {
 }
 
 bool takes_input(InstructionKind kind) {
-  return kind == InstructionKind::Forward || kind == InstructionKind::Backward ||
-         kind == InstructionKind::InputGradient;
+  return kind == InstructionKind::Forward || plan::makes_input_gradient(kind);
 }
 
 }  // namespace

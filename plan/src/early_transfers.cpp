@@ -16,7 +16,7 @@ bool uses(const Instruction& i, const Instruction& receive) {
     return false;
   if (receive.kind == InstructionKind::ReceiveActivation)
     return i.kind == InstructionKind::Forward;
-  return i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+  return makes_input_gradient(i.kind);
 }
 
 /// Where each rank's sends stand in its list.

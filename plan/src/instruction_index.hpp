@@ -16,7 +16,7 @@ class InstructionIndex {
   explicit InstructionIndex(const Program& program)
       : microbatches_(static_cast<std::size_t>(program.microbatches)),
         stages_(static_cast<std::size_t>(stage_count(program))),
-        at_(kinds * microbatches_ * stages_, -1) {}
+        at_(kinds_with_microbatch * microbatches_ * stages_, -1) {}
 
   /// The number given to an instruction with a microbatch; -1 when none was.
   int find(InstructionKind kind, int stage, int microbatch) const {
@@ -33,9 +33,6 @@ class InstructionIndex {
   }
 
  private:
-  /// The kinds with a microbatch come first in InstructionKind.
-  static constexpr auto kinds = static_cast<std::size_t>(InstructionKind::ReceiveGradient) + 1;
-
   std::size_t place(InstructionKind kind, int stage, int microbatch) const {
     return (static_cast<std::size_t>(kind) * stages_ + static_cast<std::size_t>(stage)) *
                microbatches_ +

@@ -9,10 +9,7 @@
 namespace pipewright::plan {
 namespace {
 
-bool torch_knows(InstructionKind kind) {
-  return kind != InstructionKind::Load && kind != InstructionKind::ReduceTied &&
-         kind != InstructionKind::OptimizerStep;
-}
+bool torch_knows(InstructionKind kind) { return traits_of(kind).in_torch; }
 
 bool append_torch_cell(std::string_view cell, std::vector<Instruction>& instructions) {
   return append_cell(cell, instructions) && torch_knows(instructions.back().kind);

@@ -56,10 +56,7 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
 EventIndex::EventIndex(const Structure& structure)
     : stages_(static_cast<std::size_t>(plan::stage_count(structure.program()))),
       microbatches_(static_cast<std::size_t>(structure.program().microbatches)),
-      // The kinds with a microbatch come first in InstructionKind.
-      at_((static_cast<std::size_t>(InstructionKind::ReceiveGradient) + 1) * stages_ *
-              microbatches_,
-          -1) {
+      at_(plan::kinds_with_microbatch * stages_ * microbatches_, -1) {
   for (int event = 0; event < structure.size(); ++event) {
     const plan::Instruction& i = *structure.events()[event].instruction;
     if (plan::has_microbatch(i.kind))

@@ -14,7 +14,7 @@ namespace program_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-std::string with_slot(const Instruction& i) {
+std::string text_with_slot(const Instruction& i) {
   return to_string(i) + (i.slot < 0 ? "" : "#" + std::to_string(i.slot));
 }
 
@@ -24,7 +24,7 @@ std::string text_of(const Program& program) {
   for (const auto& instructions : program.ranks) {
     std::string line;
     for (const Instruction& i : instructions)
-      line += (line.empty() ? "" : " ") + with_slot(i);
+      line += (line.empty() ? "" : " ") + text_with_slot(i);
     text += line + "\n";
   }
   return text;
@@ -98,8 +98,8 @@ TEST_CASE("Every kind of instruction reads back, with its slot and without", "[p
         InstructionKind::SendGradient, InstructionKind::ReceiveGradient})
     for (const int slot : {-1, 0, 3, 12}) {
       const Instruction instruction{kind, 15, 207, slot};
-      CAPTURE(with_slot(instruction));
-      CHECK(parse_instruction(with_slot(instruction)) == instruction);
+      CAPTURE(text_with_slot(instruction));
+      CHECK(parse_instruction(text_with_slot(instruction)) == instruction);
     }
   const Instruction step{InstructionKind::OptimizerStep, 3};
   CHECK(parse_instruction("3STEP") == step);

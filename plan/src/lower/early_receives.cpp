@@ -53,8 +53,7 @@ class TurnTaker {
     if (const auto receive = receive_of(program_, i))
       return present_.find(*receive) >= 0;
     const bool forward = i.kind == InstructionKind::Forward;
-    const bool backward =
-        i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+    const bool backward = makes_input_gradient(i.kind);
     if (forward && i.stage > 0)
       return present_.find(InstructionKind::Forward, i.stage - 1, i.microbatch) >= 0;
     if (backward && i.stage + 1 < stage_count(program_))

@@ -9,8 +9,7 @@ std::optional<Instruction> receive_of(const Program& program, const Instruction&
   if (i.kind == InstructionKind::Forward &&
       crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
     return Instruction{InstructionKind::ReceiveActivation, i.stage, i.microbatch};
-  const bool backward =
-      i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+  const bool backward = makes_input_gradient(i.kind);
   if (backward && crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
     return Instruction{InstructionKind::ReceiveGradient, i.stage, i.microbatch};
   return {};
@@ -20,8 +19,7 @@ std::optional<Instruction> send_of(const Program& program, const Instruction& i)
   if (i.kind == InstructionKind::Forward &&
       crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
     return Instruction{InstructionKind::SendActivation, i.stage, i.microbatch};
-  const bool backward =
-      i.kind == InstructionKind::Backward || i.kind == InstructionKind::InputGradient;
+  const bool backward = makes_input_gradient(i.kind);
   if (backward && crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
     return Instruction{InstructionKind::SendGradient, i.stage, i.microbatch};
   return {};

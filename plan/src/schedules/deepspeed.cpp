@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "closed_forms.hpp"
 #include "pipewright/plan/lower.hpp"
@@ -114,23 +113,6 @@ Steps inference_steps(int stage, int stages, int microbatches) {
   return steps;
 }
 
-struct Name {
-  InstructionKind kind;
-  std::string_view name;
-};
-constexpr std::array<Name, 10> names{{
-    {InstructionKind::Load, "LoadMicroBatch"},
-    {InstructionKind::Forward, "ForwardPass"},
-    {InstructionKind::Backward, "BackwardPass"},
-    {InstructionKind::SendActivation, "SendActivation"},
-    {InstructionKind::ReceiveActivation, "RecvActivation"},
-    {InstructionKind::SendGradient, "SendGrad"},
-    {InstructionKind::ReceiveGradient, "RecvGrad"},
-    {InstructionKind::ReduceTied, "ReduceTiedGrads"},
-    {InstructionKind::ReduceGradients, "ReduceGrads"},
-    {InstructionKind::OptimizerStep, "OptimizerStep"},
-}};
-
 }  // namespace
 
 DeepSpeedStream deepspeed_train(int ranks, int microbatches) {
@@ -171,16 +153,14 @@ DeepSpeedStream deepspeed_data_parallel(int ranks, int microbatches) {
 }
 
 std::optional<std::string_view> deepspeed_name(InstructionKind kind) {
-  for (const Name& entry : names)
-    if (entry.kind == kind)
-      return entry.name;
-  return {};
+  const std::string_view name = traits_of(kind).deepspeed;
+  return name.empty() ? std::nullopt : std::optional(name);
 }
 
 std::optional<InstructionKind> from_deepspeed_name(std::string_view name) {
-  for (const Name& entry : names)
-    if (entry.name == name)
-      return entry.kind;
+  for (const InstructionTraits& row : instruction_traits)
+    if (!name.empty() && row.deepspeed == name)
+      return row.kind;
   return {};
 }
 

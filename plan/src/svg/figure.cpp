@@ -97,8 +97,7 @@ double label_width(std::size_t digits, double font) {
 }
 
 bool is_labelled(const Instruction& instruction) {
-  return is_compute(instruction.kind) && instruction.kind != InstructionKind::Load &&
-         instruction.microbatch >= 0;
+  return traits_of(instruction.kind).action.has_value();
 }
 
 std::map<int, int> chunks_of(const std::vector<const Span*>& spans) {

@@ -25,11 +25,11 @@ struct Action {
 char letter_of(ActionKind kind);
 
 /// Whether it makes the gradient that the stage before waits for.
-inline bool makes_input_gradient(ActionKind kind) {
+constexpr bool makes_input_gradient(ActionKind kind) {
   return kind == ActionKind::Backward || kind == ActionKind::InputGradient;
 }
 /// Whether it adds to the gradients of the weights.
-inline bool makes_weight_gradient(ActionKind kind) {
+constexpr bool makes_weight_gradient(ActionKind kind) {
   return kind == ActionKind::Backward || kind == ActionKind::WeightGradient;
 }
 

@@ -10,9 +10,6 @@ namespace pipewright::plan {
 /// The compute actions of a Program as the Schedule that it was lowered from.
 Schedule schedule_of(const Program& program);
 
-/// Whether instructions of this kind add to the gradients of the weights.
-bool makes_weight_gradient(InstructionKind kind);
-
 /// Whether no weight gradient is computed at all: an inference.
 bool is_forward_only(const Program& program);
 

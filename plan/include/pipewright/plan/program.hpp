@@ -3,45 +3,15 @@
 // A Program is a Schedule lowered to all that a rank does: load, compute, send, receive, step. The
 // simulator times exactly this value and the executor runs exactly this value.
 
-#include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
-#include "pipewright/plan/action.hpp"
+#include "pipewright/plan/instruction.hpp"
 #include "pipewright/plan/json.hpp"
 #include "pipewright/plan/placement.hpp"
 
 namespace pipewright::plan {
-
-enum class InstructionKind {
-  Load,               // "0LOAD2": the first stage's input, the last stage's target
-  Forward,            // "0F2"
-  Backward,           // "0B2"
-  InputGradient,      // "0I2"
-  WeightGradient,     // "0W2"
-  Recompute,          // "0R2"
-  SendActivation,     // "0SEND_F2": to the stage after
-  ReceiveActivation,  // "1RECV_F2": from the stage before
-  SendGradient,       // "1SEND_B2": to the stage before
-  ReceiveGradient,    // "0RECV_B2": from the stage after
-  ReduceTied,         // "0REDUCE_TIED": sums the gradients of a weight that stages share
-  ReduceGradients,    // "0REDUCE_GRAD": sums the gradients of all copies of the stage
-  OptimizerStep,      // "0STEP"
-  Unshard,            // "0UNSHARD": gathers the stage's sharded parameters
-  Reshard,            // "0RESHARD": lets them go again
-};
-
-struct Instruction {
-  InstructionKind kind = InstructionKind::Forward;
-  int stage = 0;
-  int microbatch = -1;  // -1 where an instruction concerns the whole stage
-  int slot = -1;        // of the stage's buffers, held from the first use of the microbatch to the
-                        // last; -1 without microbatch
-  bool fused_with_next = false;  // as in Action: both start together and overlap
-  friend bool operator==(const Instruction&, const Instruction&) = default;
-};
 
 /// Which operations share one in-order queue: those of a directed pair of ranks, of a pair of ranks
 /// in both directions, or all of a rank.
@@ -63,34 +33,11 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-/// What names an instruction in its Program; the slot does not.
-using InstructionKey = std::tuple<InstructionKind, int, int>;
-inline InstructionKey key_of(const Instruction& i) { return {i.kind, i.stage, i.microbatch}; }
-
-/// Without the slot: "0SEND_F2".
-std::string to_string(const Instruction& instruction);
-std::optional<Instruction> parse_instruction(std::string_view text);
-/// Appends an instruction, or the two of a fused pair "(1F2;0B1)OVERLAP_F_B"; false when the text
-/// is neither.
-bool append_cell(std::string_view cell, std::vector<Instruction>& instructions);
-
-/// Whether instructions of this kind belong to one microbatch.
-bool has_microbatch(InstructionKind kind);
-bool is_compute(InstructionKind kind);  // holds the compute lane
-bool is_reduce(InstructionKind kind);   // a collective: holds no lane, ends on all ranks at once
-bool is_send(InstructionKind kind);
-bool is_receive(InstructionKind kind);
-InstructionKind instruction_kind(ActionKind kind);
-
 int stage_count(const Program& program);
 /// Whether both stages exist and a microbatch passes them on different ranks.
 bool crosses_ranks(const Program& program, int stage, int other, int microbatch);
-/// The stage at the other end of a transfer.
-int peer_stage(const Instruction& transfer);
 /// The rank at the other end of a transfer.
 int peer_rank(const Program& program, const Instruction& transfer);
-/// The operation that completes a transfer: the receive of a send, the send of a receive.
-Instruction counterpart(const Instruction& transfer);
 /// How many buffer slots each stage needs at once.
 std::vector<int> slot_counts(const Program& program);
 /// How many received tensors each rank holds at once, from the receive until the last use by the

@@ -11,6 +11,7 @@
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_weights.hpp"
 #include "pipewright/plan/schedule_request.hpp"
+#include "scenario_fields.hpp"
 
 namespace pipewright::plan {
 ScheduleRequest request_of(const Pipeline& pipeline) {
@@ -24,14 +25,7 @@ ScheduleRequest request_of(const Pipeline& pipeline) {
 
 namespace {
 
-// More than any model of today; beyond them sizes could not be counted in 64 bits.
-constexpr Range size_range{.least = 1, .most = 1'000'000};
-constexpr Range blocks_range{.least = 1, .most = 10'000};
-constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
-// Below 63 nothing is left of the image behind the last pooling.
-constexpr Range image_range{.least = 63, .most = 10'000};
 constexpr int byte_values = 256;
-constexpr Range zero_range{.least = 0, .most = 1};
 
 Model model_from(const ModelShape& shape) {
   if (const auto* gpt = std::get_if<GptShape>(&shape))
@@ -39,60 +33,16 @@ Model model_from(const ModelShape& shape) {
   return alexnet_model(std::get<AlexNetShape>(shape));
 }
 
-struct ModelToJson {
-  Json operator()(const GptShape& shape) const {
-    return {{"kind", "gpt"},        {"blocks", shape.blocks},     {"hidden", shape.hidden},
-            {"heads", shape.heads}, {"sequence", shape.sequence}, {"vocabulary", shape.vocabulary}};
-  }
-  Json operator()(const AlexNetShape& shape) const {
-    return {{"kind", "alexnet"}, {"classes", shape.classes}, {"image_size", shape.image_size}};
-  }
-};
+Json to_json(const ModelShape& shape) {
+  Json json = std::visit([](const auto& model) { return fields_json(model); }, shape);
+  json["kind"] = std::holds_alternative<GptShape>(shape) ? "gpt" : "alexnet";
+  return json;
+}
 
 Json inline_json(const Cluster& cluster) {
   Json json = to_json(cluster);
   json.erase("format");
   return json;
-}
-
-Json to_json(const Pipeline& pipeline) {
-  return {{"ranks", pipeline.ranks},
-          {"microbatches", pipeline.microbatches},
-          {"schedule", pipeline.schedule},
-          {"chunks", pipeline.chunks},
-          {"partition", pipeline.partition},
-          {"communicators", to_string(pipeline.communicators)},
-          {"transfers", to_string(pipeline.transfers)},
-          {"blocking", pipeline.blocking},
-          {"replicas", pipeline.replicas},
-          {"overlap_reductions", pipeline.overlap_reductions},
-          {"hand_over", to_string(pipeline.hand_over)}};
-}
-
-Json to_json(const Training& training) {
-  return {{"steps", training.steps},
-          {"microbatch_size", training.microbatch_size},
-          {"learning_rate", training.learning_rate},
-          {"warm_up_steps", training.warm_up_steps},
-          {"decay", to_string(training.decay)},
-          {"clip_norm", training.clip_norm},
-          {"gradient_groups", training.gradient_groups},
-          {"weight_decay", training.weight_decay},
-          {"seed", training.seed},
-          {"optimizer", to_string(training.optimizer)},
-          {"precision", to_string(training.precision)},
-          {"zero", training.zero},
-          {"recompute", to_string(training.recompute)},
-          {"microbatch_lengths", training.microbatch_lengths},
-          {"jitter", training.jitter},
-          {"cpu_branch", to_string(training.cpu_branch)}};
-}
-
-Json to_json(const ProfileSettings& profile) {
-  return {{"warm_up", profile.warm_up},
-          {"least_repeats", profile.least_repeats},
-          {"most_repeats", profile.most_repeats},
-          {"spread", profile.spread}};
 }
 
 /// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
@@ -103,13 +53,15 @@ bool taken(JsonObject& object, const std::string& key, const Value& value) {
   return written == nullptr || *written == Json(value);
 }
 
+template <class Struct>
+Struct read_fields(JsonObject& object) {
+  Struct value;
+  visit_fields(value, FieldReader(object));
+  return value;
+}
+
 GptShape read_gpt(JsonObject& object) {
-  const GptShape plain;
-  const GptShape shape{.blocks = object.integer("blocks", blocks_range, plain.blocks),
-                       .hidden = object.integer("hidden", size_range, plain.hidden),
-                       .heads = object.integer("heads", size_range, plain.heads),
-                       .sequence = object.integer("sequence", size_range, plain.sequence),
-                       .vocabulary = object.integer("vocabulary", size_range, plain.vocabulary)};
+  const auto shape = read_fields<GptShape>(object);
   const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
   if (sound && shape.hidden % shape.heads != 0)
     object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally",
@@ -121,12 +73,6 @@ GptShape read_gpt(JsonObject& object) {
   return shape;
 }
 
-AlexNetShape read_alexnet(JsonObject& object) {
-  const AlexNetShape plain;
-  return {.classes = object.integer("classes", classes_range, plain.classes),
-          .image_size = object.integer("image_size", image_range, plain.image_size)};
-}
-
 /// Nothing when the file does not say soundly what the model is.
 std::optional<ModelShape> read_shape(JsonObject& root) {
   const std::string pointer = root.child("model");
@@ -134,13 +80,15 @@ std::optional<ModelShape> read_shape(JsonObject& root) {
   const std::string kind = object.choice("kind", {"gpt", "alexnet"});
   if (!object.has("kind") || !taken(object, "kind", kind)) {
     // Which keys belong here is not known then, so none is called unknown.
-    for (const char* key :
-         {"blocks", "hidden", "heads", "sequence", "vocabulary", "classes", "image_size"})
-      object.allow(key);
+    const auto allow = [&](const char* key, const auto&...) { object.allow(key); };
+    const GptShape gpt;
+    const AlexNetShape alexnet;
+    visit_fields(gpt, allow);
+    visit_fields(alexnet, allow);
     return {};
   }
   if (kind == "alexnet")
-    return read_alexnet(object);
+    return read_fields<AlexNetShape>(object);
   const GptShape shape = read_gpt(object);
   if (!taken(object, "blocks", shape.blocks))
     return {};
@@ -177,22 +125,12 @@ Cluster read_inline_cluster(JsonObject& root) {
   return read_cluster(object);
 }
 
-/// The enumerator that a word stands for; `words` are in the order of the enumeration.
-template <class Enum>
-Enum word_of(JsonObject& object, const std::string& key, const std::vector<std::string>& words,
-             Enum fallback) {
-  const std::string word = object.choice(key, words, to_string(fallback));
-  return static_cast<Enum>(std::find(words.begin(), words.end(), word) - words.begin());
-}
-
-std::string read_partition_method(JsonObject& object, const std::string& fallback) {
-  std::string method = object.text("partition", fallback);
+void check_partition(JsonObject& object, const std::string& method) {
   try {
     check_partition_method(method);
   } catch (const InputError& error) {
     object.error("partition", error.what());
   }
-  return method;
 }
 
 void check_stages(JsonObject& object, const Pipeline& pipeline, std::size_t layers) {
@@ -221,20 +159,8 @@ void check_microbatches(JsonObject& object, const Pipeline& pipeline) {
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
-  Pipeline pipeline;
-  pipeline.ranks = object.integer("ranks", at_least(1));
-  pipeline.microbatches = object.integer("microbatches", at_least(1));
-  pipeline.schedule = object.choice("schedule", schedule_names());
-  pipeline.chunks = object.integer("chunks", at_least(0), pipeline.chunks);
-  pipeline.partition = read_partition_method(object, pipeline.partition);
-  pipeline.communicators = parse_communicator_layout(
-      object.choice("communicators", communicator_layouts(), to_string(pipeline.communicators)));
-  pipeline.transfers = parse_transfer_mode(
-      object.choice("transfers", transfer_modes(), to_string(pipeline.transfers)));
-  pipeline.blocking = object.flag("blocking", pipeline.blocking);
-  pipeline.replicas = object.integer("replicas", at_least(1), pipeline.replicas);
-  pipeline.overlap_reductions = object.flag("overlap_reductions", pipeline.overlap_reductions);
-  pipeline.hand_over = word_of(object, "hand_over", hand_overs(), pipeline.hand_over);
+  const auto pipeline = read_fields<Pipeline>(object);
+  check_partition(object, pipeline.partition);
   check_microbatches(object, pipeline);
 
   if (!model)
@@ -251,24 +177,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
 Training read_training(JsonObject& root) {
   const std::string pointer = root.child("training");
   JsonObject object(root.diagnostics(), pointer);
-  const Training plain;
-  return {.steps = object.integer("steps", at_least(1)),
-          .microbatch_size = object.integer("microbatch_size", at_least(1)),
-          .learning_rate = object.number("learning_rate", more_than(0), plain.learning_rate),
-          .warm_up_steps = object.integer("warm_up_steps", at_least(0), plain.warm_up_steps),
-          .decay = word_of(object, "decay", decays(), plain.decay),
-          .weight_decay = object.number("weight_decay", at_least(0), plain.weight_decay),
-          .clip_norm = object.number("clip_norm", at_least(0), plain.clip_norm),
-          .gradient_groups = object.integer("gradient_groups", at_least(0), plain.gradient_groups),
-          .seed = object.integer("seed", at_least(0), plain.seed),
-          .optimizer = word_of(object, "optimizer", optimizers(), plain.optimizer),
-          .precision = word_of(object, "precision", precisions(), plain.precision),
-          .zero = object.integer("zero", zero_range, plain.zero),
-          .recompute = word_of(object, "recompute", recompute_modes(), plain.recompute),
-          .microbatch_lengths =
-              object.numbers("microbatch_lengths", more_than(0), plain.microbatch_lengths),
-          .jitter = object.number("jitter", at_least(0), plain.jitter),
-          .cpu_branch = word_of(object, "cpu_branch", cpu_branches(), plain.cpu_branch)};
+  return read_fields<Training>(object);
 }
 
 /// A list with one entry for each rank or microbatch must have as many, unless it is empty.
@@ -289,11 +198,7 @@ void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
 ProfileSettings read_profile(JsonObject& root) {
   const std::string pointer = root.child("profile", /*required=*/false);
   JsonObject object(root.diagnostics(), pointer);
-  ProfileSettings profile;
-  profile.warm_up = object.integer("warm_up", at_least(0), profile.warm_up);
-  profile.least_repeats = object.integer("least_repeats", at_least(1), profile.least_repeats);
-  profile.most_repeats = object.integer("most_repeats", at_least(1), profile.most_repeats);
-  profile.spread = object.number("spread", more_than(0), profile.spread);
+  const auto profile = read_fields<ProfileSettings>(object);
   const bool sound = taken(object, "least_repeats", profile.least_repeats) &&
                      taken(object, "most_repeats", profile.most_repeats);
   if (sound && profile.least_repeats > profile.most_repeats)
@@ -374,12 +279,12 @@ void require_trainable(const Scenario& scenario) {
 Json to_json(const Scenario& scenario) {
   return {{"format", "pipewright/scenario/1"},
           {"name", scenario.name},
-          {"model", std::visit(ModelToJson{}, scenario.model)},
+          {"model", to_json(scenario.model)},
           {"data", {{"kind", scenario.data.kind}, {"path", scenario.data.path.string()}}},
           {"cluster", inline_json(scenario.cluster)},
-          {"pipeline", to_json(scenario.pipeline)},
-          {"training", to_json(scenario.training)},
-          {"profile", to_json(scenario.profile)}};
+          {"pipeline", fields_json(scenario.pipeline)},
+          {"training", fields_json(scenario.training)},
+          {"profile", fields_json(scenario.profile)}};
 }
 
 Scenario scenario_from_json(const JsonDocument& document) {

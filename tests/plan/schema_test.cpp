@@ -1,11 +1,14 @@
 // The schemas that editors use say what the readers say: every key, every word, every default.
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
 #include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario_schema.hpp"
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/topology.hpp"
 #include "schema_check.hpp"
@@ -156,17 +159,18 @@ TEST_CASE("The schema's defaults are those of the reader", "[plan][schema]") {
   CHECK(other_defaults(schema("scenario"), barest("alexnet", "cifar10")) == none);
 }
 
+TEST_CASE("The scenario's schema is what its list of fields says", "[plan][schema]") {
+  const auto file = scenarios / "schema" / "scenario.schema.json";
+  const auto made = std::filesystem::temp_directory_path() / "scenario.schema.json";
+  std::ifstream stream(file);
+  const bool same = std::string(std::istreambuf_iterator(stream), {}) == scenario_schema();
+  if (!same)
+    write_file(made, scenario_schema());
+  INFO("copy " << made << " to " << file);
+  CHECK(same);
+}
+
 TEST_CASE("The schema's words are those of the reader", "[plan][schema]") {
-  const Json pipeline = schema_json("scenario")["properties"]["pipeline"]["properties"];
-  CHECK(pipeline["schedule"]["enum"] == Json(schedule_names()));
-  CHECK(pipeline["partition"]["oneOf"][0]["enum"] == Json({"profile", "parameters", "uniform"}));
-  CHECK(pipeline["communicators"]["enum"] == Json(communicator_layouts()));
-  CHECK(pipeline["transfers"]["enum"] == Json(transfer_modes()));
-  CHECK(pipeline["hand_over"]["enum"] == Json(hand_overs()));
-  const Json training = schema_json("scenario")["properties"]["training"]["properties"];
-  CHECK(training["optimizer"]["enum"] == Json(optimizers()));
-  CHECK(training["precision"]["enum"] == Json(precisions()));
-  CHECK(training["recompute"]["enum"] == Json(recompute_modes()));
   const Json program = schema_json("program")["properties"];
   CHECK(program["communicators"]["enum"] == Json(communicator_layouts()));
   CHECK(program["transfers"]["enum"] == Json(transfer_modes()));

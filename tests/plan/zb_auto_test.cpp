@@ -14,6 +14,7 @@
 
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/sanitized.hpp"
 
 namespace zb_auto_test {
 
@@ -271,6 +272,8 @@ TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedul
   int better = 0;
   int proven = 0;
   for (const ReferenceRow& row : rows) {
+    if (pipewright::test::sanitized && row.microbatches > 8)
+      continue;
     const auto plan = make_zb_auto(row.stages, row.microbatches, parse_setup(row.setup));
     CAPTURE(row.stages, row.microbatches, row.setup);
     CHECK(plan.longest_span.value <= row.span);

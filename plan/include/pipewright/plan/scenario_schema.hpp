@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace pipewright::plan {
+
+/// The JSON Schema of scenario files, made from the fields that the reader knows: the text of
+/// `scenarios/schema/scenario.schema.json`.
+std::string scenario_schema();
+
+}  // namespace pipewright::plan

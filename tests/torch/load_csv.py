@@ -1,7 +1,7 @@
 """What pipewright writes, torch's own loader takes, in both dialects, and writes again unchanged.
 
 torch lowers a compute-only file when it loads it: that must be our file with communication, cell by
-cell. Every schedule that pipewright knows stands in one of the two lists below.
+cell. All schedules that pipewright lists are tried.
 """
 
 import re
@@ -14,25 +14,15 @@ from pipewright import DIALECTS, Plan, cells, run
 SINGLE = [(2, 4, 1), (4, 3, 1), (8, 20, 1)]
 LOOPED = [(2, 6, 3), (4, 8, 2), (4, 16, 4)]
 V = [(2, 4, 2), (4, 8, 2), (8, 20, 2)]
-TAKEN = {
-    "gpipe": SINGLE,
-    "1f1b": SINGLE,
+# Where it is not one stage a rank, or two in a V.
+SIZES = {
     "interleaved-1f1b": LOOPED,
     "megatron-interleaved": LOOPED,
+    "group-interleaved-1f1b": LOOPED,
     "looped-bfs": LOOPED,
     "interleaved-zb": LOOPED,
-    "zb-h1": SINGLE,
-    "zb-h2": SINGLE,
-    "zb-auto": SINGLE,
-    "zbv": V,
-    "dualpipev": V,
-    "v-half": V,
-    "v-min": V,
-    "v-zb": V,
     "hanayo": [(2, 4, 4), (4, 8, 2)],
-    "deepspeed-train": SINGLE,
-    # Their optimizer steps between the backwards have no cell: torch trains them as 1F1B.
-    "pipedream": SINGLE,
+    # The optimizer steps between its backwards have no cell: torch trains it as 1F1B.
     "pipedream-2bw": [(2, 4, 1), (8, 24, 1)],
 }
 
@@ -70,15 +60,21 @@ def check_refused(plan: Plan, options: tuple[str, ...], reason: str, folder: Pat
         raise AssertionError(f"{plan}: torch takes it now; move it to the others")
 
 
-def names_in_help() -> set[str]:
-    listed = re.search(r"name NAME\s+(.*)", run("schedule", "--help"))[1]
-    return set(re.split(", | or ", listed))
+def sizes_by_name() -> dict[str, list]:
+    """All schedules, by the stages a rank that the table shows them with."""
+    rows = re.findall(r"^\| `([\w-]+)` \| (\d) \|", run("schedule", "--list"), re.MULTILINE)
+    assert len(rows) > 20, rows
+    return {name: SIZES.get(name, V if chunks == "2" else SINGLE) for name, chunks in rows}
 
 
 def main() -> None:
-    listed = TAKEN.keys() | {plan.name for plan, _, _ in REFUSED}
-    assert listed == names_in_help(), f"in one place only: {listed ^ names_in_help()}"
-    plans = [Plan(name, *size) for name, sizes in TAKEN.items() for size in sizes]
+    refused_always = {plan.name for plan, options, _ in REFUSED if not options}
+    plans = [
+        Plan(name, *size)
+        for name, sizes in sizes_by_name().items()
+        if name not in refused_always
+        for size in sizes
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for plan in plans:
             check_loads(plan, Path(folder))

@@ -15,7 +15,7 @@ timed() {
   awk -v text="$text" -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN {printf "%-58s %7.1f s\n", text, end - begin}'
 }
 
-configure() { cmake -S . -B "$folder/build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D PIPEWRIGHT_WERROR=ON "$@"; }
+configure() { cmake --preset release -B "$folder/build" "$@"; }
 build() { ninja -C "$folder/build" "$@"; }
 
 timed "configure for the demo" configure -D PIPEWRIGHT_TESTS=OFF -D PIPEWRIGHT_BENCH=OFF

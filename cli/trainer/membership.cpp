@@ -73,7 +73,7 @@ std::vector<exec::Tensors> Membership::from_all(const exec::Tensors& tensors) co
     return {tensors};
   std::vector<int> everybody(static_cast<std::size_t>(job_->size()));
   std::iota(everybody.begin(), everybody.end(), 0);
-  return transport_->exchange(everybody, job_->rank(), tensors);
+  return transport_->all_gather(everybody, job_->rank(), tensors);
 }
 
 std::vector<std::string> Membership::from_all(const std::string& text) const {

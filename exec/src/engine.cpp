@@ -194,8 +194,8 @@ bool PipelineEngine::all_agree(bool here) const {
     return here;
   std::vector<int> everybody(program_.ranks.size() * static_cast<std::size_t>(execution.replicas));
   std::iota(everybody.begin(), everybody.end(), 0);
-  const auto answers = execution.transport->exchange(everybody, *execution.only_rank,
-                                                     {at::full({1}, here, at::kLong)});
+  const auto answers = execution.transport->all_gather(everybody, *execution.only_rank,
+                                                       {at::full({1}, here, at::kLong)});
   return std::all_of(answers.begin(), answers.end(),
                      [](const Tensors& answer) { return answer.at(0).item<bool>(); });
 }

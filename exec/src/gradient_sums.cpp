@@ -84,6 +84,20 @@ std::vector<GradientPart> GradientSums::parts() const {
   return parts;
 }
 
+std::vector<GradientPart> GradientSums::own_parts() const {
+  auto own = parts();
+  std::erase_if(own, [&](const GradientPart& part) {
+    return !groups_.contains(static_cast<int>(part.group));
+  });
+  return own;
+}
+
+void GradientSums::all_are_total() {
+  replaced_.clear();
+  for (std::size_t p = 0; p < first_.size(); ++p)
+    replaced_[{static_cast<std::int64_t>(p), 0}] = first_[p];
+}
+
 void GradientSums::replace(std::vector<GradientPart> parts) {
   for (const GradientPart& part : parts)
     std::erase_if(replaced_, [&](const auto& old) { return old.first.first == part.parameter; });

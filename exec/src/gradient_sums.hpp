@@ -33,8 +33,15 @@ class GradientSums {
 
   /// What has been summed here.
   std::vector<GradientPart> parts() const;
+  /// Of it, what the microbatches computed here are for: a tied weight's sums are on each of its
+  /// stages the same, and those of all pipelines' directions.
+  std::vector<GradientPart> own_parts() const;
   /// Replaces what is known of some parameters.
   void replace(std::vector<GradientPart> parts);
+  /// Where `finish` puts the sum of a parameter.
+  const at::Tensor& total(std::size_t parameter) const { return first_[parameter]; }
+  /// Says that the sums stand there already.
+  void all_are_total();
   /// Adds up the groups, in their order, into `.grad`, and is ready for the next step.
   void finish();
 

@@ -36,9 +36,9 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
       throw plan::InputError("a parameter that is not contiguous cannot be sharded");
     has_masters_ = has_masters_ || parameter.element_size() < 4;
   }
-  own_ = slices_of(shard_.index);
+  own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
   for (const Slice& slice : own_) {
-    const at::Tensor value = part(parameters_[slice.parameter], slice);
+    const at::Tensor value = slice.of(parameters_[slice.parameter]);
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
     if (plan::states_of(options_.kind) > 0)
       first_moments_.push_back(at::zeros_like(updated_.back()));
@@ -49,47 +49,10 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
 }
 
-namespace {
-
-/// Where a parameter of `numbers` numbers is cut when an even division would cut it behind
-/// `wanted`. The kernels round the numbers behind the last whole vector otherwise than those in
-/// vectors, so each number must keep its place: cuts lie at multiples of all vectors' lengths.
-std::int64_t cut_at(std::int64_t wanted, std::int64_t numbers) {
-  constexpr std::int64_t longest_vector = 64;  // four of AVX-512's, which loops take at once
-  if (wanted >= numbers)
-    return numbers;
-  return std::max(wanted - wanted % longest_vector, std::int64_t{0});
-}
-
-}  // namespace
-
-std::vector<Optimizer::Slice> Optimizer::slices_of(int shard) const {
-  std::int64_t all = 0;
-  for (const at::Tensor& parameter : parameters_)
-    all += parameter.numel();
-  const std::int64_t first = all * shard / shard_.count, last = all * (shard + 1) / shard_.count;
-  std::vector<Slice> slices;
-  std::int64_t at = 0;
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    const std::int64_t numbers = parameters_[p].numel();
-    const Slice slice{p, cut_at(first - at, numbers), cut_at(last - at, numbers)};
-    if (slice.begin < slice.end || shard_.count == 1)
-      slices.push_back(slice);
-    at += numbers;
-  }
-  return slices;
-}
-
-at::Tensor Optimizer::part(const at::Tensor& tensor, const Slice& slice) const {
-  if (slice.end - slice.begin == tensor.numel())
-    return tensor;
-  return tensor.detach().view(-1).narrow(0, slice.begin, slice.end - slice.begin);
-}
-
 Tensors Optimizer::slices(int shard) const {
   Tensors parts;
-  for (const Slice& slice : slices_of(shard))
-    parts.push_back(part(parameters_[slice.parameter], slice));
+  for (const Slice& slice : ShardsOf(parameters_, shard_.count).of(shard))
+    parts.push_back(slice.of(parameters_[slice.parameter]));
   return parts;
 }
 
@@ -99,7 +62,7 @@ void Optimizer::step(double learning_rate, const GradientUse& use) {
   const at::NoGradGuard no_grad;
   Tensors gradients;
   for (const Slice& slice : own_) {
-    at::Tensor gradient = part(parameters_[slice.parameter].grad(), slice);
+    at::Tensor gradient = slice.of(parameters_[slice.parameter].grad());
     if (has_masters_)
       gradient = gradient.to(at::kFloat);
     if (use.scale.defined())
@@ -109,7 +72,7 @@ void Optimizer::step(double learning_rate, const GradientUse& use) {
   update(gradients, learning_rate, use.overflow);
   if (has_masters_)
     for (std::size_t s = 0; s < own_.size(); ++s)
-      part(parameters_[own_[s].parameter], own_[s]).copy_(updated_[s]);
+      own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
   for (const at::Tensor& parameter : parameters_)
     parameter.grad().zero_();
 }
@@ -172,7 +135,7 @@ std::vector<Optimizer::State> Optimizer::states() const {
 void Optimizer::refresh_masters() {
   const at::NoGradGuard no_grad;
   for (std::size_t s = 0; has_masters_ && s < own_.size(); ++s)
-    updated_[s].copy_(part(parameters_[own_[s].parameter], own_[s]));
+    updated_[s].copy_(own_[s].of(parameters_[own_[s].parameter]));
 }
 
 }  // namespace pipewright::exec

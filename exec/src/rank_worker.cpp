@@ -305,7 +305,10 @@ void RankWorker::reduce_now(const Instruction& i) {
 }
 
 void RankWorker::reduce_copies_of(int index) {
-  reduce_copies(stage(index), members(program_->placement.ranks_of(index), true));
+  // A sharded optimizer needs its shard alone, but a norm is taken of whole tensors.
+  const bool whole = !options_.shard_optimizer || needs_norm(setup_);
+  reduce_copies(stage(index), members(program_->placement.ranks_of(index), true),
+                whole ? SumOf::Whole : SumOf::Shard);
 }
 
 void RankWorker::drain_reductions() {
@@ -357,7 +360,7 @@ void RankWorker::optimizer_step(Stage& own) {
 }
 
 /// Before the first update of a step: gradients are whole, and what all ranks must know of them is
-/// exchanged.
+/// gathered.
 void RankWorker::look_at_gradients() {
   looked_at_gradients_ = true;
   drain_reductions();
@@ -375,7 +378,7 @@ void RankWorker::look_at_gradients() {
   std::vector<int> everybody(trained_.ranks.size());
   for (std::size_t rank = 0; rank < everybody.size(); ++rank)
     everybody[rank] = static_cast<int>(rank);
-  for (const Tensors& from_other : members(everybody, true).exchange(norm.to_tensors()))
+  for (const Tensors& from_other : members(everybody, true).all_gather(norm.to_tensors()))
     norm.add(from_other);
   scaled_norm_ = norm.norm();
   gradient_use_ = use_of_gradients(setup_, scaler_.scale(), scaled_norm_);

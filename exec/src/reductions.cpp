@@ -16,7 +16,8 @@ struct Labelled {
   Tensors tensors;
 
   Tensors packed(std::int64_t width) const {
-    Tensors all{at::tensor(labels, at::kLong).view({-1, width})};
+    const auto rows = static_cast<std::int64_t>(tensors.size());
+    Tensors all{at::tensor(labels, at::kLong).view({rows, width})};
     all.insert(all.end(), tensors.begin(), tensors.end());
     return all;
   }
@@ -70,14 +71,14 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
       }
     }
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, at::Tensor> parts;
-  for (const Tensors& packed : members.exchange(mine.packed(3)))
+  for (const Tensors& packed : members.all_gather(mine.packed(3)))
     unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
       parts[{label[0], label[2], label[1]}] = value;  // by key, group, layer
     });
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> sums;  // by key, group
   for (const auto& [name, value] : parts)
     add_to(sums[{std::get<0>(name), std::get<1>(name)}], value);
-  members.exchange({});  // all have read
+  members.all_gather({});  // all have read
   for (const Own& place : own) {
     std::vector<GradientPart> replaced;
     for (const auto& [name, sum] : sums)
@@ -87,35 +88,67 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
   }
 }
 
-void reduce_copies(Stage& stage, const Members& members) {
-  if (members.ranks.size() == 1)
+namespace {
+
+/// What member `to` adds up: its slices of all that has been summed here, with parameter and group.
+Tensors shard_of_parts(const std::vector<GradientPart>& parts, const ShardsOf& shards, int to) {
+  Labelled theirs;
+  for (const Slice& slice : shards.of(to))
+    for (const GradientPart& part : parts)
+      if (part.parameter == static_cast<std::int64_t>(slice.parameter)) {
+        theirs.labels.insert(theirs.labels.end(), {part.parameter, part.group});
+        theirs.tensors.push_back(slice.of(part.value));
+      }
+  return theirs.packed(2);
+}
+
+}  // namespace
+
+void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
+  const auto count = static_cast<int>(members.ranks.size());
+  if (count == 1)
     return;
   const at::NoGradGuard no_grad;
-  Labelled mine;  // parameter, group
-  for (const GradientPart& part : stage.gradients().parts()) {
-    mine.labels.insert(mine.labels.end(), {part.parameter, part.group});
-    mine.tensors.push_back(part.value);
-  }
-  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;
-  for (const Tensors& packed : members.exchange(mine.packed(2)))
+  GradientSums& gradients = stage.gradients();
+  const ShardsOf shards(stage.optimizer().parameters(), count);
+  const auto mine = gradients.own_parts();
+  std::vector<Tensors> outgoing;
+  for (int member = 0; member < count; ++member)
+    outgoing.push_back(shard_of_parts(mine, shards, member));
+
+  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;  // by parameter, group
+  for (const Tensors& packed : members.transport->all_to_all(members.ranks, members.self, outgoing))
     unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
       parts[{label[0], label[1]}] = value;
     });
-  std::map<std::int64_t, at::Tensor> sums;
-  for (const auto& [name, value] : parts)
-    add_to(sums[name.first], value);
-  members.exchange({});  // all have read
-  std::vector<GradientPart> replaced;
-  for (const auto& [parameter, sum] : sums)
-    replaced.push_back({parameter, 0, sum});
-  stage.gradients().replace(std::move(replaced));
+  Tensors sums;  // of this shard, in the order of its slices
+  for (const Slice& slice : shards.of(members.index())) {
+    at::Tensor& sum = sums.emplace_back();
+    const auto parameter = static_cast<std::int64_t>(slice.parameter);
+    for (auto part = parts.lower_bound({parameter, 0});
+         part != parts.end() && part->first.first == parameter; ++part)
+      add_to(sum, part->second);
+  }
+
+  // Once all have got here they have read what the sums now take the place of.
+  const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});
+  const auto lay_down = [&](int member, const Tensors& values) {
+    const auto slices = shards.of(member);
+    for (std::size_t s = 0; s < slices.size(); ++s)
+      slices[s].of(gradients.total(slices[s].parameter)).copy_(values.at(s));
+  };
+  if (wanted == SumOf::Shard)
+    lay_down(members.index(), sums);
+  for (int member = 0; wanted == SumOf::Whole && member < count; ++member)
+    lay_down(member, all[static_cast<std::size_t>(member)]);
+  gradients.all_are_total();
 }
 
 void gather_shards(Stage& stage, const Members& members) {
   if (members.ranks.size() == 1)
     return;
   const at::NoGradGuard no_grad;
-  const auto all = members.exchange(stage.optimizer().slices());
+  const auto all = members.all_gather(stage.optimizer().slices());
   for (std::size_t member = 0; member < all.size(); ++member) {
     if (static_cast<int>(member) == members.index())
       continue;
@@ -123,7 +156,7 @@ void gather_shards(Stage& stage, const Members& members) {
     for (std::size_t s = 0; s < places.size(); ++s)
       places[s].copy_(all[member].at(s));
   }
-  members.exchange({});  // all have read
+  members.all_gather({});  // all have read
 }
 
 }  // namespace pipewright::exec

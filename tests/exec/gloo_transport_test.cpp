@@ -95,11 +95,11 @@ void exchange(Job& job) {
   std::string of_two;
   std::thread beside([&] {
     for (int round = 0; rank != 1 && round < 3; ++round)
-      of_two = shown(transport->exchange({0, 2}, rank, handed_in(rank, round)));
+      of_two = shown(transport->all_gather({0, 2}, rank, handed_in(rank, round)));
   });
   std::string of_three;
   for (int round = 0; round < 3; ++round)
-    of_three = shown(transport->exchange({0, 1, 2}, rank, handed_in(rank, round)));
+    of_three = shown(transport->all_gather({0, 1, 2}, rank, handed_in(rank, round)));
   beside.join();
   say(of_three);
   say(of_two);
@@ -181,7 +181,7 @@ void charge(Job& job) {
 
 void be_alone(Job& job) {
   const auto transport = make_gloo_transport(job);
-  say(shown(transport->exchange({0}, 0, {torch::ones({1, 1})})));
+  say(shown(transport->all_gather({0}, 0, {torch::ones({1, 1})})));
 }
 
 const std::map<std::string, std::function<void(Job&)>> roles{

@@ -162,7 +162,7 @@ TEST_CASE("after an exchange each member's lane comes after what all have handed
       threads.emplace_back([&, member] {
         const OnLane on(lanes[static_cast<std::size_t>(member)]);
         account().work(*OnLane::current().stream());
-        transport->exchange(group, member, handed_in);
+        transport->all_gather(group, member, handed_in);
       });
     for (std::thread& thread : threads)
       thread.join();

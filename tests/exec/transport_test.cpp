@@ -64,7 +64,7 @@ TEST_CASE("in process: an exchange gives every member what all handed in, round 
       for (int round = 0; round < 200; ++round) {
         std::int64_t sum = 0;
         for (const Tensors& theirs :
-             transport->exchange(group, rank, {torch::full({1}, 10 * rank + round, at::kLong)}))
+             transport->all_gather(group, rank, {torch::full({1}, 10 * rank + round, at::kLong)}))
           sum = 100 * sum + theirs.at(0).item<std::int64_t>() - round;
         seen[static_cast<std::size_t>(rank)].push_back(sum);
       }
@@ -77,10 +77,10 @@ TEST_CASE("in process: an exchange gives every member what all handed in, round 
 
 TEST_CASE("in process: abort ends an exchange that waits for a member", "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
-  std::thread waiting([&] { CHECK_THROWS_AS(transport->exchange({0, 1}, 0, {}), Aborted); });
+  std::thread waiting([&] { CHECK_THROWS_AS(transport->all_gather({0, 1}, 0, {}), Aborted); });
   transport->abort("rank 1 is out");
   waiting.join();
-  CHECK_THROWS_AS(transport->exchange({0, 1}, 1, {}), Aborted);
+  CHECK_THROWS_AS(transport->all_gather({0, 1}, 1, {}), Aborted);
 }
 
 }  // namespace transport_test

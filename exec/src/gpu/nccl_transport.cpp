@@ -14,7 +14,7 @@
 
 #include "job/watch.hpp"
 #include "nccl_communicator.hpp"
-#include "transport/gloo_exchange.hpp"
+#include "transport/gloo_collectives.hpp"
 #include "transport/sent_forms.hpp"
 
 namespace pipewright::exec {
@@ -157,31 +157,39 @@ class NcclTransport final : public Transport {
   }
 
   /// What lies on the CPU goes over Gloo, with the forms of all, and what lies on the GPU then.
-  std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
-                                const Tensors& mine) override {
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
     job_.require_going();
-    Tensors host{at::tensor(to_words(forms_of(mine)), at::kLong)};
-    for (const at::Tensor& tensor : mine)
-      if (tensor.defined() && tensor.is_cpu())
-        host.push_back(tensor);
+    // All members must agree whether they need a communicator, whatever is for whom.
+    const bool mine_on_gpu = std::any_of(
+        parts.begin(), parts.end(), [](const Tensors& part) { return any_on_gpu(forms_of(part)); });
+    std::vector<Tensors> host;
+    for (const Tensors& part : parts) {
+      Tensors& told = host.emplace_back();
+      told.push_back(at::tensor(to_words(forms_of(part)), at::kLong));
+      told.push_back(at::full({1}, mine_on_gpu, at::kLong));
+      for (const at::Tensor& tensor : part)
+        if (tensor.defined() && tensor.is_cpu())
+          told.push_back(tensor);
+    }
+    const auto told = host_.all_to_all(group, rank, host);
+    const bool on_gpu_anywhere = std::any_of(told.begin(), told.end(), [](const Tensors& theirs) {
+      return theirs.at(1).item<std::int64_t>() != 0;
+    });
+    NcclCommunicator* const communicator = on_gpu_anywhere ? &communicator_of(group) : nullptr;
     std::vector<Tensors> all;
     std::vector<NcclCommunicator::Incoming> incoming;
     std::vector<NcclCommunicator::Outgoing> outgoing;
-    NcclCommunicator* communicator = nullptr;
-    const Tensors values = values_on_gpu(mine);
-    for (const Tensors& told : host_.exchange(group, rank, host)) {
-      const int member = group[all.size()];
-      const TensorForms forms = forms_told(told);
-      // All members see the same forms, and so agree whether they need one.
-      if (communicator == nullptr && any_on_gpu(forms))
-        communicator = &communicator_of(group);
-      if (member == rank) {
-        all.push_back(mine);
+    for (std::size_t m = 0; m < group.size(); ++m) {
+      if (group[m] == rank) {
+        all.push_back(parts[m]);
         continue;
       }
-      all.push_back(assemble(told, forms, communicator));
-      incoming.push_back({on_gpu(all.back()), member});
-      outgoing.push_back({values, member});
+      Tensors theirs = told[m];
+      theirs.erase(theirs.begin() + 1);
+      all.push_back(assemble(theirs, forms_told(theirs), communicator));
+      incoming.push_back({on_gpu(all.back()), group[m]});
+      outgoing.push_back({values_on_gpu(parts[m]), group[m]});
     }
     if (communicator == nullptr)
       return all;
@@ -282,7 +290,7 @@ class NcclTransport final : public Transport {
     return tensors;
   }
 
-  /// Groups are made when their members first exchange something, perhaps by several threads.
+  /// Groups are made at the first collective of their members, perhaps by several threads.
   NcclCommunicator& communicator_of(const std::vector<int>& group) {
     Slot* slot = nullptr;
     {
@@ -314,7 +322,7 @@ class NcclTransport final : public Transport {
   Job& job_;
   at::Device device_;
   TransferOptions options_;
-  GlooExchange host_;
+  GlooCollectives host_;
   FormsBoard board_;
   const int exceptions_;  // under way when this was made
   int listener_ = 0;

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "gloo_exchange.hpp"
+#include "gloo_collectives.hpp"
 #include "pipewright/exec/gloo_transport.hpp"
 #include "pipewright/plan/error.hpp"
 #include "receive_lane.hpp"
@@ -39,7 +39,7 @@ class GlooTransport final : public Transport {
       : job_(job),
         options_(options),
         down_(job, "down"),
-        exchange_(job),
+        collectives_(job),
         exceptions_(std::uncaught_exceptions()) {
     if (options_.communicators == plan::CommunicatorLayout::Edge)
       up_ = std::make_unique<GlooMesh>(job, "up");
@@ -91,10 +91,10 @@ class GlooTransport final : public Transport {
     return lane.take(transfer);
   }
 
-  std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
-                                const Tensors& mine) override {
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
     job_.require_going();
-    return exchange_.exchange(group, rank, mine);
+    return collectives_.all_to_all(group, rank, parts);
   }
 
   void abort(const std::string& why) override { job_.abort(why); }
@@ -180,14 +180,14 @@ class GlooTransport final : public Transport {
     down_.end(why);
     if (up_)
       up_->end(why);
-    exchange_.end(why);
+    collectives_.end(why);
   }
 
   Job& job_;
   const TransferOptions options_;
   GlooMesh down_;                 // from lower to higher ranks; from all to all without `up_`
   std::unique_ptr<GlooMesh> up_;  // from higher to lower ranks
-  GlooExchange exchange_;
+  GlooCollectives collectives_;
   const int exceptions_;  // under way when this was made
   int listener_ = 0;
 

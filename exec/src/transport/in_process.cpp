@@ -65,9 +65,15 @@ class Watched {
   std::string why_;
 };
 
-/// What a rank hands to others: on a GPU from the point on where its lane has made it.
+/// What a rank hands to another: on a GPU from the point on where its lane has made it.
 struct Letter {
   Tensors tensors;
+  Mark made;
+};
+
+/// What a member of a group hands in: a part for each.
+struct Parts {
+  std::vector<Tensors> tensors;
   Mark made;
 };
 
@@ -107,28 +113,30 @@ class Table {
  public:
   Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
 
-  std::vector<Tensors> exchange(std::size_t member, const Tensors& mine) {
-    Letter letter{mine, Mark::now()};
+  std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
+    Parts parts{mine, Mark::now()};
     auto lock = state_.lock();
     state_.require_going();
     // A member that is quick waits here for the others to take the round before.
     state_.await(lock, [&] { return !leaving_; });
-    places_[member] = std::move(letter);
+    places_[member] = std::move(parts);
     if (++present_ == places_.size())
       leaving_ = true;
     state_.changed();
     state_.await(lock, [&] { return leaving_; });
-    const std::vector<Letter> letters = places_;
+    std::vector<Letter> letters;
+    for (const Parts& theirs : places_)
+      letters.push_back({theirs.tensors[member], theirs.made});
     if (--present_ == 0) {
       leaving_ = false;
-      for (Letter& place : places_)
+      for (Parts& place : places_)
         place = {};
     }
     state_.changed();
     lock.unlock();
     std::vector<Tensors> all;
-    for (const Letter& each : letters)
-      all.push_back(adopt(each.tensors, each.made));
+    for (Letter& each : letters)
+      all.push_back(adopt(std::move(each.tensors), each.made));
     return all;
   }
 
@@ -136,7 +144,7 @@ class Table {
 
  private:
   Watched state_;
-  std::vector<Letter> places_;
+  std::vector<Parts> places_;
   std::size_t present_ = 0;
   bool leaving_ = false;
 };
@@ -163,10 +171,10 @@ class InProcessTransport final : public Transport {
     return mailbox(transfer).take(key_of(plan::counterpart(transfer.instruction)));
   }
 
-  std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
-                                const Tensors& mine) override {
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
     const auto member = std::lower_bound(group.begin(), group.end(), rank) - group.begin();
-    return table_of(group).exchange(static_cast<std::size_t>(member), mine);
+    return table_of(group).all_to_all(static_cast<std::size_t>(member), parts);
   }
 
   void abort(const std::string& why) override {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/shards.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/scenario.hpp"
 
@@ -59,10 +60,7 @@ class Optimizer {
   };
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
-  /// backward only adds to them. Shards split the numbers of all parameters, one behind the other,
-  /// evenly up to the length of a vector, as each number keeps its place in the vectors that the
-  /// kernels compute with: its bits do not depend on where it is cut. Throws InputError when a
-  /// parameter to be sliced is not contiguous.
+  /// backward only adds to them. Throws InputError when a parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
 
   /// One update; zeroes the gradients.
@@ -81,13 +79,6 @@ class Optimizer {
   void refresh_masters();
 
  private:
-  /// Where one slice lies: numbers [begin, end) of a parameter.
-  struct Slice {
-    std::size_t parameter = 0;
-    std::int64_t begin = 0, end = 0;
-  };
-  std::vector<Slice> slices_of(int shard) const;
-  at::Tensor part(const at::Tensor& tensor, const Slice& slice) const;
   void update(const Tensors& gradients, double learning_rate, const at::Tensor& overflow);
 
   OptimizerOptions options_;

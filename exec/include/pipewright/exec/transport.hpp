@@ -36,8 +36,8 @@ struct TransferOptions {
 
 /// Moves tensors between the ranks of a job, of which this process holds one, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
-/// for one rank by one thread at a time and one more for its exchanges. On a GPU "there" means that
-/// the calling thread's stream comes to it once it is there: no call waits for the device.
+/// for one rank by one thread at a time and one more for its collectives. On a GPU "there" means
+/// that the calling thread's stream comes to it once it is there: no call waits for the device.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -54,12 +54,16 @@ class Transport {
   /// Says that the Program has come to this receive, which `receive` will ask for.
   virtual void post(const Transfer& /*transfer*/) {}
 
-  /// What each member of `group`, ranks in rising order, hands in: in that order, once all have.
-  /// Every member calls it, and the calls of a group come in the same order everywhere. What comes
-  /// back may be another member's own memory: to change what was handed in, exchange nothing first,
-  /// so that all have read.
-  virtual std::vector<Tensors> exchange(const std::vector<int>& group, int rank,
-                                        const Tensors& mine) = 0;
+  /// Of `group`, ranks in rising order, each member hands in a part for each member, and gets what
+  /// all have for it, in their order, once all have. Every member calls it, and the calls of a
+  /// group come in the same order everywhere. What comes back may be another member's own memory:
+  /// to change what was handed in, gather nothing first, so that all have read.
+  virtual std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                          const std::vector<Tensors>& parts) = 0;
+  /// The same part for all.
+  std::vector<Tensors> all_gather(const std::vector<int>& group, int rank, const Tensors& mine) {
+    return all_to_all(group, rank, std::vector<Tensors>(group.size(), mine));
+  }
 
   /// Throws Aborted where the job has ended: what came in since may be anything.
   virtual void require_going() {}

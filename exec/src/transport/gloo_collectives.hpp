@@ -10,14 +10,15 @@
 
 namespace pipewright::exec {
 
-/// Exchanges among some ranks of a job, over connections of their own: they may run beside the
-/// transfers, and exchanges of several groups beside each other.
-class GlooExchange {
+/// Collectives among some ranks of a job, over connections of their own: they may run beside the
+/// transfers, and those of several groups beside each other.
+class GlooCollectives {
  public:
-  explicit GlooExchange(Job& job);
+  explicit GlooCollectives(Job& job);
 
-  /// As Transport::exchange.
-  std::vector<Tensors> exchange(const std::vector<int>& group, int rank, const Tensors& mine);
+  /// As Transport::all_to_all.
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts);
   void end(const std::string& why) { mesh_.end(why); }
 
  private:

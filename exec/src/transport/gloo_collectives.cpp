@@ -1,30 +1,29 @@
-#include "gloo_exchange.hpp"
+#include "gloo_collectives.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace pipewright::exec {
 
-GlooExchange::GlooExchange(Job& job)
-    : job_(job), mesh_(job, "exchanges"), numbers_(job.watch().store("groups")) {}
+GlooCollectives::GlooCollectives(Job& job)
+    : job_(job), mesh_(job, "collectives"), numbers_(job.watch().store("groups")) {}
 
-std::vector<Tensors> GlooExchange::exchange(const std::vector<int>& group, int rank,
-                                            const Tensors& mine) {
+std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, int rank,
+                                                 const std::vector<Tensors>& parts) {
   const int tag = tag_of(group);
   const Watch::Waiting waiting(job_.watch(), group,
-                               fmt::format("an exchange of ranks {}", fmt::join(group, ", ")));
-  const TensorForms forms = forms_of(mine);
+                               fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
   Operations started;
-  for (const int member : group) {
-    if (member == rank)
+  for (std::size_t m = 0; m < group.size(); ++m) {
+    if (group[m] == rank)
       continue;
-    post_forms(mesh_, forms, member, tag, started);
-    post_tensors(mesh_, mine, member, tag, started);
+    post_forms(mesh_, forms_of(parts[m]), group[m], tag, started);
+    post_tensors(mesh_, parts[m], group[m], tag, started);
   }
   std::vector<Tensors> all;
   for (const int member : group) {
     if (member == rank) {
-      all.push_back(mine);
+      all.push_back(parts[all.size()]);
       continue;
     }
     const TensorForms theirs = receive_forms(mesh_, member, tag);
@@ -36,13 +35,13 @@ std::vector<Tensors> GlooExchange::exchange(const std::vector<int>& group, int r
 }
 
 /// The same number on every member, and another one for every group: whoever comes first gives it.
-int GlooExchange::tag_of(const std::vector<int>& group) {
+int GlooCollectives::tag_of(const std::vector<int>& group) {
   const std::lock_guard lock(mutex_);
   if (const auto known = tags_.find(group); known != tags_.end())
     return known->second;
   const auto tag = std::make_shared<std::string>();
   job_.watch().run_interruptibly(
-      "the first exchange of a group",
+      "the first collective of a group",
       [store = numbers_, members = fmt::format("{}", fmt::join(group, ",")), tag] {
         const std::string proposal = std::to_string(store->add("proposals", 1));
         *tag = store->compareSet(members, "", proposal);

@@ -115,16 +115,18 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
       over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
 }
 
-/// Of a schedule that takes a limit, the loosest with which every rank's memory fits its device;
-/// none where none is needed, or none is enough. `place` makes the plan with a limit.
+bool is_over_cap(const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  return scenario.cluster.device.memory != plan::Bytes{} && weigh(scenario, plan).over;
+}
+
+/// The loosest limit with which every rank's memory fits its device; none where none is enough.
+/// `place` makes the plan with a limit, which is over the cap without one.
 std::optional<int> loosest_limit(const plan::Scenario& scenario, const ScenarioPlan& plan,
                                  const std::function<void(std::optional<int>)>& place) {
-  if (scenario.cluster.device.memory == plan::Bytes{} || !weigh(scenario, plan).over)
-    return {};
   const auto fits = [&](int units) {
     try {
       place(units);
-      return !weigh(scenario, plan).over;
+      return !is_over_cap(scenario, plan);
     } catch (const plan::InputError&) {
       return false;  // no microbatch fits into so few
     }
@@ -196,7 +198,7 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   };
   place({});
   finish(plan, scenario, costs);
-  if (plan::find_schedule(request.name).takes_memory_units)
+  if (plan::find_schedule(request.name).takes_memory_units && is_over_cap(scenario, plan))
     place(loosest_limit(scenario, plan, place));
   return plan;
 }

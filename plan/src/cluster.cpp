@@ -7,12 +7,10 @@ namespace pipewright::plan {
 namespace {
 
 template <class Struct>
-Struct read_fields(JsonObject& cluster, const char* key) {
+Struct read_child(JsonObject& cluster, const char* key) {
   const std::string pointer = cluster.child(key);
   JsonObject object(cluster.diagnostics(), pointer);
-  Struct value;
-  visit_fields(value, FieldReader(object));
-  return value;
+  return read_fields<Struct>(object);
 }
 
 }  // namespace
@@ -46,10 +44,10 @@ Cluster read_cluster(JsonObject& object) {
   cluster.name = object.text("name");
   cluster.nodes = object.integer("nodes", at_least(1));
   cluster.devices_per_node = object.integer("devices_per_node", at_least(1));
-  cluster.device = read_fields<Device>(object, "device");
-  cluster.within_node = read_fields<Link>(object, "within_node");
+  cluster.device = read_child<Device>(object, "device");
+  cluster.within_node = read_child<Link>(object, "within_node");
   if (cluster.nodes > 1 || object.has("between_nodes"))
-    cluster.between_nodes = read_fields<Link>(object, "between_nodes");
+    cluster.between_nodes = read_child<Link>(object, "between_nodes");
   cluster.rank_speeds = object.numbers("rank_speeds", more_than(0), cluster.rank_speeds);
   return cluster;
 }

@@ -53,13 +53,6 @@ bool taken(JsonObject& object, const std::string& key, const Value& value) {
   return written == nullptr || *written == Json(value);
 }
 
-template <class Struct>
-Struct read_fields(JsonObject& object) {
-  Struct value;
-  visit_fields(value, FieldReader(object));
-  return value;
-}
-
 GptShape read_gpt(JsonObject& object) {
   const auto shape = read_fields<GptShape>(object);
   const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);

@@ -195,6 +195,13 @@ class FieldReader {
   JsonObject& object_;
 };
 
+template <class Struct>
+Struct read_fields(JsonObject& object) {
+  Struct value;
+  visit_fields(value, FieldReader(object));
+  return value;
+}
+
 /// How a field's value stands in a file.
 template <class Value>
 Json field_json(const Value& value, const FieldRule& rule) {

@@ -167,14 +167,14 @@ class NcclTransport final : public Transport {
     for (const Tensors& part : parts) {
       Tensors& told = host.emplace_back();
       told.push_back(at::tensor(to_words(forms_of(part)), at::kLong));
-      told.push_back(at::full({1}, mine_on_gpu, at::kLong));
       for (const at::Tensor& tensor : part)
         if (tensor.defined() && tensor.is_cpu())
           told.push_back(tensor);
+      told.push_back(at::full({1}, mine_on_gpu, at::kLong));
     }
     const auto told = host_.all_to_all(group, rank, host);
     const bool on_gpu_anywhere = std::any_of(told.begin(), told.end(), [](const Tensors& theirs) {
-      return theirs.at(1).item<std::int64_t>() != 0;
+      return theirs.back().item<std::int64_t>() != 0;
     });
     NcclCommunicator* const communicator = on_gpu_anywhere ? &communicator_of(group) : nullptr;
     std::vector<Tensors> all;
@@ -185,9 +185,7 @@ class NcclTransport final : public Transport {
         all.push_back(parts[m]);
         continue;
       }
-      Tensors theirs = told[m];
-      theirs.erase(theirs.begin() + 1);
-      all.push_back(assemble(theirs, forms_told(theirs), communicator));
+      all.push_back(assemble(told[m], forms_told(told[m]), communicator));
       incoming.push_back({on_gpu(all.back()), group[m]});
       outgoing.push_back({values_on_gpu(parts[m]), group[m]});
     }

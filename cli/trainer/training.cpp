@@ -176,7 +176,6 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
                                 .stop = &interrupted(),
                                 .replicas = scenario.pipeline.replicas,
                                 .devices = workload.devices(),
-                                .shard_optimizer = scenario.training.zero == 1,
                                 .transport = members.transport(),
                                 .only_rank = members.rank()};
   if (job != nullptr) {

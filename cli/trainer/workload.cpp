@@ -40,7 +40,6 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
   setup_.microbatch_size = training.microbatch_size;
   if (training.precision == plan::Precision::Mixed)
     setup_.precision = at::kBFloat16;
-  setup_.recompute_interval = training.recompute == plan::RecomputeMode::Full ? 1 : 0;
   setup_.clip_norm = training.clip_norm;
   setup_.gradient_groups = training.gradient_groups;
   setup_.cpu_branch = training.cpu_branch;

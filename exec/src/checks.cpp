@@ -26,6 +26,19 @@ std::set<int> stages_with(const plan::Program& program, InstructionKind kind) {
   return stages;
 }
 
+/// Whether all ranks of these stages sum tied weights.
+bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) {
+  for (const int stage : stages)
+    for (const int rank : program.placement.ranks_of(stage)) {
+      const auto& own = program.ranks[static_cast<std::size_t>(rank)];
+      if (std::none_of(own.begin(), own.end(), [](const plan::Instruction& i) {
+            return i.kind == InstructionKind::ReduceTied;
+          }))
+        return false;
+    }
+  return true;
+}
+
 /// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
 void check_tied(const plan::Program& program, const plan::Partition& partition,
                 const std::vector<LayerSpec>& layers) {
@@ -34,20 +47,36 @@ void check_tied(const plan::Program& program, const plan::Partition& partition,
     for (int layer = partition.boundaries[stage]; layer < partition.boundaries[stage + 1]; ++layer)
       if (const std::string& key = layers[static_cast<std::size_t>(layer)].tied_key; !key.empty())
         stages_of_key[key].insert(static_cast<int>(stage));
-  const auto reduced = stages_with(program, InstructionKind::ReduceTied);
   for (const auto& [key, stages] : stages_of_key)
-    if (stages.size() > 1 &&
-        !std::includes(reduced.begin(), reduced.end(), stages.begin(), stages.end()))
+    if (stages.size() > 1 && !reduces_tied_of(program, stages))
       throw plan::InputError(fmt::format(
           "stages {} share the weight '{}', but the program does not sum its gradients on all of "
           "them: lower the schedule with these tied stages",
           fmt::join(stages, ", "), key));
 }
 
+/// Between processes nobody else tells it.
+void check_loss(const plan::Program& program, const ExecutorOptions& options) {
+  if (options.only_rank && stages_with(program, InstructionKind::ShareLoss).empty())
+    throw plan::InputError(
+        "the ranks are processes, but the program does not share the loss: lower the schedule "
+        "with it");
+}
+
 void check_copies(const plan::Program& program, const ExecutorOptions& options) {
   if (options.replicas < 1)
-    throw plan::InputError(fmt::format("{} pipelines side by side", options.replicas));
-  const auto reduced = stages_with(program, InstructionKind::ReduceGradients);
+    throw plan::InputError(
+        fmt::format("{} pipelines side by side: there must be 1 at least", options.replicas));
+  auto reduced = stages_with(program, InstructionKind::ReduceGradients);
+  const auto scattered = stages_with(program, InstructionKind::ScatterGradients);
+  const auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  for (const int stage : scattered)
+    if (!gathered.contains(stage))
+      throw plan::InputError(fmt::format(
+          "each copy of stage {} gets the sums of its shard alone, but the program does not gather "
+          "the parameters behind the step: lower the schedule with a sharded optimizer",
+          stage));
+  reduced.insert(scattered.begin(), scattered.end());
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     if ((options.replicas > 1 || program.placement.ranks_of(stage).size() > 1) &&
         !reduced.contains(stage))
@@ -63,6 +92,20 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
     throw plan::InputError(fmt::format("rank {} of a job of {} ranks", *options.only_rank, ranks));
   if (options.only_rank && !options.transport)
     throw plan::InputError("a process with one rank needs a transport to the others");
+  check_loss(program, options);
+}
+
+void check_norm(const plan::Program& program, const TrainingSetup& setup) {
+  if (!needs_norm(setup))
+    return;
+  if (stages_with(program, InstructionKind::NormGradients).empty())
+    throw plan::InputError(
+        "gradients are clipped or scaled, but the program does not take their norm: lower the "
+        "schedule with a gradient norm");
+  if (!stages_with(program, InstructionKind::ScatterGradients).empty())
+    throw plan::InputError(
+        "the norm is taken of whole tensors, but the program gives each copy of a stage the sums "
+        "of its shard alone: lower the schedule with a gradient norm");
 }
 
 }  // namespace
@@ -132,13 +175,17 @@ void check(const plan::Program& program, const plan::Partition& partition,
   if (partition.rank_of_stage != program.placement.routes.front())
     throw plan::InputError("partition and program place the stages on different ranks");
   check_copies(program, options);
+  if (!program.asynchronous)
+    check_norm(program, setup);
   check_asynchronous(program, setup, options);
   check_tied(program, partition, setup.layers);
   gradient_groups(program, setup, options.replicas);
 }
 
-void check_evaluation(const plan::Program& program, const plan::Program& trained) {
+void check_evaluation(const plan::Program& program, const plan::Program& trained,
+                      const ExecutorOptions& options) {
   plan::validate(program);
+  check_loss(program, options);
   if (!plan::is_forward_only(program))
     throw plan::InputError("an evaluation runs forwards only, but the program has a backward");
   if (plan::stage_count(program) != plan::stage_count(trained) ||

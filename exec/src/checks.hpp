@@ -9,6 +9,7 @@ namespace pipewright::exec {
 /// Throws InputError in words.
 void check(const plan::Program& program, const plan::Partition& partition,
            const TrainingSetup& setup, const ExecutorOptions& options);
-void check_evaluation(const plan::Program& program, const plan::Program& trained);
+void check_evaluation(const plan::Program& program, const plan::Program& trained,
+                      const ExecutorOptions& options);
 
 }  // namespace pipewright::exec

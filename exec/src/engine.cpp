@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "gradient_norm.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower.hpp"
@@ -47,8 +48,9 @@ std::vector<int> tied_stages(const PipelineModule& module) {
   return {tied.begin(), tied.end()};
 }
 
-plan::Program training_program(const PipelineModule& module, const std::string& schedule,
-                               int microbatches) {
+plan::Program training_program(const PipelineModule& module, const EngineOptions& engine,
+                               const TrainingSetup& setup, int microbatches) {
+  const std::string& schedule = engine.schedule;
   plan::ScheduleRequest request;
   request.name = schedule;
   request.ranks = module.pipeline_ranks();
@@ -62,6 +64,13 @@ plan::Program training_program(const PipelineModule& module, const std::string& 
   auto options = plan::lowering_of(request);
   options.replicas = module.replicas();
   options.tied_stages = tied_stages(module);
+  options.shard_optimizer = engine.shard_optimizer;
+  options.gradient_norm = needs_norm(setup);
+  options.share_loss = true;
+  if (const int layers = module.options().checkpoint_interval; layers > 0) {
+    options.recompute = plan::RecomputeMode::Full;
+    options.recompute_layers = layers;
+  }
   return plan::lower(plan::make_training_schedule(request), options);
 }
 
@@ -72,7 +81,9 @@ plan::Program evaluation_program(const plan::Program& trained, int microbatches)
   request.ranks = static_cast<int>(trained.ranks.size());
   request.microbatches = microbatches;
   request.rank_of_stage = trained.placement.routes.front();
-  return plan::lower(plan::make_schedule(request));
+  plan::LoweringOptions options;
+  options.share_loss = true;
+  return plan::lower(plan::make_schedule(request), options);
 }
 
 DataNeeds needs_of(const plan::Program& program, const ExecutorOptions& options) {
@@ -102,7 +113,6 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
   setup.layers = module.layers();
   setup.loss = module.options().loss;
   setup.base_seed = module.options().base_seed;
-  setup.recompute_interval = module.options().checkpoint_interval;
   setup.dynamic_shapes = module.options().dynamic_shapes;
   setup.optimizer = options.optimizer;
   setup.precision = options.precision;
@@ -121,7 +131,7 @@ PipelineEngine::PipelineEngine(PipelineModule module, EngineOptions options)
       setup_(setup_of(module_, options_)),
       step_(options_.first_step) {
   options_.execution.replicas = module_.replicas();
-  program_ = training_program(module_, options_.schedule,
+  program_ = training_program(module_, options_, setup_,
                               microbatches_of(module_, options_, options_.train_batch_size));
   needs_ = needs_of(program_, options_.execution);
   buffer_ = StepBuffer(needs_);
@@ -179,7 +189,7 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
 
 void PipelineEngine::set_train_batch_size(int samples) {
   auto program =
-      training_program(module_, options_.schedule, microbatches_of(module_, options_, samples));
+      training_program(module_, options_, setup_, microbatches_of(module_, options_, samples));
   auto executor = make_executor(program);
   executor->take_over(*executor_);
   program_ = std::move(program);

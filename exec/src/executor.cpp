@@ -7,6 +7,7 @@
 #include <barrier>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "checks.hpp"
@@ -133,30 +134,24 @@ struct Executor::State {
     return !ended;
   }
 
-  /// Mean over all microbatches of the batch, added up in their order.
-  double mean_loss() {
-    const int batch = running->microbatches * options.replicas;
+  /// By microbatch of the batch: as the Program shares them, or else as the ranks here know them.
+  std::vector<double> losses() const {
+    if (const auto& shared = workers.front()->losses(); !shared.empty())
+      return shared;
     const int last = plan::stage_count(*running) - 1;
-    at::Tensor known = at::zeros({batch}, at::kDouble);
-    auto* const losses = known.data_ptr<double>();
+    std::vector<double> losses(static_cast<std::size_t>(running->microbatches * options.replicas));
     for (const auto& worker : workers)
       for (int m = 0; m < running->microbatches; ++m)
         if (running->placement.rank_of(last, m) == worker->place().rank)
-          losses[worker->place().replica * running->microbatches + m] =
+          losses[static_cast<std::size_t>(worker->place().replica * running->microbatches + m)] =
               worker->stages().at(last)->losses()[static_cast<std::size_t>(m)];
-    if (options.only_rank) {
-      std::vector<int> everybody;
-      for (int rank = 0; rank < job_ranks(); ++rank)
-        everybody.push_back(rank);
-      at::Tensor all = at::zeros_like(known);
-      for (const Tensors& theirs : transport->all_gather(everybody, *options.only_rank, {known}))
-        all += theirs.at(0);  // each loss is in one of them, the others are 0
-      known = all;
-    }
-    double sum = 0;
-    for (int m = 0; m < batch; ++m)
-      sum += known.const_data_ptr<double>()[m];
-    return sum / batch;
+    return losses;
+  }
+
+  /// Over the batch, added up in the order of microbatches.
+  double mean_loss() const {
+    const auto all = losses();
+    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
 
   plan::Program program;
@@ -198,7 +193,7 @@ std::optional<StepResult> Executor::step(int step) {
 
 std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const Dataset& data,
                                              int step, bool keep_outputs) {
-  check_evaluation(program, state_->program);
+  check_evaluation(program, state_->program, state_->options);
   if (!state_->run(program,
                    {.data = &data, .step = step, .training = false, .keep_outputs = keep_outputs}))
     return {};

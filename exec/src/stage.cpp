@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "device/lane.hpp"
 #include "pipewright/exec/cpu_branch.hpp"
 #include "pipewright/exec/devices.hpp"
@@ -121,16 +123,14 @@ Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place))
   gradients_ = std::make_unique<GradientSums>(std::move(parameters), place_.microbatches,
                                               setup.exact && place_.step_every == 0);
 
-  bounds_.push_back(place_.first);
-  const int interval = setup.recompute_interval;
-  if (interval > 0)
-    for (int layer = place_.first + interval; layer < place_.last; layer += interval)
-      bounds_.push_back(layer);
-  else if (is_first() && place_.splits_backward && place_.last - place_.first > 1)
-    // The model's input has no gradient: I is what leads back to the first layer, whose own
-    // backward is all W.
-    bounds_.push_back(place_.first + 1);
-  bounds_.push_back(place_.last);
+  graph_bounds_ = {place_.first, place_.last};
+  // The model's input has no gradient: I is what leads back to the first layer, whose own backward
+  // is all W.
+  if (is_first() && place_.splits_backward && place_.last - place_.first > 1)
+    graph_bounds_.insert(graph_bounds_.begin() + 1, place_.first + 1);
+  for (int layer = place_.first; layer < place_.last; layer += std::max(1, place_.recompute_layers))
+    rerun_bounds_.push_back(layer);
+  rerun_bounds_.push_back(place_.last);
 }
 
 void Stage::begin(const Pass& pass, int slots) {
@@ -152,13 +152,18 @@ void Stage::begin(const Pass& pass, int slots) {
 
 void Stage::end() {
   slots_.clear();
+  read_losses();
+}
+
+void Stage::read_losses() {
   for (const auto& [microbatch, loss] : unread_losses_)
     losses_[microbatch] = loss.item<double>();
   unread_losses_.clear();
 }
 
 CallContext Stage::context_of(const Instruction& i) const {
-  return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training};
+  return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
+          place_.selective_recompute};
 }
 
 void Stage::load(const Instruction& i) {
@@ -208,8 +213,9 @@ Tensors Stage::run_layers(int first, int last, Tensors values, const CallContext
 
 /// The outputs of one segment; of the last one on the last stage, the loss.
 Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Instruction& i) {
-  Tensors outputs = run_layers(bounds_[segment], bounds_[segment + 1], inputs, context_of(i));
-  if (!is_last() || segment + 2 < bounds_.size())
+  const auto& borders = bounds(i);
+  Tensors outputs = run_layers(borders[segment], borders[segment + 1], inputs, context_of(i));
+  if (!is_last() || segment + 2 < borders.size())
     return outputs;
   return {loss_of(outputs, i)};
 }
@@ -234,63 +240,76 @@ at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
   return loss;
 }
 
-/// Runs all segments and keeps what their backward needs.
-void Stage::run_forward(const Instruction& i) {
+/// Keeps what runs again needs: the inputs of the segments, if they run one at a time.
+void Stage::run_without_graph(const Instruction& i) {
+  const at::NoGradGuard no_grad;
   StageBuffers& held = buffers(i);
-  const bool keeps_graph = at::GradMode::is_enabled() && setup_.recompute_interval == 0;
-  Tensors values = held.inputs;
-  held.segments.clear();
-  held.has_graph = keeps_graph;
-  for (std::size_t segment = 0; segment + 1 < bounds_.size(); ++segment) {
-    Segment& own = held.segments.emplace_back();
-    own.inputs = segment == 0 ? values : leaves_of(values, keeps_graph);
-    if (keeps_graph) {
-      own.outputs = run_segment(segment, own.inputs, i);
-      values = own.outputs;
-    } else {
-      const at::NoGradGuard no_grad;
-      values = run_segment(segment, own.inputs, i);
-    }
+  held.outputs = held.inputs;
+  for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
+    if (held.again && place_.recompute_layers > 0)
+      held.segments.emplace_back().inputs =
+          segment == 0 ? held.outputs : leaves_of(held.outputs, /*from_graph=*/false);
+    held.outputs = run_segment(segment, held.outputs, i);
   }
-  if (!keeps_graph)
-    held.segments.back().outputs = values;
+}
+
+void Stage::build_all(const Instruction& i) {
+  StageBuffers& held = buffers(i);
+  held.segments.clear();
+  for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
+    Tensors inputs =
+        segment == 0 ? held.inputs : leaves_of(held.segments.back().outputs, /*from_graph=*/true);
+    held.segments.emplace_back().inputs = std::move(inputs);
+    build_graph(i, segment);
+  }
+}
+
+/// Runs a segment whose graph is not there yet.
+void Stage::build_graph(const Instruction& i, std::size_t segment) {
+  Segment& own = buffers(i).segments[segment];
+  if (own.outputs.empty())
+    own.outputs = run_segment(segment, own.inputs, i);
 }
 
 void Stage::forward(const Instruction& i, bool again) {
   StageBuffers& held = buffers(i);
-  const at::AutoGradMode mode(pass_.training && !again);
+  held.again = again;
   if (pass_.training && place_.step_every > 0)
     for (const at::Tensor& parameter : optimizer_->parameters())
       held.weights.push_back(parameter.variable_data());
-  run_forward(i);
+  const bool has_graph = pass_.training && !again;
+  if (has_graph)
+    build_all(i);
+  else
+    run_without_graph(i);
   if (!is_last())
-    check_shapes("output", held.segments.back().outputs, output_shapes_, i.microbatch);
+    check_shapes("output", has_graph ? held.segments.back().outputs : held.outputs, output_shapes_,
+                 i.microbatch);
   if (!pass_.training)
     held.inputs.clear();
 }
 
 Tensors Stage::outputs_for_next(const Instruction& i) {
   StageBuffers& held = buffers(i);
+  const bool has_graph = pass_.training && !held.again;
   Tensors outputs;
-  for (const at::Tensor& output : held.segments.back().outputs) {
+  for (const at::Tensor& output : has_graph ? held.segments.back().outputs : held.outputs) {
     outputs.push_back(output.defined() ? output.detach() : output);
-    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !held.has_graph))
+    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph))
       outputs.back().requires_grad_();
   }
+  held.outputs.clear();
   return outputs;
 }
 
+/// Of what runs again at a time the last part; the backward goes on with the others.
 void Stage::recompute(const Instruction& i) {
-  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
-  run_forward(i);
-}
-
-/// Runs a segment again whose graph was not kept.
-void Stage::build_graph(const Instruction& i, std::size_t segment) {
-  if (setup_.recompute_interval == 0)
-    return;
-  Segment& own = buffers(i).segments[segment];
-  own.outputs = run_segment(segment, own.inputs, i);
+  StageBuffers& held = buffers(i);
+  const WeightsOfForward weights(optimizer_->parameters(), held.weights);
+  if (place_.recompute_layers > 0)
+    build_graph(i, held.segments.size() - 1);
+  else
+    build_all(i);
 }
 
 void Stage::backward(const Instruction& i) {

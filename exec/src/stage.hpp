@@ -1,8 +1,8 @@
 #pragma once
 
 // One stage on its rank: its layers, their optimizer, and the buffers of the microbatches under
-// way. A stage is one autograd graph, or, where layers are computed again, several segments with a
-// graph each.
+// way. A stage is one autograd graph, or, where layers run again, several segments with a graph
+// each.
 
 #include <memory>
 #include <optional>
@@ -27,7 +27,8 @@ struct StageBuffers {
   Tensors inputs;
   Tensors targets;  // last stage
   std::vector<Segment> segments;
-  bool has_graph = false;
+  Tensors outputs;           // of a forward that builds no graph, until they are handed on
+  bool again = false;        // a Recompute builds the graph
   Tensors weights;           // of its forward, where they may change before its backward
   Tensors output_gradients;  // from the stage after; on the last stage of the loss
   Tensors input_gradients;
@@ -56,8 +57,9 @@ class Stage {
     Shard shard{};
     std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
     bool splits_backward = false;                    // the Program has I and W for it
-    /// Backwards between two steps of an asynchronous Program; 0: one step, after all of them.
-    int step_every = 0;
+    int step_every = 0;                              // as in the Program
+    int recompute_layers = 0;                        // likewise
+    bool selective_recompute = false;                // likewise
   };
   Stage(Place place, const TrainingSetup& setup);
 
@@ -67,7 +69,7 @@ class Stage {
   void end();
 
   void load(const plan::Instruction& i);
-  /// `again`: a Recompute will come, so only the inputs are kept.
+  /// `again`: a Recompute will come, so only the inputs of what runs again at a time are kept.
   void forward(const plan::Instruction& i, bool again);
   void recompute(const plan::Instruction& i);
   void backward(const plan::Instruction& i);
@@ -103,6 +105,8 @@ class Stage {
   std::optional<std::size_t> tied_parameter(int layer) const;
   /// By microbatch of this replica; of the last stage, after its forwards.
   const std::vector<double>& losses() const { return losses_; }
+  /// Brings them from the device, for which it waits.
+  void read_losses();
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
 
  private:
@@ -110,16 +114,21 @@ class Stage {
   bool is_last() const { return place_.last == static_cast<int>(setup_.layers.size()); }
   CallContext context_of(const plan::Instruction& i) const;
   Tensors run_layers(int first, int last, Tensors values, const CallContext& context) const;
+  const std::vector<int>& bounds(const plan::Instruction& i) {
+    return buffers(i).again && place_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
+  }
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i);
   at::Tensor loss_of(const Tensors& outputs, const plan::Instruction& i);
-  void run_forward(const plan::Instruction& i);
+  void run_without_graph(const plan::Instruction& i);
+  void build_all(const plan::Instruction& i);
   void build_graph(const plan::Instruction& i, std::size_t segment);
   void check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                     int microbatch) const;
 
   Place place_;
   const TrainingSetup& setup_;
-  std::vector<int> bounds_;  // of the segments, in layers of the model
+  // Of the segments, in layers of the model: of those that run once, and of those that run again.
+  std::vector<int> graph_bounds_, rerun_bounds_;
   std::vector<std::shared_ptr<Layer>> layers_;
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;

@@ -65,10 +65,14 @@ Schedule with_recompute(Schedule schedule, const std::vector<int>& stages) {
     return stages.empty() || std::find(stages.begin(), stages.end(), stage) != stages.end();
   };
   for (auto& actions : schedule.ranks) {
+    std::set<std::pair<int, int>> recomputed;  // (stage, microbatch)
+    for (const Action& action : actions)
+      if (action.kind == ActionKind::Recompute)
+        recomputed.emplace(action.stage, action.microbatch);
     std::vector<Action> recomputing;
     for (const Action& action : actions) {
       const Action recompute{ActionKind::Recompute, action.stage, action.microbatch};
-      const bool is_there = !recomputing.empty() && recomputing.back() == recompute;
+      const bool is_there = recomputed.contains({action.stage, action.microbatch});
       if (makes_input_gradient(action.kind) && wanted(action.stage) && !is_there) {
         if (!recomputing.empty())
           recomputing.back().fused_with_next = false;

@@ -38,7 +38,11 @@ int data_of(const Program& program, const InstructionIndex& index, const Instruc
     case InstructionKind::SendGradient:
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+    case InstructionKind::NormGradients:
     case InstructionKind::OptimizerStep:
+    case InstructionKind::GatherParameters:
+    case InstructionKind::ShareLoss:
     case InstructionKind::Unshard:
     case InstructionKind::Reshard:
       return -1;
@@ -73,8 +77,8 @@ void Dependencies::link_events() {
   std::vector<int> last_of_queue(2 * ranks), place_of_queue(2 * ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int lane = -1;
-    int last_reduction = -1;
-    int place_of_reductions = -1;
+    int last_collective = -1;
+    int place_of_collectives = -1;
     std::fill(last_of_queue.begin(), last_of_queue.end(), -1);
     std::fill(place_of_queue.begin(), place_of_queue.end(), -1);
     for (const Instruction& i : program_.ranks[rank]) {
@@ -92,16 +96,11 @@ void Dependencies::link_events() {
           place_of_queue[queue] = places++;
         event.place = place_of_queue[queue];
       } else if (is_reduce(i.kind)) {
-        // A rank's reductions over replicas share one communicator, since all replicas have them in
-        // the same order. Every other collective has one of its own: routes may disagree.
-        const bool over_replicas = i.kind == InstructionKind::ReduceGradients &&
-                                   program_.placement.ranks_of(i.stage).size() == 1;
-        if (over_replicas) {
-          event.queue = std::exchange(last_reduction, number);
-          if (place_of_reductions < 0)
-            place_of_reductions = places++;
-        }
-        event.place = over_replicas ? place_of_reductions : places++;
+        // A rank runs its collectives one after the other.
+        event.queue = std::exchange(last_collective, number);
+        if (place_of_collectives < 0)
+          place_of_collectives = places++;
+        event.place = place_of_collectives;
       }
       if (holds_lane(program_, i.kind))
         lane = number;
@@ -109,29 +108,37 @@ void Dependencies::link_events() {
   }
 }
 
-/// A reduction ends on all its ranks at once, and no earlier than any of them has reached it; a
-/// stage steps when its own reductions are over.
+/// A collective begins when all its ranks have reached it and are done with those before it. Its
+/// first member waits for all that and takes the time; the others end with it. A stage steps when
+/// the collectives before it in the list are over.
 void Dependencies::join_collectives() {
   std::map<std::pair<InstructionKind, int>, std::vector<int>> members;
   for (int event = 0; event < size(); ++event) {
     const Instruction& i = *(*this)[event].instruction;
-    // All stages that share the weight take part in a tied reduction.
     if (is_reduce(i.kind))
-      members[{i.kind, i.kind == InstructionKind::ReduceTied ? 0 : i.stage}].push_back(event);
+      members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0}].push_back(event);
   }
-  for (const auto& [key, events] : members)
-    for (const int event : events)
-      for (const int other : events)
-        if (other != event && (*this)[other].lane >= 0)
-          collective_waits_.emplace_back(event, (*this)[other].lane);
-  std::map<std::pair<int, int>, std::vector<int>> reductions;  // (rank, stage)
+  for (const auto& [key, events] : members) {
+    const int first = events.front();
+    for (const int member : events) {
+      const Event& own = (*this)[member];
+      for (const int before : {own.lane, own.queue})
+        if (member != first && before >= 0)
+          collective_waits_.emplace_back(first, before);
+      if (member != first) {
+        events_[static_cast<std::size_t>(member)].partner = first;
+        collective_waits_.emplace_back(member, first);
+      }
+    }
+  }
+  int last_collective = -1;
   for (int event = 0; event < size(); ++event) {
     const Event& own = (*this)[event];
     if (is_reduce(own.instruction->kind))
-      reductions[{own.rank, own.instruction->stage}].push_back(event);
-    if (own.instruction->kind == InstructionKind::OptimizerStep)
-      for (const int reduction : reductions[{own.rank, own.instruction->stage}])
-        collective_waits_.emplace_back(event, reduction);
+      last_collective = event;
+    if (own.instruction->kind == InstructionKind::OptimizerStep && last_collective >= 0 &&
+        (*this)[last_collective].rank == own.rank)
+      collective_waits_.emplace_back(event, last_collective);
   }
   std::sort(collective_waits_.begin(), collective_waits_.end());
 }

@@ -81,6 +81,9 @@ Json to_json(const Program& program) {
           {"transfers", to_string(program.transfers)},
           {"blocking", program.blocking},
           {"asynchronous", program.asynchronous},
+          {"step_every", program.step_every},
+          {"recompute_layers", program.recompute_layers},
+          {"selective_recompute", program.selective_recompute},
           {"ranks", std::move(ranks)}};
 }
 
@@ -145,6 +148,9 @@ Program program_from_json(const JsonDocument& document) {
         read.transfers = parse_transfer_mode(root.choice("transfers", transfer_modes()));
         read.blocking = root.flag("blocking");
         read.asynchronous = root.flag("asynchronous");
+        read.step_every = root.integer("step_every", at_least(0), 0);
+        read.recompute_layers = root.integer("recompute_layers", at_least(0), 0);
+        read.selective_recompute = root.flag("selective_recompute", false);
         for (const std::string& pointer : root.elements("ranks"))
           read.ranks.push_back(read_instructions(root, pointer));
         return read;

@@ -12,7 +12,7 @@ namespace {
 /// Adds up the layers [first, last) of one stage in the order in which they run.
 class StageSum {
  public:
-  explicit StageSum(const std::vector<LayerCost>& layers) : layers_(layers) {}
+  explicit StageSum(std::vector<LayerCost> layers) : layers_(std::move(layers)) {}
 
   StageCost run() {
     for (const LayerCost& layer : layers_)
@@ -102,7 +102,7 @@ class StageSum {
     }
   }
 
-  const std::vector<LayerCost>& layers_;
+  const std::vector<LayerCost> layers_;
   StageCost sum_;
   std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
 };
@@ -140,18 +140,6 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   stage.optimizer_step = stage.optimizer_step * (1.0 / training.shards);
 }
 
-/// The layer keeps its input alone and runs its forward again inside its backward.
-LayerCost fully_recomputed(LayerCost layer) {
-  const Bytes remade = layer.activation + (layer.saves_output ? Bytes{} : layer.output);
-  layer.backward_peak = std::max(layer.output + layer.forward_peak, remade + layer.backward_peak);
-  layer.input_gradient += layer.forward;
-  layer.activation = {};
-  layer.freed_by_input_gradient = {};
-  layer.saves_input = true;
-  layer.saves_output = false;
-  return layer;
-}
-
 LayerCost selectively_recomputed(LayerCost layer) {
   layer.activation -= layer.selective_activation;
   layer.freed_by_input_gradient =
@@ -161,26 +149,65 @@ LayerCost selectively_recomputed(LayerCost layer) {
   return layer;
 }
 
-/// A view has nothing of its own to drop: what it shows is its maker's.
-LayerCost recomputed(const LayerCost& layer, RecomputeMode mode) {
-  switch (mode) {
-    case RecomputeMode::None:
-      return layer;
-    case RecomputeMode::Full:
-      return layer.output_is_view && layer.activation == Bytes{} ? layer : fully_recomputed(layer);
-    case RecomputeMode::Selective:
-      return selectively_recomputed(layer);
-  }
+/// Two neighbours as one layer. The gradient of its output is on its account again.
+LayerCost joined(const LayerCost& first, const LayerCost& second) {
+  const StageCost sum = StageSum({first, second}).run();
+  LayerCost layer;
+  layer.forward = sum.forward;
+  layer.activation = sum.activation;
+  layer.output = second.output;
+  layer.forward_peak = sum.forward_peak;
+  layer.backward_peak = sum.backward_peak + second.output;
+  layer.saves_input = first.saves_input;
+  layer.saves_output = true;
+  layer.freed_by_input_gradient = sum.freed_by_input_gradient;
   return layer;
 }
 
-/// What the input gradients of fully recomputed layers leave to the weight gradients. The backward
-/// as a whole drops each layer's part before the next.
-Bytes remade_for_weights(const std::vector<LayerCost>& layers) {
-  Bytes sum;
-  for (const LayerCost& layer : layers)
-    sum += layer.activation - layer.freed_by_input_gradient;
-  return sum;
+/// What a layer makes when it runs again.
+Bytes remade(const LayerCost& layer) {
+  return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
+}
+
+/// A view has nothing of its own to drop: what it shows is its maker's.
+bool is_bare_view(const LayerCost& layer) {
+  return layer.output_is_view && layer.activation == Bytes{};
+}
+
+/// The layer keeps its input alone and runs its forward again inside its backward.
+LayerCost run_again(LayerCost layer) {
+  if (is_bare_view(layer))
+    return layer;
+  layer.backward_peak =
+      std::max(layer.output + layer.forward_peak, remade(layer) + layer.backward_peak);
+  layer.activation = {};
+  layer.freed_by_input_gradient = {};
+  layer.saves_input = true;
+  layer.saves_output = false;
+  return layer;
+}
+
+/// `layers`: of the stage; on the last one the last of them holds the loss.
+RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
+  std::vector<LayerCost> again;
+  RerunCost rerun;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    again.push_back(run_again(layers[l]));
+    if (l + 1 == layers.size() || is_bare_view(layers[l]))
+      continue;
+    rerun.others += layers[l].forward;
+    rerun.left_for_weights += layers[l].activation - layers[l].freed_by_input_gradient;
+  }
+  const LayerCost& last = layers.back();
+  const StageCost sum = StageSum(again).run();
+  rerun.first = last.forward;
+  rerun.kept = sum.activation - output;
+  rerun.forward_peak = sum.forward_peak;
+  rerun.remade = is_bare_view(last) ? output : remade(last);
+  rerun.freed_by_input_gradient = last.freed_by_input_gradient;
+  rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
+  rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
+  return rerun;
 }
 
 void require_fit(const LayerCosts& costs, const Partition& partition) {
@@ -210,16 +237,16 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
   for (int stage = 0; stage < count; ++stage) {
     std::vector<LayerCost> part = layers_of(costs, partition, stage);
     const Bytes output = part.back().output;
-    const Bytes remade =
-        training.recompute == RecomputeMode::Full ? remade_for_weights(part) : Bytes{};
-    for (LayerCost& layer : part)
-      layer = recomputed(layer, training.recompute);
+    if (training.recompute == RecomputeMode::Selective)
+      std::transform(part.begin(), part.end(), part.begin(), selectively_recomputed);
     const bool last = stage + 1 == count;
-    if (last)
+    std::vector<LayerCost> by_layers = part;
+    if (last) {
+      by_layers.back() = joined(part.back(), costs.loss);
       part.push_back(costs.loss);
+    }
 
     StageCost sum = StageSum(part).run();
-    sum.remade = remade;
     set_standing(sum, costs, training);
     if (stage == 0)
       sum.load = costs.load;
@@ -229,11 +256,22 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
       sum.loaded += costs.target;
     if (!last)
       sum.output = output;
+    sum.rerun = training.recompute == RecomputeMode::Full ? rerun_by_layers(by_layers, sum.output)
+                                                          : rerun_at_once(sum);
     if (stage > 0)
       sum.input_gradient_bytes = stages.back().output;
     stages.push_back(sum);
   }
   return stages;
+}
+
+RerunCost rerun_at_once(const StageCost& cost) {
+  return {.first = cost.forward,
+          .forward_peak = cost.forward_peak,
+          .remade = cost.activation,
+          .freed_by_input_gradient = cost.freed_by_input_gradient,
+          .rerun_peak = cost.forward_peak,
+          .backward_peak = cost.backward_peak};
 }
 
 Bytes stage_memory(const StageCost& cost, int in_flight) {

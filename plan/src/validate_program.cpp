@@ -67,6 +67,7 @@ class ProgramChecker {
     if (!errors_.empty())
       return std::move(errors_);
     const InstructionIndex positions = check_uniqueness();
+    check_collectives();
     if (!errors_.empty())
       return std::move(errors_);
     Slots slots(program_);
@@ -84,6 +85,11 @@ class ProgramChecker {
   }
 
   void check_bounds() {
+    if (program_.asynchronous != (program_.step_every > 0))
+      errors_.push_back(fmt::format(
+          "asynchronous is {}, but step_every is {}: a stage that steps without a flush does so "
+          "after every 1 or more backwards, any other after all of them, which is written as 0",
+          program_.asynchronous, program_.step_every));
     std::size_t instructions = 0;
     for (const auto& list : program_.ranks)
       instructions += list.size();
@@ -153,7 +159,7 @@ class ProgramChecker {
       for (const Instruction& i : program_.ranks[rank]) {
         const bool steps = i.kind == InstructionKind::OptimizerStep && !program_.asynchronous;
         if (has_microbatch(i.kind) ? !positions.insert(i, position)
-                                   : (steps || is_reduce(i.kind)) && !seen.insert(key_of(i)).second)
+                                   : steps && !seen.insert(key_of(i)).second)
           say(rank, i, "stands more than once");
         ++position;
       }
@@ -165,6 +171,44 @@ class ProgramChecker {
               fmt::format("nothing completes it: {} is missing on rank {}",
                           to_string(counterpart(i)), peer_rank(program_, i)));
     return positions;
+  }
+
+  /// Who takes part in a collective besides a rank that has it; of sums over tied layers, which
+  /// are those of whoever has them, nobody.
+  std::vector<int> members_of(const Instruction& i) const {
+    std::vector<int> ranks;
+    switch (group_of(i.kind)) {
+      case Group::Copies:
+        return program_.placement.ranks_of(i.stage);
+      case Group::All:
+        for (int rank = 0; rank < static_cast<int>(program_.ranks.size()); ++rank)
+          ranks.push_back(rank);
+        return ranks;
+      case Group::Tied:
+      case Group::None:
+        return {};
+    }
+    return {};
+  }
+
+  void check_collectives() {
+    std::map<std::pair<InstructionKind, int>, std::pair<Instruction, std::set<int>>> found;
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      for (const Instruction& i : program_.ranks[rank]) {
+        if (!is_reduce(i.kind))
+          continue;
+        const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
+        auto& [first, ranks] = found.try_emplace({i.kind, stage}, i, std::set<int>{}).first->second;
+        if (!ranks.insert(static_cast<int>(rank)).second)
+          say(rank, i, "stands more than once");
+      }
+    for (const auto& [key, collective] : found)
+      for (const int rank : members_of(collective.first))
+        if (!collective.second.contains(rank))
+          errors_.push_back(
+              fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
+                          "a collective must have it",
+                          rank, traits_of(key.first).word, *collective.second.begin()));
   }
 
   /// The instruction of the same rank that must have run before; nothing when there is none.
@@ -190,7 +234,11 @@ class ProgramChecker {
       case InstructionKind::ReceiveGradient:
       case InstructionKind::ReduceTied:
       case InstructionKind::ReduceGradients:
+      case InstructionKind::ScatterGradients:
+      case InstructionKind::NormGradients:
       case InstructionKind::OptimizerStep:
+      case InstructionKind::GatherParameters:
+      case InstructionKind::ShareLoss:
       case InstructionKind::Unshard:
       case InstructionKind::Reshard:
         return {};
@@ -220,6 +268,11 @@ class ProgramChecker {
       const Instruction& i = list[static_cast<std::size_t>(at)];
       if (i.kind == InstructionKind::OptimizerStep)
         stepped[i.stage] = true;
+      if (i.kind == InstructionKind::GatherParameters && !stepped.contains(i.stage))
+        say(rank, i, fmt::format("needs {}STEP before it", i.stage));
+      if ((i.kind == InstructionKind::NormGradients && !stepped.empty()) ||
+          (sums_copies(i.kind) && stepped.contains(i.stage)))
+        say(rank, i, fmt::format("comes after {}STEP", stepped.begin()->first));
       if (!has_microbatch(i.kind))
         continue;
       if (i.kind == InstructionKind::Forward && (i.stage == 0 || i.stage == last_stage))

@@ -11,6 +11,7 @@
 #include "layer_memory.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
+#include "selective.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -67,7 +68,7 @@ class Profile {
   plan::LayerCosts costs() {
     plan::LayerCosts costs;
     costs.device = subject_.device.empty() ? cpu_name() : subject_.device;
-    costs.dtype = "float32";
+    costs.dtype = subject_.dtype;
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = subject_.microbatch_size;
     costs.load = {plan::typical_mean(load_)};
@@ -85,6 +86,7 @@ class Profile {
       plan::LayerCost cost = times_of_layer(l, !probes[l]->parameters.empty());
       cost.name = probes[l]->name;
       measure_memory(*probes[l], subject_, value, l > 0, cost);
+      measure_selective(*probes[l], subject_, value, l > 0, cost);
       const at::NoGradGuard no_grad;
       value = probes[l]->forward(value);
       (l < subject_.layers.size() ? costs.layers.emplace_back() : costs.loss) = cost;

@@ -137,6 +137,10 @@ double Rehearsal::perform(const Instruction& i) {
     case InstructionKind::ReceiveGradient:
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+    case InstructionKind::NormGradients:
+    case InstructionKind::GatherParameters:
+    case InstructionKind::ShareLoss:
     case InstructionKind::Unshard:
     case InstructionKind::Reshard:
       break;

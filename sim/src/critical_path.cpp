@@ -60,8 +60,10 @@ std::vector<double> slack(const Structure& structure, const Times& times) {
     slack[static_cast<std::size_t>(event)] = std::max(room, 0.0);
     const auto& self = events[event];
     const bool receives = plan::is_receive(self.instruction->kind);
-    // A receive may be there as late as its data may be; all else starts later by its room.
-    const double start = receives ? std::min(own.end, own.released) : times[event].start + room;
+    // A receive may be there as late as its data may be, a collective's member as late as the one
+    // that takes its time; all else starts later by its room.
+    const bool only_waits = receives || events.leader_of(event) != event;
+    const double start = only_waits ? std::min(own.end, own.released) : times[event].start + room;
     events.for_each_predecessor(event, [&](int before, plan::Until until) {
       Latest& other = latest[static_cast<std::size_t>(before)];
       if (receives && before == self.partner) {

@@ -31,10 +31,12 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
   return *slowest;
 }
 
-/// A ring all-reduce over the n devices of some ranks, `members` of each: 2(n - 1)/n ·
-/// bytes/bandwidth + 2(n - 1) · latency, over its slowest link (Patarasuk and Yuan, J. Parallel
-/// Distrib. Comput. 69, 2009).
-double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size) {
+/// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
+/// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
+/// Distrib. Comput. 69, 2009). The devices are `members` of each rank. In seconds, over the slowest
+/// link.
+double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size,
+            int rounds) {
   const std::size_t devices = ranks.size() * static_cast<std::size_t>(members);
   const auto device = [&](std::size_t i) {
     const auto along = static_cast<std::size_t>(members);
@@ -44,8 +46,8 @@ double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, 
   double slowest = 0;
   for (std::size_t i = 0; i < devices && devices > 1; ++i) {
     const Link& link = plan::link_between(costs.cluster, device(i), device(i + 1));
-    slowest = std::max(slowest, 2 * (n - 1) / n * plan::occupancy(link, size).value +
-                                    2 * (n - 1) * link.latency.value);
+    slowest = std::max(slowest, rounds * (n - 1) / n * plan::occupancy(link, size).value +
+                                    rounds * (n - 1) * link.latency.value);
   }
   return slowest;
 }
@@ -70,8 +72,11 @@ class Pricing {
       return {plan::occupancy(link, size).value, link.latency.value};
     }
     if (plan::is_reduce(i.kind))
-      return {reduction(i), 0};
-    const double seconds = compute(i).value;
+      return {structure_.events().leader_of(event) == event ? collective(i) : 0, 0};
+    Seconds time = compute(i);
+    if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
+      time += stage(i).rerun.others;
+    const double seconds = time.value;
     if (costs_.cluster.rank_speeds.empty())
       return {seconds, 0};
     return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
@@ -87,8 +92,9 @@ class Pricing {
       case InstructionKind::Load:
         return stage(i).load;
       case InstructionKind::Forward:
-      case InstructionKind::Recompute:
         return stage(i).forward;
+      case InstructionKind::Recompute:
+        return stage(i).rerun.first;
       case InstructionKind::Backward:
         return plan::backward_time(stage(i));
       case InstructionKind::InputGradient:
@@ -103,6 +109,10 @@ class Pricing {
       case InstructionKind::ReceiveGradient:
       case InstructionKind::ReduceTied:
       case InstructionKind::ReduceGradients:
+      case InstructionKind::ScatterGradients:
+      case InstructionKind::NormGradients:
+      case InstructionKind::GatherParameters:
+      case InstructionKind::ShareLoss:
       case InstructionKind::Unshard:  // only torch's dialect has them, for models that are sharded
       case InstructionKind::Reshard:
         return {};
@@ -110,11 +120,22 @@ class Pricing {
     return {};
   }
 
-  double reduction(const Instruction& i) const {
-    if (i.kind == InstructionKind::ReduceGradients)
-      return ring(costs_, structure_.ranks_of(i.stage), costs_.replicas, stage(i).gradients);
-    // Among the stages that share the weight, in each of the pipelines side by side.
-    return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied);
+  double collective(const Instruction& i) const {
+    const int rounds = ring_rounds(i.kind);
+    switch (plan::group_of(i.kind)) {
+      case plan::Group::Copies:
+        return ring(
+            costs_, structure_.ranks_of(i.stage), costs_.replicas,
+            i.kind == InstructionKind::GatherParameters ? stage(i).parameters : stage(i).gradients,
+            rounds);
+      case plan::Group::Tied:  // in each of the pipelines side by side
+        return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied, rounds);
+      case plan::Group::All:  // a few numbers from each rank: their bytes are nothing
+        return ring(costs_, structure_.all_ranks(), costs_.replicas, {}, rounds);
+      case plan::Group::None:
+        return 0;
+    }
+    return 0;
   }
 
   const Structure& structure_;
@@ -137,8 +158,8 @@ std::uint64_t draw_of(const Structure& structure, int event) {
   const Instruction& i = *structure.events()[event].instruction;
   if (!plan::is_reduce(i.kind))
     return static_cast<std::uint64_t>(event);
-  const int collective = i.kind == InstructionKind::ReduceTied ? 0 : 1 + i.stage;
-  return static_cast<std::uint64_t>(structure.size()) + static_cast<std::uint64_t>(collective);
+  return static_cast<std::uint64_t>(structure.size()) +
+         static_cast<std::uint64_t>(structure.events().leader_of(event));
 }
 
 /// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).

@@ -79,7 +79,7 @@ class Explanation {
     const bool steps = events()[event].instruction->kind == plan::InstructionKind::OptimizerStep;
     const int reduction = steps ? last_reduction(structure_, times_, event) : -1;
     if (reduction >= 0)
-      return reduction_reason(reduction);
+      return reduction_reason(events().leader_of(reduction));
     const int data = events()[event].data;
     if (data < 0 || !plan::is_receive(events()[data].instruction->kind))
       return " starts then";

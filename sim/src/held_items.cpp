@@ -27,18 +27,29 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return scaled(cost.activation) - scaled(cost.freed_by_input_gradient);
     case Amount::ActivationLessOutput:
       return scaled(cost.activation) - scaled(cost.output);
-    case Amount::ActivationOfWeightGradientLessOutput:
-      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient) - scaled(cost.output);
     case Amount::Output:
       return scaled(cost.output);
     case Amount::ForwardTransient:
       return beyond(scaled(cost.forward_peak), scaled(cost.activation));
-    case Amount::RecomputedForwardTransient:
-      return beyond(scaled(cost.forward_peak), scaled(cost.output));
+    case Amount::RerunKept:
+      return scaled(cost.rerun.kept);
+    case Amount::RerunForwardTransient:
+      return beyond(scaled(cost.rerun.forward_peak), scaled(cost.rerun.kept) + scaled(cost.output));
+    case Amount::RemadeOfInputGradient:
+      return scaled(cost.rerun.freed_by_input_gradient);
+    case Amount::RemadeOfWeightGradient:
+      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient);
+    case Amount::RemadeOfWeightGradientLessOutput:
+      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient) -
+             scaled(cost.output);
+    case Amount::RerunTransient:
+      return beyond(scaled(cost.rerun.rerun_peak), scaled(cost.rerun.remade));
+    case Amount::RerunBackwardTransient:
+      return beyond(scaled(cost.rerun.backward_peak), 0);
+    case Amount::RerunForWeights:
+      return scaled(cost.rerun.left_for_weights);
     case Amount::BackwardTransient:
       return beyond(scaled(cost.backward_peak), 0);
-    case Amount::Remade:
-      return scaled(cost.remade);
     case Amount::GradientsForWeights:
       return scaled(cost.gradients_for_weights);
     case Amount::InputGradient:

@@ -19,12 +19,18 @@ enum class Amount : std::uint8_t {
   ActivationOfInputGradient,   // its part that the input gradient frees
   ActivationOfWeightGradient,  // the rest
   ActivationLessOutput,
-  ActivationOfWeightGradientLessOutput,
   Output,
-  ForwardTransient,            // most that a forward needs beside what it keeps
-  RecomputedForwardTransient,  // of a forward that keeps its output alone
-  BackwardTransient,
-  Remade,  // by an input gradient that recomputes, for the weight gradient
+  ForwardTransient,   // most that a forward needs beside what it keeps
+  BackwardTransient,  // … a backward
+  // Of a microbatch that runs again:
+  RerunKept,  // by its forward, beside the output
+  RerunForwardTransient,
+  RemadeOfInputGradient,   // what R makes and the input gradient frees
+  RemadeOfWeightGradient,  // … the rest
+  RemadeOfWeightGradientLessOutput,
+  RerunTransient,  // most that R needs beside what it makes
+  RerunBackwardTransient,
+  RerunForWeights,  // what an input gradient makes again for the weight gradient
   GradientsForWeights,
   InputGradient,       // made for the stage before
   ReceivedActivation,  // as large as the stage before sends it
@@ -167,8 +173,10 @@ void HeldItems::activations(const Around& at, const Visit& visit) const {
   }
 }
 
-/// A forward that is run again keeps its output, as long as the stage after reads it here; its
-/// input is with the maker, or in the receive buffer. The second run brings all the rest.
+/// A forward that is run again keeps its output, as long as the stage after reads it here, and the
+/// inputs of the layers that run again at a time; that of the stage is with its maker, or in the
+/// receive buffer. R brings the activations of the last of them. What the one input gradient frees
+/// of those, a backward in one go frees with all else at its end, which is when it ends too.
 template <class Visit>
 void HeldItems::recomputed(const Around& at, const Visit& visit) const {
   const Moment start{at.forward, true};
@@ -177,21 +185,16 @@ void HeldItems::recomputed(const Around& at, const Visit& visit) const {
   const Moment output_until =
       sent_away ? Moment{find(plan::InstructionKind::SendActivation, at), false} : at.done;
   visit(HeldItem{"output", at.forward, Amount::Output, at.stage, start, output_until});
-  if (at.weight_gradient < 0) {
-    visit(HeldItem{"activations", at.recompute,
-                   sent_away ? Amount::Activation : Amount::ActivationLessOutput, at.stage, again,
-                   at.done});
-    return;
-  }
+  visit(HeldItem{"inputs of layers", at.forward, Amount::RerunKept, at.stage, start, at.done});
   visit(HeldItem{"activations",
                  at.recompute,
-                 Amount::ActivationOfInputGradient,
+                 Amount::RemadeOfInputGradient,
                  at.stage,
                  again,
                  {at.backward, false}});
   visit(HeldItem{
       "activations", at.recompute,
-      sent_away ? Amount::ActivationOfWeightGradient : Amount::ActivationOfWeightGradientLessOutput,
+      sent_away ? Amount::RemadeOfWeightGradient : Amount::RemadeOfWeightGradientLessOutput,
       at.stage, again, at.done});
 }
 
@@ -201,19 +204,21 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
     if (event >= 0)
       visit(HeldItem{"transient of", event, amount, at.stage, {event, true}, {event, false}});
   };
-  beside(at.forward,
-         at.recompute < 0 ? Amount::ForwardTransient : Amount::RecomputedForwardTransient);
-  beside(at.recompute, Amount::ForwardTransient);
-  beside(at.backward, Amount::BackwardTransient);
-  beside(at.weight_gradient, Amount::BackwardTransient);
+  const bool reruns = at.recompute >= 0;
+  const Amount backward = reruns ? Amount::RerunBackwardTransient : Amount::BackwardTransient;
+  beside(at.forward, reruns ? Amount::RerunForwardTransient : Amount::ForwardTransient);
+  beside(at.recompute, Amount::RerunTransient);
+  beside(at.backward, backward);
+  beside(at.weight_gradient, backward);
   if (at.weight_gradient < 0)
     return;
-  visit(HeldItem{"recomputed activations",
-                 at.backward,
-                 Amount::Remade,
-                 at.stage,
-                 {at.backward, true},
-                 at.done});
+  if (reruns)
+    visit(HeldItem{"recomputed activations",
+                   at.backward,
+                   Amount::RerunForWeights,
+                   at.stage,
+                   {at.backward, true},
+                   at.done});
   visit(HeldItem{"gradients for weights of",
                  at.backward,
                  Amount::GradientsForWeights,

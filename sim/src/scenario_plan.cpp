@@ -65,14 +65,13 @@ std::vector<int> tied_stages(const std::vector<plan::StageCost>& costs) {
   return tied.size() < 2 ? std::vector<int>{} : tied;
 }
 
-std::shared_ptr<const Structure> structure_of(const plan::Pipeline& pipeline,
-                                              const plan::Schedule& schedule,
+std::shared_ptr<const Structure> structure_of(const plan::Schedule& schedule,
                                               const plan::LoweringOptions& options,
                                               StructureCache* cache) {
   const auto build = [&] { return std::make_shared<Structure>(plan::lower(schedule, options)); };
   if (cache == nullptr)
     return build();
-  const StructureCache::Key key{pipeline, schedule, options.tied_stages};
+  const StructureCache::Key key{schedule, options};
   auto structure = cache->find(key);
   if (!structure) {
     structure = build();
@@ -165,6 +164,10 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
   options.blocking = pipeline.blocking;
   options.replicas = pipeline.replicas;
   options.overlap_reductions = pipeline.overlap_reductions;
+  options.recompute = scenario.training.recompute;
+  options.shard_optimizer = scenario.training.zero == 1;
+  options.gradient_norm = scenario.training.clip_norm > 0;
+  options.share_loss = true;
   return options;
 }
 
@@ -194,7 +197,7 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   const auto place = [&](std::optional<int> memory_units) {
     request.memory_units = memory_units;
     plan.schedule = plan::make_training_schedule(request);
-    plan.structure = structure_of(scenario.pipeline, plan.schedule, options, cache);
+    plan.structure = structure_of(plan.schedule, options, cache);
   };
   place({});
   finish(plan, scenario, costs);

@@ -104,7 +104,6 @@ enum class Part { None, Forward, InputGradient, WeightGradient, Both };
 Part part_of(InstructionKind kind) {
   switch (kind) {
     case InstructionKind::Forward:
-    case InstructionKind::Recompute:
       return Part::Forward;
     case InstructionKind::Backward:
       return Part::Both;
@@ -113,13 +112,18 @@ Part part_of(InstructionKind kind) {
     case InstructionKind::WeightGradient:
       return Part::WeightGradient;
     case InstructionKind::Load:
+    case InstructionKind::Recompute:  // only a forward runs again: see `again_in`
     case InstructionKind::SendActivation:
     case InstructionKind::ReceiveActivation:
     case InstructionKind::SendGradient:
     case InstructionKind::ReceiveGradient:
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+    case InstructionKind::NormGradients:
     case InstructionKind::OptimizerStep:
+    case InstructionKind::GatherParameters:
+    case InstructionKind::ShareLoss:
     case InstructionKind::Unshard:
     case InstructionKind::Reshard:
       return Part::None;
@@ -144,6 +148,18 @@ double moved_by(Part part, double forward, double input_gradient, double weight_
   return 0;
 }
 
+/// How much of the stage's forward runs again in an event: R runs its last layers, the backward the
+/// others.
+double again_in(const Structure& structure, const plan::StageCost& cost, int event) {
+  const InstructionKind kind = structure.events()[event].instruction->kind;
+  const plan::Seconds all = cost.rerun.first + cost.rerun.others;
+  if (!structure.runs_again(event) || !(all.value > 0))
+    return 0;
+  if (kind == InstructionKind::Recompute)
+    return cost.rerun.first / all;
+  return plan::makes_input_gradient(kind) ? cost.rerun.others / all : 0;
+}
+
 /// The same second is more on a slow rank and for a long microbatch.
 double scale_of(const StepCosts& costs, const plan::Dependencies::Event& event) {
   double scale = 1;
@@ -162,17 +178,18 @@ std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, co
   Slope slope(structure, times);
   std::vector<StageSensitivity> found;
   for (int stage = 0; stage < plan::stage_count(structure.program()); ++stage) {
+    const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     const auto saved = [&](double forward, double input_gradient, double weight_gradient) {
       return -slope.along([&](int event) -> EventCost {
         const auto& own = structure.events()[event];
         if (own.instruction->stage != stage)
           return {};
-        return {-scale_of(costs, own) * moved_by(part_of(own.instruction->kind), forward,
-                                                 input_gradient, weight_gradient),
-                0};
+        const double moved =
+            moved_by(part_of(own.instruction->kind), forward, input_gradient, weight_gradient) +
+            again_in(structure, cost, event) * forward;
+        return {-scale_of(costs, own) * moved, 0};
       });
     };
-    const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     const plan::Seconds sum = cost.forward + cost.input_gradient + cost.weight_gradient;
     StageSensitivity own{saved(1, 0, 0), saved(0, 1, 0), saved(0, 0, 1), 0};
     if (sum.value > 0)

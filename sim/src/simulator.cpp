@@ -36,12 +36,14 @@ const Times& Simulator::run(const StepCosts& costs) {
     last = std::max(last, own.end);
   }
   times_.iteration = last;
+  structure_.begin_together(times_);
   return times_;
 }
 
 const Times& Simulator::run_contended(const StepCosts& costs) {
   contended_.fill(structure_, costs, costs.contended);
   BusyCores(structure_, costs, durations_, contended_).run(times_);
+  structure_.begin_together(times_);
   return times_;
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/sim/times.hpp"
 #include "reduced_graph.hpp"
 
 namespace pipewright::sim {
@@ -12,13 +14,24 @@ namespace pipewright::sim {
 Structure::Structure(plan::Program program) : program_(std::move(program)), events_(program_) {
   for (int stage = 0; stage < plan::stage_count(program_); ++stage)
     ranks_of_stage_.push_back(program_.placement.ranks_of(stage));
+  all_ranks_.resize(program_.ranks.size());
+  std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
+  for (int event = 0; event < size(); ++event)
+    if (const int leader = events_.leader_of(event); leader != event)
+      followers_.emplace_back(event, leader);
   sort_events();
+  find_recomputed();
   find_classes();
   make_timed_events();
   reduced_ = std::make_unique<ReducedGraph>(program_, events_, order_, class_of_);
 }
 
 Structure::~Structure() = default;
+
+void Structure::begin_together(Times& times) const {
+  for (const auto& [event, leader] : followers_)
+    times.events[static_cast<std::size_t>(event)].start = times[leader].start;
+}
 
 /// In rounds: all compute that is ready, then all sends, then all that is left. Events that run at
 /// about the same time stand near each other, and so do they in memory; and the engine's loop meets
@@ -51,6 +64,26 @@ void Structure::sort_events() {
     throw plan::Infeasible(plan::find_deadlock(events_).value());
 }
 
+void Structure::find_recomputed() {
+  std::vector<char> again;  // by stage and microbatch
+  const auto place = [&](const plan::Instruction& i) {
+    return static_cast<std::size_t>(i.stage) * static_cast<std::size_t>(program_.microbatches) +
+           static_cast<std::size_t>(i.microbatch);
+  };
+  for (int event = 0; event < size(); ++event) {
+    const plan::Instruction& i = *events_[event].instruction;
+    if (i.kind != plan::InstructionKind::Recompute)
+      continue;
+    again.resize(static_cast<std::size_t>(plan::stage_count(program_)) *
+                 static_cast<std::size_t>(program_.microbatches));
+    again[place(i)] = 1;
+  }
+  for (int event = 0; event < size() && !again.empty(); ++event) {
+    const plan::Instruction& i = *events_[event].instruction;
+    runs_again_.push_back(i.microbatch < 0 ? 0 : again[place(i)]);
+  }
+}
+
 void Structure::find_classes() {
   const auto other_rank = [&](int event) {
     const int partner = events_[event].partner;
@@ -68,7 +101,8 @@ void Structure::find_classes() {
       classes.resize(place + 1);
     const auto alike = [&](int known) {
       const int first = representatives_[static_cast<std::size_t>(known)];
-      return events_[first].rank == own.rank && other_rank(first) == other_rank(event);
+      return events_[first].rank == own.rank && other_rank(first) == other_rank(event) &&
+             runs_again(first) == runs_again(event);
     };
     // The newest first: events come rank by rank.
     const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);

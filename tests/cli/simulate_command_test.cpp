@@ -136,7 +136,8 @@ TEST_CASE("simulate --actions: start, end and slack of every instruction", "[cli
       last_critical_end = std::max(last_critical_end, std::stod(cells[3]));
     }
   }
-  CHECK(count == 16 * (4 * 2 + 6 * 2 + 2) + 4 * 2);  // F, B; sends, receives; loads; reduce, step
+  // F, B; sends, receives; loads; reduce, step, loss
+  CHECK(count == 16 * (4 * 2 + 6 * 2 + 2) + 4 * 3);
   CHECK(last_critical_end == answer["iteration_s"].get<double>());
 }
 
@@ -158,6 +159,7 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   plan::LoweringOptions options;
   options.communicators = plan::CommunicatorLayout::Rank;
   options.replicas = 4;
+  options.share_loss = true;
   plan::Program program = plan::lower(plan::make_schedule("1f1b", 4, 16), options);
   const auto whole = folder.write("program.json", to_json(program).dump());
   const json queued =

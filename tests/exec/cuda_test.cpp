@@ -24,11 +24,11 @@ bool gpu_is_missing() {
 }
 
 void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
-                         ExecutorOptions options = {}, bool partitioned = false) {
+                         ExecutorOptions options = {}, bool partitioned = false,
+                         const plan::LoweringOptions& lowering = {}) {
   INFO(plan::to_string(s));
   options.devices = on_gpus(static_cast<int>(s.ranks.size()) * options.replicas, partitioned);
-  test::check_equals_serial(plan::lower(s, {.replicas = options.replicas}), partition_for(s), setup,
-                            options);
+  test::check_equals_serial(plan::lower(s, lowering), partition_for(s), setup, options);
 }
 
 TEST_CASE("on a GPU each schedule trains as without a pipeline there", "[cuda]") {
@@ -45,13 +45,16 @@ TEST_CASE(
     return;
   auto setup = small_setup();
   setup.clip_norm = 0.5;
-  setup.recompute_interval = 1;
   for (const auto& s : schedules())
-    check_equals_serial(s, setup, {.replicas = 2, .shard_optimizer = true});
+    check_equals_serial(s, setup, {.replicas = 2}, false,
+                        {.replicas = 2,
+                         .recompute = plan::RecomputeMode::Full,
+                         .shard_optimizer = true,
+                         .gradient_norm = true});
   setup = small_setup();
   setup.precision = at::kBFloat16;
   setup.loss_scaling = {.scale = 1024, .dynamic = true};
-  check_equals_serial(make("zb-h1", 3, 4), setup);
+  check_equals_serial(make("zb-h1", 3, 4), setup, {}, false, {.gradient_norm = true});
 }
 
 TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {

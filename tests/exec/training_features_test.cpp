@@ -26,8 +26,8 @@ TEST_CASE("pipelines side by side add up their gradients as serial training does
     for (const bool shard : {false, true}) {
       INFO(plan::to_string(s));
       for (const int replicas : {2, 3})
-        check_equals_serial(plan::lower(s, {.replicas = replicas}), partition_for(s), small_setup(),
-                            {.replicas = replicas, .shard_optimizer = shard});
+        check_equals_serial(plan::lower(s, {.replicas = replicas, .shard_optimizer = shard}),
+                            partition_for(s), small_setup(), {.replicas = replicas});
     }
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("without exact mode sums come in the order of the schedule, and differ
   for (const auto& s : schedules())
     for (const int replicas : {1, 2}) {
       INFO(plan::to_string(s));
-      const auto program = plan::lower(s, {.replicas = replicas});
+      const auto program = plan::lower(s, {.replicas = replicas, .gradient_norm = true});
       Executor executor(program, partition_for(s), setup, {.replicas = replicas});
       SerialTrainer serial(setup, replicas * program.microbatches);
       for (int step = 0; step < 3; ++step) {
@@ -76,19 +76,23 @@ TEST_CASE("the global norm is clipped alike under every plan", "[exec]") {
   auto setup = small_setup();
   setup.clip_norm = 0.05;
   for (const auto& s : schedules())
-    check_equals_serial(plan::lower(s), partition_for(s), setup);
+    check_equals_serial(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   const auto s = make("1f1b", 2, 4);
-  Executor executor(plan::lower(s), partition_for(s), setup);
+  Executor executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   CHECK(executor.step(0).value().gradient_norm > setup.clip_norm);
+}
+
+/// Every backward runs so many layers at a time again.
+plan::Program recomputing(const plan::Schedule& s, int layers) {
+  return layers == 0
+             ? plan::lower(s)
+             : plan::lower(s, {.recompute = plan::RecomputeMode::Full, .recompute_layers = layers});
 }
 
 TEST_CASE("recomputed layers, in intervals or by the schedule, give the same bits", "[exec]") {
   for (const auto& s : schedules())
-    for (const int interval : {1, 2}) {
-      auto setup = small_setup();
-      setup.recompute_interval = interval;
-      check_equals_serial(plan::lower(s), partition_for(s), setup);
-    }
+    for (const int layers : {1, 2})
+      check_equals_serial(recomputing(s, layers), partition_for(s), small_setup());
   for (const std::string name : {"gpipe", "zb-h1"}) {
     const auto s = plan::with_recompute(make(name, 3, 4));
     check_equals_serial(plan::lower(s), partition_for(s), small_setup());
@@ -97,12 +101,10 @@ TEST_CASE("recomputed layers, in intervals or by the schedule, give the same bit
 
 TEST_CASE("recomputing keeps less", "[exec]") {
   const auto peak = [](int interval) {
-    auto setup = small_setup();
-    setup.recompute_interval = interval;
     plan::Bytes most{0};
     const auto s = make("gpipe", 1, 4);
     Executor executor(
-        plan::lower(s), partition_for(s), setup,
+        recomputing(s, interval), partition_for(s), small_setup(),
         {.observer = [&](const InstructionRecord& record) { most = std::max(most, record.peak); }});
     executor.step(0);
     return most.value;
@@ -122,12 +124,29 @@ TEST_CASE("a layer that draws from the process's generator draws the same under 
           "[exec]") {
   for (const int interval : {0, 1}) {
     auto setup = small_setup();
-    setup.recompute_interval = interval;
     setup.layers[2] = {"dropout", [] { return std::make_shared<Dropout>(); }, {}, {}, true};
     setup.layers[4] = setup.layers[2];
     for (const auto& s : schedules())
-      check_equals_serial(plan::lower(s), partition_for(s), setup);
+      check_equals_serial(recomputing(s, interval), partition_for(s), setup);
   }
+}
+
+TEST_CASE("selective recomputation gives the same bits, and keeps less", "[exec]") {
+  for (const auto& s : schedules()) {
+    INFO(plan::to_string(s));
+    check_equals_serial(plan::lower(s, {.recompute = plan::RecomputeMode::Selective}),
+                        partition_for(s), small_setup());
+  }
+  const auto peak = [](plan::RecomputeMode mode) {
+    plan::Bytes most{0};
+    const auto s = make("gpipe", 1, 4);
+    Executor executor(
+        plan::lower(s, {.recompute = mode}), partition_for(s), small_setup(),
+        {.observer = [&](const InstructionRecord& record) { most = std::max(most, record.peak); }});
+    executor.step(0);
+    return most.value;
+  };
+  CHECK(peak(plan::RecomputeMode::Selective) < peak(plan::RecomputeMode::None));
 }
 
 TEST_CASE("16-bit training follows serial 16-bit training", "[exec]") {
@@ -136,7 +155,7 @@ TEST_CASE("16-bit training follows serial 16-bit training", "[exec]") {
       auto setup = small_setup();
       setup.precision = precision;
       setup.loss_scaling = {.scale = 1024, .dynamic = true, .growth_interval = 2};
-      check_equals_serial(plan::lower(s), partition_for(s), setup);
+      check_equals_serial(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
     }
 }
 
@@ -164,9 +183,9 @@ TEST_CASE("a gradient that is not finite on one stage skips the step on all, and
   setup.layers[3] = {"overflow", [] { return std::make_shared<Overflow>(); }};
   setup.loss_scaling = {.scale = 8, .dynamic = true};
   for (const auto& s : schedules())
-    check_equals_serial(plan::lower(s), partition_for(s), setup);
+    check_equals_serial(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   const auto s = make("1f1b", 3, 4);
-  Executor executor(plan::lower(s), partition_for(s), setup);
+  Executor executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   CHECK_FALSE(executor.step(0).value().skipped);
   std::vector<at::Tensor> before;
   for (const at::Tensor& parameter : executor.parameters())
@@ -216,7 +235,8 @@ TEST_CASE("tied weights: in every schedule one sum of gradients and equal weight
       const int stages = plan::stage_count(s);
       const plan::LoweringOptions options{
           .replicas = replicas,
-          .tied_stages = stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{}};
+          .tied_stages = stages > 1 ? std::vector<int>{0, stages - 1} : std::vector<int>{},
+          .gradient_norm = true};
       check_equals_serial(plan::lower(s, options), partition_for(s), tied_setup(),
                           {.replicas = replicas});
       Executor executor(plan::lower(s, options), partition_for(s), tied_setup(),
@@ -230,13 +250,16 @@ TEST_CASE("tied weights: in every schedule one sum of gradients and equal weight
 
 TEST_CASE("tied weights that the program does not sum are refused", "[exec]") {
   const auto s = make("1f1b", 2, 2);
-  CHECK(test::error_of([&] { Executor(plan::lower(s), partition_for(s), tied_setup()); }) ==
+  CHECK(test::error_of([&] {
+          Executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), tied_setup());
+        }) ==
         "stages 0, 1 share the weight 'words', but the program does not sum its gradients on all "
         "of them: lower the schedule with these tied stages");
   auto setup = tied_setup();
   setup.layers.back().tied_weight = "wheight";
   CHECK(test::error_of([&] {
-          Executor(plan::lower(s, {.tied_stages = {0, 1}}), partition_for(s), setup);
+          Executor(plan::lower(s, {.tied_stages = {0, 1}, .gradient_norm = true}), partition_for(s),
+                   setup);
         }) == "layer head: tied by key 'words', but it has no parameter 'wheight'");
 }
 

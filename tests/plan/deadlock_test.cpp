@@ -80,6 +80,8 @@ class Interpreter {
     const auto& list = program_.ranks[rank];
     if (is_transfer(list[at]))
       return heads_its_queue({rank, at});
+    if (is_reduce(list[at].kind))
+      return collectives_are_done({rank, at});
     for (std::size_t before = 0; before < at && is_compute(list[at].kind); ++before)
       if (is_compute(list[before].kind) && !is_done(rank, before))
         return false;
@@ -154,7 +156,7 @@ class Interpreter {
     return is_issued(p) && has_data(i) && reductions_are_done(p);
   }
 
-  /// Everywhere, with the other stages of a tied weight.
+  /// Everywhere, with the other stages of a tied weight, and behind the collectives before it.
   bool all_issued(const Instruction& reduction) const {
     for (const auto& [key, places] : place_)
       for (const Place& p : places) {
@@ -162,7 +164,7 @@ class Interpreter {
         const bool together =
             other.kind == reduction.kind &&
             (other.stage == reduction.stage || reduction.kind == InstructionKind::ReduceTied);
-        if (together && !is_issued(p))
+        if (together && !(is_issued(p) && collectives_are_done(p)))
           return false;
       }
     return true;
@@ -180,15 +182,15 @@ class Interpreter {
     return true;
   }
 
-  bool reductions_are_done(Place step) const {
-    if (instruction(step).kind != InstructionKind::OptimizerStep)
-      return true;
-    for (std::size_t before = 0; before < step.at; ++before) {
-      const Instruction& i = instruction({step.rank, before});
-      if (is_reduce(i.kind) && i.stage == instruction(step).stage && !is_done(step.rank, before))
+  bool collectives_are_done(Place p) const {
+    for (std::size_t before = 0; before < p.at; ++before)
+      if (is_reduce(instruction({p.rank, before}).kind) && !is_done(p.rank, before))
         return false;
-    }
     return true;
+  }
+
+  bool reductions_are_done(Place p) const {
+    return instruction(p).kind != InstructionKind::OptimizerStep || collectives_are_done(p);
   }
 
   const Program& program_;

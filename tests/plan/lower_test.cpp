@@ -1,6 +1,7 @@
 #include "pipewright/plan/lower.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/schedules.hpp"
@@ -149,7 +150,7 @@ TEST_CASE("A schedule that cannot run is not lowered", "[plan][lower]") {
 
 TEST_CASE("Reductions: right behind the last weight gradient of each stage", "[plan][lower]") {
   const auto reduced = [](const char* csv) {
-    return text_of(with_gradient_reduces(bare(parse_csv(csv, "s.csv")), 2));
+    return text_of(with_reductions(bare(parse_csv(csv, "s.csv")), {.replicas = 2}));
   };
   CHECK(reduced("0F0,0F1,0B0,0B1\n") == "0F0 0F1 0B0 0B1 0REDUCE_GRAD\n");
   CHECK(reduced("0F0,0F1,0I0,0I1,0W1,0W0\n") == "0F0 0F1 0I0 0I1 0W1 0W0 0REDUCE_GRAD\n");
@@ -162,12 +163,12 @@ TEST_CASE("Reductions: right behind the last weight gradient of each stage", "[p
 TEST_CASE("Reductions: behind a fused pair, not between its actions", "[plan][lower]") {
   const Schedule schedule = parse_csv(
       "0F0,0F1,0B0,0B1,0F2,0B2\n1F0,1F1,(1B0;1F2)OVERLAP_F_B,(1B1;1B2)OVERLAP_F_B\n", "s");
-  CHECK(to_csv(with_gradient_reduces(bare(schedule), 2)) ==
+  CHECK(to_csv(with_reductions(bare(schedule), {.replicas = 2})) ==
         "0F0,0F1,0B0,0B1,0F2,0B2,0REDUCE_GRAD\n"
         "1F0,1F1,(1B0;1F2)OVERLAP_F_B,(1B1;1B2)OVERLAP_F_B,1REDUCE_GRAD\n");
   // The last backward is the first of its pair.
   const Schedule first = parse_csv("0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,0B1,0B2\n", "s");
-  CHECK(to_csv(with_gradient_reduces(bare(first), 2)) ==
+  CHECK(to_csv(with_reductions(bare(first), {.replicas = 2})) ==
         "0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,1REDUCE_GRAD,0B1,0B2,0REDUCE_GRAD\n");
 }
 
@@ -178,27 +179,88 @@ TEST_CASE("Reductions: behind the send of that backward, which another rank wait
         "1RECV_F0 1LOAD0 1F0 1B0 1SEND_B0 1REDUCE_TIED 1REDUCE_GRAD 1STEP\n");
 }
 
+TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in the Program",
+          "[plan][lower]") {
+  const auto lowered = [](bool shard, bool norm) {
+    return text_of(lower(make_gpipe(2, 1), {.replicas = 2,
+                                            .recompute = RecomputeMode::Full,
+                                            .shard_optimizer = shard,
+                                            .gradient_norm = norm,
+                                            .share_loss = true}));
+  };
+  CHECK(lowered(true, false) ==
+        "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_SCATTER 0STEP 0GATHER 0LOSS\n"
+        "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_SCATTER 1STEP 1GATHER 1LOSS\n");
+  // A norm is taken of whole tensors.
+  CHECK(lowered(true, true) ==
+        "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0GATHER 0LOSS\n"
+        "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1GATHER 1LOSS\n");
+  CHECK(lowered(false, true) ==
+        "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0LOSS\n"
+        "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1LOSS\n");
+  // One copy has nothing to sum and nothing to gather.
+  CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.shard_optimizer = true})) ==
+        "0LOAD0 0F0 0B0 0STEP\n");
+}
+
+TEST_CASE("Reductions: a rank with several stages that share a weight sums it once, before copies",
+          "[plan][lower]") {
+  const Program program = bare(parse_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "s.csv"));
+  CHECK(text_of(with_reductions(program, {.replicas = 2, .tied_stages = {0, 3}})) ==
+        "0F0 3F0 3B0 0B0 0REDUCE_TIED 0REDUCE_GRAD 3REDUCE_GRAD\n"
+        "1F0 2F0 2B0 2REDUCE_GRAD 1B0 1REDUCE_GRAD\n");
+  // Rank 1 has all of stage 3 early, but its tied weight is whole only when rank 0 is done: until
+  // then rank 0 sums what it can.
+  const Program early = bare(parse_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n", "s.csv"));
+  CHECK(text_of(with_reductions(early, {.replicas = 2, .tied_stages = {0, 3}})) ==
+        "0F0 2F0 2B0 2REDUCE_GRAD 0B0 0REDUCE_TIED 0REDUCE_GRAD\n"
+        "1F0 3F0 3B0 3REDUCE_TIED 3REDUCE_GRAD 1B0 1REDUCE_GRAD\n");
+}
+
+TEST_CASE("Reductions: ranks of several have them in one order, whatever they compute first",
+          "[plan][lower]") {
+  // Two routes over two ranks: rank 0 ends with stage 0, rank 1 would begin with it.
+  const Schedule schedule = parse_csv("0F0,1F1,1B1,0B0\n1F0,1B0,0F1,0B1\n", "s.csv");
+  const Program program = bare(schedule);
+  const std::string text = text_of(with_reductions(program, {}));
+  CHECK(text ==
+        "0F0 1F1 1B1 1REDUCE_GRAD 0B0 0REDUCE_GRAD\n"
+        "1F0 1B0 1REDUCE_GRAD 0F1 0B1 0REDUCE_GRAD\n");
+  for (const char* const name : {"chimera", "dualpipe"})
+    for (const int ranks : {2, 4, 8}) {
+      const Program both = lower(make_schedule(name, ranks, 2 * ranks));
+      std::map<std::pair<int, int>, std::vector<std::string>> orders;  // of pairs of ranks
+      for (int a = 0; a < ranks; ++a)
+        for (const Instruction& i : both.ranks[static_cast<std::size_t>(a)])
+          if (i.kind == InstructionKind::ReduceGradients)
+            for (const int b : both.placement.ranks_of(i.stage))
+              orders[{a, b}].push_back(to_string(i));
+      for (const auto& [pair, order] : orders)
+        CHECK(order == orders.at({pair.second, pair.first}));
+    }
+}
+
 TEST_CASE("Reductions: none for a single copy", "[plan][lower]") {
-  CHECK(with_gradient_reduces(bare(make_1f1b(2, 2)), 1) == bare(make_1f1b(2, 2)));
+  CHECK(with_reductions(bare(make_1f1b(2, 2)), {}) == bare(make_1f1b(2, 2)));
 }
 
 TEST_CASE("Reductions: stages that lie on two routes have two copies", "[plan][lower]") {
-  CHECK(text_of(with_gradient_reduces(bare(make_chimera(2, 2)), 1)) ==
+  CHECK(text_of(with_reductions(bare(make_chimera(2, 2)), {.replicas = 1})) ==
         "0F0 1F1 1B1 1REDUCE_GRAD 0B0 0REDUCE_GRAD\n"
         "0F1 1F0 1B0 1REDUCE_GRAD 0B1 0REDUCE_GRAD\n");
-  CHECK(text_of(with_gradient_reduces(bare(make_data_parallel(2, 1)), 1)) ==
+  CHECK(text_of(with_reductions(bare(make_data_parallel(2, 1)), {.replicas = 1})) ==
         "0F0 0B0 0REDUCE_GRAD\n"
         "0F1 0B1 0REDUCE_GRAD\n");
 }
 
 TEST_CASE("Reductions: of a tied weight, on the stages that share it", "[plan][lower]") {
   const Program program = bare(make_gpipe(3, 1));
-  CHECK(text_of(with_tied_reduces(program, {0, 2})) ==
+  CHECK(text_of(with_reductions(program, {.tied_stages = {0, 2}})) ==
         "0F0 0B0 0REDUCE_TIED\n"
         "1F0 1B0\n"
         "2F0 2B0 2REDUCE_TIED\n");
-  CHECK(with_tied_reduces(program, {}) == program);
-  CHECK(with_tied_reduces(program, {1}) == program);
+  CHECK(with_reductions(program, {}) == program);
+  CHECK(with_reductions(program, {.tied_stages = {1}}) == program);
   CHECK(error_of([] {
           lower(make_gpipe(3, 1), {.tied_stages = {0, 3}});
         }) == "stage 3 shares a weight, but there are stages 0 to 2 only");

@@ -289,7 +289,30 @@ TEST_CASE("A stage steps once, unless its updates are asynchronous", "[plan][pro
   Program program = program_of({0}, 1, {"0LOAD0#0 0F0#0 0B0#0 0STEP 0STEP"});
   CHECK(error_in(program) == "rank 0, 0STEP: stands more than once");
   program.asynchronous = true;
+  CHECK(error_in(program).starts_with("asynchronous is true, but step_every is 0: "));
+  program.step_every = 1;
   CHECK(error_in(program) == "no error");
+}
+
+TEST_CASE("A collective stands with all that take part in it, once and in its place",
+          "[plan][program]") {
+  const auto wrong = [](const std::string& first, const std::string& second) {
+    return error_in(program_of({0, 1}, 1,
+                               {"0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 " + first,
+                                "1RECV_F0#0 1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 " + second}));
+  };
+  CHECK(wrong("0NORM 0STEP 0LOSS", "1NORM 1STEP 1LOSS") == "no error");
+  CHECK(wrong("0NORM 0STEP 0LOSS", "1STEP") ==
+        "rank 1 lacks NORM, which rank 0 has: all that take part in a collective must have it\n"
+        "rank 1 lacks LOSS, which rank 0 has: all that take part in a collective must have it");
+  CHECK(wrong("0NORM 0NORM 0STEP", "1NORM 1STEP") == "rank 0, 0NORM: stands more than once");
+  CHECK(wrong("0STEP 0NORM", "1NORM 1STEP") == "rank 0, 0NORM: comes after 0STEP");
+  CHECK(wrong("0STEP 0REDUCE_GRAD", "1STEP") == "rank 0, 0REDUCE_GRAD: comes after 0STEP");
+  CHECK(wrong("0GATHER 0STEP", "1STEP") == "rank 0, 0GATHER: needs 0STEP before it");
+  // In two orders both ranks would wait for ever.
+  CHECK(wrong("0NORM 0STEP 0LOSS", "1LOSS 1NORM 1STEP") ==
+        "deadlock: rank 0 at 0NORM waits for 1LOSS; rank 1 at 1LOSS waits for 0LOSS, which rank 0 "
+        "has behind 0NORM");
 }
 
 TEST_CASE("The fused pairs of a program are checked as a schedule's", "[plan][program]") {

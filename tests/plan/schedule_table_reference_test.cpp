@@ -86,7 +86,7 @@ void compare_transfers(const std::string& file, const std::string& name) {
       file,
       [&](const ReferenceSchedule& reference) {
         const Program program = from_schedule(schedule_of(reference, name), {});
-        return cells_of_program(with_gradient_reduces(with_transfers(program), 2));
+        return cells_of_program(with_reductions(with_transfers(program), {.replicas = 2}));
       },
       without_batches);
 }
@@ -153,7 +153,7 @@ TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[pl
       "torch_pipeline_order_GPipe.csv",
       [](const ReferenceSchedule& reference) {
         const Program program = from_schedule(schedule_of(reference, "gpipe"), {});
-        return cells_of_program(with_gradient_reduces(program, 2));
+        return cells_of_program(with_reductions(program, {.replicas = 2}));
       },
       unchanged);
 }
@@ -167,7 +167,7 @@ TEST_CASE("1f1b with reductions is the order that torch's 1F1B declares, but for
         Program program = from_schedule(schedule_of(reference, "1f1b"), {});
         for (Instruction& i : program.ranks.back())
           i.microbatch += i.kind == InstructionKind::Forward;
-        return cells_of_program(with_gradient_reduces(program, 2));
+        return cells_of_program(with_reductions(program, {.replicas = 2}));
       },
       unchanged);
 }

@@ -293,23 +293,26 @@ TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]")
   CHECK(plain.activation == Bytes{10 + 5 + 30});
   CHECK(plain.freed_by_input_gradient == Bytes{4});
   CHECK(plain.input_gradient == Seconds{20});
-  CHECK(plain.remade == Bytes{0});
+  CHECK(plain.rerun == rerun_at_once(plain));  // should the Program have an R
+  CHECK(plain.rerun.first == Seconds{3});
+  CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
 }
 
 TEST_CASE("Full recomputation keeps each layer's input and runs its forward again",
           "[plan][stage_costs]") {
-  const StageCost full = recomputed(RecomputeMode::Full);
-  CHECK(full.activation == Bytes{20 + 30});  // b's input, and the stage's output
-  CHECK(full.freed_by_input_gradient == Bytes{0});
-  CHECK(full.forward == Seconds{3});
-  CHECK(full.input_gradient == Seconds{20 + 3});
-  CHECK(full.weight_gradient == Seconds{40});
+  const StageCost full = recomputed(RecomputeMode::Full), plain = recomputed(RecomputeMode::None);
+  CHECK(full.activation == plain.activation);  // of a microbatch that does not run again
+  CHECK(full.input_gradient == plain.input_gradient);
+  CHECK(full.rerun.first + full.rerun.others == Seconds{3});
+  CHECK(full.rerun.kept == Bytes{20});        // b's input, beside the stage's output
+  CHECK(full.rerun.remade == Bytes{5 + 30});  // by R: b, and the stage's output again
+  CHECK(full.rerun.freed_by_input_gradient == Bytes{0});
   // In b: 20 and the stage's output, and, while 30 of gradient are on the account of the stage
-  // after, what b makes again (5 + 30) and 60 more: 115, which is 65 above the 50.
-  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 110 above.
-  CHECK(full.backward_peak == Bytes{110});
-  // A lone input gradient leaves all but the 4 bytes that it frees.
-  CHECK(full.remade == Bytes{10 - 4 + 5});
+  // after, what b makes again (5 + 30) and 60 more: 115, which is 30 above the 50 and the 35.
+  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 75 above.
+  CHECK(full.rerun.backward_peak == Bytes{75});
+  // A lone input gradient leaves all of a but the 4 bytes that it frees.
+  CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
 TEST_CASE("Selective recomputation drops the attention core and computes it again",
@@ -319,17 +322,20 @@ TEST_CASE("Selective recomputation drops the attention core and computes it agai
   CHECK(selective.freed_by_input_gradient == Bytes{0});  // its 4 bytes are among the 7
   CHECK(selective.input_gradient == Seconds{20.25});
   CHECK(selective.weight_gradient == Seconds{40});
-  CHECK(selective.remade == Bytes{0});
   // In a: 3 kept, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
   CHECK(selective.backward_peak == Bytes{102});
 }
 
-TEST_CASE("The loss is not recomputed", "[plan][stage_costs]") {
+TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
-  costs.layers[2].forward = {};
+  costs.layers[2].forward = {7};
+  costs.loss.forward = {2};
+  costs.loss.activation = {6};
   const auto stages =
       stage_costs(costs, one_stage_per_rank({0, 2, 3}), {.recompute = RecomputeMode::Full});
-  CHECK(stages[1].input_gradient == Seconds{2200});
+  CHECK(stages[1].rerun.first == Seconds{7 + 2});
+  CHECK(stages[1].rerun.others == Seconds{0});
+  CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
 }
 
 TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[plan][stage_costs]") {

@@ -98,7 +98,9 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random) {
     stage.activation = stage.output + stage.freed_by_input_gradient + bytes(0, 90);
     stage.forward_peak = stage.activation + bytes(0, 90);
     stage.backward_peak = bytes(0, 90);
-    stage.remade = bytes(0, 9);
+    stage.rerun = rerun_at_once(stage);
+    stage.rerun.kept = bytes(0, 20);
+    stage.rerun.left_for_weights = bytes(0, 9);
     stage.gradients_for_weights = bytes(0, 9);
   }
   costs.stages.front().loaded = {7};
@@ -218,23 +220,30 @@ TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][m
 TEST_CASE("A recomputing input gradient leaves what it made again to the weight gradient",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
-  cost.activation = {2};
-  cost.forward_peak = {2};
-  cost.backward_peak = {9};
-  cost.remade = {5};
-  const Case split(parse_csv("0F0,0I0,0W0\n", "s.csv"), costs_of({cost}));
-  CHECK(split.curve(0) == "0: 0, 0: 2, 1: 16, 2: 16, 3: 0");
-  CHECK(split.holders(0, 1) ==
-        "transient of 0I0: 9, recomputed activations 0I0: 5, "
-        "activations 0F0: 2");
+  // Of two layers: 2 bytes are the input of the second, which makes 3 when it runs again.
+  cost.rerun = {.first = {1},
+                .others = {1},
+                .kept = {2},
+                .forward_peak = {2},
+                .remade = {3},
+                .rerun_peak = {3},
+                .backward_peak = {9},
+                .left_for_weights = {5}};
+  const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
+  // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.
+  CHECK(split.curve(0) == "0: 0, 0: 2, 1: 5, 2: 19, 4: 19, 5: 0");
+  CHECK(split.holders(0, 2) ==
+        "transient of 0I0: 9, recomputed activations 0I0: 5, activations 0R0: 3, "
+        "inputs of layers 0F0: 2");
   // One backward is done with each layer's before it comes to the next.
-  const Case whole(parse_csv("0F0,0B0\n", "s.csv"), costs_of({cost}));
-  CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 11, 3: 0");
+  const Case whole(parse_csv("0F0,0R0,0B0\n", "s.csv"), costs_of({cost}));
+  CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 5: 0");
 }
 
 TEST_CASE("A forward that is run again keeps its output alone until then", "[sim][memory]") {
   auto stages = two_stages();
   stages[0].forward_peak = {15};
+  stages[0].rerun = rerun_at_once(stages[0]);
   const Schedule schedule = parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv");
   // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 is free to run from 1 to 2, 0B0 from 6 to 8.
   const Case at(schedule, costs_of(stages));

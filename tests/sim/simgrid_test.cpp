@@ -152,7 +152,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
       agreement.programs, agreement.events, agreement.largest);
 }
 
-TEST_CASE("Pipelines side by side sum gradients and tied weights in the native engine's time",
+TEST_CASE("Pipelines side by side run all their collectives in the native engine's time",
           "[sim][simgrid]") {
   if (is_absent())
     return;
@@ -167,10 +167,13 @@ TEST_CASE("Pipelines side by side sum gradients and tied weights in the native e
         options.replicas = replicas;
         options.overlap_reductions = replicas != 3;
         options.tied_stages = {0, 1, stage_count(schedule) - 1};
+        options.shard_optimizer = replicas == 2;
+        options.gradient_norm = replicas == 8;
+        options.share_loss = true;
         const Structure structure(lower(schedule, options));
         StepCosts costs = random_costs(structure.program(), random, 1);
         for (StageCost& stage : costs.stages)
-          stage.tied = {70};
+          stage.tied = stage.parameters = {70};
         costs.replicas = replicas;
         costs.cluster.devices_per_node *= replicas;
         agreement.compare(structure, costs);

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/run_again.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -38,22 +39,26 @@ class Block final : public Layer {
         up_(register_module("up", nn::Linear(shape.hidden, 4 * shape.hidden))),
         down_(register_module("down", nn::Linear(4 * shape.hidden, shape.hidden))) {}
 
-  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    const at::Tensor attended = input + project_->forward(attention(norm1_->forward(input)));
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    const at::Tensor attended =
+        input + project_->forward(attention(norm1_->forward(input), context.selective_recompute));
     return attended + down_->forward(at::gelu(up_->forward(norm2_->forward(attended))));
   }
 
  private:
   /// [batch, sequence, hidden] to the same, each head for itself.
-  at::Tensor attention(const at::Tensor& input) {
+  at::Tensor attention(const at::Tensor& input, bool core_again) {
     const auto batch = input.size(0), sequence = input.size(1), hidden = input.size(2);
     const auto split = [&](const at::Tensor& part) {
       return part.view({batch, sequence, heads_, hidden / heads_}).transpose(1, 2);
     };
+    const auto core = [](const Tensors& qkv) {
+      return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{},
+                                              /*dropout_p=*/0.0, /*is_causal=*/true);
+    };
     const auto parts = qkv_->forward(input).chunk(3, -1);
-    const at::Tensor mixed =
-        at::scaled_dot_product_attention(split(parts[0]), split(parts[1]), split(parts[2]),
-                                         /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+    const Tensors qkv{split(parts[0]), split(parts[1]), split(parts[2])};
+    const at::Tensor mixed = core_again ? run_again_in_backward(core, qkv) : core(qkv);
     return mixed.transpose(1, 2).reshape({batch, sequence, hidden});
   }
 

@@ -5,7 +5,8 @@ namespace pipewright::plan {
 Program lower_as_torch(const Schedule& schedule) {
   validate(schedule);
   Program program = with_unshards(from_schedule(schedule, {}));
-  program = with_gradient_reduces(std::move(program), 2);  // with one replica torch has them too
+  program =
+      with_reductions(std::move(program), {.replicas = 2});  // with one replica torch has them too
   return with_early_receives(std::move(program));
 }
 

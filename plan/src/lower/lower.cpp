@@ -32,18 +32,29 @@ void check_steps(const Program& program, int step_every) {
 
 Program lower(const Schedule& schedule, const LoweringOptions& options) {
   check(schedule, options);
-  Program program = from_schedule(schedule, options);
+  const bool recomputes = options.recompute == RecomputeMode::Full;
+  Program program = from_schedule(recomputes ? with_recompute(schedule) : schedule, options);
+  program.recompute_layers = recomputes ? options.recompute_layers : 0;
+  program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = options.receives == ReceivePlacement::JustInTime
                 ? with_transfers(std::move(program))
                 : with_early_receives(std::move(program));
   program = with_loads(std::move(program));
-  program = with_tied_reduces(std::move(program), options.tied_stages);
-  program = with_gradient_reduces(std::move(program), options.replicas);
-  if (!options.overlap_reductions)
-    program = with_reduces_last(std::move(program));
+  // Where a norm is taken, of whole tensors, all copies need the whole sums.
+  program = with_reductions(std::move(program),
+                            {.replicas = options.replicas,
+                             .tied_stages = options.tied_stages,
+                             .scatter = options.shard_optimizer && !options.gradient_norm,
+                             .overlap = options.overlap_reductions});
   if (options.step_every > 0)
     check_steps(program, options.step_every);
+  if (options.gradient_norm)
+    program = with_gradient_norm(std::move(program));
   program = with_optimizer_steps(std::move(program), options.step_every);
+  if (options.shard_optimizer)
+    program = with_gathers(std::move(program), options.replicas);
+  if (options.share_loss)
+    program = with_shared_loss(std::move(program));
   return with_slots(std::move(program));
 }
 

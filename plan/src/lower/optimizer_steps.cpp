@@ -2,18 +2,10 @@
 
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/lower.hpp"
+#include "rank_stages.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-/// The stages that a rank runs, in order of their numbers.
-std::vector<int> stages_on(const Program& program, int rank) {
-  std::vector<int> stages;
-  for (int stage = 0; stage < stage_count(program); ++stage)
-    if (program.placement.holds(rank, stage))
-      stages.push_back(stage);
-  return stages;
-}
 
 std::vector<Instruction> stepping_every(const std::vector<Instruction>& instructions, int every) {
   std::map<int, int> backwards;  // since the stage's last step
@@ -35,6 +27,7 @@ std::vector<Instruction> stepping_every(const std::vector<Instruction>& instruct
 }  // namespace
 
 Program with_optimizer_steps(Program program, int step_every) {
+  program.step_every = step_every;
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
     auto& instructions = program.ranks[rank];
     bool learns = false;

@@ -25,36 +25,37 @@ int Replay::receiving_device(int id) const {
 
 double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
 
-/// The devices that take part: of all pipelines, or for a tied weight of one.
-int Replay::copies_of(const Instruction& reduction) const {
-  if (reduction.kind == plan::InstructionKind::ReduceTied)
-    return static_cast<int>(structure_.tied_ranks().size());
-  const auto ranks = structure_.program().placement.ranks_of(reduction.stage);
-  return static_cast<int>(ranks.size()) * replicas_;
-}
-
 /// Those of one device alone take nothing, and are none.
 void Replay::find_collectives() {
-  using Key = std::pair<bool, int>;  // tied, and then the pipeline; else the stage
-  std::map<Key, int> numbers;
-  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
+  using Key = std::pair<int, int>;  // the event that stands for all; of a tied one the pipeline
+  std::map<Key, Collective> found;
+  const auto& events = structure_.events();
   for (int event = 0; event < structure_.size(); ++event) {
-    const Instruction& i = *structure_.events()[event].instruction;
-    if (!plan::is_reduce(i.kind) || copies_of(i) < 2)
+    const Instruction& i = *events[event].instruction;
+    if (!plan::is_reduce(i.kind))
       continue;
-    const bool tied = i.kind == plan::InstructionKind::ReduceTied;
+    const int leader = events.leader_of(event);
+    const bool within_pipeline = plan::group_of(i.kind) == plan::Group::Tied;
     for (int replica = 0; replica < replicas_; ++replica) {
       const int id = replica * structure_.size() + event;
-      const auto [found, is_new] = numbers.try_emplace(Key{tied, tied ? replica : i.stage},
-                                                       static_cast<int>(collectives_.size()));
-      if (is_new)
-        collectives_.emplace_back();
-      Collective& collective = collectives_[static_cast<std::size_t>(found->second)];
-      collective_of_[static_cast<std::size_t>(id)] = found->second;
-      collective.members.push_back(id);
-      if (collective.ring.empty() || device_of(collective.ring.back()) != device_of(id))
-        collective.ring.push_back(id);
+      Collective& collective = found[Key{leader, within_pipeline ? replica : 0}];
+      collective.rounds = ring_rounds(i.kind);
+      collective.work = works_.of(structure_, leader).held;
+      if (event == leader)
+        collective.leaders.push_back(id);
+      collective.ring.push_back(id);
     }
+  }
+  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
+  for (auto& [key, collective] : found) {
+    if (collective.ring.size() < 2)
+      continue;
+    // Neighbours of the ring are neighbouring devices.
+    std::sort(collective.ring.begin(), collective.ring.end(),
+              [&](int a, int b) { return device_of(a) < device_of(b); });
+    for (const int id : collective.leaders)
+      collective_of_[static_cast<std::size_t>(id)] = static_cast<int>(collectives_.size());
+    collectives_.push_back(std::move(collective));
   }
 }
 
@@ -62,7 +63,7 @@ template <class Visit>
 void Replay::for_each_flow(const Collective& collective, const Visit& visit) const {
   const std::vector<int>& ring = collective.ring;
   for (std::size_t i = 0; i < ring.size(); ++i)
-    visit(device_of(ring[i]), device_of(ring[(i + 1) % ring.size()]), work_of(ring[i]));
+    visit(device_of(ring[i]), device_of(ring[(i + 1) % ring.size()]), collective.work);
 }
 
 Traffic Replay::traffic() const {
@@ -89,7 +90,7 @@ Times Replay::run(Network& network) {
     pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
                     structure_.events().predecessor_counts().end());
   for (Collective& collective : collectives_) {
-    collective.missing = static_cast<int>(collective.members.size());
+    collective.missing = static_cast<int>(collective.leaders.size());
     collective.flowing = static_cast<int>(collective.ring.size());
   }
   for (int id = 0; id < last_id(); ++id)
@@ -104,6 +105,7 @@ Times Replay::run(Network& network) {
   for (const EventTimes& event : times_)
     answer.iteration = std::max(answer.iteration, event.end);
   answer.events.assign(times_.begin(), times_.begin() + structure_.size());
+  structure_.begin_together(answer);
   return answer;
 }
 
@@ -143,13 +145,13 @@ void Replay::begin_send(int id) {
   });
 }
 
-/// The ring turns once everybody is there. Its 2(n - 1) steps pass on pieces of equal size, so each
-/// member sends to the next all the time, and pays a latency a step.
+/// The ring turns once everybody is there. Its steps, n - 1 a round, pass on pieces of equal size,
+/// so each member sends to the next all the time, and pays a latency a step.
 void Replay::join(Collective& collective, int id) {
   collective.start = std::max(collective.start, times_of(id).start);
   if (--collective.missing > 0)
     return;
-  const double steps = 2 * (static_cast<double>(collective.ring.size()) - 1);
+  const double steps = collective.rounds * (static_cast<double>(collective.ring.size()) - 1);
   for_each_flow(collective, [&](int from, int to, double bytes) {
     const double latency = steps * network_->latency(from, to);
     if (bytes == 0 || network_->is_instant(from, to))
@@ -165,9 +167,9 @@ void Replay::end_flow(Collective& collective, double end) {
   collective.end = std::max(collective.end, end);
   if (--collective.flowing > 0)
     return;
-  for (const int member : collective.members) {
-    times_of(member).start = collective.start;
-    finish(member, collective.end, collective.end);
+  for (const int leader : collective.leaders) {
+    times_of(leader).start = collective.start;
+    finish(leader, collective.end, collective.end);
   }
 }
 

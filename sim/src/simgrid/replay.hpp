@@ -24,12 +24,14 @@ class Replay {
   Times run(Network& network);
 
  private:
-  /// An all-reduce: a ring of flows, all at once.
+  /// A ring of flows, all at once.
   struct Collective {
-    std::vector<int> members;
-    std::vector<int> ring;  // those that send: one a device, in their order
-    int missing = 0;        // members that have not reached it yet
-    int flowing = 0;        // flows that are not over yet
+    std::vector<int> leaders;  // one a pipeline, which waits for all of its members
+    std::vector<int> ring;     // one a device, in their order
+    int rounds = 1;
+    double work = 0;  // bytes on each of its links
+    int missing = 0;  // leaders that are not ready yet
+    int flowing = 0;  // flows that are not over yet
     double start = 0;
     double end = 0;
   };
@@ -43,7 +45,6 @@ class Replay {
   EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
   int last_id() const { return replicas_ * structure_.size(); }
 
-  int copies_of(const plan::Instruction& reduction) const;
   void find_collectives();
   template <class Visit>
   void for_each_flow(const Collective& collective, const Visit& visit) const;

@@ -54,7 +54,6 @@ struct ExecutorOptions {
   int replicas = 1;
   /// By rank of the job: where it computes. Empty: on the CPU.
   std::vector<RankDevice> devices{};
-  bool shard_optimizer = false;  // ZeRO stage 1: its states are divided among the copies of a stage
   /// Where the other ranks are not threads of this process: how to reach them, and which rank of
   /// the job this process is. Empty: all ranks are here.
   std::shared_ptr<Transport> transport{};

@@ -19,6 +19,9 @@ struct CallContext {
   int step = 0;
   int microbatch = 0;  // of the whole batch, over all replicas
   bool training = true;
+  /// Whether the layer leaves out what is large to keep and quick to compute, and computes it again
+  /// in its backward (`run_again_in_backward`).
+  bool selective_recompute = false;
 };
 
 class Layer;  // in layer.hpp

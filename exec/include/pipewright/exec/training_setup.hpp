@@ -33,8 +33,6 @@ struct TrainingSetup {
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};
   double clip_norm = 0;  // the largest global norm of the gradients; 0: any
-  /// So many layers at a time keep their input alone and run again in the backward; 0: none.
-  int recompute_interval = 0;
   /// Gradients are added up in an order that does not depend on the plan: results have the same
   /// bits under every schedule, partition and number of ranks.
   bool exact = true;

@@ -33,10 +33,11 @@ class Dependencies {
   struct Event {
     const Instruction* instruction = nullptr;
     int rank = 0;
-    int lane = -1;     // the compute before it: its rank reaches it no earlier
-    int queue = -1;    // the transfer before it on its communicator
-    int data = -1;     // of a receive: its send
-    int partner = -1;  // of a send or receive: the other end
+    int lane = -1;   // the compute before it: its rank reaches it no earlier
+    int queue = -1;  // the transfer before it on its communicator, or the rank's collective before
+    int data = -1;   // of a receive: its send
+    int partner = -1;  // of a send or receive: the other end; of a collective's members: the first
+                       // of them, which takes the time; -1 for itself
     int place = 0;     // the in-order list on which it waits: its rank's lane, or a queue
   };
 
@@ -49,6 +50,11 @@ class Dependencies {
   /// Who waits for this event.
   const Edge* begin(int event) const { return edges_.data() + first_edge(event); }
   const Edge* end(int event) const { return edges_.data() + first_edge(event + 1); }
+  /// Of a collective's member, the one that takes its time; else the event itself.
+  int leader_of(int event) const {
+    const Event& own = (*this)[event];
+    return is_reduce(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
+  }
   /// How many events each one waits for.
   const std::vector<int>& predecessor_counts() const { return predecessor_counts_; }
 

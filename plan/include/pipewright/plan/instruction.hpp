@@ -25,11 +25,15 @@ enum class InstructionKind {
   ReceiveActivation,  // from the stage before
   SendGradient,       // to the stage before
   ReceiveGradient,    // from the stage after
-  ReduceTied,         // sums the gradients of a weight that stages share
-  ReduceGradients,    // sums the gradients of all copies of the stage
-  OptimizerStep,
-  Unshard,  // gathers the stage's sharded parameters
-  Reshard,  // lets them go again
+  ReduceTied,        // sums the gradients of the weights that stages share, over the ranks with one
+  ReduceGradients,   // sums the gradients of all copies of the stage
+  ScatterGradients,  // … of which each copy gets its shard alone (ZeRO stage 1)
+  NormGradients,     // the global norm, which all ranks must know before any of them steps
+  OptimizerStep,     // of its shard, where the stage's parameters are gathered afterwards
+  GatherParameters,  // each copy of the stage gets the shards that the others have stepped
+  ShareLoss,         // all ranks get the losses of the batch
+  Unshard,           // gathers the stage's sharded parameters
+  Reshard,           // lets them go again
 };
 
 /// What an instruction holds while it runs.
@@ -40,14 +44,24 @@ enum class Role {
   Collective,  // nothing: it ends on all its ranks at once
 };
 
+/// Who takes part in a collective.
+enum class Group {
+  None,    // it is none
+  Copies,  // all copies of the stage
+  Tied,    // the ranks of a pipeline that hold a weight which stages share
+  All,     // every rank of every pipeline
+};
+
 struct InstructionTraits {
   InstructionKind kind;
   std::string_view word;  // between stage and microbatch
   Role role;
-  bool has_microbatch;                    // or else it concerns the whole stage
+  bool has_microbatch;                    // or else it concerns the whole stage, or the rank: then
+                                          // it bears the number of one of its stages
   std::optional<ActionKind> action = {};  // of a Schedule
   std::string_view deepspeed = {};        // its name there; empty: none
   bool in_torch = true;                   // torch has a word for it
+  Group group = Group::None;
 };
 
 inline constexpr auto instruction_traits = std::to_array<InstructionTraits>({
@@ -67,9 +81,35 @@ inline constexpr auto instruction_traits = std::to_array<InstructionTraits>({
      false,
      {},
      "ReduceTiedGrads",
-     false},
-    {InstructionKind::ReduceGradients, "REDUCE_GRAD", Role::Collective, false, {}, "ReduceGrads"},
+     false,
+     Group::Tied},
+    {InstructionKind::ReduceGradients,
+     "REDUCE_GRAD",
+     Role::Collective,
+     false,
+     {},
+     "ReduceGrads",
+     true,
+     Group::Copies},
+    {InstructionKind::ScatterGradients,
+     "REDUCE_SCATTER",
+     Role::Collective,
+     false,
+     {},
+     "",
+     false,
+     Group::Copies},
+    {InstructionKind::NormGradients, "NORM", Role::Collective, false, {}, "", false, Group::All},
     {InstructionKind::OptimizerStep, "STEP", Role::Compute, false, {}, "OptimizerStep", false},
+    {InstructionKind::GatherParameters,
+     "GATHER",
+     Role::Collective,
+     false,
+     {},
+     "",
+     false,
+     Group::Copies},
+    {InstructionKind::ShareLoss, "LOSS", Role::Collective, false, {}, "", false, Group::All},
     {InstructionKind::Unshard, "UNSHARD", Role::Compute, false},
     {InstructionKind::Reshard, "RESHARD", Role::Compute, false},
 });
@@ -86,7 +126,9 @@ inline constexpr std::size_t kinds_with_microbatch =
 static_assert([] {
   for (std::size_t row = 0; row < instruction_traits.size(); ++row)
     if (instruction_traits[row].kind != static_cast<InstructionKind>(row) ||
-        instruction_traits[row].has_microbatch != (row < kinds_with_microbatch))
+        instruction_traits[row].has_microbatch != (row < kinds_with_microbatch) ||
+        (instruction_traits[row].role == Role::Collective) !=
+            (instruction_traits[row].group != Group::None))
       return false;
   return instruction_traits.back().kind == InstructionKind::Reshard;
 }());
@@ -94,6 +136,11 @@ static_assert([] {
 constexpr bool has_microbatch(InstructionKind kind) { return traits_of(kind).has_microbatch; }
 constexpr bool is_compute(InstructionKind kind) { return traits_of(kind).role == Role::Compute; }
 constexpr bool is_reduce(InstructionKind kind) { return traits_of(kind).role == Role::Collective; }
+constexpr Group group_of(InstructionKind kind) { return traits_of(kind).group; }
+/// Whether instructions of this kind sum the gradients of a stage's copies.
+constexpr bool sums_copies(InstructionKind kind) {
+  return kind == InstructionKind::ReduceGradients || kind == InstructionKind::ScatterGradients;
+}
 constexpr bool is_send(InstructionKind kind) { return traits_of(kind).role == Role::Send; }
 constexpr bool is_receive(InstructionKind kind) { return traits_of(kind).role == Role::Receive; }
 

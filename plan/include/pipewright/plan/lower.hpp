@@ -5,6 +5,7 @@
 
 #include "pipewright/plan/program.hpp"
 #include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/training_memory.hpp"
 
 namespace pipewright::plan {
 
@@ -22,6 +23,12 @@ struct LoweringOptions {
   bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
   std::vector<int> tied_stages{};  // that share a weight
   int step_every = 0;  // backwards of a stage between optimizer steps; 0: one step at the end
+  RecomputeMode recompute = RecomputeMode::None;
+  int recompute_layers = 1;      // that run again at a time, under RecomputeMode::Full
+  bool shard_optimizer = false;  // ZeRO stage 1: each copy of a stage steps its shard alone
+  bool gradient_norm = false;    // is needed before a step, to clip or to divide by a scale
+  bool share_loss = false;       // all ranks get to know it
+  friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
 /// All passes in their order. Throws InputError when the schedule is not valid, a tied stage does
@@ -45,18 +52,28 @@ Program with_transfers(Program program);
 Program with_early_receives(Program program);
 /// The first stage loads inputs, the last stage targets, right before the forward.
 Program with_loads(Program program);
+/// Which gradients are summed, and when.
+struct ReductionOptions {
+  int replicas = 1;
+  std::vector<int> tied_stages{};
+  bool scatter = false;  // each copy gets the sums of its shard alone
+  bool overlap = true;   // beside the backward; false: behind everything else in the rank's list
+};
 /// Right after the last weight gradient of a stage and the sends behind it, its gradients are
-/// summed over its copies: those of `replicas` pipelines, and of all routes that pass through the
-/// stage.
-Program with_gradient_reduces(Program program, int replicas);
-/// After the last weight gradient of each of these stages, the gradients of their shared weight are
-/// summed. Nothing for fewer than two stages.
-Program with_tied_reduces(Program program, const std::vector<int>& stages);
-/// The same reductions behind everything else in the rank's list.
-Program with_reduces_last(Program program);
+/// summed over its copies: those of all pipelines, and of all routes that pass through the stage.
+/// Stages that share a weight come first: once a rank has the last weight gradient of all of them,
+/// their gradients are summed over layers, and then over copies. A rank runs its collectives one
+/// after the other, and all ranks of several have them in one order.
+Program with_reductions(Program program, const ReductionOptions& options);
+/// All ranks get the norm of all gradients behind their reductions.
+Program with_gradient_norm(Program program);
 /// Every stage steps its optimizer at the end of its rank's list, or after every `step_every`
 /// backwards. None in a forward-only Program.
 Program with_optimizer_steps(Program program, int step_every = 0);
+/// Behind the steps of a rank, the copies of each of its stages gather the parameters.
+Program with_gathers(Program program, int replicas);
+/// At the end of its list each rank gets the losses of all.
+Program with_shared_loss(Program program);
 /// Gathers a stage's sharded parameters ahead of its use and lets go of them when another stage's
 /// are needed, so that at most `most` stages of a rank are whole at once.
 Program with_unshards(Program program, int most = 3);

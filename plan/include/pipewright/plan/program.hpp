@@ -29,6 +29,14 @@ struct Program {
   /// Whether weights are updated as gradients come, without a flush (PipeDream): a stage then steps
   /// several times, and a forward may use older weights than the newest.
   bool asynchronous = false;
+  int step_every = 0;  // backwards of a stage for each of its steps, where that is so; else 0
+  /// What a Recompute does: a forward before it keeps the inputs of so many layers at a time alone;
+  /// R runs the last of them again, the backward the others, each when its turn comes. 0: the whole
+  /// stage at once.
+  int recompute_layers = 0;
+  /// Whether every backward computes again what its layers call large to keep and quick to compute
+  /// (attention; Korthikanti et al., 2205.05198).
+  bool selective_recompute = false;
   std::vector<std::vector<Instruction>> ranks;
   friend bool operator==(const Program&, const Program&) = default;
 };

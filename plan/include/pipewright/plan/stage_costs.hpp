@@ -10,6 +10,21 @@
 
 namespace pipewright::plan {
 
+/// What is other for a microbatch whose forward runs again (a Recompute in the Program).
+struct RerunCost {
+  Seconds first{};       // R: the last of the layers that run again at a time
+  Seconds others{};      // within the backward: the layers before
+  Bytes kept{};          // by the forward until the backward has run, beside the stage's output
+  Bytes forward_peak{};  // most alive during the forward, above what was before
+  Bytes remade{};        // by R until the backward has run, the output included
+  Bytes freed_by_input_gradient{};  // of that
+  Bytes rerun_peak{};               // most alive during R, above what was before
+  Bytes backward_peak{};            // most alive during the backward, above what R has left
+  Bytes
+      left_for_weights{};  // by a lone input gradient of what it ran again, to the weight gradient
+  friend bool operator==(const RerunCost&, const RerunCost&) = default;
+};
+
 struct StageCost {
   Seconds load;  // of one microbatch: input on the first stage, else nothing
   Seconds forward;
@@ -29,9 +44,8 @@ struct StageCost {
   Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
                                     // there; the rest goes with the weight gradient
   Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
-  Bytes
-      remade{};  // what a recomputing input gradient makes again and leaves to the weight gradient
   Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
+  RerunCost rerun{};
 };
 
 /// The loss belongs to the last stage. Layers with `tied` bytes share one weight: a stage that has
@@ -56,6 +70,9 @@ struct StageCost {
 ///              (Korthikanti et al., 2205.05198)
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
                                    const TrainingMemory& training = {});
+
+/// Where the whole stage runs again at once.
+RerunCost rerun_at_once(const StageCost& cost);
 
 /// The backward in one go.
 Seconds backward_time(const StageCost& cost);

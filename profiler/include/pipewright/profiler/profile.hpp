@@ -22,6 +22,8 @@ namespace pipewright::profiler {
 struct Probe {
   std::string name;
   std::function<at::Tensor(const at::Tensor& input)> forward;
+  /// The same under selective recomputation; empty: there is no difference.
+  std::function<at::Tensor(const at::Tensor& input)> selective{};
   std::vector<at::Tensor> parameters;
   std::function<void()> optimizer_step;  // empty: there is none
 };
@@ -49,6 +51,7 @@ struct Subject {
   std::function<at::Tensor()> load;  // makes one microbatch of input
   plan::Bytes target;                // of one microbatch
   int microbatch_size = 1;
+  std::string dtype = "float32";  // of parameters and activations
   MemoryGauge memory;
   InputGradient input_gradient;  // empty: then all is held until W
   std::string device;            // its name; empty: the CPU

@@ -16,6 +16,14 @@ struct EventCost {
   double latency = 0;
 };
 
+/// How often a collective's ring passes on all pieces: a sum twice, what only scatters or gathers
+/// once.
+constexpr int ring_rounds(plan::InstructionKind kind) {
+  return kind == plan::InstructionKind::ReduceGradients || kind == plan::InstructionKind::ReduceTied
+             ? 2
+             : 1;
+}
+
 class Durations {
  public:
   /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.

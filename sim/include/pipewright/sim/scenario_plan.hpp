@@ -34,9 +34,8 @@ class StructureCache {
  public:
   /// All that a Structure is made of.
   struct Key {
-    plan::Pipeline pipeline;
     plan::Schedule schedule;
-    std::vector<int> tied_stages;
+    plan::LoweringOptions lowering;
     friend bool operator==(const Key&, const Key&) = default;
   };
   /// Nothing when it was not built yet.

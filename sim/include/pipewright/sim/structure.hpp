@@ -13,6 +13,7 @@
 namespace pipewright::sim {
 
 class ReducedGraph;
+struct Times;
 
 /// What the inner loop of the engine reads of an event; -1 where there is nothing.
 struct TimedEvent {
@@ -42,10 +43,15 @@ class Structure {
   const std::vector<int>& order() const { return order_; }
 
   /// Events with one number cost the same as long as microbatches do: same kind, stage, rank and
-  /// other end.
+  /// other end, and recomputed all or none.
   int class_of(int event) const { return class_of_[static_cast<std::size_t>(event)]; }
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
+
+  /// Whether the Program has a Recompute for the event's stage and microbatch.
+  bool runs_again(int event) const {
+    return !runs_again_.empty() && runs_again_[static_cast<std::size_t>(event)] != 0;
+  }
 
   /// As Placement::ranks_of.
   const std::vector<int>& ranks_of(int stage) const {
@@ -54,12 +60,17 @@ class Structure {
   /// The ranks that take part in tied reductions, in rising order.
   const std::vector<int>& tied_ranks() const { return tied_ranks_; }
 
+  const std::vector<int>& all_ranks() const { return all_ranks_; }
+  /// Whoever takes part in a collective begins with the member that takes its time.
+  void begin_together(Times& times) const;
+
   /// The same events in the same order, ready to be timed.
   const std::vector<TimedEvent>& timed_events() const { return timed_events_; }
   const ReducedGraph& reduced() const { return *reduced_; }
 
  private:
   void sort_events();
+  void find_recomputed();
   void find_classes();
   void make_timed_events();
 
@@ -68,8 +79,11 @@ class Structure {
   std::vector<int> order_;
   std::vector<int> class_of_;
   std::vector<int> representatives_;
+  std::vector<char> runs_again_;  // by event; empty: none does
   std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;
+  std::vector<int> all_ranks_;
+  std::vector<std::pair<int, int>> followers_;  // of collectives: (event, leader)
   std::vector<TimedEvent> timed_events_;
   std::unique_ptr<const ReducedGraph> reduced_;
 };

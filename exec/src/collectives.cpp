@@ -1,0 +1,155 @@
+#include "collectives.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "first_line.hpp"
+
+namespace pipewright::exec {
+
+using plan::Instruction;
+using plan::InstructionKind;
+
+Collectives::Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+                         const TrainingSetup& setup, Stages& stages, Transport& transport,
+                         MemoryAccount& account, Stopwatch& stopwatch)
+    : place_(place),
+      trained_(trained),
+      setup_(setup),
+      stages_(stages),
+      transport_(transport),
+      account_(account),
+      stopwatch_(stopwatch),
+      lane_(Lane::of(device, /*urgent=*/false)) {
+  for (std::size_t rank = 0; rank < trained.ranks.size(); ++rank)
+    for (const Instruction& i : trained.ranks[rank])
+      if (i.kind == InstructionKind::ReduceTied)
+        tied_ranks_.push_back(static_cast<int>(rank));
+}
+
+void Collectives::begin(const plan::Program& program, const Pass& pass) {
+  program_ = &program;
+  pass_ = pass;
+  ties_summed_.clear();
+  finished_.clear();
+  scaled_norm_.reset();
+  use_ = {};
+  losses_.clear();
+}
+
+void Collectives::submit(const Instruction& i) {
+  beside_.submit([this, &i, computed = Mark::now()] {
+    const ChargeTo charge(account_);
+    const OnLane lane(lane_);
+    computed.wait();
+    const Moment begin = stopwatch_.now();
+    const auto held_before = account_.held();
+    try {
+      perform(i);
+    } catch (const Aborted&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw RankFailure(fmt::format("rank {}, action {}, step {}: {}", place_.self(), to_string(i),
+                                    pass_.step, first_line(error.what())));
+    }
+    stopwatch_.note_beside(i, begin, held_before);
+    done_ = Mark::now();
+  });
+}
+
+void Collectives::drain() {
+  beside_.drain();
+  std::exchange(done_, {}).wait();
+  stopwatch_.tell_beside();
+}
+
+void Collectives::perform(const Instruction& i) {
+  switch (i.kind) {
+    case InstructionKind::ReduceTied:
+      return sum_tied();
+    case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+      sum_ties_within(*stages_.at(i.stage));
+      return reduce_copies(
+          *stages_.at(i.stage), copies_of(i.stage),
+          i.kind == InstructionKind::ReduceGradients ? SumOf::Whole : SumOf::Shard);
+    case InstructionKind::NormGradients:
+      return take_norm();
+    case InstructionKind::GatherParameters:
+      return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
+    case InstructionKind::ShareLoss:
+      return share_loss();
+    default:
+      throw std::logic_error("no collective");
+  }
+}
+
+/// Over all layers of all stages of the rank that hold one.
+void Collectives::sum_tied() {
+  std::vector<Stage*> own;
+  for (auto& [index, held] : stages_)
+    own.push_back(held.get());
+  Members members{{}, place_.self(), &transport_};
+  for (const int rank : tied_ranks_)
+    members.ranks.push_back(place_.of(rank));
+  reduce_tied(own, setup_, members);
+}
+
+/// Where the Program sums no tied weights, layers that share one lie on one stage.
+void Collectives::sum_ties_within(Stage& stage) {
+  if (tied_ranks_.empty() && ties_summed_.insert(stage.place().index).second)
+    reduce_tied({&stage}, setup_, {{place_.self()}, place_.self(), &transport_});
+}
+
+void Collectives::finish_gradients(Stage& stage) {
+  if (!trained_.asynchronous) {
+    if (!finished_.insert(stage.place().index).second)
+      return;
+    sum_ties_within(stage);
+  }
+  stage.gradients().finish();
+}
+
+void Collectives::take_norm() {
+  GradientNorm norm;
+  for (auto& [index, held] : stages_) {
+    finish_gradients(*held);
+    norm.add(*held, setup_);
+  }
+  for (const Tensors& from_other : everybody().all_gather(norm.to_tensors()))
+    norm.add(from_other);
+  scaled_norm_ = norm.norm();
+  use_ = use_of_gradients(setup_, pass_.loss_scale, scaled_norm_);
+}
+
+/// Each loss is known to one rank.
+void Collectives::share_loss() {
+  at::Tensor known = at::zeros({pass_.microbatches}, at::kDouble);
+  auto* const own = known.data_ptr<double>();
+  const int last = plan::stage_count(*program_) - 1;
+  if (const auto holder = stages_.find(last); holder != stages_.end()) {
+    holder->second->read_losses();
+    for (int m = 0; m < program_->microbatches; ++m)
+      if (program_->placement.rank_of(last, m) == place_.rank)
+        own[pass_.first_microbatch + m] = holder->second->losses()[static_cast<std::size_t>(m)];
+  }
+  at::Tensor all = at::zeros_like(known);
+  for (const Tensors& theirs : everybody().all_gather({known}))
+    all += theirs.at(0);
+  losses_.assign(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+}
+
+Members Collectives::copies_of(int stage) const {
+  return {place_.of_all_replicas(trained_.placement.ranks_of(stage)), place_.self(), &transport_};
+}
+
+Members Collectives::everybody() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(trained_.ranks.size()); ++rank)
+    ranks.push_back(rank);
+  return {place_.of_all_replicas(ranks), place_.self(), &transport_};
+}
+
+}  // namespace pipewright::exec

@@ -151,7 +151,7 @@ int schedule(const ScheduleOptions& given) {
   }
   const bool timing = !options.costs.empty() || options.json || !options.svg.empty();
   if (!options.costs.empty())
-    options.request.times = parse_times(options.costs);
+    options.request.costs = parse_costs(options.costs);
   if (!options.placement.empty()) {
     options.request.rank_of_stage = plan::parse_placement(options.placement);
     options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
@@ -162,7 +162,7 @@ int schedule(const ScheduleOptions& given) {
 
   plan::Json answer{{"ranks", ranks}};
   if (timing) {
-    const auto timeline = timed(made.program, options.request.times);
+    const auto timeline = timed(made.program, options.request.costs);
     answer.update(figures(made.schedule, made.program, timeline));
     if (!options.svg.empty())
       write_svg(options.svg, svg_title(options, made.schedule), timeline);

@@ -42,18 +42,13 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
 
 /// For the schedules that order their actions by them. A transfer is as long as the slowest between
 /// neighbouring stages that lie on different nodes, or else on different ranks.
-plan::ActionTimes times_of(const std::vector<plan::StageCost>& costs,
-                           const plan::Cluster& cluster) {
-  plan::ActionTimes times{{}, {}, {}, 0};
+plan::ScheduleCosts schedule_costs(const std::vector<plan::StageCost>& stages,
+                                   const plan::Cluster& cluster) {
+  plan::ScheduleCosts costs{.stages = {stages.begin(), stages.end()}};
   const plan::Link& link = cluster.nodes > 1 ? cluster.between_nodes : cluster.within_node;
-  for (const plan::StageCost& cost : costs) {
-    times.forward.push_back(cost.forward.value);
-    times.input_gradient.push_back(cost.input_gradient.value);
-    times.weight_gradient.push_back(cost.weight_gradient.value);
-    times.transfer =
-        std::max(times.transfer, (plan::occupancy(link, cost.output) + link.latency).value);
-  }
-  return times;
+  for (const plan::StageCost& stage : stages)
+    costs.transfer = std::max(costs.transfer, plan::occupancy(link, stage.output) + link.latency);
+  return costs;
 }
 
 /// The stages that share a weight: at least two, or none.
@@ -188,7 +183,7 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   ScenarioPlan plan;
   plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
   cut(plan, scenario, costs, plan::stage_count(request));
-  request.times = times_of(plan.costs.stages, scenario.cluster);
+  request.costs = schedule_costs(plan.costs.stages, scenario.cluster);
   plan::LoweringOptions options = lowering_of(scenario);
   options.tied_stages = tied_stages(plan.costs.stages);
   const auto place = [&](std::optional<int> memory_units) {

@@ -6,15 +6,13 @@
 
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/schedule_costs.hpp"
 #include "pipewright/plan/training_memory.hpp"
 
 namespace pipewright::plan {
 
-struct StageCost {
+struct StageCost : PassTimes {
   Seconds load;  // of one microbatch: input on the first stage, else nothing
-  Seconds forward;
-  Seconds input_gradient;
-  Seconds weight_gradient;
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;

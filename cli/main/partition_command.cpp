@@ -79,7 +79,7 @@ StageMemory measured_memory(const plan::LayerCosts& costs, int stages, int micro
       for (const int border : {range.begin, range.end, static_cast<int>(costs.layers.size())})
         if (border > boundaries.back())
           boundaries.push_back(border);
-      at->second = plan::stage_costs(costs, plan::one_stage_per_rank(boundaries))[range.begin > 0];
+      at->second = plan::stage_costs(costs, plan::Partition{boundaries})[range.begin > 0];
     }
     return plan::stage_memory(at->second, std::min(microbatches, stages - stage));
   };

@@ -129,8 +129,10 @@ void check(const plan::Program& program, const plan::Partition& partition,
     throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
                                        plan::to_string(partition.boundaries),
                                        plan::layer_count(partition), setup.layers.size()));
-  if (partition.rank_of_stage != program.placement.routes.front())
-    throw plan::InputError("partition and program place the stages on different ranks");
+  if (plan::stage_count(partition) != plan::stage_count(program))
+    throw plan::InputError(fmt::format("the partition {} has {} stages, but the program {}",
+                                       plan::to_string(partition.boundaries),
+                                       plan::stage_count(partition), plan::stage_count(program)));
   check_copies(program, options);
   check_asynchronous(program, setup, options);
   check_tied(program, partition, setup.layers);

@@ -91,7 +91,6 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
 void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
   require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
-  plan.partition.rank_of_stage = plan.program().placement.routes.front();
 }
 
 /// What a plan's Program needs, and how far it is over the cap if it is.

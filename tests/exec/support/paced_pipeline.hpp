@@ -70,7 +70,6 @@ inline PacedPipeline paced_pipeline(plan::ScheduleRequest request, const exec::P
   made.partition.boundaries.push_back(0);
   for (int stage = 0; stage < stages; ++stage)
     made.partition.boundaries.push_back(stage + 2);
-  made.partition.rank_of_stage = made.program.placement.routes.front();
 
   static const OneNumber data;
   made.setup.layers = paced_layers(stages, times);

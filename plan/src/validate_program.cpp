@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "instruction_index.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/instruction_index.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -46,7 +46,8 @@ void check_tied(const plan::Program& program, const plan::Partition& partition,
 
 void check_copies(const plan::Program& program, const ExecutorOptions& options) {
   if (options.replicas < 1)
-    throw plan::InputError(fmt::format("{} pipelines side by side", options.replicas));
+    throw plan::InputError(
+        fmt::format("{} pipelines side by side asked for, the least is 1", options.replicas));
   const auto reduced = stages_with(program, InstructionKind::ReduceGradients);
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     if ((options.replicas > 1 || program.placement.ranks_of(stage).size() > 1) &&
@@ -58,9 +59,11 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
   if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
     throw plan::InputError(
-        fmt::format("{} devices for a job of {} ranks", options.devices.size(), ranks));
+        fmt::format("{} devices for a job of {} ranks: give none, or one for each",
+                    options.devices.size(), ranks));
   if (options.only_rank && (*options.only_rank < 0 || *options.only_rank >= ranks))
-    throw plan::InputError(fmt::format("rank {} of a job of {} ranks", *options.only_rank, ranks));
+    throw plan::InputError(fmt::format("there is no rank {}: the ranks of the job are 0 to {}",
+                                       *options.only_rank, ranks - 1));
   if (options.only_rank && !options.transport)
     throw plan::InputError("a process with one rank needs a transport to the others");
 }

@@ -47,6 +47,18 @@ Json inline_json(const Cluster& cluster) {
 
 /// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
 /// check across fields would judge the stand-in.
+/// "numbers that can are 2 and 5": what divides 10, next to 4.
+std::string nearest_divisors(int number, int wrong) {
+  int below = std::min(wrong, number), above = wrong;
+  while (number % below != 0)
+    --below;
+  while (above < number && number % above != 0)
+    ++above;
+  return above > number || above == below
+             ? fmt::format("number that can is {}", below)
+             : fmt::format("numbers that can are {} and {}", below, above);
+}
+
 template <class Value>
 bool taken(JsonObject& object, const std::string& key, const Value& value) {
   const Json* written = object.find(key);
@@ -57,8 +69,10 @@ GptShape read_gpt(JsonObject& object) {
   const auto shape = read_fields<GptShape>(object);
   const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
   if (sound && shape.hidden % shape.heads != 0)
-    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally",
-                                      shape.heads, shape.hidden));
+    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
+                                      "nearest {}",
+                                      shape.heads, shape.hidden,
+                                      nearest_divisors(shape.hidden, shape.heads)));
   if (shape.vocabulary != byte_values)
     object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
                                            "be {}, not {}",

@@ -256,7 +256,11 @@ TEST_CASE("what cannot run is refused before it starts", "[exec]") {
         "0UNSHARD: the executor does not shard parameters");
   CHECK(test::error_of([&] {
           Executor(program, small_partition(2), setup, {.devices = std::vector<RankDevice>(3)});
-        }) == "3 devices for a job of 2 ranks");
+        }) == "3 devices for a job of 2 ranks: give none, or one for each");
+  CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.replicas = 0}); }) ==
+        "0 pipelines side by side asked for, the least is 1");
+  CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.only_rank = 2}); }) ==
+        "there is no rank 2: the ranks of the job are 0 to 1");
 }
 
 }  // namespace executor_test

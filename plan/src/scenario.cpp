@@ -39,14 +39,14 @@ Json to_json(const ModelShape& shape) {
   return json;
 }
 
-Json inline_json(const Cluster& cluster) {
-  Json json = to_json(cluster);
-  json.erase("format");
-  return json;
-}
-
 /// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
 /// check across fields would judge the stand-in.
+template <class Value>
+bool taken(JsonObject& object, const std::string& key, const Value& value) {
+  const Json* written = object.find(key);
+  return written == nullptr || *written == Json(value);
+}
+
 /// "numbers that can are 2 and 5": what divides 10, next to 4.
 std::string nearest_divisors(int number, int wrong) {
   int below = std::min(wrong, number), above = wrong;
@@ -57,12 +57,6 @@ std::string nearest_divisors(int number, int wrong) {
   return above > number || above == below
              ? fmt::format("number that can is {}", below)
              : fmt::format("numbers that can are {} and {}", below, above);
-}
-
-template <class Value>
-bool taken(JsonObject& object, const std::string& key, const Value& value) {
-  const Json* written = object.find(key);
-  return written == nullptr || *written == Json(value);
 }
 
 GptShape read_gpt(JsonObject& object) {
@@ -112,18 +106,19 @@ std::filesystem::path beside(const JsonDocument& document, const std::filesystem
 DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("data");
   JsonObject object(root.diagnostics(), pointer);
-  const std::string kind = object.choice("kind", {"text", "cifar10"});
-  const std::string path = object.text("path");
-  if (object.has("path") && path.empty() && taken(object, "path", path))
+  auto data = read_fields<DataSource>(object);
+  if (object.has("path") && data.path.empty() && taken(object, "path", data.path.string()))
     object.error("path", "the path is empty");
-  if (model && object.has("kind") && taken(object, "kind", kind)) {
+  if (model && object.has("kind") && taken(object, "kind", data.kind)) {
     const bool is_gpt = std::holds_alternative<GptShape>(*model);
-    if (is_gpt && kind != "text")
-      object.error("kind", fmt::format("a gpt model learns from text, not from {}", kind));
-    if (!is_gpt && kind != "cifar10")
-      object.error("kind", fmt::format("an alexnet model learns from cifar10, not from {}", kind));
+    if (is_gpt && data.kind != "text")
+      object.error("kind", fmt::format("a gpt model learns from text, not from {}", data.kind));
+    if (!is_gpt && data.kind != "cifar10")
+      object.error("kind",
+                   fmt::format("an alexnet model learns from cifar10, not from {}", data.kind));
   }
-  return {.kind = kind, .path = beside(root.diagnostics().document(), path)};
+  data.path = beside(root.diagnostics().document(), data.path);
+  return data;
 }
 
 Cluster read_inline_cluster(JsonObject& root) {
@@ -284,14 +279,11 @@ void require_trainable(const Scenario& scenario) {
 }
 
 Json to_json(const Scenario& scenario) {
-  return {{"format", "pipewright/scenario/1"},
-          {"name", scenario.name},
-          {"model", to_json(scenario.model)},
-          {"data", {{"kind", scenario.data.kind}, {"path", scenario.data.path.string()}}},
-          {"cluster", inline_json(scenario.cluster)},
-          {"pipeline", fields_json(scenario.pipeline)},
-          {"training", fields_json(scenario.training)},
-          {"profile", fields_json(scenario.profile)}};
+  return {
+      {"format", "pipewright/scenario/1"},          {"name", scenario.name},
+      {"model", to_json(scenario.model)},           {"data", fields_json(scenario.data)},
+      {"cluster", fields_json(scenario.cluster)},   {"pipeline", fields_json(scenario.pipeline)},
+      {"training", fields_json(scenario.training)}, {"profile", fields_json(scenario.profile)}};
 }
 
 Scenario scenario_from_json(const JsonDocument& document) {

@@ -87,8 +87,8 @@ double overhead_us(int ranks, int rounds, bool on_gpu) {
   };
   setup.data = &data;
   const auto program = plan::lower(plan::make_1f1b(ranks, microbatches));
-  exec::Executor executor(program, plan::one_stage_per_rank(plan::uniform_boundaries(ranks, ranks)),
-                          setup, {.devices = devices});
+  exec::Executor executor(program, plan::Partition{plan::uniform_boundaries(ranks, ranks)}, setup,
+                          {.devices = devices});
   exec::SerialTrainer serial(setup, microbatches, {},
                              on_gpu ? devices.front() : exec::RankDevice());
   const auto [pipelined, alone] = in_turns(
@@ -107,7 +107,7 @@ double split_over_full(int rounds, int hidden, bool on_gpu) {
   setup.layers = exec::gpt_layers(shape);
   setup.loss = exec::cross_entropy;
   setup.data = &data;
-  const auto partition = plan::one_stage_per_rank({0, 6});
+  const auto partition = plan::Partition{{0, 6}};
   const auto backward_seconds = [&](const char* csv, double& seconds) {
     return std::make_unique<exec::Executor>(
         plan::lower(plan::parse_csv(csv, "schedule")), partition, setup,

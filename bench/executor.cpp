@@ -109,7 +109,6 @@ plan::Partition even_partition(int layers, const plan::Program& program) {
   for (int stage = 0; stage <= stages; ++stage)
     partition.boundaries.push_back(
         static_cast<int>(std::nearbyint(static_cast<double>(stage) * layers / stages)));
-  partition.rank_of_stage = program.placement.routes.front();
   return partition;
 }
 

@@ -46,7 +46,7 @@ std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& co
     const auto last = static_cast<std::size_t>(plan.partition.boundaries[s + 1]) - 1;
     text += fmt::format(
         "{:<5}  {:<4}  {:<22} {:7.2f} ms {:7.2f} ms {:8.2f} MB {:8.2f} MB\n", s,
-        plan.partition.rank_of_stage[s],
+        plan.program().placement.routes.front()[s],
         first == last ? costs.layers[first].name
                       : fmt::format("{} .. {}", costs.layers[first].name, costs.layers[last].name),
         1e3 * cost.forward.value, 1e3 * (cost.input_gradient + cost.weight_gradient).value,

@@ -54,32 +54,41 @@ std::vector<std::string> warnings(const plan::Program& program) {
   return lines;
 }
 
-}  // namespace
-
-CheckedSchedule check_schedule(const std::string& file, const plan::LoweringOptions& options) {
-  const std::string text = read_text(file);
-  const bool lowered = has_communication(text);
-  CheckedSchedule checked;
-  if (!lowered)
-    checked.schedule = plan::parse_csv(text, file);
+/// Runs what throws InputError at an unsound order; the file could be read, so the answer is no.
+template <class Run>
+void sound(const std::string& file, const Run& run) {
   try {
-    if (lowered) {
-      checked.program =
-          plan::program_from_csv(text, file, options.communicators, options.transfers);
-      checked.schedule = plan::schedule_of(checked.program);
-    } else {
-      checked.program = plan::lower(checked.schedule, options);
-      plan::validate(checked.program);
-    }
+    run();
   } catch (const plan::MalformedFile&) {
     throw;
   } catch (const plan::InputError& error) {
     throw plan::Infeasible(fmt::format("{} is not sound:\n{}", file, error.what()));
   }
-  return checked;
 }
 
-std::string check_report(const std::string& file, const CheckedSchedule& checked) {
+}  // namespace
+
+LoweredSchedule read_schedule(const std::string& file, const plan::LoweringOptions& options) {
+  const std::string text = read_text(file);
+  LoweredSchedule read;
+  if (has_communication(text)) {
+    sound(file, [&] {
+      read.program = plan::program_from_csv(text, file, options.communicators, options.transfers);
+    });
+    read.schedule = plan::schedule_of(read.program);
+  } else {
+    read.schedule = plan::parse_csv(text, file);
+    sound(file, [&] { read.program = plan::lower(read.schedule, options); });
+  }
+  return read;
+}
+
+void require_sound(const std::string& file, const plan::Program& program,
+                   plan::CommunicatorLayout communicators, plan::TransferMode transfers) {
+  sound(file, [&] { plan::validate(program, communicators, transfers); });
+}
+
+std::string check_report(const std::string& file, const LoweredSchedule& checked) {
   const plan::Schedule& schedule = checked.schedule;
   std::string text =
       fmt::format("{}: sound: {}\n", file,
@@ -103,7 +112,7 @@ std::string check_report(const std::string& file, const CheckedSchedule& checked
   return text;
 }
 
-plan::Json check_json(const CheckedSchedule& checked) {
+plan::Json check_json(const LoweredSchedule& checked) {
   plan::Json deadlocks = plan::Json::object();
   for_each_layout(checked.program, [&](const std::string& layout, const std::string& transfers,
                                        const std::optional<std::string>& deadlock) {

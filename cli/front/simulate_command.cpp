@@ -59,38 +59,32 @@ Instant parse_instant(const std::string& text) {
   }
 }
 
-/// A Program as it was written, such as by `run`. It is read, and proved, under the communicators
-/// that deadlock least: that its own do is an answer, which the simulator gives, not bad input.
+// What has no sound order is bad input. That it deadlocks under its own communicators is an answer,
+// which the simulator gives, so soundness is proved under those that deadlock least.
+constexpr auto least_queues = plan::CommunicatorLayout::Edge;
+constexpr auto least_waiting = plan::TransferMode::Eager;
+
+/// A Program as it was written, such as by `run`.
 plan::Program program_from_json(const std::string& file) {
-  auto document = plan::JsonDocument::read(file);
-  const auto replaced = [&](const std::string& key, const std::string& word) {
-    const plan::Json& root = document.root();
-    if (!root.is_object() || !root.contains(key) || !root[key].is_string())
-      return std::string();  // reading says what is wrong
-    std::string written = root[key];
-    document.set(key + "=" + word);
-    return written;
-  };
-  const std::string communicators = replaced("communicators", "edge");
-  const std::string transfers = replaced("transfers", "eager");
+  const auto document = plan::JsonDocument::read(file);
   plan::Program program = plan::program_from_json(document);
-  program.communicators = plan::parse_communicator_layout(communicators);
-  program.transfers = plan::parse_transfer_mode(transfers);
+  plan::Diagnostics diagnostics(document);
+  try {
+    plan::validate(program, least_queues, least_waiting);
+  } catch (const plan::InputError& unsound) {
+    diagnostics.add_lines("/ranks", unsound.what());
+  }
+  diagnostics.throw_if_any();
   return program;
 }
 
-/// A file's order and the Program that it becomes. What is no sound order is bad input; that the
-/// scenario's communicators deadlock is an answer, which the simulator gives.
+/// A file's order and the Program that it becomes under the scenario's communicators.
 plan::Program program_from(const std::string& file, const plan::Scenario& scenario) {
   if (file.ends_with(".json"))
     return program_from_json(file);
-  plan::LoweringOptions options = sim::lowering_of(scenario);
-  options.communicators = plan::CommunicatorLayout::Edge;
-  options.transfers = plan::TransferMode::Eager;
   try {
-    plan::Program program = check_schedule(file, options).program;
-    program.communicators = scenario.pipeline.communicators;
-    program.transfers = scenario.pipeline.transfers;
+    plan::Program program = read_schedule(file, sim::lowering_of(scenario)).program;
+    require_sound(file, program, least_queues, least_waiting);
     return program;
   } catch (const plan::Infeasible& unsound) {
     throw plan::InputError(unsound.what());

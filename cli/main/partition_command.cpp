@@ -60,8 +60,10 @@ StageMemory listed_memory(const std::vector<std::int64_t>& bytes, std::size_t la
   if (bytes.size() != layers)
     throw plan::InputError(
         fmt::format("--memory lists {} layers, but there are {}", bytes.size(), layers));
-  if (*std::min_element(bytes.begin(), bytes.end()) < 0)
-    throw plan::InputError("--memory: a layer needs less than 0 bytes");
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    if (bytes[layer] < 0)
+      throw plan::InputError(
+          fmt::format("--memory: layer {} needs {} bytes, the least is 0", layer, bytes[layer]));
   return [bytes](int, plan::LayerRange range) {
     return plan::Bytes{
         std::accumulate(bytes.begin() + range.begin, bytes.begin() + range.end, std::int64_t{0})};
@@ -79,7 +81,7 @@ StageMemory measured_memory(const plan::LayerCosts& costs, int stages, int micro
       for (const int border : {range.begin, range.end, static_cast<int>(costs.layers.size())})
         if (border > boundaries.back())
           boundaries.push_back(border);
-      at->second = plan::stage_costs(costs, plan::one_stage_per_rank(boundaries))[range.begin > 0];
+      at->second = plan::stage_costs(costs, plan::Partition{boundaries})[range.begin > 0];
     }
     return plan::stage_memory(at->second, std::min(microbatches, stages - stage));
   };
@@ -109,9 +111,13 @@ plan::PartitionRequest request_of(const PartitionOptions& options, std::vector<d
     const auto tied = plan::tied_ranges(read_model(options.model));
     request.together.insert(request.together.end(), tied.begin(), tied.end());
   }
-  if (options.chunks < 1 || options.parts % options.chunks != 0)
+  if (options.chunks < 1)
+    throw plan::InputError(fmt::format("--chunks {}: the least is 1", options.chunks));
+  if (options.parts % options.chunks != 0)
     throw plan::InputError(
-        fmt::format("{} parts do not come to {} on each rank", options.parts, options.chunks));
+        fmt::format("{} parts do not come to {} on each rank: give a multiple of {}, or other "
+                    "--chunks",
+                    options.parts, options.chunks, options.chunks));
   request.ranks = options.parts / options.chunks;
   if (options.memory_cap) {
     request.memory_cap = plan::Bytes{*options.memory_cap};

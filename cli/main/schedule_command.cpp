@@ -63,14 +63,17 @@ plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
 }
 
 /// What is to be shown, and what its generator found out.
-struct Wanted : CheckedSchedule {
+struct Wanted : LoweredSchedule {
   std::optional<plan::MadeSchedule::Bound> bound;
   std::optional<plan::DeepSpeedStream> stream;
 };
 
 Wanted wanted(const ScheduleOptions& options) {
-  if (!options.check.empty())
-    return {check_schedule(options.check, lowering(options)), {}, {}};
+  if (!options.check.empty()) {
+    LoweredSchedule read = read_schedule(options.check, lowering(options));
+    require_sound(options.check, read.program, read.program.communicators, read.program.transfers);
+    return {std::move(read), {}, {}};
+  }
   plan::MadeSchedule found = named_schedule(options);
   Wanted made{{}, found.bound, std::move(found.stream)};
   made.schedule = std::move(found.schedule);
@@ -93,7 +96,7 @@ plan::Json steps_of(const plan::DeepSpeedStream& stream) {
   return ranks;
 }
 
-plan::Json rows(const CheckedSchedule& wanted, bool lower) {
+plan::Json rows(const LoweredSchedule& wanted, bool lower) {
   if (lower)
     return plan::to_json(wanted.program).at("ranks");
   plan::Json ranks = plan::Json::array();
@@ -122,7 +125,7 @@ std::string csv(const plan::Json& ranks) {
   return text;
 }
 
-std::string answer_text(const ScheduleOptions& options, const CheckedSchedule& made,
+std::string answer_text(const ScheduleOptions& options, const LoweredSchedule& made,
                         const plan::Json& ranks) {
   if (!options.check.empty())
     return check_report(options.check, made);
@@ -151,7 +154,7 @@ int schedule(const ScheduleOptions& given) {
   }
   const bool timing = !options.costs.empty() || options.json || !options.svg.empty();
   if (!options.costs.empty())
-    options.request.times = parse_times(options.costs);
+    options.request.costs = parse_costs(options.costs);
   if (!options.placement.empty()) {
     options.request.rank_of_stage = plan::parse_placement(options.placement);
     options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
@@ -162,7 +165,7 @@ int schedule(const ScheduleOptions& given) {
 
   plan::Json answer{{"ranks", ranks}};
   if (timing) {
-    const auto timeline = timed(made.program, options.request.times);
+    const auto timeline = timed(made.program, options.request.costs);
     answer.update(figures(made.schedule, made.program, timeline));
     if (!options.svg.empty())
       write_svg(options.svg, svg_title(options, made.schedule), timeline);

@@ -1,5 +1,6 @@
 #include "schedule_figures.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -22,7 +23,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-double parse_time(const std::string& text, const char* what) {
+plan::Seconds parse_time(const std::string& text, const char* what) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, bad] = std::from_chars(text.data(), end, value);
@@ -31,60 +32,65 @@ double parse_time(const std::string& text, const char* what) {
         fmt::format("--costs: \"{}\" is no {} time: write a number from 0 to 1e12, or one a stage "
                     "separated by /",
                     text, what));
-  return value;
+  return {value};
 }
 
-std::vector<double> parse_list(const std::string& text, const char* what) {
-  std::vector<double> list;
+std::vector<plan::Seconds> parse_list(const std::string& text, const char* what) {
+  std::vector<plan::Seconds> list;
   for (const std::string& part : split(text, '/'))
     list.push_back(parse_time(part, what));
   return list;
 }
 
-void check_count(const std::vector<double>& list, int stages, const char* what) {
-  if (list.size() != 1 && list.size() != static_cast<std::size_t>(stages))
-    throw plan::InputError(fmt::format("--costs: {} {} times are given, but there are {} stages",
-                                       list.size(), what, stages));
-}
-
-std::vector<plan::StageCost> stage_costs(const plan::ActionTimes& times, int stages) {
-  check_count(times.forward, stages, "forward");
-  check_count(times.input_gradient, stages, "input gradient");
-  check_count(times.weight_gradient, stages, "weight gradient");
-  std::vector<plan::StageCost> costs(static_cast<std::size_t>(stages));
-  for (int stage = 0; stage < stages; ++stage) {
-    plan::StageCost& cost = costs[static_cast<std::size_t>(stage)];
-    cost.forward = {plan::ActionTimes::of(times.forward, stage)};
-    cost.input_gradient = {plan::ActionTimes::of(times.input_gradient, stage)};
-    cost.weight_gradient = {plan::ActionTimes::of(times.weight_gradient, stage)};
-  }
-  return costs;
+std::vector<plan::StageCost> stage_costs(const plan::ScheduleCosts& costs, int stages) {
+  const std::size_t given = costs.stages.size();
+  if (given != 1 && given != static_cast<std::size_t>(stages))
+    throw plan::InputError(fmt::format(
+        "--costs: times of {} stages are given, but there are {}: write one time for all, or {}",
+        given, stages, stages));
+  std::vector<plan::StageCost> all(static_cast<std::size_t>(stages));
+  for (int stage = 0; stage < stages; ++stage)
+    static_cast<plan::PassTimes&>(all[static_cast<std::size_t>(stage)]) = costs.of(stage);
+  return all;
 }
 
 }  // namespace
 
-plan::ActionTimes parse_times(const std::string& text) {
+plan::ScheduleCosts parse_costs(const std::string& text) {
   const auto parts = split(text, ',');
   if (parts.size() != 3 && parts.size() != 4)
     throw plan::InputError(
         fmt::format("--costs {}: write forward, input gradient, weight gradient and, if it is not "
                     "0, the transfer: 1,1,1 or 1,1,1,0.1",
                     text));
-  plan::ActionTimes times;
-  times.forward = parse_list(parts[0], "forward");
-  times.input_gradient = parse_list(parts[1], "input gradient");
-  times.weight_gradient = parse_list(parts[2], "weight gradient");
+  const auto forward = parse_list(parts[0], "forward");
+  const auto input_gradient = parse_list(parts[1], "input gradient");
+  const auto weight_gradient = parse_list(parts[2], "weight gradient");
+  const std::size_t stages =
+      std::max({forward.size(), input_gradient.size(), weight_gradient.size()});
+  const auto of = [&](const std::vector<plan::Seconds>& list, std::size_t stage) {
+    if (list.size() != 1 && list.size() != stages)
+      throw plan::InputError(
+          fmt::format("--costs {}: there are times of {} stages and of {}: write one time for all, "
+                      "or as many in each list",
+                      text, stages, list.size()));
+    return list[list.size() == 1 ? 0 : stage];
+  };
+  plan::ScheduleCosts costs{.stages = {}};
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    costs.stages.push_back(
+        {of(forward, stage), of(input_gradient, stage), of(weight_gradient, stage)});
   if (parts.size() == 4)
-    times.transfer = parse_time(parts[3], "transfer");
-  return times;
+    costs.transfer = parse_time(parts[3], "transfer");
+  return costs;
 }
 
-plan::Timeline timed(const plan::Program& program, const plan::ActionTimes& times) {
+plan::Timeline timed(const plan::Program& program, const plan::ScheduleCosts& costs) {
   plan::Cluster cluster;
   cluster.devices_per_node = static_cast<int>(program.ranks.size());
-  cluster.within_node.latency = {times.transfer};
+  cluster.within_node.latency = costs.transfer;
   const auto outcome =
-      sim::simulate(program, stage_costs(times, plan::stage_count(program)), cluster);
+      sim::simulate(program, stage_costs(costs, plan::stage_count(program)), cluster);
   if (const auto* deadlock = std::get_if<sim::Deadlock>(&outcome))
     throw plan::Infeasible(deadlock->cycle);
   return std::get<sim::Completed>(outcome).timeline;

@@ -12,11 +12,11 @@ namespace pipewright::cli {
 
 /// "1,1,1", "1,1,1,0.5" or, with a time for every stage, "1/2,1/2,1/1,0.5": forward, input
 /// gradient, weight gradient and transfer. Throws InputError that names the part.
-plan::ActionTimes parse_times(const std::string& text);
+plan::ScheduleCosts parse_costs(const std::string& text);
 
 /// The Program on ranks that are all joined by links of the given transfer time. Throws Infeasible
 /// with the cycle when it deadlocks, InputError when the times are for another number of stages.
-plan::Timeline timed(const plan::Program& program, const plan::ActionTimes& times);
+plan::Timeline timed(const plan::Program& program, const plan::ScheduleCosts& costs);
 
 /// iteration_time, longest_stage_span and bubble; peak_activations and memory_units by rank;
 /// weight_versions, slots by stage and receive_slots by rank.

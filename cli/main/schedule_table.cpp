@@ -30,8 +30,8 @@ plan::ScheduleRequest table_request(const plan::ScheduleDescriptor& entry) {
   request.ranks = table_ranks;
   request.microbatches = table_microbatches;
   request.chunks = entry.chunks == plan::Chunks::One || entry.is_forward_only ? 1 : 2;
-  const double part = 1.0 / request.chunks;
-  request.times = {{part}, {part}, {part}, 0};
+  const plan::Seconds part{1.0 / request.chunks};
+  request.costs = plan::equal_costs(part, part, part);
   return request;
 }
 
@@ -39,7 +39,7 @@ std::string row(const plan::ScheduleDescriptor& entry) {
   const plan::ScheduleRequest request = table_request(entry);
   const plan::Schedule schedule = plan::make_schedule(request);
   const plan::Program program = plan::lower(schedule, plan::lowering_of(request));
-  const plan::Timeline timeline = timed(program, request.times);
+  const plan::Timeline timeline = timed(program, request.costs);
   const double ideal = entry.is_forward_only ? table_work / 3 : table_work;
   const auto peaks = plan::peak_activations(schedule);
   const auto versions = plan::weight_versions(program);

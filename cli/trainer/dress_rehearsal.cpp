@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<LayerBench>> benches_of(const plan::Scenario& scenar
 bool can_rehearse(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
   const auto& training = scenario.training;
   return workload.device().device.is_cpu() && !plan.program().asynchronous &&
-         !plan::is_forward_only(plan.program()) && training.precision == plan::Precision::Full &&
+         !plan::is_forward_only(plan.program()) &&
          training.recompute == plan::RecomputeMode::None && !recomputes(plan.program());
 }
 

@@ -8,6 +8,16 @@
 #include "pipewright/exec/split_backward.hpp"
 
 namespace pipewright::cli {
+namespace {
+
+/// As costs name it.
+std::string dtype_of(at::ScalarType precision) {
+  if (precision == at::kFloat)
+    return "float32";
+  return precision == at::kBFloat16 ? "bfloat16" : "float16";
+}
+
+}  // namespace
 
 LayerBench::LayerBench(const Workload& workload, const std::function<bool(int layer)>& wanted)
     : on_device_(workload.device(), account_), device_(workload.device().device) {
@@ -16,12 +26,18 @@ LayerBench::LayerBench(const Workload& workload, const std::function<bool(int la
   for (int l = 0; l < static_cast<int>(setup.layers.size()); ++l)
     add_layer(setup, l, !wanted || wanted(l));
   const at::Tensor target = setup.data->target(0, 0).to(device_);
-  subject_.loss = {
-      "loss",
-      [&setup, target](const at::Tensor& output) { return setup.loss({output}, {target}); },
-      {},
-      {}};
-  subject_.load = [&setup, this] { return setup.data->input(0, 0).to(device_); };
+  subject_.loss = {"loss",
+                   [&setup, target](const at::Tensor& output) {
+                     return setup.loss({output.to(at::kFloat)}, {target});
+                   },
+                   {},
+                   {},
+                   {}};
+  subject_.load = [&setup, this] {
+    const at::Tensor input = setup.data->input(0, 0).to(device_);
+    return at::isFloatingType(input.scalar_type()) ? input.to(setup.precision) : input;
+  };
+  subject_.dtype = dtype_of(setup.precision);
   subject_.target = {static_cast<std::int64_t>(target.nbytes())};
   subject_.microbatch_size = setup.microbatch_size;
   if (!device_.is_cpu()) {
@@ -44,8 +60,16 @@ void LayerBench::add_layer(const exec::TrainingSetup& setup, int layer, bool wan
   if (!wanted)
     return;
   const auto module = exec::build_layer(setup.layers, layer, setup.base_seed);
+  if (setup.precision != at::kFloat)
+    module->to(setup.precision);
   module->to(device_);
-  probe.forward = [module](const at::Tensor& input) { return module->forward(input, {}); };
+  const auto forward = [module](bool selective) {
+    return [module, selective](const at::Tensor& input) {
+      return module->forward(input, {.selective_recompute = selective});
+    };
+  };
+  probe.forward = forward(false);
+  probe.selective = forward(true);
   probe.parameters = module->parameters();
   auto* const optimizer =
       optimizers_.emplace_back(std::make_unique<exec::Optimizer>(probe.parameters, setup.optimizer))

@@ -39,7 +39,11 @@ void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerC
   plan::write_file(path_ / "scenario.json", to_json(scenario).dump(2) + "\n");
   plan::write_file(path_ / "model.json", to_json(model_of(scenario)).dump(2) + "\n");
   plan::write_file(path_ / "costs.json", to_json(costs).dump(2) + "\n");
-  plan::write_file(path_ / "partition.json", to_json(plan.partition).dump(2) + "\n");
+  plan::write_file(
+      path_ / "partition.json",
+      to_json(plan::PlacedPartition{plan.partition, plan.program().placement.routes.front()})
+              .dump(2) +
+          "\n");
   plan::write_file(path_ / "schedule.csv", plan::to_csv(plan.schedule));
   plan::write_file(path_ / "program.json", to_json(plan.program()).dump(2) + "\n");
   plan::write_file(path_ / "predicted.trace.json", plan::to_trace(plan.predicted));

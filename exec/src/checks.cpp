@@ -66,7 +66,7 @@ void check_loss(const plan::Program& program, const ExecutorOptions& options) {
 void check_copies(const plan::Program& program, const ExecutorOptions& options) {
   if (options.replicas < 1)
     throw plan::InputError(
-        fmt::format("{} pipelines side by side: there must be 1 at least", options.replicas));
+        fmt::format("{} pipelines side by side asked for, the least is 1", options.replicas));
   auto reduced = stages_with(program, InstructionKind::ReduceGradients);
   const auto scattered = stages_with(program, InstructionKind::ScatterGradients);
   const auto gathered = stages_with(program, InstructionKind::GatherParameters);
@@ -87,9 +87,11 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
   if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
     throw plan::InputError(
-        fmt::format("{} devices for a job of {} ranks", options.devices.size(), ranks));
+        fmt::format("{} devices for a job of {} ranks: give none, or one for each",
+                    options.devices.size(), ranks));
   if (options.only_rank && (*options.only_rank < 0 || *options.only_rank >= ranks))
-    throw plan::InputError(fmt::format("rank {} of a job of {} ranks", *options.only_rank, ranks));
+    throw plan::InputError(fmt::format("there is no rank {}: the ranks of the job are 0 to {}",
+                                       *options.only_rank, ranks - 1));
   if (options.only_rank && !options.transport)
     throw plan::InputError("a process with one rank needs a transport to the others");
   check_loss(program, options);
@@ -172,8 +174,10 @@ void check(const plan::Program& program, const plan::Partition& partition,
     throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
                                        plan::to_string(partition.boundaries),
                                        plan::layer_count(partition), setup.layers.size()));
-  if (partition.rank_of_stage != program.placement.routes.front())
-    throw plan::InputError("partition and program place the stages on different ranks");
+  if (plan::stage_count(partition) != plan::stage_count(program))
+    throw plan::InputError(fmt::format("the partition {} has {} stages, but the program {}",
+                                       plan::to_string(partition.boundaries),
+                                       plan::stage_count(partition), plan::stage_count(program)));
   check_copies(program, options);
   if (!program.asynchronous)
     check_norm(program, setup);

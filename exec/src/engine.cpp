@@ -150,9 +150,8 @@ std::unique_ptr<Executor> PipelineEngine::make_executor(const plan::Program& pro
     if (heard)
       heard(record);
   };
-  return std::make_unique<Executor>(
-      program, plan::Partition{module_.boundaries(), program.placement.routes.front()}, setup_,
-      std::move(execution));
+  return std::make_unique<Executor>(program, plan::Partition{module_.boundaries()}, setup_,
+                                    std::move(execution));
 }
 
 void PipelineEngine::set_data(BatchSource source) { source_ = std::move(source); }

@@ -7,6 +7,7 @@
 
 #include "infinity.hpp"
 #include "pipewright/plan/error.hpp"
+#include "schedules/sizes.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -238,8 +239,9 @@ void check_layers(const PartitionRequest& request) {
   if (request.stages < 1)
     throw InputError(fmt::format("{} stages asked for, the least is 1", request.stages));
   if (request.ranks > 0 && request.stages % request.ranks != 0)
-    throw InputError(
-        fmt::format("{} stages do not lie evenly on {} ranks", request.stages, request.ranks));
+    throw InputError(fmt::format("{} stages do not lie evenly on {} ranks: possible are {}",
+                                 request.stages, request.ranks,
+                                 nearest_multiples(request.stages, request.ranks, request.ranks)));
   for (const int border : request.borders)
     if (border < 1 || border >= layers)
       throw InputError(fmt::format("a border at layer {} is outside 1 to {}", border, layers - 1));

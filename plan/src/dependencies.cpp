@@ -4,7 +4,7 @@
 #include <cassert>
 #include <map>
 
-#include "instruction_index.hpp"
+#include "pipewright/plan/instruction_index.hpp"
 #include "queue_of.hpp"
 
 namespace pipewright::plan {

@@ -284,6 +284,16 @@ void Diagnostics::add(const std::string& pointer, std::string_view message) {
                                 pointer.empty() ? "/" : pointer, message));
 }
 
+void Diagnostics::add_lines(const std::string& pointer, std::string_view lines) {
+  for (;;) {
+    const std::size_t end = lines.find('\n');
+    add(pointer, lines.substr(0, end));
+    if (end == std::string_view::npos)
+      return;
+    lines.remove_prefix(end + 1);
+  }
+}
+
 void Diagnostics::throw_if_any() const {
   if (errors_.empty())
     return;

@@ -129,6 +129,16 @@ LayerCosts contended(LayerCosts costs) {
   return costs;
 }
 
+std::optional<int> bytes_per_parameter(const LayerCosts& costs) {
+  if (costs.dtype == "float64")
+    return 8;
+  if (costs.dtype == "float32")
+    return 4;
+  if (costs.dtype == "float16" || costs.dtype == "bfloat16")
+    return 2;
+  return {};
+}
+
 Seconds compute_time(const LayerCost& cost) {
   return cost.forward + cost.input_gradient + cost.weight_gradient - cost.splitting;
 }

@@ -25,8 +25,9 @@ void check_size(const std::string& pattern) {
   for (auto at = pattern.begin(); at != pattern.end();) {
     const auto end = std::find_if_not(at, pattern.end(), is_digit);
     if (end - at > most_digits)
-      throw InputError(fmt::format("type:{}: {} is too large a number for a pattern", pattern,
-                                   std::string(at, end)));
+      throw InputError(fmt::format(
+          "type:{}: {} is too large a number for a pattern, which has at most {} digits", pattern,
+          std::string(at, end), most_digits));
     at = end == pattern.end() ? end : end + 1;
   }
 }

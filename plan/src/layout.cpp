@@ -97,7 +97,7 @@ void check_order(const std::string& text, const Layout& layout) {
     throw InputError(fmt::format("layout \"{}\": {}", text, message));
   };
   if (letters.empty())
-    refuse("there is no layer in it");
+    refuse("there is no layer in it: write a letter for each, such as Et|tL");
   if (letters.find('E', 1) != std::string::npos)
     refuse("E, the embedding, is possible as the first layer only");
   if (letters.find('L') < letters.size() - 1)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <set>
 
 #include "pipewright/plan/json_document.hpp"
@@ -23,17 +22,10 @@ std::string to_string(const std::vector<int>& boundaries) {
   return fmt::format("[{}]", fmt::join(boundaries, ", "));
 }
 
-Partition one_stage_per_rank(std::vector<int> boundaries) {
-  Partition partition{.boundaries = std::move(boundaries), .rank_of_stage = {}};
-  partition.rank_of_stage.resize(static_cast<std::size_t>(stage_count(partition)));
-  std::iota(partition.rank_of_stage.begin(), partition.rank_of_stage.end(), 0);
-  return partition;
-}
-
-Json to_json(const Partition& partition) {
+Json to_json(const PlacedPartition& placed) {
   return {{"format", "pipewright/partition/1"},
-          {"boundaries", partition.boundaries},
-          {"rank_of_stage", partition.rank_of_stage}};
+          {"boundaries", placed.partition.boundaries},
+          {"rank_of_stage", placed.rank_of_stage}};
 }
 
 namespace {
@@ -52,9 +44,9 @@ void check_boundaries(JsonObject& root, const std::vector<int>& boundaries) {
                              boundaries[i - 1], boundaries[i]));
 }
 
-void check_ranks(JsonObject& root, const Partition& partition) {
-  const auto& ranks = partition.rank_of_stage;
-  const std::size_t stages = partition.boundaries.size() - 1;
+void check_ranks(JsonObject& root, const PlacedPartition& placed) {
+  const auto& ranks = placed.rank_of_stage;
+  const std::size_t stages = placed.partition.boundaries.size() - 1;
   if (ranks.size() != stages)
     return root.error("rank_of_stage", fmt::format("{} ranks are listed, but there are {} stages",
                                                    ranks.size(), stages));
@@ -65,22 +57,22 @@ void check_ranks(JsonObject& root, const Partition& partition) {
                                                      rank, *used.rbegin()));
 }
 
-Partition read_partition(JsonObject& root) {
-  Partition partition{.boundaries = root.integers("boundaries", at_least(0)),
-                      .rank_of_stage = root.integers("rank_of_stage", at_least(0))};
+PlacedPartition read_partition(JsonObject& root) {
+  PlacedPartition placed{.partition = {root.integers("boundaries", at_least(0))},
+                         .rank_of_stage = root.integers("rank_of_stage", at_least(0))};
   // Elements that are no numbers were left out above, so what remains says nothing.
   if (!root.diagnostics().empty())
-    return partition;
-  check_boundaries(root, partition.boundaries);
+    return placed;
+  check_boundaries(root, placed.partition.boundaries);
   if (root.diagnostics().empty())
-    check_ranks(root, partition);
-  return partition;
+    check_ranks(root, placed);
+  return placed;
 }
 
 }  // namespace
 
-Partition partition_from_json(const JsonDocument& document) {
-  return read_document<Partition>(document, "pipewright/partition/1", read_partition);
+PlacedPartition partition_from_json(const JsonDocument& document) {
+  return read_document<PlacedPartition>(document, "pipewright/partition/1", read_partition);
 }
 
 }  // namespace pipewright::plan

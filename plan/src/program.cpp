@@ -138,36 +138,22 @@ Placement read_placement(JsonObject& root, int microbatches) {
 }  // namespace
 
 Program program_from_json(const JsonDocument& document) {
-  Program program =
-      read_document<Program>(document, "pipewright/program/2", [](JsonObject& root) -> Program {
-        Program read;
-        read.microbatches = root.integer("microbatches", at_least(1));
-        read.placement = read_placement(root, read.microbatches);
-        read.communicators =
-            parse_communicator_layout(root.choice("communicators", communicator_layouts()));
-        read.transfers = parse_transfer_mode(root.choice("transfers", transfer_modes()));
-        read.blocking = root.flag("blocking");
-        read.asynchronous = root.flag("asynchronous");
-        read.step_every = root.integer("step_every", at_least(0), 0);
-        read.recompute_layers = root.integer("recompute_layers", at_least(0), 0);
-        read.selective_recompute = root.flag("selective_recompute", false);
-        for (const std::string& pointer : root.elements("ranks"))
-          read.ranks.push_back(read_instructions(root, pointer));
-        return read;
-      });
-  try {
-    validate(program);
-  } catch (const InputError& error) {
-    const auto place = fmt::format("{}: /ranks: ", document.position("/ranks"));
-    std::string text = place;
-    for (const char letter : std::string_view(error.what())) {
-      text += letter;
-      if (letter == '\n')
-        text += place;
-    }
-    throw InputError(text);
-  }
-  return program;
+  return read_document<Program>(document, "pipewright/program/2", [](JsonObject& root) -> Program {
+    Program read;
+    read.microbatches = root.integer("microbatches", at_least(1));
+    read.placement = read_placement(root, read.microbatches);
+    read.communicators =
+        parse_communicator_layout(root.choice("communicators", communicator_layouts()));
+    read.transfers = parse_transfer_mode(root.choice("transfers", transfer_modes()));
+    read.blocking = root.flag("blocking");
+    read.asynchronous = root.flag("asynchronous");
+    read.step_every = root.integer("step_every", at_least(0), 0);
+    read.recompute_layers = root.integer("recompute_layers", at_least(0), 0);
+    read.selective_recompute = root.flag("selective_recompute", false);
+    for (const std::string& pointer : root.elements("ranks"))
+      read.ranks.push_back(read_instructions(root, pointer));
+    return read;
+  });
 }
 
 }  // namespace pipewright::plan

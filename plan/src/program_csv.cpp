@@ -98,9 +98,7 @@ Program program_from_csv(std::string_view text, const std::string& name,
   options.transfers = transfers;
   Program program = from_schedule(schedule, options);
   program.ranks = std::move(ranks);
-  program = with_slots(with_optimizer_steps(with_loads(std::move(program))));
-  validate(program);
-  return program;
+  return with_slots(with_optimizer_steps(with_loads(std::move(program))));
 }
 
 }  // namespace pipewright::plan

@@ -58,7 +58,7 @@ std::vector<std::vector<bool>> ideal_sets(const ProfileGraph& graph) {
     layer = std::move(next);
   }
   if (!std::all_of(all.back().begin(), all.back().end(), [](bool node) { return node; }))
-    throw InputError("the graph has a cycle");
+    throw InputError("the graph has a cycle: no node may come behind itself");
   return all;
 }
 
@@ -193,7 +193,7 @@ void check(const ProfileGraph& graph, const ReplicationOptions& options) {
   if (graph.nodes.empty())
     throw InputError("the profile has no node to put on a machine");
   if (options.levels.empty())
-    throw InputError("no machines given");
+    throw InputError("no machines given: at least one level of them is needed");
   for (const MachineLevel& level : options.levels) {
     if (level.machines < 1)
       throw InputError(fmt::format("{} machines given, the least is 1", level.machines));

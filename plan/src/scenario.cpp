@@ -39,12 +39,6 @@ Json to_json(const ModelShape& shape) {
   return json;
 }
 
-Json inline_json(const Cluster& cluster) {
-  Json json = to_json(cluster);
-  json.erase("format");
-  return json;
-}
-
 /// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
 /// check across fields would judge the stand-in.
 template <class Value>
@@ -53,12 +47,26 @@ bool taken(JsonObject& object, const std::string& key, const Value& value) {
   return written == nullptr || *written == Json(value);
 }
 
+/// "numbers that can are 2 and 5": what divides 10, next to 4.
+std::string nearest_divisors(int number, int wrong) {
+  int below = std::min(wrong, number), above = wrong;
+  while (number % below != 0)
+    --below;
+  while (above < number && number % above != 0)
+    ++above;
+  return above > number || above == below
+             ? fmt::format("number that can is {}", below)
+             : fmt::format("numbers that can are {} and {}", below, above);
+}
+
 GptShape read_gpt(JsonObject& object) {
   const auto shape = read_fields<GptShape>(object);
   const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
   if (sound && shape.hidden % shape.heads != 0)
-    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally",
-                                      shape.heads, shape.hidden));
+    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
+                                      "nearest {}",
+                                      shape.heads, shape.hidden,
+                                      nearest_divisors(shape.hidden, shape.heads)));
   if (shape.vocabulary != byte_values)
     object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
                                            "be {}, not {}",
@@ -98,18 +106,19 @@ std::filesystem::path beside(const JsonDocument& document, const std::filesystem
 DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("data");
   JsonObject object(root.diagnostics(), pointer);
-  const std::string kind = object.choice("kind", {"text", "cifar10"});
-  const std::string path = object.text("path");
-  if (object.has("path") && path.empty() && taken(object, "path", path))
+  auto data = read_fields<DataSource>(object);
+  if (object.has("path") && data.path.empty() && taken(object, "path", data.path.string()))
     object.error("path", "the path is empty");
-  if (model && object.has("kind") && taken(object, "kind", kind)) {
+  if (model && object.has("kind") && taken(object, "kind", data.kind)) {
     const bool is_gpt = std::holds_alternative<GptShape>(*model);
-    if (is_gpt && kind != "text")
-      object.error("kind", fmt::format("a gpt model learns from text, not from {}", kind));
-    if (!is_gpt && kind != "cifar10")
-      object.error("kind", fmt::format("an alexnet model learns from cifar10, not from {}", kind));
+    if (is_gpt && data.kind != "text")
+      object.error("kind", fmt::format("a gpt model learns from text, not from {}", data.kind));
+    if (!is_gpt && data.kind != "cifar10")
+      object.error("kind",
+                   fmt::format("an alexnet model learns from cifar10, not from {}", data.kind));
   }
-  return {.kind = kind, .path = beside(root.diagnostics().document(), path)};
+  data.path = beside(root.diagnostics().document(), data.path);
+  return data;
 }
 
 Cluster read_inline_cluster(JsonObject& root) {
@@ -254,7 +263,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario) {
   };
   add_if(differ(scenario.cluster.rank_speeds), "cluster.rank_speeds");
   add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
-  add_if(scenario.training.recompute == RecomputeMode::Selective, "training.recompute");
   add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
   add_if(scenario.training.jitter != training.jitter, "training.jitter");
   return fields;
@@ -270,14 +278,11 @@ void require_trainable(const Scenario& scenario) {
 }
 
 Json to_json(const Scenario& scenario) {
-  return {{"format", "pipewright/scenario/1"},
-          {"name", scenario.name},
-          {"model", to_json(scenario.model)},
-          {"data", {{"kind", scenario.data.kind}, {"path", scenario.data.path.string()}}},
-          {"cluster", inline_json(scenario.cluster)},
-          {"pipeline", fields_json(scenario.pipeline)},
-          {"training", fields_json(scenario.training)},
-          {"profile", fields_json(scenario.profile)}};
+  return {
+      {"format", "pipewright/scenario/1"},          {"name", scenario.name},
+      {"model", to_json(scenario.model)},           {"data", fields_json(scenario.data)},
+      {"cluster", fields_json(scenario.cluster)},   {"pipeline", fields_json(scenario.pipeline)},
+      {"training", fields_json(scenario.training)}, {"profile", fields_json(scenario.profile)}};
 }
 
 Scenario scenario_from_json(const JsonDocument& document) {

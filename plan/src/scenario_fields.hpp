@@ -4,6 +4,7 @@
 // over them. A field has its key, its value, which values are possible, and what it means.
 
 #include <concepts>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -75,6 +76,34 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes a second.");
   visit("shared", s.shared, any(),
         "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
+}
+
+template <MaybeConst<Cluster> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  constexpr auto link = R"({"$ref": "#/$defs/link"})";
+  visit("name", s.name, needed(any()), "What people call it.");
+  visit("nodes", s.nodes, needed(within(at_least(1))), "Equal machines.");
+  visit("devices_per_node", s.devices_per_node, needed(within(at_least(1))),
+        "Ranks fill the nodes in order.");
+  visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
+  visit("within_node", s.within_node, needed(FieldRule{.schema = link}), "");
+  visit("between_nodes", s.between_nodes, FieldRule{.needed = s.nodes > 1, .schema = link}, "");
+  visit("rank_speeds", s.rank_speeds, within(more_than(0)),
+        "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
+        "prediction.");
+}
+
+inline const std::vector<std::string>& data_kinds() {
+  static const std::vector<std::string> names{"text", "cifar10"};
+  return names;
+}
+
+template <MaybeConst<DataSource> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("kind", s.kind, needed(one_of(data_kinds())),
+        "text: the bytes of one file, for gpt; cifar10: data_batch_*.bin, for alexnet.");
+  visit("path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
+        "The file, or for cifar10 the folder; relative to the folder of this file.");
 }
 
 template <MaybeConst<Pipeline> Struct, class Visit>
@@ -154,6 +183,10 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("spread", s.spread, within(more_than(0)), "Interquartile range over median.");
 }
 
+/// A field that is an object with fields of its own.
+template <class Value>
+concept HasFields = std::same_as<Value, Device> || std::same_as<Value, Link>;
+
 /// Reads each field of the object into the value, which has the defaults.
 class FieldReader {
  public:
@@ -177,11 +210,24 @@ class FieldReader {
     else if constexpr (std::is_same_v<Value, std::string>)
       value = rule.words != nullptr ? object_.choice(key, *rule.words, fallback)
                                     : object_.text(key, fallback);
+    else if constexpr (std::is_same_v<Value, std::filesystem::path>)
+      value = object_.text(key, rule.needed ? std::nullopt : std::optional(value.string()));
+    else if constexpr (HasFields<Value>)
+      read_child(key, value, rule);
     else
       value = read_word(key, value, rule);
   }
 
  private:
+  template <class Value>
+  void read_child(const char* key, Value& value, const FieldRule& rule) {
+    if (!rule.needed && !object_.has(key))
+      return;
+    const std::string pointer = object_.child(key);
+    JsonObject child(object_.diagnostics(), pointer);
+    visit_fields(value, FieldReader(child));
+  }
+
   template <class Enum>
   Enum read_word(const char* key, Enum fallback, const FieldRule& rule) {
     const std::string word =
@@ -202,6 +248,9 @@ Struct read_fields(JsonObject& object) {
   return value;
 }
 
+template <class Struct>
+Json fields_json(const Struct& value);
+
 /// How a field's value stands in a file.
 template <class Value>
 Json field_json(const Value& value, const FieldRule& rule) {
@@ -209,6 +258,10 @@ Json field_json(const Value& value, const FieldRule& rule) {
     return (*rule.words)[static_cast<std::size_t>(value)];
   else if constexpr (std::is_same_v<Value, Seconds> || std::is_same_v<Value, Bytes>)
     return value.value;
+  else if constexpr (std::is_same_v<Value, std::filesystem::path>)
+    return value.string();
+  else if constexpr (HasFields<Value>)
+    return fields_json(value);
   else
     return value;
 }

@@ -53,11 +53,14 @@ void add_fields(Ordered& object) {
   const Struct plain{};
   visit_fields(plain,
                [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
-                 Ordered field{{"description", meaning}};
-                 field.update(type_schema<std::remove_cvref_t<decltype(value)>>(rule));
+                 using Value = std::remove_cvref_t<decltype(value)>;
+                 Ordered field = Ordered::object();
+                 if (*meaning != '\0')
+                   field["description"] = meaning;
+                 field.update(type_schema<Value>(rule));
                  if (rule.needed)
                    object["required"].push_back(key);
-                 else
+                 else if constexpr (!HasFields<Value>)
                    field["default"] = Ordered(field_json(value, rule));
                  object["properties"][key] = std::move(field);
                });
@@ -85,47 +88,7 @@ void add(Ordered& object, const char* key, Ordered field, bool is_needed = true)
     object["required"].push_back(key);
 }
 
-Ordered data_schema() {
-  Ordered data = object_schema("What it learns from.");
-  add(data, "kind",
-      {{"description",
-        "text: the bytes of one file, for gpt; cifar10: data_batch_*.bin, for alexnet."},
-       {"type", "string"},
-       {"enum", {"text", "cifar10"}}});
-  add(data, "path",
-      {{"description", "The file, or for cifar10 the folder; relative to the folder of this file."},
-       {"type", "string"},
-       {"minLength", 1}});
-  return data;
-}
-
 Ordered reference(const char* name) { return {{"$ref", std::string("#/$defs/") + name}}; }
-
-Ordered cluster_schema() {
-  Ordered cluster =
-      object_schema("The machines. With more than one node, between_nodes is required.");
-  const Ordered count{{"type", "integer"}, {"minimum", 1}};
-  const auto counted = [&](const char* meaning) {
-    Ordered field{{"description", meaning}};
-    field.update(count);
-    return field;
-  };
-  add(cluster, "name", {{"description", "What people call it."}, {"type", "string"}});
-  add(cluster, "nodes", counted("Equal machines."));
-  add(cluster, "devices_per_node", counted("Ranks fill the nodes in order."));
-  add(cluster, "device", reference("device"));
-  add(cluster, "within_node", reference("link"));
-  add(cluster, "between_nodes", reference("link"), false);
-  add(cluster, "rank_speeds",
-      {{"description",
-        "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
-        "prediction."},
-       {"type", "array"},
-       {"items", {{"type", "number"}, {"exclusiveMinimum", 0}}},
-       {"default", Ordered::array()}},
-      false);
-  return cluster;
-}
 
 }  // namespace
 
@@ -140,8 +103,9 @@ std::string scenario_schema() {
   add(schema, "name", {{"description", "What people call the run."}, {"type", "string"}});
   add(schema, "model",
       {{"description", "What is trained."}, {"oneOf", {reference("gpt"), reference("alexnet")}}});
-  add(schema, "data", data_schema());
-  add(schema, "cluster", cluster_schema());
+  add(schema, "data", schema_of<DataSource>("What it learns from."));
+  add(schema, "cluster",
+      schema_of<Cluster>("The machines. With more than one node, between_nodes is required."));
   add(schema, "pipeline", schema_of<Pipeline>("The parallel plan."));
   add(schema, "training", schema_of<Training>("How it is trained."));
   add(schema, "profile",

@@ -107,27 +107,18 @@ class StageSum {
   std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
 };
 
-/// Of one parameter, in the type that was measured.
-int bytes_of(const std::string& dtype) {
-  if (dtype == "float64")
-    return 8;
-  if (dtype == "float32")
-    return 4;
-  if (dtype == "float16" || dtype == "bfloat16")
-    return 2;
-  throw InputError(fmt::format(
-      "mixed precision needs to know how many parameters there are, but costs are for the type "
-      "\"{}\" (possible: float64, float32, float16 or bfloat16)",
-      dtype));
-}
-
 /// From the parameters' measured size to all that stands.
 void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemory& training) {
   constexpr int half = 2;
   constexpr int single = 4;
   const int states = states_of(training.optimizer);
   if (training.precision == Precision::Mixed) {
-    const int measured = bytes_of(costs.dtype);
+    const int measured = bytes_per_parameter(costs).value_or(0);
+    if (measured == 0)
+      throw InputError(fmt::format(
+          "mixed precision needs to know how many parameters there are, but costs are for the type "
+          "\"{}\" (possible: float64, float32, float16 or bfloat16)",
+          costs.dtype));
     stage.optimizer_state = {stage.parameters.value / measured * single * (1 + states)};
     stage.parameters = {stage.parameters.value / measured * half};
     stage.tied = {stage.tied.value / measured * half};

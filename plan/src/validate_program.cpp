@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "instruction_index.hpp"
 #include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/instruction_index.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -57,7 +57,8 @@ class Slots {
 
 class ProgramChecker {
  public:
-  explicit ProgramChecker(const Program& program) : program_(program) {}
+  ProgramChecker(const Program& program, CommunicatorLayout communicators, TransferMode transfers)
+      : program_(program), communicators_(communicators), transfers_(transfers) {}
 
   std::vector<std::string> run() {
     check_bounds();
@@ -74,8 +75,8 @@ class ProgramChecker {
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       check_order(rank, positions, slots);
     if (errors_.empty())
-      if (const auto deadlock = find_deadlock(Dependencies(program_)))
-        errors_.push_back(*deadlock);
+      if (const auto cycle = deadlock())
+        errors_.push_back(*cycle);
     return std::move(errors_);
   }
 
@@ -139,6 +140,12 @@ class ProgramChecker {
       say(rank, transfer, "there is no stage at the other end");
     else if (peer_rank(program_, transfer) == static_cast<int>(rank))
       say(rank, transfer, "both stages live on this rank, which hands over without a transfer");
+  }
+
+  std::optional<std::string> deadlock() const {
+    if (communicators_ == program_.communicators && transfers_ == program_.transfers)
+      return find_deadlock(Dependencies(program_));
+    return find_deadlock(program_, communicators_, transfers_);
   }
 
   void check_schedule() {
@@ -289,13 +296,19 @@ class ProgramChecker {
   }
 
   const Program& program_;
+  const CommunicatorLayout communicators_;
+  const TransferMode transfers_;
   std::vector<std::string> errors_;
 };
 
 }  // namespace
 
 void validate(const Program& program) {
-  const auto errors = ProgramChecker(program).run();
+  validate(program, program.communicators, program.transfers);
+}
+
+void validate(const Program& program, CommunicatorLayout communicators, TransferMode transfers) {
+  const auto errors = ProgramChecker(program, communicators, transfers).run();
   if (!errors.empty())
     throw InputError(listed_lines(errors));
 }

@@ -54,7 +54,7 @@ class Search {
       throw plan::Infeasible(fmt::format(
           "memory: {} partitions tried, in the leanest a rank peaks at {} bytes, the cap is {}",
           known_.size(), leanest_.value, memory_cap_->value));
-    return {.partition = partition_of(best_),
+    return {.partition = {best_},
             .iteration = {best_length_},
             .balanced = {at_start},
             .exact = few,
@@ -75,16 +75,11 @@ class Search {
     return ways;
   }
 
-  plan::Partition partition_of(const Boundaries& boundaries) const {
-    return {.boundaries = boundaries,
-            .rank_of_stage = structure_.program().placement.routes.front()};
-  }
-
   const Known& known(const Boundaries& boundaries) {
     const auto [at, is_new] = known_.try_emplace(boundaries);
     if (!is_new)
       return at->second;
-    set_stages(costs_, layer_costs_, partition_of(boundaries));
+    set_stages(costs_, layer_costs_, {boundaries});
     if (!memory_cap_) {
       at->second.length = simulator_.iteration(costs_);
       return at->second;

@@ -64,22 +64,23 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
   return 0;
 }
 
-EventIndex::EventIndex(const Structure& structure)
-    : stages_(static_cast<std::size_t>(plan::stage_count(structure.program()))),
-      microbatches_(static_cast<std::size_t>(structure.program().microbatches)),
-      at_(plan::kinds_with_microbatch * stages_ * microbatches_, -1) {
-  for (int event = 0; event < structure.size(); ++event) {
-    const plan::Instruction& i = *structure.events()[event].instruction;
-    if (plan::has_microbatch(i.kind))
-      at_[place(i.kind, i.stage, i.microbatch)] = event;
-  }
+namespace {
+
+plan::InstructionIndex index_of_events(const Structure& structure) {
+  plan::InstructionIndex index(structure.program());
+  for (int event = 0; event < structure.size(); ++event)
+    if (const auto& i = *structure.events()[event].instruction; plan::has_microbatch(i.kind))
+      index.insert(i, event);
+  return index;
 }
+
+}  // namespace
 
 HeldItems::HeldItems(const Structure& structure, Holding holding)
     : program_(structure.program()),
       holding_(holding),
       forward_only_(plan::is_forward_only(structure.program())),
-      index_(structure),
+      index_(index_of_events(structure)),
       adds_gradients_(place(plan::stage_count(program_), 0), -1) {
   if (holding_.gradient_groups > 0)
     find_gradients_aside(structure);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/instruction_index.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"
@@ -57,25 +58,6 @@ struct HeldItem {
   Moment until;
 };
 
-/// Finds the event of an instruction with a microbatch; -1 where there is none.
-class EventIndex {
- public:
-  explicit EventIndex(const Structure& structure);
-  int find(plan::InstructionKind kind, int stage, int microbatch) const {
-    return at_[place(kind, stage, microbatch)];
-  }
-
- private:
-  std::size_t place(plan::InstructionKind kind, int stage, int microbatch) const {
-    return (static_cast<std::size_t>(kind) * stages_ + static_cast<std::size_t>(stage)) *
-               microbatches_ +
-           static_cast<std::size_t>(microbatch);
-  }
-  std::size_t stages_;
-  std::size_t microbatches_;
-  std::vector<int> at_;
-};
-
 class HeldItems {
  public:
   HeldItems(const Structure& structure, Holding holding);
@@ -122,7 +104,7 @@ class HeldItems {
   const plan::Program& program_;
   const Holding holding_;
   const bool forward_only_;
-  const EventIndex index_;
+  const plan::InstructionIndex index_;  // of events
   /// The event at whose end gradients that were set aside are added; -1 where none were.
   std::vector<int> adds_gradients_;
 };

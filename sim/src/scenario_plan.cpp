@@ -26,14 +26,21 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
   if (costs.layers.size() != model.layers.size())
     throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
                                        costs.layers.size(), model.layers.size()));
+  // What is trained in 16 bits is measured so, or in the model's own 32.
+  constexpr int model_bytes = 4;
+  const auto fits = [&](plan::Bytes measured, plan::Bytes wanted) {
+    const int bytes = plan::bytes_per_parameter(costs).value_or(model_bytes);
+    return measured == wanted || (scenario.training.precision == plan::Precision::Mixed &&
+                                  measured * model_bytes == wanted * bytes);
+  };
   for (std::size_t l = 0; l < model.layers.size(); ++l)
     if (costs.layers[l].name != model.layers[l].name ||
-        costs.layers[l].parameters != model.layers[l].parameter_bytes)
+        !fits(costs.layers[l].parameters, model.layers[l].parameter_bytes))
       throw plan::InputError(fmt::format(
-          "the costs of layer {} are for \"{}\" of {} parameter bytes, but the model has \"{}\" of "
-          "{} there",
-          l, costs.layers[l].name, costs.layers[l].parameters.value, model.layers[l].name,
-          model.layers[l].parameter_bytes.value));
+          "the costs of layer {} are for \"{}\" of {} parameter bytes ({}), but the model has "
+          "\"{}\" of {} there",
+          l, costs.layers[l].name, costs.layers[l].parameters.value, costs.dtype,
+          model.layers[l].name, model.layers[l].parameter_bytes.value));
   if (costs.microbatch_size != scenario.training.microbatch_size)
     throw plan::InputError(
         fmt::format("the costs are for microbatches of {}, but training.microbatch_size is {}",
@@ -42,18 +49,13 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
 
 /// For the schedules that order their actions by them. A transfer is as long as the slowest between
 /// neighbouring stages that lie on different nodes, or else on different ranks.
-plan::ActionTimes times_of(const std::vector<plan::StageCost>& costs,
-                           const plan::Cluster& cluster) {
-  plan::ActionTimes times{{}, {}, {}, 0};
+plan::ScheduleCosts schedule_costs(const std::vector<plan::StageCost>& stages,
+                                   const plan::Cluster& cluster) {
+  plan::ScheduleCosts costs{.stages = {stages.begin(), stages.end()}};
   const plan::Link& link = cluster.nodes > 1 ? cluster.between_nodes : cluster.within_node;
-  for (const plan::StageCost& cost : costs) {
-    times.forward.push_back(cost.forward.value);
-    times.input_gradient.push_back(cost.input_gradient.value);
-    times.weight_gradient.push_back(cost.weight_gradient.value);
-    times.transfer =
-        std::max(times.transfer, (plan::occupancy(link, cost.output) + link.latency).value);
-  }
-  return times;
+  for (const plan::StageCost& stage : stages)
+    costs.transfer = std::max(costs.transfer, plan::occupancy(link, stage.output) + link.latency);
+  return costs;
 }
 
 /// The stages that share a weight: at least two, or none.
@@ -95,7 +97,6 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
 void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
   require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
-  plan.partition.rank_of_stage = plan.program().placement.routes.front();
 }
 
 /// What a plan's Program needs, and how far it is over the cap if it is.
@@ -191,7 +192,7 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   ScenarioPlan plan;
   plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
   cut(plan, scenario, costs, plan::stage_count(request));
-  request.times = times_of(plan.costs.stages, scenario.cluster);
+  request.costs = schedule_costs(plan.costs.stages, scenario.cluster);
   plan::LoweringOptions options = lowering_of(scenario);
   options.tied_stages = tied_stages(plan.costs.stages);
   const auto place = [&](std::optional<int> memory_units) {

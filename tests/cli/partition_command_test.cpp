@@ -145,6 +145,14 @@ TEST_CASE("partition: a model beside measured costs says which layers are tied",
 TEST_CASE("partition: bad input is refused in words", "[cli][partition]") {
   CHECK(partition({"--parts", "0", "--weights", "1"}).exit_code == 2);
   CHECK(partition({"--parts", "1", "--weights", "1,-2"}).exit_code == 2);
+  const auto refusal = [&](const char* option, const char* value) {
+    return partition({"--parts", "3", "--weights", "1,1,1", "--memory-cap", "2", option, value})
+        .err;
+  };
+  CHECK(refusal("--memory", "1,-1,1") == "--memory: layer 1 needs -1 bytes, the least is 0\n");
+  CHECK(refusal("--chunks", "0") == "--chunks 0: the least is 1\n");
+  CHECK(refusal("--chunks", "2") ==
+        "3 parts do not come to 2 on each rank: give a multiple of 2, or other --chunks\n");
   CHECK(partition({"--parts", "1"}).err.find("nothing to partition") == 0);
   CHECK(partition({"--parts", "1", "--method", "profil", "--weights", "1"})
             .err.find("did you mean \"profile\"?") != std::string::npos);

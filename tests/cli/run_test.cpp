@@ -92,7 +92,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   CHECK(scenario.training.steps == 4);
   CHECK(plan::layer_costs_from_json(open("costs.json")).layers.size() == 6);
   CHECK(plan::model_from_json(open("model.json")) == plan::model_of(scenario));
-  CHECK(plan::stage_count(plan::partition_from_json(open("partition.json"))) == 2);
+  CHECK(plan::stage_count(plan::partition_from_json(open("partition.json")).partition) == 2);
   const auto program = plan::program_from_json(open("program.json"));
   for (const char* trace : {"predicted.trace.json", "measured.trace.json"}) {
     const auto timeline = plan::timeline_from_trace(open(trace));

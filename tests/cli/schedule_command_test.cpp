@@ -48,7 +48,13 @@ TEST_CASE("schedule --costs: a time for every stage", "[cli][schedule]") {
   const Result wrong = run_program(
       {"schedule", "gpipe", "--ranks", "3", "--microbatches", "1", "--costs", "1/2,1,1"});
   CHECK(wrong.exit_code == 2);
-  CHECK(wrong.err == "--costs: 2 forward times are given, but there are 3 stages\n");
+  CHECK(wrong.err ==
+        "--costs: times of 2 stages are given, but there are 3: write one time for all, or 3\n");
+  CHECK(run_program(
+            {"schedule", "gpipe", "--ranks", "3", "--microbatches", "1", "--costs", "1/2/3,1,1/2"})
+            .err ==
+        "--costs 1/2/3,1,1/2: there are times of 3 stages and of 2: write one time for all, or as "
+        "many in each list\n");
   CHECK(
       run_program({"schedule", "gpipe", "--ranks", "2", "--microbatches", "1", "--costs", "1,x,1"})
           .err ==

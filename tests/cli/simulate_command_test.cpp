@@ -181,7 +181,10 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   program.ranks[1].pop_back();
   program.ranks[2].erase(program.ranks[2].begin());  // a receive
   const auto broken = folder.write("broken.json", to_json(program).dump());
-  CHECK(run_program(shared_card("simulate", {"--schedule", broken.string()})).exit_code == 2);
+  const auto unsound = run_program(shared_card("simulate", {"--schedule", broken.string()}));
+  CHECK(unsound.exit_code == 2);
+  CHECK(unsound.err.find("broken.json:1:") != std::string::npos);
+  CHECK(unsound.err.find("/ranks: rank ") != std::string::npos);
 
   const auto other = folder.write("other.csv", "0F0,0B0\n1F0,1B0\n");
   CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);

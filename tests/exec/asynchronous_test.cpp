@@ -126,8 +126,7 @@ TEST_CASE("without a flush, backwards use the weights of their forwards", "[exec
       setup.optimizer.kind = plan::Optimizer::Sgd;
       setup.optimizer.weight_decay = 0;
       setup.optimizer.learning_rate = rate;
-      Executor executor(program, plan::one_stage_per_rank(plan::uniform_boundaries(ranks, ranks)),
-                        setup);
+      Executor executor(program, plan::Partition{plan::uniform_boundaries(ranks, ranks)}, setup);
       Emulator emulator(program, lowering.step_every);
       for (int step = 0; step < 2; ++step) {
         executor.step(step);

@@ -37,8 +37,7 @@ void check_schedule(const plan::ScheduleRequest& request) {
   const int stages = plan::stage_count(schedule);
   if (stages > 6)
     return;  // there are six layers
-  auto partition = small_partition(stages);
-  partition.rank_of_stage = plan::placement_of(schedule).routes.front();
+  const auto partition = small_partition(stages);
   const auto options = plan::lowering_of(request);
   if (options.step_every > 0)
     return;  // another training than the serial one: see asynchronous_test
@@ -102,8 +101,7 @@ TEST_CASE("a backward split into I and W gives the same bits", "[exec]") {
 
 TEST_CASE("two stages of one rank hand over without a transfer", "[exec]") {
   // A V: rank 0 holds the first and the last stage.
-  auto partition = small_partition(4);
-  partition.rank_of_stage = {0, 1, 1, 0};
+  const auto partition = small_partition(4);
   check_equals_serial(plan::parse_csv("0F0,0F1,3F0,3B0,3F1,3B1,0B0,0B1\n"
                                       "1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n",
                                       "v.csv"),
@@ -250,16 +248,19 @@ TEST_CASE("what cannot run is refused before it starts", "[exec]") {
   const auto refused = [&](const plan::Program& p, const plan::Partition& partition) {
     return test::error_of([&] { Executor(p, partition, setup); });
   };
-  CHECK(refused(program, plan::one_stage_per_rank({0, 2, 5})) ==
+  CHECK(refused(program, plan::Partition{{0, 2, 5}}) ==
         "the partition [0, 2, 5] is for 5 layers, but the model has 6");
-  auto swapped = small_partition(2);
-  swapped.rank_of_stage = {1, 0};
-  CHECK(refused(program, swapped) == "partition and program place the stages on different ranks");
+  CHECK(refused(program, small_partition(3)) ==
+        "the partition [0, 2, 4, 6] has 3 stages, but the program 2");
   CHECK(refused(plan::with_unshards(program), small_partition(2)) ==
         "0UNSHARD: the executor does not shard parameters");
   CHECK(test::error_of([&] {
           Executor(program, small_partition(2), setup, {.devices = std::vector<RankDevice>(3)});
-        }) == "3 devices for a job of 2 ranks");
+        }) == "3 devices for a job of 2 ranks: give none, or one for each");
+  CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.replicas = 0}); }) ==
+        "0 pipelines side by side asked for, the least is 1");
+  CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.only_rank = 2}); }) ==
+        "there is no rank 2: the ranks of the job are 0 to 1");
 }
 
 }  // namespace executor_test

@@ -336,8 +336,8 @@ TEST_CASE("I and W together multiply no more matrices than B, and each does its 
   const auto count = [&](const std::string& csv) {
     const ProductCount counting;
     int before = 0;
-    Executor executor(plan::lower(plan::parse_csv(csv, "s.csv")), plan::one_stage_per_rank({0, 4}),
-                      setup, {.observer = [&](const InstructionRecord& record) {
+    Executor executor(plan::lower(plan::parse_csv(csv, "s.csv")), plan::Partition{{0, 4}}, setup,
+                      {.observer = [&](const InstructionRecord& record) {
                         products[to_string(record.instruction)] = ProductCount::count - before;
                         before = ProductCount::count;
                       }});

@@ -18,7 +18,7 @@ using pipewright::fuzz::read_back;
 
 void try_stages(const LayerCosts& costs, int stages) {
   const Partition partition =
-      one_stage_per_rank(uniform_boundaries(static_cast<int>(costs.layers.size()), stages));
+      Partition{uniform_boundaries(static_cast<int>(costs.layers.size()), stages)};
   for (const StageCost& stage : stage_costs(costs, partition)) {
     const Bytes few = stage_memory(stage, 1);
     demand(few >= Bytes{}, "memory is not negative");

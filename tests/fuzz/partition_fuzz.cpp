@@ -15,14 +15,14 @@ using pipewright::fuzz::demand;
 using pipewright::fuzz::read_back;
 
 void try_text(std::string_view text) {
-  const auto partition = read_back(text, partition_from_json);
-  if (!partition)
+  const auto read = read_back(text, partition_from_json);
+  if (!read)
     return;
-  demand(stage_count(*partition) > 0 && layer_count(*partition) >= stage_count(*partition),
+  const auto& [partition, rank_of_stage] = *read;
+  demand(stage_count(partition) > 0 && layer_count(partition) >= stage_count(partition),
          "every stage has a layer");
-  const int ranks =
-      1 + *std::max_element(partition->rank_of_stage.begin(), partition->rank_of_stage.end());
-  for (const auto& stages : stages_of_rank(partition->rank_of_stage, ranks))
+  const int ranks = 1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end());
+  for (const auto& stages : stages_of_rank(rank_of_stage, ranks))
     demand(!stages.empty(), "every rank has a stage");
 }
 

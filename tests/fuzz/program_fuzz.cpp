@@ -1,4 +1,5 @@
-// Programs: what is accepted has been proved to run, and its graph can be built.
+// Programs: what is read is proved to run or refused in words, and the graph of what runs can be
+// built.
 
 #include <string_view>
 
@@ -10,19 +11,20 @@
 namespace program_fuzz {
 
 using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::read_back;
 
 void try_text(std::string_view text) {
   const auto program = read_back(text, program_from_json);
-  if (!program)
+  if (!program || !accepted([&] { return validate(*program), true; }))
     return;
   const Dependencies dependencies(*program);
   std::size_t instructions = 0;
   for (const auto& rank : program->ranks)
     instructions += rank.size();
   demand(dependencies.size() == static_cast<int>(instructions), "an event for each instruction");
-  demand(!find_deadlock(dependencies), "what is accepted can run");
+  demand(!find_deadlock(dependencies), "what is proved can run");
   for (int event = 0; event < dependencies.size(); ++event)
     dependencies.for_each_predecessor(event, [&](int before, Until) {
       demand(0 <= before && before < dependencies.size(), "it waits for events that exist");

@@ -31,8 +31,11 @@ void try_compute_only(std::string_view text) {
 
 void try_with_communication(std::string_view text) {
   const auto program = accepted([&] { return program_from_csv(text, "fuzz"); });
-  if (program)
-    demand(program_from_csv(to_csv(*program), "again") == *program, "reads back as written");
+  if (!program)
+    return;
+  demand(program_from_csv(to_csv(*program), "again") == *program, "reads back as written");
+  if (accepted([&] { return validate(*program), true; }))
+    demand(!find_deadlock(Dependencies(*program)), "what is proved can run");
 }
 
 const pipewright::fuzz::Reader reader("schedule", [](std::string_view text) {

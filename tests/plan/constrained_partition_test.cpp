@@ -217,6 +217,10 @@ TEST_CASE("What cannot be is refused with the tightest constraint", "[plan][part
   request.borders = {5};
   CHECK(error_of([&] { constrained_boundaries(request); }) ==
         "a border at layer 5 is outside 1 to 4");
+
+  request.ranks = 2;
+  CHECK(error_of([&] { constrained_boundaries(request); }) ==
+        "3 stages do not lie evenly on 2 ranks: possible are 2 or 4");
 }
 
 }  // namespace constrained_partition_test

@@ -402,6 +402,9 @@ TEST_CASE("A program that would run otherwise is refused under its own communica
   CHECK(error_of([&] { validate(lower(make_1f1b(2, 2), options)); }) ==
         "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+  CHECK(error_of([&] {
+          validate(lower(make_1f1b(2, 2), options), CommunicatorLayout::Edge, TransferMode::Eager);
+        }) == "no error");
   options.communicators = CommunicatorLayout::Edge;
   CHECK(error_of([&] { validate(lower(make_1f1b(2, 2), options)); }) == "no error");
 }

@@ -179,6 +179,14 @@ TEST_CASE("What --set replaced no longer stands in the file", "[plan][json]") {
   CHECK(document.position("/sizes/1") == "--set sizes=[3, 4]");
 }
 
+TEST_CASE("A refusal of several lines names the place on each", "[plan][json]") {
+  const auto document = JsonDocument::parse(R"({"sizes": [1, 2]})", "plan.json");
+  Diagnostics diagnostics(document);
+  diagnostics.add_lines("/sizes", "too few\ntoo small");
+  CHECK(error_of([&] { diagnostics.throw_if_any(); }) ==
+        "plan.json:1:2: /sizes: too few\nplan.json:1:2: /sizes: too small");
+}
+
 TEST_CASE("A file that cannot be read is named", "[plan][json]") {
   CHECK(error_of([] { JsonDocument::read("/nowhere/plan.json"); }) ==
         "/nowhere/plan.json: cannot be read: No such file or directory");

@@ -63,9 +63,10 @@ TEST_CASE("A pattern too long or too deep to search with is refused", "[plan][la
   CHECK(error_of([] { check_partition_method("type:" + std::string(5000, '(')); }) ==
         "type: the pattern has 5000 letters, the most is 200");
   CHECK(error_of([] { check_partition_method("type:a{99999999999999999999}"); }) ==
-        "type:a{99999999999999999999}: 99999999999999999999 is too large a number for a pattern");
+        "type:a{99999999999999999999}: 99999999999999999999 is too large a number for a "
+        "pattern, which has at most 3 digits");
   CHECK(error_of([] { check_partition_method("type:h100 1000"); }) ==
-        "type:h100 1000: 1000 is too large a number for a pattern");
+        "type:h100 1000: 1000 is too large a number for a pattern, which has at most 3 digits");
   CHECK(error_of([] { check_partition_method("type:a{2,100}"); }) == "no error");
   CHECK(error_of([] { check_partition_method("type:" + std::string(200, 'a')); }) == "no error");
 }

@@ -71,7 +71,8 @@ TEST_CASE("A layout's error is told with its column", "[plan][layout]") {
         "layout \"(t*9999)*9999\", column 14: more than 100000 letters");
   CHECK(error_in("tE") == "layout \"tE\": E, the embedding, is possible as the first layer only");
   CHECK(error_in("L|t") == "layout \"L|t\": L, the loss, is possible as the last layer only");
-  CHECK(error_in("||") == "layout \"||\": there is no layer in it");
+  CHECK(error_in("||") ==
+        "layout \"||\": there is no layer in it: write a letter for each, such as Et|tL");
 }
 
 TEST_CASE("A model's stages have a layout, and a layout the model's boundaries", "[plan][layout]") {

@@ -222,18 +222,17 @@ TEST_CASE("A partition that cannot be is refused in words", "[plan][partition]")
   CHECK(error_of([] { uniform_boundaries(-1, 1); }) == "-1 items to partition, the least is 0");
 }
 
-TEST_CASE("One stage a rank counts stages and layers", "[plan][partition]") {
-  const Partition partition = one_stage_per_rank({0, 2, 3});
+TEST_CASE("A partition counts stages and layers", "[plan][partition]") {
+  const Partition partition = Partition{{0, 2, 3}};
   CHECK(stage_count(partition) == 2);
   CHECK(layer_count(partition) == 3);
-  CHECK(partition.rank_of_stage == std::vector<int>{0, 1});
   CHECK(to_string(partition.boundaries) == "[0, 2, 3]");
 }
 
 TEST_CASE("A partition reads back as it was written", "[plan][partition]") {
-  const Partition partition{.boundaries = {0, 2, 3, 7}, .rank_of_stage = {0, 1, 0}};
-  const auto text = to_json(partition).dump();
-  CHECK(partition_from_json(JsonDocument::parse(text, "p.json")) == partition);
+  const PlacedPartition placed{.partition = {{0, 2, 3, 7}}, .rank_of_stage = {0, 1, 0}};
+  const auto text = to_json(placed).dump();
+  CHECK(partition_from_json(JsonDocument::parse(text, "p.json")) == placed);
 }
 
 TEST_CASE("A partition file's error is told where it stands", "[plan][partition]") {

@@ -17,7 +17,7 @@ using namespace pipewright::plan;
 using namespace pipewright::test;
 
 std::string error_in(const std::string& csv) {
-  return error_of([&] { program_from_csv(csv, "p.csv"); });
+  return error_of([&] { validate(program_from_csv(csv, "p.csv")); });
 }
 
 std::string no_instruction(const std::string& cell) {
@@ -120,7 +120,8 @@ TEST_CASE("A program file runs under the communicators that are asked for", "[pl
   const std::string csv = to_csv(lower(make_1f1b(2, 2)));
   CHECK(error_in(csv) == "no error");
   CHECK(error_of([&] {
-          program_from_csv(csv, "p.csv", CommunicatorLayout::Pair, TransferMode::Rendezvous);
+          validate(
+              program_from_csv(csv, "p.csv", CommunicatorLayout::Pair, TransferMode::Rendezvous));
         }) ==
         "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
@@ -141,7 +142,11 @@ TEST_CASE("torch's lowered orders are read, proved and written back", "[plan][re
       for (const auto& row : reference.ranks)
         csv += fmt::format("{}\n", fmt::join(row, ","));
       std::string back;
-      const auto error = error_of([&] { back = to_csv(program_from_csv(csv, name)); });
+      const auto error = error_of([&] {
+        const Program program = program_from_csv(csv, name);
+        validate(program);
+        back = to_csv(program);
+      });
       INFO(name << ": P " << reference.columns.at("P") << ", M " << reference.columns.at("M"));
       CHECK(error == "no error");
       CHECK(back == csv);

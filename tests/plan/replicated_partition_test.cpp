@@ -162,7 +162,7 @@ TEST_CASE("A graph that cannot be cut is refused in words", "[plan][partition]")
   CHECK(error_of([] { replicated_partition({}, machines(1)); }) ==
         "the profile has no node to put on a machine");
   CHECK(error_of([] { replicated_partition(graph_of(chain + "edge,,,,,,,b,a\n"), machines(1)); }) ==
-        "the graph has a cycle");
+        "the graph has a cycle: no node may come behind itself");
   CHECK(error_of([] { replicated_partition(graph_of(chain), machines(0)); }) ==
         "0 machines given, the least is 1");
   std::string wide;

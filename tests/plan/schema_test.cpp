@@ -144,7 +144,7 @@ TEST_CASE("Every key that a schema describes is written, and no other", "[plan][
   costs.layers.resize(1);
   check_written("costs", to_json(costs));
   check_written("topology", to_json(Topology({"pipe"}, {2})));
-  check_written("partition", to_json(one_stage_per_rank({0, 1, 2})));
+  check_written("partition", to_json(PlacedPartition{{{0, 1, 2}}, {0, 1}}));
   const Program program{.microbatches = 1,
                         .placement = one_route({0, 1}),
                         .ranks = {{{InstructionKind::Load, 0, 0, 0},

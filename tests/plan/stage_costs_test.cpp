@@ -59,12 +59,12 @@ StageCost stage_of(std::vector<LayerCost> layers) {
   const auto count = static_cast<int>(layers.size());
   costs.layers = std::move(layers);
   costs.layers.push_back({});  // the last stage
-  return stage_costs(costs, one_stage_per_rank({0, count, count + 1})).front();
+  return stage_costs(costs, Partition{{0, count, count + 1}}).front();
 }
 StageCost stage_of(const TwoLayers& layers) { return stage_of(std::vector{layers.a, layers.b}); }
 
 TEST_CASE("A stage's times and parameters are the sums of its layers", "[plan][stage_costs]") {
-  const auto stages = stage_costs(three_layers(), one_stage_per_rank({0, 2, 3}));
+  const auto stages = stage_costs(three_layers(), Partition{{0, 2, 3}});
   REQUIRE(stages.size() == 2);
   CHECK(stages[0].forward == Seconds{11});
   CHECK(stages[0].input_gradient == Seconds{22});
@@ -76,7 +76,7 @@ TEST_CASE("A stage's times and parameters are the sums of its layers", "[plan][s
 }
 
 TEST_CASE("The loss runs on the last stage", "[plan][stage_costs]") {
-  const auto stages = stage_costs(three_layers(), one_stage_per_rank({0, 2, 3}));
+  const auto stages = stage_costs(three_layers(), Partition{{0, 2, 3}});
   CHECK(stages[1].forward == Seconds{1100});
   CHECK(stages[1].input_gradient == Seconds{2200});
   CHECK(stages[1].weight_gradient == Seconds{3300});
@@ -84,14 +84,14 @@ TEST_CASE("The loss runs on the last stage", "[plan][stage_costs]") {
 }
 
 TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_costs]") {
-  const auto stages = stage_costs(three_layers(), one_stage_per_rank({0, 1, 2, 3}));
+  const auto stages = stage_costs(three_layers(), Partition{{0, 1, 2, 3}});
   CHECK(stages[0].load == Seconds{0.25});
   CHECK(stages[1].load == Seconds{0});
   CHECK(stages[2].load == Seconds{0});
   CHECK(stages[0].loaded == Bytes{7});
   CHECK(stages[1].loaded == Bytes{0});
   CHECK(stages[2].loaded == Bytes{5});
-  const auto alone = stage_costs(three_layers(), one_stage_per_rank({0, 3}));
+  const auto alone = stage_costs(three_layers(), Partition{{0, 3}});
   CHECK(alone[0].loaded == Bytes{12});
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("What a stage sends is its last layer's output, and as much comes back
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[1].output = {60};
-  const auto stages = stage_costs(costs, one_stage_per_rank({0, 2, 3}));
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}});
   CHECK(stages[0].output == Bytes{60});
   CHECK(stages[0].input_gradient_bytes == Bytes{0});
   CHECK(stages[1].input_gradient_bytes == Bytes{60});
@@ -197,7 +197,7 @@ TEST_CASE("A backward that needs less than was kept has no peak", "[plan][stage_
 TEST_CASE("A partition of another number of layers than the costs is refused",
           "[plan][stage_costs]") {
   CHECK(error_of([] {
-          stage_costs(three_layers(), one_stage_per_rank({0, 2}));
+          stage_costs(three_layers(), Partition{{0, 2}});
         }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
 }
 
@@ -207,7 +207,7 @@ StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   costs.dtype = "float32";
   costs.layers = {timed("a", 1)};
   costs.layers[0].parameters = parameters;
-  return stage_costs(costs, one_stage_per_rank({0, 1}), training).front();
+  return stage_costs(costs, Partition{{0, 1}}, training).front();
 }
 
 /// Parameters, gradients, optimizer state.
@@ -231,8 +231,7 @@ LayerCosts three_to_recompute() {
 }
 
 StageCost recomputed(RecomputeMode mode) {
-  return stage_costs(three_to_recompute(), one_stage_per_rank({0, 2, 3}), {.recompute = mode})
-      .front();
+  return stage_costs(three_to_recompute(), Partition{{0, 2, 3}}, {.recompute = mode}).front();
 }
 
 TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
@@ -256,7 +255,7 @@ TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]"
   LayerCosts costs = three_layers();
   costs.dtype = "int8";
   CHECK(error_of([&] {
-          stage_costs(costs, one_stage_per_rank({0, 3}), {.precision = Precision::Mixed});
+          stage_costs(costs, Partition{{0, 3}}, {.precision = Precision::Mixed});
         }) ==
         "mixed precision needs to know how many parameters there are, but costs are for the "
         "type \"int8\" (possible: float64, float32, float16 or bfloat16)");
@@ -279,11 +278,11 @@ TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_cos
   LayerCosts costs = three_layers();
   costs.layers[0].tied = {30};
   costs.layers[2].tied = {30};
-  const auto apart = stage_costs(costs, one_stage_per_rank({0, 2, 3}));
+  const auto apart = stage_costs(costs, Partition{{0, 2, 3}});
   CHECK(apart[0].parameters == Bytes{80});
   CHECK(apart[0].tied == Bytes{30});
   CHECK(apart[1].tied == Bytes{30});
-  const auto together = stage_costs(costs, one_stage_per_rank({0, 3}));
+  const auto together = stage_costs(costs, Partition{{0, 3}});
   CHECK(stand(together[0]) == Three{90, 90, 180});
   CHECK(together[0].tied == Bytes{30});
 }
@@ -331,8 +330,7 @@ TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
   costs.layers[2].forward = {7};
   costs.loss.forward = {2};
   costs.loss.activation = {6};
-  const auto stages =
-      stage_costs(costs, one_stage_per_rank({0, 2, 3}), {.recompute = RecomputeMode::Full});
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
   CHECK(stages[1].rerun.first == Seconds{7 + 2});
   CHECK(stages[1].rerun.others == Seconds{0});
   CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
@@ -344,12 +342,12 @@ TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[pla
   costs.layers[1].weight_gradient = {-1};
   costs.layers[2].activation = {-5};
   CHECK(error_of([&] {
-          require_usable(costs, one_stage_per_rank({0, 2, 3}), true);
+          require_usable(costs, Partition{{0, 2, 3}}, true);
         }) ==
         "the costs cannot be used: layer a: its forward of nan s is not a duration; layer b: its "
         "weight gradient of -1 s is not a duration; layer c: its activation of -5 bytes is "
         "negative");
-  CHECK_NOTHROW(require_usable(three_layers(), one_stage_per_rank({0, 2, 3}), true));
+  CHECK_NOTHROW(require_usable(three_layers(), Partition{{0, 2, 3}}, true));
 }
 
 TEST_CASE("A stage that takes no time is refused, a layer that takes none is not",
@@ -357,8 +355,7 @@ TEST_CASE("A stage that takes no time is refused, a layer that takes none is not
   LayerCosts costs = three_layers();
   costs.layers[0].forward = {};
   const auto check = [&](std::vector<int> boundaries, bool training) {
-    return error_of(
-        [&] { require_usable(costs, one_stage_per_rank(std::move(boundaries)), training); });
+    return error_of([&] { require_usable(costs, Partition{std::move(boundaries)}, training); });
   };
   CHECK(check({0, 2, 3}, true) == "no error");
   CHECK(check({0, 1, 3}, true) ==

@@ -34,10 +34,10 @@ std::optional<double> value_in(const std::string& setup, const std::string& name
   return {};
 }
 
-double duration(const Action& action, const VCosts& costs) {
-  return action.kind == ActionKind::Forward         ? costs.forward
-         : action.kind == ActionKind::InputGradient ? costs.input_gradient
-                                                    : costs.weight_gradient;
+double duration(const Action& action, const ScheduleCosts& costs) {
+  return action.kind == ActionKind::Forward         ? costs.of(action.stage).forward.value
+         : action.kind == ActionKind::InputGradient ? costs.of(action.stage).input_gradient.value
+                                                    : costs.of(action.stage).weight_gradient.value;
 }
 
 /// The longest time from a rank's first start to its last end, and the last end of all.
@@ -48,7 +48,7 @@ struct Times {
 
 /// Every rank runs its list in order; an action starts once its rank is free and what it needs has
 /// come. Written apart from the generators' own clock.
-Times times_of(const Schedule& schedule, const VCosts& costs) {
+Times times_of(const Schedule& schedule, const ScheduleCosts& costs) {
   const int last = stage_count(schedule) - 1;
   const std::vector<int> ranks = placement_of(schedule).routes.front();
   std::map<std::tuple<ActionKind, int, int>, double> ends;
@@ -73,7 +73,7 @@ Times times_of(const Schedule& schedule, const VCosts& costs) {
       if (!ends.count(need))
         return {};
       const bool local = ranks[static_cast<std::size_t>(std::get<1>(need))] == rank;
-      time = std::max(time, ends[need] + (local ? 0 : costs.transfer));
+      time = std::max(time, ends[need] + (local ? 0 : costs.transfer.value));
     }
     return time;
   };
@@ -156,7 +156,7 @@ std::map<Row, Schedule> read_orders(const std::string& schedule) {
   return orders;
 }
 
-using Make = Schedule (*)(int, int, const VCosts&, std::optional<int>);
+using Make = Schedule (*)(int, int, const ScheduleCosts&, std::optional<int>);
 
 /// Skips, with a warning, where the reference is not at hand.
 void check_no_worse(const std::string& name, Make make) {
@@ -170,8 +170,8 @@ void check_no_worse(const std::string& name, Make make) {
   for (const auto& [row, makespan] : makespans) {
     const auto& [ranks, microbatches, setup] = row;
     INFO("P " << ranks << " M " << microbatches << " " << setup);
-    const VCosts costs{*value_in(setup, "f"), *value_in(setup, "b"), *value_in(setup, "w"),
-                       *value_in(setup, "c")};
+    const ScheduleCosts costs = equal_costs({*value_in(setup, "f")}, {*value_in(setup, "b")},
+                                            {*value_in(setup, "w")}, {*value_in(setup, "c")});
     const auto limit = value_in(setup, "m");
     const Schedule ours = make(ranks, microbatches, costs,
                                limit ? std::optional<int>(static_cast<int>(*limit)) : std::nullopt);
@@ -210,7 +210,9 @@ void for_each_size(const Body& body) {
 }
 
 /// With equal costs, costs as measured for a GPT, and costs of which some are nothing.
-const std::vector<VCosts> some_costs{{1, 1, 1, 0}, {10, 12, 8, 1}, {1, 0, 1, 0}, {0, 0, 0, 0}};
+const std::vector<ScheduleCosts> some_costs{equal_costs({1}, {1}, {1}),
+                                            equal_costs({10}, {12}, {8}, {1}),
+                                            equal_costs({1}, {0}, {1}), equal_costs({0}, {0}, {0})};
 
 TEST_CASE("V-Half: the second microbatch comes back up before the first goes on",
           "[plan][schedule]") {
@@ -233,7 +235,7 @@ TEST_CASE("ZB-V: weight gradients wait until the end", "[plan][schedule]") {
 
 TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
-    for (const VCosts& costs : some_costs) {
+    for (const ScheduleCosts& costs : some_costs) {
       const Schedule half = make_v_half(ranks, microbatches, costs);
       validate(half);
       CHECK(peak_units(half) <= 4 * (ranks / 2) + 4);
@@ -246,7 +248,8 @@ TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]"
 
 TEST_CASE("ZB-V: sound under every limit", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
-    for (const VCosts& costs : {VCosts{10, 12, 8, 1}, VCosts{1, 0, 1, 0}})
+    for (const ScheduleCosts& costs :
+         {equal_costs({10}, {12}, {8}, {1}), equal_costs({1}, {0}, {1})})
       for (const int limit : {4, std::max(4, 2 * ranks + 1), std::max(4, 3 * ranks), 4 * ranks}) {
         const Schedule schedule = make_v_zb(ranks, microbatches, costs, limit);
         validate(schedule);
@@ -265,8 +268,8 @@ TEST_CASE("ZB-V: no bubble from 2P - 1 microbatches on", "[plan][schedule]") {
 TEST_CASE("V schedules: what cannot be made is refused in words", "[plan][schedule]") {
   CHECK(error_of([] { make_v_half(0, 1); }) == "v-half: 0 ranks asked for, the least is 1");
   CHECK(error_of([] { make_v_min(1, 0); }) == "v-min: 0 microbatches asked for, the least is 1");
-  CHECK(error_of([] { make_v_zb(1, 1, {.forward = -2}); }) ==
-        "v-zb: a cost is -2, but must be finite and at least 0");
+  CHECK(error_of([] { make_v_zb(1, 1, equal_costs({-2}, {1}, {1})); }) ==
+        "v-zb: the time of F is -2; the least is 0, and it must be finite");
   CHECK(error_of([] { make_v_zb(4, 8, {}, 3); }) ==
         "v-zb: a limit of 3 units asked for, the least is 4: one microbatch in both stages of a "
         "rank");
@@ -274,15 +277,16 @@ TEST_CASE("V schedules: what cannot be made is refused in words", "[plan][schedu
 
 TEST_CASE("V-Half: no longer and no larger than the reference's orders", "[plan][schedule]") {
   check_no_worse("V-Half",
-                 [](int ranks, int microbatches, const VCosts& costs, std::optional<int>) {
+                 [](int ranks, int microbatches, const ScheduleCosts& costs, std::optional<int>) {
                    return make_v_half(ranks, microbatches, costs);
                  });
 }
 
 TEST_CASE("V-Min: no longer and no larger than the reference's orders", "[plan][schedule]") {
-  check_no_worse("V-Min", [](int ranks, int microbatches, const VCosts& costs, std::optional<int>) {
-    return make_v_min(ranks, microbatches, costs);
-  });
+  check_no_worse("V-Min",
+                 [](int ranks, int microbatches, const ScheduleCosts& costs, std::optional<int>) {
+                   return make_v_min(ranks, microbatches, costs);
+                 });
 }
 
 TEST_CASE("ZB-V: no longer and no larger than the reference's orders", "[plan][schedule]") {

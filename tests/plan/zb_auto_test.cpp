@@ -23,23 +23,25 @@ using pipewright::test::error_of;
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-ZeroBubbleCosts equal_stages(double f, double i, double w, double c, std::vector<int> memory = {}) {
-  return {.forward = {{f}},
-          .input_gradient = {{i}},
-          .weight_gradient = {{w}},
-          .transfer = {c},
-          .memory_units = std::move(memory)};
+/// What zb-auto is asked with.
+struct Setup {
+  ScheduleCosts costs;
+  std::vector<int> memory_units{};
+};
+
+Setup equal_stages(double f, double i, double w, double c, std::vector<int> memory = {}) {
+  return {equal_costs({f}, {i}, {w}, {c}), std::move(memory)};
 }
 
-double of_stage(const std::vector<Seconds>& list, int stage) {
-  return list.size() == 1 ? list[0].value : list[stage].value;
+ZeroBubblePlan make(int stages, int microbatches, const Setup& setup) {
+  return make_zb_auto(stages, microbatches, setup.costs, setup.memory_units);
 }
 
 /// Times a schedule by the definition: on every rank strictly in order, each action when the rank
 /// is free and the neighbour's result is there. Infinite when it never ends.
 class Clock {
  public:
-  Clock(const Schedule& schedule, const ZeroBubbleCosts& costs)
+  Clock(const Schedule& schedule, const ScheduleCosts& costs)
       : schedule_(schedule),
         costs_(costs),
         stages_(static_cast<int>(schedule.ranks.size())),
@@ -77,16 +79,16 @@ class Clock {
     if (done_[stage]++ == 0)
       starts_[stage] = end;
     if (action.kind == ActionKind::Forward)
-      forward_ends_[stage][action.microbatch] = end += of_stage(costs_.forward, stage);
+      forward_ends_[stage][action.microbatch] = end += costs_.of(stage).forward.value;
     else if (action.kind == ActionKind::InputGradient)
-      gradient_ends_[stage][action.microbatch] = end += of_stage(costs_.input_gradient, stage);
+      gradient_ends_[stage][action.microbatch] = end += costs_.of(stage).input_gradient.value;
     else
-      end += of_stage(costs_.weight_gradient, stage);
+      end += costs_.of(stage).weight_gradient.value;
     return true;
   }
 
   const Schedule& schedule_;
-  const ZeroBubbleCosts& costs_;
+  const ScheduleCosts& costs_;
   int stages_;
   std::vector<std::vector<double>> forward_ends_;  // by stage and microbatch
   std::vector<std::vector<double>> gradient_ends_;
@@ -129,7 +131,7 @@ std::vector<std::vector<Action>> all_orders(int stage, int microbatches, int lim
 }
 
 /// The shortest longest span of all schedules whose ranks from `schedule.ranks.size()` on are open.
-double optimum(Schedule& schedule, const ZeroBubbleCosts& costs,
+double optimum(Schedule& schedule, const ScheduleCosts& costs,
                const std::vector<std::vector<std::vector<Action>>>& orders) {
   const std::size_t stage = schedule.ranks.size();
   if (stage == orders.size())
@@ -143,14 +145,14 @@ double optimum(Schedule& schedule, const ZeroBubbleCosts& costs,
   return best;
 }
 
-double optimum(int stages, int microbatches, const ZeroBubbleCosts& costs) {
+double optimum(int stages, int microbatches, const Setup& setup) {
   std::vector<std::vector<std::vector<Action>>> orders;
   for (int stage = 0; stage < stages; ++stage)
     orders.push_back(
         all_orders(stage, microbatches,
-                   costs.memory_units.empty() ? 2 * microbatches : costs.memory_units[0]));
+                   setup.memory_units.empty() ? 2 * microbatches : setup.memory_units[0]));
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
-  return optimum(schedule, costs, orders);
+  return optimum(schedule, setup.costs, orders);
 }
 
 std::vector<Seconds> parse_times(const std::string& text) {
@@ -162,19 +164,22 @@ std::vector<Seconds> parse_times(const std::string& text) {
 }
 
 /// "f=5 b=6/7 w=4 c=1 m=none" of the reference files, whose b is I.
-ZeroBubbleCosts parse_setup(const std::string& text) {
+Setup parse_setup(const std::string& text) {
   std::map<std::string, std::string> values;
   std::istringstream in(text);
   for (std::string word; in >> word;)
     values[word.substr(0, 1)] = word.substr(2);
-  ZeroBubbleCosts costs{.forward = parse_times(values["f"]),
-                        .input_gradient = parse_times(values["b"]),
-                        .weight_gradient = parse_times(values["w"]),
-                        .transfer = {std::stod(values["c"])},
-                        .memory_units = {}};
+  const auto f = parse_times(values["f"]), i = parse_times(values["b"]),
+             w = parse_times(values["w"]);
+  Setup setup{{.stages = {}, .transfer = {std::stod(values["c"])}}};
+  const auto of = [](const std::vector<Seconds>& list, std::size_t stage) {
+    return list[list.size() == 1 ? 0 : stage];
+  };
+  for (std::size_t stage = 0; stage < std::max({f.size(), i.size(), w.size()}); ++stage)
+    setup.costs.stages.push_back({of(f, stage), of(i, stage), of(w, stage)});
   if (values["m"] != "none")
-    costs.memory_units = {std::stoi(values["m"])};
-  return costs;
+    setup.memory_units = {std::stoi(values["m"])};
+  return setup;
 }
 
 struct ReferenceRow {
@@ -214,7 +219,7 @@ std::vector<ReferenceRow> read_rows(const std::string& name, const std::string& 
 }
 
 TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][schedule]") {
-  const ZeroBubblePlan plan = make_zb_auto(2, 4, equal_stages(1, 1, 1, 0));
+  const ZeroBubblePlan plan = make(2, 4, equal_stages(1, 1, 1, 0));
   CHECK(to_string(plan.schedule) ==
         "0F0 0F1 0F2 0I0 0F3 0I1 0W0 0I2 0W1 0I3 0W2 0W3\n"
         "1F0 1I0 1F1 1I1 1F2 1I2 1F3 1I3 1W0 1W1 1W2 1W3\n");
@@ -223,7 +228,7 @@ TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][sc
 }
 
 TEST_CASE("zb-auto: memory for one microbatch lets no two overlap", "[plan][schedule]") {
-  const ZeroBubblePlan plan = make_zb_auto(2, 2, equal_stages(1, 1, 1, 0, {2}));
+  const ZeroBubblePlan plan = make(2, 2, equal_stages(1, 1, 1, 0, {2}));
   CHECK(to_string(plan.schedule) ==
         "0F0 0I0 0W0 0F1 0I1 0W1\n"
         "1F0 1I0 1W0 1F1 1I1 1W1\n");
@@ -232,22 +237,17 @@ TEST_CASE("zb-auto: memory for one microbatch lets no two overlap", "[plan][sche
 }
 
 TEST_CASE("zb-auto is optimal where all schedules can be tried", "[plan][schedule]") {
-  for (const auto& costs :
-       {equal_stages(1, 1, 1, 0, {4}), equal_stages(3, 2, 5, 1, {2}), equal_stages(2, 7, 3, 1, {4}),
-        equal_stages(6, 2, 9, 0, {5}), equal_stages(4, 8, 4, 2, {3}), equal_stages(1, 3, 2, 4),
-        ZeroBubbleCosts{.forward = {{9}, {13}, {7}},
-        .input_gradient = {{14}, {8}, {10}},
-        .weight_gradient = {{6}, {9}, {7}},
-        .transfer = {1},
-        .memory_units = {4}}})
+  const Setup unequal{
+      {.stages = {{{9}, {14}, {6}}, {{13}, {8}, {9}}, {{7}, {10}, {7}}}, .transfer = {1}}, {4}};
+  for (const auto& setup : {equal_stages(1, 1, 1, 0, {4}), equal_stages(3, 2, 5, 1, {2}),
+                            equal_stages(2, 7, 3, 1, {4}), equal_stages(6, 2, 9, 0, {5}),
+                            equal_stages(4, 8, 4, 2, {3}), equal_stages(1, 3, 2, 4), unequal})
     for (const auto& [stages, microbatches] : {std::pair(2, 3), std::pair(2, 4), std::pair(3, 3)}) {
-      ZeroBubbleCosts of_stages = costs;
-      if (costs.forward.size() > 1)
-        for (auto* list :
-             {&of_stages.forward, &of_stages.input_gradient, &of_stages.weight_gradient})
-          list->resize(stages);
-      CAPTURE(stages, microbatches, costs.forward[0].value, costs.memory_units);
-      CHECK(make_zb_auto(stages, microbatches, of_stages).longest_span.value ==
+      Setup of_stages = setup;
+      if (setup.costs.stages.size() > 1)
+        of_stages.costs.stages.resize(static_cast<std::size_t>(stages));
+      CAPTURE(stages, microbatches, setup.costs.of(0).forward.value, setup.memory_units);
+      CHECK(make(stages, microbatches, of_stages).longest_span.value ==
             optimum(stages, microbatches, of_stages));
     }
 }
@@ -258,7 +258,7 @@ TEST_CASE("zb-auto reaches the optimum of the integer program", "[plan][schedule
   for (const ReferenceRow& row : rows) {
     CAPTURE(row.stages, row.microbatches, row.setup);
     const double span =
-        make_zb_auto(row.stages, row.microbatches, parse_setup(row.setup)).longest_span.value;
+        make(row.stages, row.microbatches, parse_setup(row.setup)).longest_span.value;
     CHECK(span == row.span);
     equal += span == row.span ? 1 : 0;
   }
@@ -274,7 +274,7 @@ TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedul
   for (const ReferenceRow& row : rows) {
     if (pipewright::test::sanitized && row.microbatches > 8)
       continue;
-    const auto plan = make_zb_auto(row.stages, row.microbatches, parse_setup(row.setup));
+    const auto plan = make(row.stages, row.microbatches, parse_setup(row.setup));
     CAPTURE(row.stages, row.microbatches, row.setup);
     CHECK(plan.longest_span.value <= row.span);
     equal += plan.longest_span.value == row.span ? 1 : 0;
@@ -291,15 +291,15 @@ TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span i
   for (const int stages : {1, 2, 3, 5, 8})
     for (const int microbatches : {1, 2, 3, 7, 16})
       for (const auto& memory : std::vector<std::vector<int>>{{}, {2}, {3}, {6}, {2 * stages}})
-        for (const auto& costs :
+        for (const auto& setup :
              {equal_stages(1, 1, 1, 0, memory), equal_stages(3, 2, 5, 1, memory),
               equal_stages(0.25, 0, 0.5, 7, memory), equal_stages(0, 0, 0, 0, memory)}) {
-          const ZeroBubblePlan plan = make_zb_auto(stages, microbatches, costs);
-          CAPTURE(stages, microbatches, memory, costs.forward[0].value);
+          const ZeroBubblePlan plan = make(stages, microbatches, setup);
+          CAPTURE(stages, microbatches, memory, setup.costs.of(0).forward.value);
           REQUIRE(error_of([&] { validate(plan.schedule); }) == "no error");
           REQUIRE(plan.schedule.microbatches == microbatches);
           REQUIRE(stage_count(plan.schedule) == stages);
-          REQUIRE(Clock(plan.schedule, costs).longest_span() == plan.longest_span.value);
+          REQUIRE(Clock(plan.schedule, setup.costs).longest_span() == plan.longest_span.value);
           REQUIRE(plan.lower_bound <= plan.longest_span);
           if (!memory.empty())
             for (const auto& actions : plan.schedule.ranks)
@@ -308,9 +308,10 @@ TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span i
 }
 
 TEST_CASE("zb-auto: each stage has a memory limit of its own", "[plan][schedule]") {
-  ZeroBubbleCosts costs = equal_stages(10, 12, 8, 1, {8, 2, 5});
-  costs.forward = {{14}, {1}, {1}};
-  const ZeroBubblePlan plan = make_zb_auto(3, 6, costs);
+  const Setup setup{
+      {.stages = {{{14}, {12}, {8}}, {{1}, {12}, {8}}, {{1}, {12}, {8}}}, .transfer = {1}},
+      {8, 2, 5}};
+  const ZeroBubblePlan plan = make(3, 6, setup);
   CHECK(error_of([&] { validate(plan.schedule); }) == "no error");
   CHECK(peak_units(plan.schedule.ranks[0]) <= 8);
   CHECK(peak_units(plan.schedule.ranks[1]) == 2);
@@ -318,21 +319,16 @@ TEST_CASE("zb-auto: each stage has a memory limit of its own", "[plan][schedule]
 }
 
 TEST_CASE("zb-auto: the same costs give the same schedule", "[plan][schedule]") {
-  const ZeroBubbleCosts costs = equal_stages(5, 6, 4, 1, {4});
-  CHECK(make_zb_auto(4, 6, costs).schedule == make_zb_auto(4, 6, costs).schedule);
+  const Setup setup = equal_stages(5, 6, 4, 1, {4});
+  CHECK(make(4, 6, setup).schedule == make(4, 6, setup).schedule);
 }
 
 TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
-  const auto error = [](const ZeroBubbleCosts& costs) {
-    return error_of([&] { make_zb_auto(4, 8, costs); });
-  };
-  ZeroBubbleCosts costs = equal_stages(1, 1, 1, 0);
-  costs.input_gradient = {{1}, {2}, {3}};
-  CHECK(error(costs) ==
-        "zb-auto: 3 of the times of I given for 4 stages; possible are one for all, or one for "
-        "each");
-  costs.input_gradient = {{1}, {2}, {-3}, {4}};
-  CHECK(error(costs) ==
+  const auto error = [](const Setup& setup) { return error_of([&] { make(4, 8, setup); }); };
+  const PassTimes one{{1}, {1}, {1}};
+  CHECK(error({{.stages = {one, one, one}}}) ==
+        "zb-auto: times of 3 stages given for 4; possible are one for all, or one of each");
+  CHECK(error({{.stages = {one, one, {{1}, {-3}, {1}}, one}}}) ==
         "zb-auto: the time of I on stage 2 is -3; the least is 0, and it must be finite");
   CHECK(error(equal_stages(1, 1, std::numeric_limits<double>::quiet_NaN(), 0)) ==
         "zb-auto: the time of W is nan; the least is 0, and it must be finite");
@@ -341,9 +337,8 @@ TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
   CHECK(error(equal_stages(1, 1, 1, 0, {8, 8, 1, 8})) ==
         "zb-auto: a memory limit of 1 unit holds no microbatch; the least is 2");
   CHECK(error(equal_stages(1, 1, 1, 0, {8, 8})) ==
-        "zb-auto: 2 of the memory limits given for 4 stages; possible are one for all, or one for "
-        "each");
-  CHECK(error_of([] { make_zb_auto(0, 8, equal_stages(1, 1, 1, 0)); }) ==
+        "zb-auto: 2 memory limits given for 4 stages; possible are one for all, or one of each");
+  CHECK(error_of([] { make(0, 8, equal_stages(1, 1, 1, 0)); }) ==
         "zb-auto: 0 ranks asked for, the least is 1");
 }
 

@@ -34,7 +34,7 @@ void for_each_size(const ScheduleDescriptor& entry, const Visit& visit) {
           request.ranks = p;
           request.microbatches = m;
           request.chunks = v;
-          request.times = {{costs.f}, {costs.i}, {costs.w}, 0};
+          request.costs = equal_costs({costs.f}, {costs.i}, {costs.w});
           try {
             visit(request, costs, make_schedule(request));
           } catch (const InputError&) {
@@ -159,9 +159,9 @@ TEST_CASE("Few microbatches, M <= P: (M + P - 1)(F + I) + W for a zero-bubble or
         request.name = "zb-auto";
         request.ranks = p;
         request.microbatches = m;
-        request.times = {{costs.f}, {costs.i}, {costs.w}, 0};
+        request.costs = equal_costs({costs.f}, {costs.i}, {costs.w});
         CAPTURE(p, m, costs.f);
-        REQUIRE(timed(make_schedule(request), request.times).length.value ==
+        REQUIRE(timed(make_schedule(request), request.costs).length.value ==
                 (m + p - 1) * (costs.f + costs.i) + costs.w);
       }
 }

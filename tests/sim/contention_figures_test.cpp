@@ -35,7 +35,6 @@ Figures figures(const std::string& schedule, int pipelines) {
   LoweringOptions options = lowering_of(request);
   options.replicas = pipelines;
   const Structure structure(lower(make_schedule(request), options));
-  partition.rank_of_stage = structure.program().placement.routes.front();
   StepCosts step;
   step.stages = stage_costs(costs, partition);
   step.cluster = scenario.cluster;

@@ -42,7 +42,7 @@ Cluster cluster_of(int ranks, double bandwidth_per_s) {
 
 double iteration(const Program& program, const LayerCosts& costs, const Cluster& cluster,
                  const std::vector<int>& boundaries) {
-  const auto stages = stage_costs(costs, one_stage_per_rank(boundaries));
+  const auto stages = stage_costs(costs, Partition{boundaries});
   return std::get<Completed>(simulate(program, stages, cluster)).timeline.length.value;
 }
 

@@ -15,11 +15,11 @@ using namespace pipewright::plan;
 using namespace pipewright::test;
 
 /// With recomputation a backward is a forward and two more.
-ActionTimes times_of(const std::vector<double>& forwards) {
-  ActionTimes times{forwards, forwards, forwards, 0};
-  for (double& weight_gradient : times.weight_gradient)
-    weight_gradient *= 2;
-  return times;
+ScheduleCosts costs_of(const std::vector<double>& forwards) {
+  ScheduleCosts costs{.stages = {}};
+  for (const double forward : forwards)
+    costs.stages.push_back({{forward}, {forward}, {2 * forward}});
+  return costs;
 }
 
 /// How many times faster than one machine: M minibatch parts through stages of these forwards.
@@ -28,7 +28,7 @@ double speedup(const std::vector<double>& forwards, int microbatches) {
   double work = 0;
   for (const double forward : forwards)
     work += 4 * forward;
-  return microbatches * work / timed(schedule, times_of(forwards)).length.value;
+  return microbatches * work / timed(schedule, costs_of(forwards)).length.value;
 }
 
 std::vector<double> equal_stages(int count) {

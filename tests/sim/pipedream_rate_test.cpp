@@ -41,15 +41,13 @@ Schedule make_round_robin(const std::vector<ReplicatedStage>& stages, int microb
 }
 
 /// What one replica spends on a microbatch, a third of it in the forward: the optimizer knows sums.
-ActionTimes times_of(const std::vector<ReplicatedStage>& stages) {
-  ActionTimes times{{}, {}, {}, 0};
+ScheduleCosts costs_of(const std::vector<ReplicatedStage>& stages) {
+  ScheduleCosts costs{.stages = {}};
   for (const ReplicatedStage& stage : stages) {
     const double whole = stage.time.value * stage.replicas;
-    times.forward.push_back(whole / 3);
-    times.input_gradient.push_back(whole - whole / 3);
-    times.weight_gradient.push_back(0);
+    costs.stages.push_back({{whole / 3}, {whole - whole / 3}, {}});
   }
-  return times;
+  return costs;
 }
 
 /// Time a microbatch once the pipeline is full: between two backwards of its first stage in the
@@ -59,7 +57,7 @@ double steady_time(const std::vector<ReplicatedStage>& stages) {
   for (const ReplicatedStage& stage : stages)
     round = std::lcm(round, stage.replicas);
   const int rounds = std::max(8, 400 / round);
-  const Timeline timeline = timed(make_round_robin(stages, 2 * rounds * round), times_of(stages));
+  const Timeline timeline = timed(make_round_robin(stages, 2 * rounds * round), costs_of(stages));
   const auto end_of = [&](int microbatch) {
     const std::string action = fmt::format("0B{}", microbatch);
     for (const Span& span : timeline.spans)

@@ -20,21 +20,26 @@ std::vector<double> list_of(const std::string& text) {
 }
 
 /// "f=1 b=1 w=1 c=0 m=4", where b is the input gradient.
-ActionTimes times_of(const std::string& setup) {
-  ActionTimes times;
+ScheduleCosts costs_of(const std::string& setup) {
+  std::map<std::string, std::vector<double>> lists;
   std::istringstream words(setup);
-  for (std::string word; words >> word;) {
-    const std::string value = word.substr(word.find('=') + 1);
-    if (word.starts_with("f="))
-      times.forward = list_of(value);
-    if (word.starts_with("b="))
-      times.input_gradient = list_of(value);
-    if (word.starts_with("w="))
-      times.weight_gradient = list_of(value);
-    if (word.starts_with("c="))
-      times.transfer = std::stod(value);
-  }
-  return times;
+  for (std::string word; words >> word;)
+    if (!word.starts_with("m="))
+      lists[word.substr(0, word.find('='))] = list_of(word.substr(word.find('=') + 1));
+  const auto of = [&](const char* letter, std::size_t stage) {
+    const auto found = lists.find(letter);
+    const std::vector<double> list = found == lists.end() ? std::vector{1.0} : found->second;
+    return Seconds{list.at(list.size() == 1 ? 0 : stage)};
+  };
+  std::size_t stages = 1;
+  for (const auto& [letter, list] : lists)
+    stages = std::max(stages, list.size());
+  ScheduleCosts costs{.stages = {}};
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    costs.stages.push_back({of("f", stage), of("b", stage), of("w", stage)});
+  if (lists.contains("c"))
+    costs.transfer = {lists.at("c").at(0)};
+  return costs;
 }
 
 Schedule schedule_of(const std::vector<std::vector<std::string>>& ranks) {
@@ -68,7 +73,7 @@ void replay(const std::string& name) {
     const std::string setup = reference.columns.at("setup");
     const auto& expected =
         ends.at(reference.columns.at("P") + "/" + reference.columns.at("M") + "/" + setup);
-    const Timeline timeline = timed(schedule_of(reference.ranks), times_of(setup));
+    const Timeline timeline = timed(schedule_of(reference.ranks), costs_of(setup));
     std::size_t same = 0;
     for (const Span& span : timeline.spans)
       if (const auto end = expected.find(span.action); end != expected.end())
@@ -95,13 +100,14 @@ std::vector<std::vector<std::string>> compute_of(const ReferenceSchedule& refere
 }
 
 /// That project's clock takes a full backward for `b`, not b + w, once transfers are placed.
-ActionTimes times_with_transfers(const std::string& setup, const Schedule& schedule) {
-  ActionTimes times = times_of(setup);
+ScheduleCosts costs_with_transfers(const std::string& setup, const Schedule& schedule) {
+  ScheduleCosts costs = costs_of(setup);
   for (const auto& actions : schedule.ranks)
     for (const Action& action : actions)
       if (action.kind == ActionKind::Backward)
-        times.weight_gradient = {0};
-  return times;
+        for (PassTimes& stage : costs.stages)
+          stage.weight_gradient = {};
+  return costs;
 }
 
 std::string case_of(const Row& row) {
@@ -123,9 +129,9 @@ void replay_with_transfers(const std::string& name) {
     const Row& columns = reference.columns;
     const auto& expected = ends.at(case_of(columns) + columns.at("post_validation"));
     const Schedule schedule = schedule_of(compute_of(reference));
-    const auto times = times_with_transfers(columns.at("setup"), schedule);
+    const auto costs = costs_with_transfers(columns.at("setup"), schedule);
     std::size_t same = 0;
-    for (const Span& span : timed(schedule, times).spans)
+    for (const Span& span : timed(schedule, costs).spans)
       if (const auto end = expected.find(span.action); end != expected.end())
         same += std::abs(span.end.value - end->second) < 1e-6;
     INFO(name << ", " << case_of(columns));
@@ -178,7 +184,7 @@ TEST_CASE("With its transfers placed, an order completes when zero-bubble's cloc
       return;
     const Schedule schedule = schedule_of(order->second.ranks);
     const double ours =
-        timed(schedule, times_with_transfers(row.at("setup"), schedule)).length.value;
+        timed(schedule, costs_with_transfers(row.at("setup"), schedule)).length.value;
     INFO(name << ", " << case_of(row));
     CHECK(ours == Approx(std::stod(row.at("last_completion"))).margin(1e-6));
     matching += std::abs(ours - std::stod(row.at("last_completion"))) < 1e-6;

@@ -33,9 +33,9 @@ ScheduleRequest request_of(const Row& row, const std::string& name) {
   request.microbatches = std::stoi(row.at("microbatches"));
   request.chunks = std::stoi(row.at("vpp"));
   const auto of_chunk = [&](const char* column) {
-    return std::vector<double>{std::stod(row.at(column)) / request.chunks};
+    return Seconds{std::stod(row.at(column)) / request.chunks};
   };
-  request.times = {of_chunk("F"), of_chunk("B"), of_chunk("W"), 0};
+  request.costs = equal_costs(of_chunk("F"), of_chunk("B"), of_chunk("W"));
   return request;
 }
 
@@ -88,12 +88,12 @@ TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's a p
     if (request.name == "zb-auto")
       request.memory_units = 2 * static_cast<int>(activations);
     const Schedule schedule = make_schedule(request);
-    const double ours = timed(schedule, request.times).length.value;
+    const double ours = timed(schedule, request.costs).length.value;
     const double theirs = std::stod(row.at("makespan"));
     INFO(their_name);
     CHECK(most_activations(schedule, request.chunks) <= activations);
     // Its V-Min ends one forward of a chunk before that of its authors: see below.
-    CHECK(ours == theirs + (their_name == "V-min" ? request.times.forward[0] : 0));
+    CHECK(ours == theirs + (their_name == "V-min" ? request.costs.of(0).forward.value : 0));
     matches.count(ours == theirs);
   });
   CHECK(matches.all == names.size());

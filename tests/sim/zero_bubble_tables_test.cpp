@@ -12,10 +12,11 @@ using namespace pipewright::plan;
 using namespace pipewright::test;
 
 /// (cost - ideal) / cost over the longest span of a rank, as in the zero-bubble papers.
-double rate(const Schedule& schedule, const ActionTimes& times, int microbatches) {
-  const double cost = longest_span(timed(schedule, times)).value;
+double rate(const Schedule& schedule, const ScheduleCosts& costs, int microbatches) {
+  const double cost = longest_span(timed(schedule, costs)).value;
+  const PassTimes& times = costs.of(0);
   const double ideal =
-      microbatches * (times.forward[0] + times.input_gradient[0] + times.weight_gradient[0]);
+      microbatches * (times.forward + times.input_gradient + times.weight_gradient).value;
   return (cost - ideal) / cost;
 }
 
@@ -30,7 +31,7 @@ TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed deci
   for_each_row(*file, [&](const Row& row) {
     const auto number = [&](const char* column) { return std::stod(row.at(column)); };
     const ProfiledPasses passes = profiled_passes(row);
-    const ActionTimes& times = passes.times;
+    const ScheduleCosts& costs = passes.costs;
     const int p = passes.ranks, m = passes.microbatches, v = passes.chunks;
     INFO(row.at("model") << ", P " << p << ", M " << m);
     const auto expect = [&](double ours, const char* column) {
@@ -38,20 +39,20 @@ TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed deci
       matching += std::abs(rounded(ours) - number(column)) < 1e-9;
       ++all;
     };
-    expect(rate(make("1f1b", p, m), times, m), "bubble_1F1B");
-    expect(rate(make("zb-h1", p, m), times, m), "bubble_ZB_H1");
-    expect(rate(make("zb-h2", p, m), times, m), "bubble_ZB_H2");
+    expect(rate(make("1f1b", p, m), costs, m), "bubble_1F1B");
+    expect(rate(make("zb-h1", p, m), costs, m), "bubble_ZB_H1");
+    expect(rate(make("zb-h2", p, m), costs, m), "bubble_ZB_H2");
     // The authors charge P transfers less than Megatron's order pays (formulas.md, section 2).
     const double work = passes.all();
-    const double cost = (m + (p - 1.0) / v) * work + (2 * (p * v - 1) - p) * times.transfer;
+    const double cost = (m + (p - 1.0) / v) * work + (2 * (p * v - 1) - p) * costs.transfer.value;
     expect((cost - m * work) / cost, "bubble_1F1B_I");
     const auto interleaved = zero_bubble_request("1F1B-I", passes);
-    CHECK(timed(make_schedule(interleaved), interleaved.times).length.value ==
-          Approx(cost + p * times.transfer).epsilon(1e-12));
+    CHECK(timed(make_schedule(interleaved), interleaved.costs).length.value ==
+          Approx(cost + p * costs.transfer.value).epsilon(1e-12));
     // Searched orders: ours may be shorter.
     for (const std::string name : {"1p", "2p"}) {
       const Schedule searched = make_schedule(zero_bubble_request("ZB-" + name, passes));
-      const double ours = rounded(rate(searched, times, m));
+      const double ours = rounded(rate(searched, costs, m));
       const double theirs = number(("bubble_ZB_" + name).c_str());
       CHECK(ours <= theirs + 1e-9);
       matching += std::abs(ours - theirs) < 1e-9;
@@ -78,9 +79,9 @@ TEST_CASE("Zero Bubble, Table 8: ZB-H2 and 1F1B-I follow from 1F1B and ZB-H1", "
     // (P - 1)(1 - 2w) + 4(P - 1)c
     const double w = (1 + 4 * c - over_ideal("bubble_ZB_H1") / (p - 1)) / 2;
     const double f = 0.4, i = 1 - w - f;
-    const ActionTimes times{{f}, {i}, {w}, c};
+    const ScheduleCosts costs = equal_costs({f}, {i}, {w}, {c});
     const double h2 =
-        rate(make("zb-h2", static_cast<int>(p), static_cast<int>(m)), times, static_cast<int>(m));
+        rate(make("zb-h2", static_cast<int>(p), static_cast<int>(m)), costs, static_cast<int>(m));
     INFO("P " << p << ", M " << m << ", W/T " << w << ", c/T " << c);
     CHECK(h2 == Approx(std::stod(row.at("bubble_ZB_H2"))).margin(4e-4));
     const double cost = m + (p - 1) / 2 + (2 * (2 * p - 1) - p) * c;
@@ -104,9 +105,9 @@ TEST_CASE("Zero Bubble, appendix H at the sizes of Table 12: (M + P - 1)(F + B) 
   for_each_row(*table, [&](const Row& row) {
     ProfiledPasses passes = passes_of(profiled, row.at("model"), 24);
     passes.microbatches = std::stoi(row.at("m"));
-    passes.times.transfer = 0;  // as in the appendix
+    passes.costs.transfer = {};  // as in the appendix
     const auto request = zero_bubble_request(row.at("schedule"), passes);
-    const double ours = timed(make_schedule(request), request.times).length.value;
+    const double ours = timed(make_schedule(request), request.costs).length.value;
     const int steps = passes.microbatches + passes.ranks - 1;
     const double stated =
         row.at("schedule") == "1F1B"
@@ -139,7 +140,7 @@ TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the 
     passes.microbatches = at.second;
     const auto length = [&](const std::string& name) {
       const auto request = zero_bubble_request(name, passes);
-      return timed(make_schedule(request), request.times).length.value;
+      return timed(make_schedule(request), request.costs).length.value;
     };
     const double ours = length("1F1B") / length("ZB-2p");
     const double theirs = throughput.at("ZB-2p") / throughput.at("1F1B");

@@ -58,9 +58,9 @@ std::vector<StageCost> stages_of(const ScheduleRequest& request, const Row& mode
     stage.parameters = layer.parameters * held;
     stage.gradients = layer.gradients * held;
     stage.optimizer_state = layer.optimizer_state * held;
-    stage.forward = {request.times.forward[0] * 1e-3};
-    stage.input_gradient = {request.times.input_gradient[0] * 1e-3};
-    stage.weight_gradient = {request.times.weight_gradient[0] * 1e-3};
+    stage.forward = request.costs.of(0).forward * 1e-3;
+    stage.input_gradient = request.costs.of(0).input_gradient * 1e-3;
+    stage.weight_gradient = request.costs.of(0).weight_gradient * 1e-3;
   }
   return stages;
 }
@@ -68,7 +68,7 @@ std::vector<StageCost> stages_of(const ScheduleRequest& request, const Row& mode
 Timeline predicted(const Schedule& schedule, const ScheduleRequest& request, const Row& model) {
   Cluster cluster;
   cluster.devices_per_node = request.ranks;
-  cluster.within_node.latency = {request.times.transfer * 1e-3};
+  cluster.within_node.latency = request.costs.transfer * 1e-3;
   const auto outcome = simulate(lower(schedule), stages_of(request, model), cluster);
   return std::get<Completed>(outcome).timeline;
 }

@@ -1,7 +1,7 @@
 #include <cassert>
 #include <set>
 
-#include "../instruction_index.hpp"
+#include "pipewright/plan/instruction_index.hpp"
 #include "pipewright/plan/lower.hpp"
 #include "transfers_of.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "pipewright/plan/error.hpp"
 
@@ -28,6 +29,27 @@ void check_sizes(const char* schedule, int ranks, int microbatches, int chunks) 
     throw InputError(
         fmt::format("{}: {} ranks, {} microbatches and {} chunks have more than {:.0f} actions",
                     schedule, ranks, microbatches, chunks, most_actions));
+}
+
+void check_costs(const char* schedule, const ScheduleCosts& costs, int stages) {
+  const std::size_t given = costs.stages.size();
+  if (given != 1 && given != static_cast<std::size_t>(stages))
+    throw InputError(
+        fmt::format("{}: times of {} stages given for {}; possible are one for all, or one of each",
+                    schedule, given, stages));
+  const auto check = [&](const char* what, const std::string& where, Seconds time) {
+    if (!std::isfinite(time.value) || time.value < 0)
+      throw InputError(
+          fmt::format("{}: the time of {}{} is {}; the least is 0, and it must be finite", schedule,
+                      what, where, time.value));
+  };
+  for (std::size_t stage = 0; stage < given; ++stage) {
+    const std::string where = given == 1 ? "" : fmt::format(" on stage {}", stage);
+    check("F", where, costs.stages[stage].forward);
+    check("I", where, costs.stages[stage].input_gradient);
+    check("W", where, costs.stages[stage].weight_gradient);
+  }
+  check("a transfer", "", costs.transfer);
 }
 
 std::string nearest_multiples(int wrong, int unit, int least) {

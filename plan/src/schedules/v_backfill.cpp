@@ -14,7 +14,7 @@ struct Slot {
   double end() const { return start + duration; }
 };
 
-std::vector<std::vector<Slot>> timed(const Schedule& schedule, const VCosts& costs) {
+std::vector<std::vector<Slot>> timed(const Schedule& schedule, const ScheduleCosts& costs) {
   const int ranks = static_cast<int>(schedule.ranks.size());
   const StartTimes starts = start_times(schedule, costs);
   HopEnds ends(ranks, schedule.microbatches);
@@ -22,7 +22,7 @@ std::vector<std::vector<Slot>> timed(const Schedule& schedule, const VCosts& cos
   for (std::size_t rank = 0; rank < starts.size(); ++rank)
     for (std::size_t i = 0; i < starts[rank].size(); ++i) {
       const Action& action = schedule.ranks[rank][i];
-      rows[rank].push_back({action, 0, starts[rank][i], duration_of(action.kind, costs)});
+      rows[rank].push_back({action, 0, starts[rank][i], duration_of(action, costs)});
       if (action.kind != ActionKind::WeightGradient)
         ends.set(hop_of(action, ranks), action.microbatch, rows[rank].back().end());
     }
@@ -73,7 +73,7 @@ bool fill_gaps(std::vector<Slot>& row, const Kept& limit) {
 
 }  // namespace
 
-Schedule backfill(Schedule schedule, const VCosts& costs, const std::vector<Kept>& limits) {
+Schedule backfill(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits) {
   for (bool moved = true; moved;) {
     moved = false;
     auto rows = timed(schedule, costs);

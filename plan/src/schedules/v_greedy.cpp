@@ -11,12 +11,12 @@ namespace {
 
 class Greedy {
  public:
-  Greedy(int ranks, int microbatches, const VCosts& costs, const std::vector<Kept>& limits,
+  Greedy(int ranks, int microbatches, const ScheduleCosts& costs, const std::vector<Kept>& limits,
          double patience)
       : ranks_(ranks),
         microbatches_(microbatches),
         costs_(costs),
-        patience_(patience * costs.weight_gradient),
+        patience_(patience),
         ends_(ranks, microbatches) {
     schedule_.microbatches = microbatches;
     schedule_.ranks.resize(limits.size());
@@ -51,7 +51,7 @@ class Greedy {
 
   int ranks_;
   int microbatches_;
-  VCosts costs_;
+  ScheduleCosts costs_;
   double patience_;
   HopEnds ends_;
   std::vector<State> states_;
@@ -87,7 +87,8 @@ Greedy::Choice Greedy::first_hop(int rank) const {
 Greedy::Choice Greedy::choice_of(int rank) const {
   const State& state = states_[static_cast<std::size_t>(rank)];
   const Choice hop = first_hop(rank);
-  if (!state.owed.empty() && hop.start >= state.free_at + patience_)
+  if (!state.owed.empty() &&
+      hop.start >= state.free_at + patience_ * duration_of(state.owed.front(), costs_))
     return {state.owed.front(), state.free_at};
   return hop;
 }
@@ -96,7 +97,7 @@ void Greedy::run(int rank, const Choice& choice) {
   State& state = states_[static_cast<std::size_t>(rank)];
   const Action& action = choice.action;
   const int hop = hop_of(action, ranks_);
-  state.free_at = choice.start + duration_of(action.kind, costs_);
+  state.free_at = choice.start + duration_of(action, costs_);
   state.kept += kept_by(action.kind);
   schedule_.ranks[static_cast<std::size_t>(rank)].push_back(action);
   if (action.kind == ActionKind::WeightGradient) {
@@ -125,8 +126,8 @@ bool Greedy::step() {
 
 }  // namespace
 
-Schedule greedy_v(int ranks, int microbatches, const VCosts& costs, const std::vector<Kept>& limits,
-                  double patience) {
+Schedule greedy_v(int ranks, int microbatches, const ScheduleCosts& costs,
+                  const std::vector<Kept>& limits, double patience) {
   return Greedy(ranks, microbatches, costs, limits, patience).run();
 }
 

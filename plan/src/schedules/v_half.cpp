@@ -18,8 +18,8 @@ Block v_half_block(int ranks) {
 
 }  // namespace
 
-Schedule make_v_half(int ranks, int microbatches, const VCosts& costs) {
-  check_v_shape("v-half", ranks, microbatches, costs);
+Schedule make_v_half(int ranks, int microbatches, const ScheduleCosts& given) {
+  const ScheduleCosts costs = checked_v_costs("v-half", ranks, microbatches, given);
   const Schedule repeated = repeat_block(v_half_block(ranks), microbatches);
   return improved(repeated, costs, peaks_of(repeated));
 }
@@ -30,7 +30,7 @@ ScheduleDescriptor schedule::v_half() {
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
-            return {make_v_half(r.ranks, r.microbatches, v_costs(r.times))};
+            return {make_v_half(r.ranks, r.microbatches, r.costs)};
           },
           .bubble = part_of_flush_bubble("(P-1)(F+B)/2", 2, 2),
           .activations = {.words = "floor(P/2) + 1",

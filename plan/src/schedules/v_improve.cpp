@@ -5,7 +5,7 @@
 
 namespace pipewright::plan {
 
-Schedule improved(Schedule schedule, const VCosts& costs, const std::vector<Kept>& limits) {
+Schedule improved(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits) {
   const int ranks = static_cast<int>(schedule.ranks.size());
   Schedule best = backfill(std::move(schedule), costs, limits);
   for (const double patience : {0.5, 1.0}) {

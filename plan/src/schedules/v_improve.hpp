@@ -6,6 +6,6 @@ namespace pipewright::plan {
 
 /// A schedule within the limits that is no longer than the given one under these costs and ends no
 /// later: the given order with its idle time filled, or a greedy one.
-Schedule improved(Schedule schedule, const VCosts& costs, const std::vector<Kept>& limits);
+Schedule improved(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits);
 
 }  // namespace pipewright::plan

@@ -17,8 +17,8 @@ Block v_min_block(int ranks) {
 
 }  // namespace
 
-Schedule make_v_min(int ranks, int microbatches, const VCosts& costs) {
-  check_v_shape("v-min", ranks, microbatches, costs);
+Schedule make_v_min(int ranks, int microbatches, const ScheduleCosts& given) {
+  const ScheduleCosts costs = checked_v_costs("v-min", ranks, microbatches, given);
   const Schedule repeated = repeat_block(v_min_block(ranks), microbatches);
   return improved(repeated, costs, peaks_of(repeated));
 }
@@ -29,7 +29,7 @@ ScheduleDescriptor schedule::v_min() {
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
-            return {make_v_min(r.ranks, r.microbatches, v_costs(r.times))};
+            return {make_v_min(r.ranks, r.microbatches, r.costs)};
           },
           .bubble = part_of_flush_bubble("2(P-1)(F+B)/3", 1.5, 1),
           .activations = {.words = "floor((P+4)/3)",

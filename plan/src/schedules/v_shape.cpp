@@ -28,32 +28,34 @@ int hop_of(const Action& action, int ranks) {
 
 bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
 
-namespace {
-
-double mean(const std::vector<double>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+ScheduleCosts checked_v_costs(const char* schedule, int ranks, int microbatches,
+                              const ScheduleCosts& costs) {
+  check_sizes(schedule, ranks, microbatches, 2);
+  check_costs(schedule, costs, 2 * ranks);
+  PassTimes mean;
+  for (const PassTimes& stage : costs.stages) {
+    mean.forward += stage.forward;
+    mean.input_gradient += stage.input_gradient;
+    mean.weight_gradient += stage.weight_gradient;
+  }
+  const auto stages = static_cast<double>(costs.stages.size());
+  for (Seconds* sum : {&mean.forward, &mean.input_gradient, &mean.weight_gradient})
+    sum->value /= stages;
+  return {.stages = {mean}, .transfer = costs.transfer};
 }
 
-}  // namespace
-
-VCosts v_costs(const ActionTimes& times) {
-  return {.forward = mean(times.forward),
-          .input_gradient = mean(times.input_gradient),
-          .weight_gradient = mean(times.weight_gradient),
-          .transfer = times.transfer};
-}
-
-double duration_of(ActionKind kind, const VCosts& costs) {
-  switch (kind) {
+double duration_of(const Action& action, const ScheduleCosts& costs) {
+  const PassTimes& times = costs.of(action.stage);
+  switch (action.kind) {
     case ActionKind::Forward:
     case ActionKind::Recompute:
-      return costs.forward;
+      return times.forward.value;
     case ActionKind::InputGradient:
-      return costs.input_gradient;
+      return times.input_gradient.value;
     case ActionKind::WeightGradient:
-      return costs.weight_gradient;
+      return times.weight_gradient.value;
     case ActionKind::Backward:
-      return costs.input_gradient + costs.weight_gradient;
+      return (times.input_gradient + times.weight_gradient).value;
   }
   assert(false);
   return 0;
@@ -113,13 +115,13 @@ bool HopEnds::can_start(int hop, int microbatch) const {
   return hop == 0 || known(hop - 1, microbatch);
 }
 
-double HopEnds::ready(int hop, int microbatch, double transfer) const {
+double HopEnds::ready(int hop, int microbatch, Seconds transfer) const {
   if (hop == 0)
     return 0;
-  return (*this)(hop - 1, microbatch) + (comes_from_another_rank(hop, ranks_) ? transfer : 0);
+  return (*this)(hop - 1, microbatch) + (comes_from_another_rank(hop, ranks_) ? transfer.value : 0);
 }
 
-StartTimes start_times(const Schedule& schedule, const VCosts& costs) {
+StartTimes start_times(const Schedule& schedule, const ScheduleCosts& costs) {
   const int ranks = static_cast<int>(schedule.ranks.size());
   HopEnds ends(ranks, schedule.microbatches);
   StartTimes starts(schedule.ranks.size());
@@ -135,7 +137,7 @@ StartTimes start_times(const Schedule& schedule, const VCosts& costs) {
           break;
         const double ready = is_hop ? ends.ready(hop, action.microbatch, costs.transfer) : 0;
         starts[rank].push_back(std::max(free_at[rank], ready));
-        free_at[rank] = starts[rank].back() + duration_of(action.kind, costs);
+        free_at[rank] = starts[rank].back() + duration_of(action, costs);
         if (is_hop)
           ends.set(hop, action.microbatch, free_at[rank]);
         progress = true;
@@ -144,26 +146,17 @@ StartTimes start_times(const Schedule& schedule, const VCosts& costs) {
   return starts;
 }
 
-Times times_of(const Schedule& schedule, const VCosts& costs) {
+Times times_of(const Schedule& schedule, const ScheduleCosts& costs) {
   const StartTimes starts = start_times(schedule, costs);
   Times times;
   for (std::size_t rank = 0; rank < starts.size(); ++rank) {
     const auto& actions = schedule.ranks[rank];
     assert(starts[rank].size() == actions.size());
-    const double end = starts[rank].back() + duration_of(actions.back().kind, costs);
+    const double end = starts[rank].back() + duration_of(actions.back(), costs);
     times.makespan = std::max(times.makespan, end - starts[rank].front());
     times.end = std::max(times.end, end);
   }
   return times;
-}
-
-void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs) {
-  check_sizes(schedule, ranks, microbatches, 2);
-  for (const double cost :
-       {costs.forward, costs.input_gradient, costs.weight_gradient, costs.transfer})
-    if (!(cost >= 0 && std::isfinite(cost)))
-      throw InputError(
-          fmt::format("{}: a cost is {}, but must be finite and at least 0", schedule, cost));
 }
 
 }  // namespace pipewright::plan

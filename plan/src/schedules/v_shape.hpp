@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "pipewright/plan/schedule_request.hpp"
 #include "pipewright/plan/v_schedules.hpp"
 
 namespace pipewright::plan {
@@ -27,9 +26,11 @@ int hop_of(const Action& action, int ranks);
 /// Only a hop that comes from another rank needs a transfer: not the first, not those that turn.
 bool comes_from_another_rank(int hop, int ranks);
 
-/// The V schedules know one cost of each kind: of unequal stages, the mean.
-VCosts v_costs(const ActionTimes& times);
-double duration_of(ActionKind kind, const VCosts& costs);
+/// One cost of each kind: of unequal stages, the mean. Throws InputError naming the schedule when
+/// sizes or costs are out of range.
+ScheduleCosts checked_v_costs(const char* schedule, int ranks, int microbatches,
+                              const ScheduleCosts& costs);
+double duration_of(const Action& action, const ScheduleCosts& costs);
 
 /// Activations that a rank keeps, counted twice: in units, and whole until the weight gradient.
 struct Kept {
@@ -56,7 +57,7 @@ class HopEnds {
 
   /// Whether what the hop needs has an end, and when that is at hand on the hop's rank.
   bool can_start(int hop, int microbatch) const;
-  double ready(int hop, int microbatch, double transfer) const;
+  double ready(int hop, int microbatch, Seconds transfer) const;
 
  private:
   std::size_t index(int hop, int microbatch) const;
@@ -68,16 +69,13 @@ class HopEnds {
 
 /// When each action of each rank starts, if every rank runs its list in order as soon as it can.
 using StartTimes = std::vector<std::vector<double>>;
-StartTimes start_times(const Schedule& schedule, const VCosts& costs);
+StartTimes start_times(const Schedule& schedule, const ScheduleCosts& costs);
 
 /// The longest span of a rank, from its first start to its last end, and the last end of all.
 struct Times {
   double makespan = 0;
   double end = 0;
 };
-Times times_of(const Schedule& schedule, const VCosts& costs);
-
-/// Throws InputError naming the schedule when sizes or costs are out of range.
-void check_v_shape(const char* schedule, int ranks, int microbatches, const VCosts& costs);
+Times times_of(const Schedule& schedule, const ScheduleCosts& costs);
 
 }  // namespace pipewright::plan

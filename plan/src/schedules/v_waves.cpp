@@ -9,8 +9,8 @@ namespace {
 
 class Construction {
  public:
-  Construction(int ranks, int microbatches, const VCosts& costs, int limit, Patience patience,
-               const std::vector<double>& earlier)
+  Construction(int ranks, int microbatches, const ScheduleCosts& costs, int limit,
+               Patience patience, const std::vector<double>& earlier)
       : ranks_(ranks),
         microbatches_(microbatches),
         costs_(costs),
@@ -53,7 +53,7 @@ class Construction {
 
   int ranks_;
   int microbatches_;
-  VCosts costs_;
+  ScheduleCosts costs_;
   int limit_;
   Patience patience_;
   const std::vector<double>& earlier_;
@@ -73,7 +73,7 @@ bool Construction::put(int leg, int rank) {
   const double start = std::max(here.free_at, ends_.ready(hop, m, costs_.transfer));
   if (!here.actions.empty())
     here.idle += start - here.free_at;
-  here.free_at = start + duration_of(action.kind, costs_);
+  here.free_at = start + duration_of(action, costs_);
   here.units += kept_by(action.kind).units;
   ends_.set(hop, m, here.free_at);
   here.actions.push_back(action);
@@ -87,7 +87,7 @@ void Construction::put_weight_gradient(int rank) {
   State& here = state(rank);
   here.actions.push_back(here.owed.front());
   here.owed.pop();
-  here.free_at += costs_.weight_gradient;
+  here.free_at += duration_of(here.actions.back(), costs_);
   here.units += kept_by(ActionKind::WeightGradient).units;
 }
 
@@ -110,7 +110,7 @@ bool Construction::put_after_weight_gradients(int leg, int rank, bool may_be_del
     put_weight_gradient(rank);
   if (comes_from_another_rank(hop, ranks_) && can_start(leg, rank)) {
     const double ready = ends_.ready(hop, done(leg, rank), costs_.transfer);
-    while (!here.owed.empty() && ready - here.free_at >= costs_.weight_gradient)
+    while (!here.owed.empty() && ready - here.free_at >= duration_of(here.owed.front(), costs_))
       put_weight_gradient(rank);
     if (!here.owed.empty() && may_be_delayed && ready - here.free_at > idle_allowed(rank))
       put_weight_gradient(rank);
@@ -122,7 +122,8 @@ bool Construction::put_after_weight_gradients(int leg, int rank, bool may_be_del
 bool Construction::fill_the_way_back(int rank) {
   const double back = ends_.ready(hop_of_leg(1, rank, ranks_), 0, costs_.transfer);
   while (state(rank).units + 2 * (2 + 2 * rank) <= limit_ &&
-         state(rank).free_at + costs_.forward <= back && done(0, rank) < microbatches_)
+         state(rank).free_at + costs_.of(rank).forward.value <= back &&
+         done(0, rank) < microbatches_)
     for (int r = 0; r <= rank; ++r)
       if (!put(0, r))
         return false;
@@ -213,8 +214,9 @@ std::optional<Waves> Construction::run() {
 
 }  // namespace
 
-std::optional<Waves> construct_waves(int ranks, int microbatches, const VCosts& costs, int limit,
-                                     Patience patience, const std::vector<double>& earlier) {
+std::optional<Waves> construct_waves(int ranks, int microbatches, const ScheduleCosts& costs,
+                                     int limit, Patience patience,
+                                     const std::vector<double>& earlier) {
   return Construction(ranks, microbatches, costs, limit, patience, earlier).run();
 }
 

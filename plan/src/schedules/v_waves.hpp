@@ -23,7 +23,8 @@ struct Waves {
 /// what would be idle, or make room under the limit of units. Nothing where the limit is too tight.
 /// `earlier` is the idle time of each rank in an earlier attempt, or empty: a rank that idled less
 /// than the worst then may idle as much longer now.
-std::optional<Waves> construct_waves(int ranks, int microbatches, const VCosts& costs, int limit,
-                                     Patience patience, const std::vector<double>& earlier);
+std::optional<Waves> construct_waves(int ranks, int microbatches, const ScheduleCosts& costs,
+                                     int limit, Patience patience,
+                                     const std::vector<double>& earlier);
 
 }  // namespace pipewright::plan

@@ -18,7 +18,8 @@ double worst_of(const Waves& waves) {
 
 /// The waves with the least idle time on the worst rank, of each kind of patience, each tried again
 /// for as long as it helps to know the idle times of the attempt before.
-std::optional<Waves> best_waves(int ranks, int microbatches, const VCosts& costs, int limit) {
+std::optional<Waves> best_waves(int ranks, int microbatches, const ScheduleCosts& costs,
+                                int limit) {
   std::optional<Waves> best;
   for (const bool delays_way_down : {true, false})
     for (const bool delays_forwards : {true, false}) {
@@ -41,7 +42,7 @@ std::optional<Waves> best_waves(int ranks, int microbatches, const VCosts& costs
 
 /// Any limit leaves room for a greedy order, and many for V-Half or V-Min, whose idle time can use
 /// what they leave.
-Schedule within_tight_limit(int ranks, int microbatches, const VCosts& costs, int limit) {
+Schedule within_tight_limit(int ranks, int microbatches, const ScheduleCosts& costs, int limit) {
   const std::vector<Kept> limits(static_cast<std::size_t>(ranks), Kept{limit, limit});
   Schedule best = improved(greedy_v(ranks, microbatches, costs, limits, 1), costs, limits);
   for (const Schedule& candidate :
@@ -59,9 +60,9 @@ Schedule within_tight_limit(int ranks, int microbatches, const VCosts& costs, in
 
 }  // namespace
 
-Schedule make_v_zb(int ranks, int microbatches, const VCosts& costs,
+Schedule make_v_zb(int ranks, int microbatches, const ScheduleCosts& given,
                    std::optional<int> memory_units) {
-  check_v_shape("v-zb", ranks, microbatches, costs);
+  const ScheduleCosts costs = checked_v_costs("v-zb", ranks, microbatches, given);
   const int limit = memory_units.value_or(4 * ranks);
   if (limit < 4)
     throw InputError(
@@ -80,7 +81,7 @@ ScheduleDescriptor schedule::v_zb() {
           .takes_memory_units = true,
           .orders_by_times = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
-            return {make_v_zb(r.ranks, r.microbatches, v_costs(r.times), r.memory_units)};
+            return {make_v_zb(r.ranks, r.microbatches, r.costs, r.memory_units)};
           },
           .bubble = no_bubble_in_a_v(),
           .bubble_is_of_span = true,

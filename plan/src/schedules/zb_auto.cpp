@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "closed_forms.hpp"
@@ -22,37 +21,14 @@ using zero_bubble::Order;
 using zero_bubble::Problem;
 using zero_bubble::Spans;
 
-/// A list's value for one stage.
-template <class Value>
-Value of_stage(const std::vector<Value>& list, int stage) {
-  return list.size() == 1 ? list[0] : list[stage];
-}
-
-void check_length(std::string_view what, std::size_t length, int stages) {
-  if (length != 1 && length != static_cast<std::size_t>(stages))
-    throw InputError(fmt::format(
-        "zb-auto: {} of {} given for {} stages; possible are one for all, or one for each", length,
-        what, stages));
-}
-
-void check_time(const std::string& what, Seconds time) {
-  if (!std::isfinite(time.value) || time.value < 0)
-    throw InputError(
-        fmt::format("zb-auto: {} is {}; the least is 0, and it must be finite", what, time.value));
-}
-
-void check_times(char letter, const std::vector<Seconds>& times, int stages) {
-  check_length(fmt::format("the times of {}", letter), times.size(), stages);
-  for (std::size_t at = 0; at < times.size(); ++at)
-    check_time(fmt::format("the time of {}{}", letter,
-                           times.size() == 1 ? "" : fmt::format(" on stage {}", at)),
-               times[at]);
-}
-
 void check_memory(const std::vector<int>& units, int stages) {
   if (units.empty())
     return;
-  check_length("the memory limits", units.size(), stages);
+  if (units.size() != 1 && units.size() != static_cast<std::size_t>(stages))
+    throw InputError(
+        fmt::format("zb-auto: {} memory limits given for {} stages; possible are one for all, or "
+                    "one of each",
+                    units.size(), stages));
   const int least = *std::min_element(units.begin(), units.end());
   if (least < 2)
     throw InputError(
@@ -60,17 +36,15 @@ void check_memory(const std::vector<int>& units, int stages) {
                     least, least == 1 ? "" : "s"));
 }
 
-Problem problem_of(int stages, int microbatches, const ZeroBubbleCosts& costs) {
-  Problem problem{.microbatches = microbatches, .stages = {}, .transfer = costs.transfer.value};
+Problem problem_of(int stages, int microbatches, const ScheduleCosts& costs,
+                   const std::vector<int>& memory_units) {
+  Problem problem{microbatches, {{}, costs.transfer}, {}};
   const int all = 2 * microbatches;  // what no stage can exceed
-  for (int stage = 0; stage < stages; ++stage)
-    problem.stages.push_back(
-        {.forward = of_stage(costs.forward, stage).value,
-         .input_gradient = of_stage(costs.input_gradient, stage).value,
-         .weight_gradient = of_stage(costs.weight_gradient, stage).value,
-         .memory_limit = costs.memory_units.empty()
-                             ? all
-                             : std::min(all, of_stage(costs.memory_units, stage))});
+  for (int stage = 0; stage < stages; ++stage) {
+    problem.costs.stages.push_back(costs.of(stage));
+    const std::size_t at = memory_units.size() == 1 ? 0 : static_cast<std::size_t>(stage);
+    problem.memory_limits.push_back(memory_units.empty() ? all : std::min(all, memory_units[at]));
+  }
   return problem;
 }
 
@@ -110,15 +84,13 @@ Schedule schedule_of(const std::vector<Order>& orders, int microbatches) {
 
 }  // namespace
 
-ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ZeroBubbleCosts& costs) {
+ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ScheduleCosts& costs,
+                            const std::vector<int>& memory_units) {
   check_sizes("zb-auto", stages, microbatches);
-  check_times('F', costs.forward, stages);
-  check_times('I', costs.input_gradient, stages);
-  check_times('W', costs.weight_gradient, stages);
-  check_time("the time of a transfer", costs.transfer);
-  check_memory(costs.memory_units, stages);
+  check_costs("zb-auto", costs, stages);
+  check_memory(memory_units, stages);
 
-  const Problem problem = problem_of(stages, microbatches, costs);
+  const Problem problem = problem_of(stages, microbatches, costs, memory_units);
   const double bound = zero_bubble::lower_bound(problem);
   const std::vector<Order> orders =
       zero_bubble::anneal(problem, constructed_orders(problem), bound);
@@ -128,34 +100,14 @@ ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ZeroBubbleCosts&
           .lower_bound = {std::min(bound, span)}};  // they may differ by rounding
 }
 
-namespace {
-
-std::vector<Seconds> seconds(const std::vector<double>& list) {
-  std::vector<Seconds> times;
-  times.reserve(list.size());
-  for (const double time : list)
-    times.push_back({time});
-  return times;
-}
-
-ZeroBubbleCosts costs_of(const ScheduleRequest& request) {
-  return {.forward = seconds(request.times.forward),
-          .input_gradient = seconds(request.times.input_gradient),
-          .weight_gradient = seconds(request.times.weight_gradient),
-          .transfer = {request.times.transfer},
-          .memory_units =
-              request.memory_units ? std::vector{*request.memory_units} : std::vector<int>{}};
-}
-
-}  // namespace
-
 ScheduleDescriptor schedule::zb_auto() {
   return {.name = "zb-auto",
           .takes = "`--costs`, by which it orders its actions; `--memory-units`, a limit per rank",
           .takes_memory_units = true,
           .orders_by_times = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
-            ZeroBubblePlan plan = make_zb_auto(r.ranks, r.microbatches, costs_of(r));
+            const auto limits = r.memory_units ? std::vector{*r.memory_units} : std::vector<int>{};
+            ZeroBubblePlan plan = make_zb_auto(r.ranks, r.microbatches, r.costs, limits);
             return {.schedule = std::move(plan.schedule),
                     .bound = MadeSchedule::Bound{plan.longest_span, plan.lower_bound}};
           },

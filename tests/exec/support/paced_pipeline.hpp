@@ -62,9 +62,7 @@ inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes&
 
 /// Throws InputError when the schedule does not take these sizes, or does not train.
 inline PacedPipeline paced_pipeline(plan::ScheduleRequest request, const exec::PacedTimes& times) {
-  request.times = {.forward = {times.forward.value},
-                   .input_gradient = {times.input_gradient.value},
-                   .weight_gradient = {times.weight_gradient.value}};
+  request.costs = plan::equal_costs(times.forward, times.input_gradient, times.weight_gradient);
   PacedPipeline made;
   made.program = plan::lower(plan::make_schedule(request), plan::lowering_of(request));
   exec::require_trainable(made.program);
@@ -72,7 +70,6 @@ inline PacedPipeline paced_pipeline(plan::ScheduleRequest request, const exec::P
   made.partition.boundaries.push_back(0);
   for (int stage = 0; stage < stages; ++stage)
     made.partition.boundaries.push_back(stage + 2);
-  made.partition.rank_of_stage = made.program.placement.routes.front();
 
   static const OneNumber data;
   made.setup.layers = paced_layers(stages, times);

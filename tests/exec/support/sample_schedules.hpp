@@ -9,9 +9,7 @@
 namespace pipewright::test {
 
 inline plan::Partition partition_for(const plan::Schedule& schedule) {
-  auto partition = small_partition(plan::stage_count(schedule));
-  partition.rank_of_stage = plan::placement_of(schedule).routes.front();
-  return partition;
+  return small_partition(plan::stage_count(schedule));
 }
 
 /// One of each kind: full and split backwards, several chunks per rank, a V, two directions.

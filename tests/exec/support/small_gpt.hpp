@@ -34,7 +34,7 @@ inline exec::TrainingSetup small_setup() {
 
 /// Six layers over `parts` stages, one a rank.
 inline plan::Partition small_partition(int parts) {
-  return plan::one_stage_per_rank(plan::uniform_boundaries(6, parts));
+  return plan::Partition{plan::uniform_boundaries(6, parts)};
 }
 
 }  // namespace pipewright::test

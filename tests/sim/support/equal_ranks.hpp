@@ -13,18 +13,13 @@
 
 namespace pipewright::test {
 
-inline plan::Timeline timed(const plan::Schedule& schedule, const plan::ActionTimes& times) {
+inline plan::Timeline timed(const plan::Schedule& schedule, const plan::ScheduleCosts& times) {
   std::vector<plan::StageCost> costs(static_cast<std::size_t>(plan::stage_count(schedule)));
-  for (std::size_t stage = 0; stage < costs.size(); ++stage) {
-    costs[stage].forward = {plan::ActionTimes::of(times.forward, static_cast<int>(stage))};
-    costs[stage].input_gradient = {
-        plan::ActionTimes::of(times.input_gradient, static_cast<int>(stage))};
-    costs[stage].weight_gradient = {
-        plan::ActionTimes::of(times.weight_gradient, static_cast<int>(stage))};
-  }
+  for (std::size_t stage = 0; stage < costs.size(); ++stage)
+    static_cast<plan::PassTimes&>(costs[stage]) = times.of(static_cast<int>(stage));
   plan::Cluster cluster;
   cluster.devices_per_node = static_cast<int>(schedule.ranks.size());
-  cluster.within_node = {.latency = {times.transfer},
+  cluster.within_node = {.latency = times.transfer,
                          .bandwidth_per_s = std::numeric_limits<double>::infinity(),
                          .shared = false};
   const auto outcome = sim::simulate(plan::lower(schedule), costs, cluster);
@@ -36,7 +31,8 @@ inline plan::Timeline timed(const plan::Schedule& schedule, const plan::ActionTi
 /// The same for equal stages.
 inline plan::Timeline timed(const plan::Schedule& schedule, double forward, double input_gradient,
                             double weight_gradient, double transfer = 0) {
-  return timed(schedule, {{forward}, {input_gradient}, {weight_gradient}, transfer});
+  return timed(schedule,
+               plan::equal_costs({forward}, {input_gradient}, {weight_gradient}, {transfer}));
 }
 
 }  // namespace pipewright::test

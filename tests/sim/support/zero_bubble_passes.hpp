@@ -17,22 +17,20 @@ struct ProfiledPasses {
   std::string model;
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 0;           // of 1F1B-I
-  plan::ActionTimes times;  // of one microbatch on all chunks of a rank
+  int chunks = 0;             // of 1F1B-I
+  plan::ScheduleCosts costs;  // of one microbatch on all chunks of a rank
 
-  double forward() const { return times.forward[0]; }
-  double input_gradient() const { return times.input_gradient[0]; }
-  double weight_gradient() const { return times.weight_gradient[0]; }
+  double forward() const { return costs.of(0).forward.value; }
+  double input_gradient() const { return costs.of(0).input_gradient.value; }
+  double weight_gradient() const { return costs.of(0).weight_gradient.value; }
   double all() const { return forward() + input_gradient() + weight_gradient(); }
 };
 
 inline ProfiledPasses profiled_passes(const Row& row) {
   const auto number = [&](const char* column) { return std::stod(row.at(column)); };
-  return {row.at("model"),
-          std::stoi(row.at("p")),
-          std::stoi(row.at("m")),
+  return {row.at("model"), std::stoi(row.at("p")), std::stoi(row.at("m")),
           std::stoi(row.at("v_interleaved")),
-          {{number("T_F")}, {number("T_B")}, {number("T_W")}, number("T_comm")}};
+          plan::equal_costs({number("T_F")}, {number("T_B")}, {number("T_W")}, {number("T_comm")})};
 }
 
 inline std::vector<ProfiledPasses> profiled_passes(const std::filesystem::path& file) {
@@ -58,15 +56,15 @@ inline plan::ScheduleRequest zero_bubble_request(const std::string& name,
   plan::ScheduleRequest request;
   request.ranks = passes.ranks;
   request.microbatches = passes.microbatches;
-  request.times = passes.times;
+  request.costs = passes.costs;
   request.name = name == "1F1B" ? "1f1b" : name == "1F1B-I" ? "megatron-interleaved" : "zb-auto";
   if (name == "ZB-1p" || name == "ZB-2p")
     request.memory_units = (name == "ZB-1p" ? 2 : 4) * passes.ranks;
   if (name == "1F1B-I") {
     request.chunks = passes.chunks;
-    for (auto* times :
-         {&request.times.forward, &request.times.input_gradient, &request.times.weight_gradient})
-      times->front() /= passes.chunks;
+    plan::PassTimes& times = request.costs.stages.front();
+    for (plan::Seconds* time : {&times.forward, &times.input_gradient, &times.weight_gradient})
+      time->value /= passes.chunks;
   }
   return request;
 }

@@ -53,6 +53,8 @@ class Diagnostics {
  public:
   explicit Diagnostics(const JsonDocument& document) : document_(&document) {}
   void add(const std::string& pointer, std::string_view message);
+  /// Each line of what a value that was read from the document was refused with.
+  void add_lines(const std::string& pointer, std::string_view lines);
   void throw_if_any() const;
   bool empty() const { return errors_.empty(); }
   const JsonDocument& document() const { return *document_; }

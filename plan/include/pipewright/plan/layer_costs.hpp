@@ -3,6 +3,7 @@
 // What each layer costs for one microbatch on one device, as measured (or as somebody wrote it
 // down). Everything that planning and prediction know of a layer stands here.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ struct LayerCosts {
 
 /// The costs as a core finds them while `busy_cores` compute at once.
 LayerCosts contended(LayerCosts costs);
+
+/// In the type that was measured; nothing when it is not a known one.
+std::optional<int> bytes_per_parameter(const LayerCosts& costs);
 
 /// What a partition balances: the time that a layer holds its rank for one microbatch.
 Seconds compute_time(const LayerCost& cost);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Partition cuts the layers into stages and puts each stage on a rank. Stage s holds the layers
-// [boundaries[s], boundaries[s + 1]).
+// A Partition cuts the layers into stages. Stage s holds the layers [boundaries[s],
+// boundaries[s + 1]). The rank of a stage is told by the Placement of the Program.
 
 #include <string>
 #include <vector>
@@ -11,8 +11,7 @@
 namespace pipewright::plan {
 
 struct Partition {
-  std::vector<int> boundaries;     // first 0, last the number of layers
-  std::vector<int> rank_of_stage;  //
+  std::vector<int> boundaries;  // first 0, last the number of layers
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
@@ -32,10 +31,14 @@ std::vector<int> balanced_boundaries(const std::vector<double>& weights, int par
 /// there are fewer items than parts. Throws InputError when there is no part.
 std::vector<int> uniform_boundaries(int items, int parts);
 
-/// One stage a rank, in order.
-Partition one_stage_per_rank(std::vector<int> boundaries);
+/// A partition file: beside the partition it says where the stages of a Program's first route lie.
+struct PlacedPartition {
+  Partition partition;
+  std::vector<int> rank_of_stage;
+  friend bool operator==(const PlacedPartition&, const PlacedPartition&) = default;
+};
 
-Json to_json(const Partition& partition);
-Partition partition_from_json(const JsonDocument& document);
+Json to_json(const PlacedPartition& placed);
+PlacedPartition partition_from_json(const JsonDocument& document);
 
 }  // namespace pipewright::plan

@@ -60,6 +60,9 @@ std::vector<int> weight_versions(const Program& program);
 /// wait for each other for ever under the Program's communicators and transfers.
 /// Throws InputError that names rank, instruction and reason.
 void validate(const Program& program);
+/// The same under other communicators and transfers than its own. Edge and eager deadlock least:
+/// what deadlocks under them has no sound order.
+void validate(const Program& program, CommunicatorLayout communicators, TransferMode transfers);
 
 const std::vector<std::string>& communicator_layouts();  // edge, pair, rank
 const std::vector<std::string>& transfer_modes();        // rendezvous, eager
@@ -71,14 +74,15 @@ TransferMode parse_transfer_mode(const std::string& name);
 /// torch's dialect with communication: one row a rank, cells separated by commas. Loads, tied
 /// reductions and optimizer steps are left out, which it has no words for.
 std::string to_csv(const Program& program);
-/// Reads that dialect; loads, optimizer steps and slots are added, and it runs under the given
-/// communicators and transfers. Throws MalformedFile `name:row:column: …` with all errors, or
-/// InputError that says what makes the Program unsound.
+/// Reads that dialect; loads, optimizer steps and slots are added, for which its actions must be a
+/// sound Schedule. That the Program can run is for `validate` to prove. Throws MalformedFile
+/// `name:row:column: …` with all errors, or InputError that says why the Schedule is not sound.
 Program program_from_csv(std::string_view text, const std::string& name,
                          CommunicatorLayout communicators = CommunicatorLayout::Edge,
                          TransferMode transfers = TransferMode::Eager);
 
 Json to_json(const Program& program);
+/// Reads what `to_json` has written. That it can run is for `validate` to prove.
 Program program_from_json(const JsonDocument& document);
 
 }  // namespace pipewright::plan

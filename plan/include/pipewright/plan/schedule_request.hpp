@@ -8,21 +8,9 @@
 
 #include "pipewright/plan/lower.hpp"
 #include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/schedule_costs.hpp"
 
 namespace pipewright::plan {
-
-/// Times of one microbatch on a stage, in any one unit; each list has one entry a stage, or a
-/// single one for all.
-struct ActionTimes {
-  std::vector<double> forward{1};
-  std::vector<double> input_gradient{1};
-  std::vector<double> weight_gradient{1};
-  double transfer = 0;  // between ranks
-
-  static double of(const std::vector<double>& list, int stage) {
-    return list.size() == 1 ? list.front() : list[static_cast<std::size_t>(stage)];
-  }
-};
 
 struct ScheduleRequest {
   std::string name;
@@ -32,7 +20,7 @@ struct ScheduleRequest {
   int group = 0;                    // microbatches of a round (megatron-interleaved; 0: P) or of an
                                     // optimizer step (pipedream-2bw; 0: the least that is legal)
   std::vector<int> rank_of_stage;   // a placement of the user's own (gpipe, 1f1b, inference)
-  ActionTimes times;                // zb-auto, v-half, v-min and v-zb order their actions by them
+  ScheduleCosts costs;              // zb-auto, v-half, v-min and v-zb order their actions by them
   std::optional<int> memory_units;  // zb-auto, v-zb: a forward adds 2, I and W free 1 each
 };
 

@@ -6,6 +6,7 @@
 
 #include "pipewright/plan/layer_costs.hpp"
 #include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/schedule_costs.hpp"
 #include "pipewright/plan/training_memory.hpp"
 
 namespace pipewright::plan {
@@ -25,11 +26,8 @@ struct RerunCost {
   friend bool operator==(const RerunCost&, const RerunCost&) = default;
 };
 
-struct StageCost {
+struct StageCost : PassTimes {
   Seconds load;  // of one microbatch: input on the first stage, else nothing
-  Seconds forward;
-  Seconds input_gradient;
-  Seconds weight_gradient;
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;

@@ -7,21 +7,10 @@
 
 #include <vector>
 
-#include "pipewright/plan/quantity.hpp"
 #include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/schedule_costs.hpp"
 
 namespace pipewright::plan {
-
-/// Every list holds one value for all stages, or one for each.
-struct ZeroBubbleCosts {
-  std::vector<Seconds> forward;
-  std::vector<Seconds> input_gradient;
-  std::vector<Seconds> weight_gradient;
-  Seconds transfer;  // of an activation or a gradient between neighbours; takes no compute time
-  /// The most a stage may hold, in units: a forward adds 2, either gradient frees 1. A limit of
-  /// 2P is the memory of 1F1B. Empty: no limit.
-  std::vector<int> memory_units;
-};
 
 struct ZeroBubblePlan {
   Schedule schedule;     // one stage a rank; F, I and W
@@ -32,8 +21,12 @@ struct ZeroBubblePlan {
 /// The schedule with the shortest longest span that was found. The search is bounded, so its time
 /// does not explode with the sizes, and repeatable: the same costs give the same schedule. On small
 /// problems it finds the optimum in practice, without proof unless the span is the lower bound.
-/// Throws InputError when a list has neither one value nor one a stage, when a time is negative or
-/// no number, or when a limit holds no microbatch.
-ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ZeroBubbleCosts& costs);
+///
+/// `memory_units` is the most that a stage may hold: a forward adds 2, either gradient frees 1, so
+/// that 2P is the memory of 1F1B. One limit for all stages, or one of each; none where it is empty.
+/// Throws InputError when costs or limits are of another number of stages, when a time is negative
+/// or no number, or when a limit holds no microbatch.
+ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ScheduleCosts& costs = {},
+                            const std::vector<int>& memory_units = {});
 
 }  // namespace pipewright::plan

@@ -92,8 +92,8 @@ class Annealing {
 
   double mean_time() const {
     double sum = 0;
-    for (const Stage& stage : problem_.stages)
-      sum += stage.forward + stage.input_gradient + stage.weight_gradient;
+    for (const PassTimes& stage : problem_.costs.stages)
+      sum += stage.forward.value + stage.input_gradient.value + stage.weight_gradient.value;
     return sum / (3 * problem_.stage_count());
   }
 
@@ -114,7 +114,7 @@ class Annealing {
         last + 1 - first)
       return;  // one of a kind among its like
     apply(move, order);
-    if (is_sound(order, problem_.stages[move.stage].memory_limit)) {
+    if (is_sound(order, problem_.memory_limits[move.stage])) {
       const Spans spans = timing_.spans(orders_);
       if (accepts(energy_of(spans) - energy_of(spans_), temperature)) {
         spans_ = spans;

@@ -26,44 +26,50 @@ namespace {
 /// What one stage alone demands, counted from its first start.
 class StageDemand {
  public:
-  StageDemand(const Stage& stage, int microbatches, double round_trip)
+  StageDemand(const PassTimes& stage, int memory_limit, int microbatches, double round_trip)
       : stage_(stage),
+        memory_limit_(memory_limit),
         microbatches_(microbatches),
-        in_flight_(std::min(microbatches, stage.memory_limit / 2)),
+        in_flight_(std::min(microbatches, memory_limit / 2)),
         round_trip_(round_trip) {}
 
   double last_forward_end() const {
     const int after_gradient = microbatches_ - in_flight_;  // forwards, and as many gradients
     const double forwards =
-        after_gradient > 0 ? forwards_and_wait() : microbatches_ * stage_.forward;
+        after_gradient > 0 ? forwards_and_wait() : microbatches_ * stage_.forward.value;
     const int cycles = (microbatches_ - 1) / in_flight_;
-    return std::max(forwards + after_gradient * stage_.input_gradient + early_weight_gradients(),
-                    cycles * cycle() + stage_.forward);
+    return std::max(
+        forwards + after_gradient * stage_.input_gradient.value + early_weight_gradients(),
+        cycles * cycle() + stage_.forward.value);
   }
   double last_input_gradient_end() const {
-    return forwards_and_wait() + microbatches_ * stage_.input_gradient + early_weight_gradients();
+    return forwards_and_wait() + microbatches_ * stage_.input_gradient.value +
+           early_weight_gradients();
   }
   double span() const {
-    return forwards_and_wait() + microbatches_ * (stage_.input_gradient + stage_.weight_gradient);
+    return forwards_and_wait() +
+           microbatches_ * (stage_.input_gradient.value + stage_.weight_gradient.value);
   }
 
  private:
   double forwards_and_wait() const {
-    return std::max(microbatches_ * stage_.forward,
-                    round_trip_ + (microbatches_ - in_flight_) * stage_.forward);
+    return std::max(microbatches_ * stage_.forward.value,
+                    round_trip_ + (microbatches_ - in_flight_) * stage_.forward.value);
   }
   double early_weight_gradients() const {
-    return std::max(0, microbatches_ + 1 - stage_.memory_limit) * stage_.weight_gradient;
+    return std::max(0, microbatches_ + 1 - memory_limit_) * stage_.weight_gradient.value;
   }
   double cycle() const {
-    const double gradients = round_trip_ + stage_.input_gradient;
-    if (stage_.memory_limit % 2 == 1)
+    const double gradients = round_trip_ + stage_.input_gradient.value;
+    if (memory_limit_ % 2 == 1)
       return gradients;
-    return gradients + (in_flight_ == 1 ? stage_.weight_gradient
-                                        : std::min(stage_.input_gradient, stage_.weight_gradient));
+    return gradients + (in_flight_ == 1
+                            ? stage_.weight_gradient.value
+                            : std::min(stage_.input_gradient.value, stage_.weight_gradient.value));
   }
 
-  const Stage& stage_;
+  const PassTimes& stage_;
+  int memory_limit_;
   int microbatches_;
   int in_flight_;
   double round_trip_;
@@ -71,12 +77,12 @@ class StageDemand {
 
 /// From the start of a forward to the earliest start of its input gradient, stage by stage.
 std::vector<double> round_trips(const Problem& problem) {
-  std::vector<double> trips(problem.stages.size());
+  std::vector<double> trips(problem.costs.stages.size());
   double below = 0;
   for (int stage = problem.stage_count() - 1; stage >= 0; --stage) {
-    const Stage& times = problem.stages[stage];
-    trips[stage] = times.forward + below;
-    below += times.forward + times.input_gradient + 2 * problem.transfer;
+    const PassTimes& times = problem.costs.stages[stage];
+    trips[stage] = times.forward.value + below;
+    below += times.forward.value + times.input_gradient.value + 2 * problem.costs.transfer.value;
   }
   return trips;
 }
@@ -90,24 +96,24 @@ double lower_bound(const Problem& problem) {
   double first_start = 0;
   double last_end = 0;  // of the last microbatch, on its way down and up again
   for (int stage = 0; stage < problem.stage_count(); ++stage) {
-    const Stage& times = problem.stages[stage];
-    const double transfer = stage > 0 ? problem.transfer : 0;
-    demands.emplace_back(times, problem.microbatches, trips[stage]);
+    const PassTimes& times = problem.costs.stages[stage];
+    const double transfer = stage > 0 ? problem.costs.transfer.value : 0;
+    demands.emplace_back(times, problem.memory_limits[stage], problem.microbatches, trips[stage]);
     first_start += transfer;
     first_starts.push_back(first_start);
     last_end = std::max(first_start + demands[stage].last_forward_end(),
-                        last_end + transfer + times.forward);
-    first_start += times.forward;
+                        last_end + transfer + times.forward.value);
+    first_start += times.forward.value;
   }
 
   double bound = 0;
   for (int stage = problem.stage_count() - 1; stage >= 0; --stage) {
-    const Stage& times = problem.stages[stage];
-    const double transfer = stage + 1 < problem.stage_count() ? problem.transfer : 0;
+    const PassTimes& times = problem.costs.stages[stage];
+    const double transfer = stage + 1 < problem.stage_count() ? problem.costs.transfer.value : 0;
     last_end = std::max(first_starts[stage] + demands[stage].last_input_gradient_end(),
-                        last_end + transfer + times.input_gradient);
-    bound = std::max(
-        {bound, demands[stage].span(), last_end + times.weight_gradient - first_starts[stage]});
+                        last_end + transfer + times.input_gradient.value);
+    bound = std::max({bound, demands[stage].span(),
+                      last_end + times.weight_gradient.value - first_starts[stage]});
   }
   return bound;
 }

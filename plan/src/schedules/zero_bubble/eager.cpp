@@ -18,11 +18,12 @@ struct Start {
 
 class Eager {
  public:
-  explicit Eager(const Problem& problem) : problem_(problem), stages_(problem.stages.size()) {}
+  explicit Eager(const Problem& problem)
+      : problem_(problem), stages_(problem.costs.stages.size()) {}
 
   std::vector<Order> run() {
     for (Start next = first_start(); next.time < never; next = first_start())
-      stages_[next.stage].run(next.kind, next.time, problem_.stages[next.stage]);
+      stages_[next.stage].run(next.kind, next.time, problem_.costs.stages[next.stage]);
     std::vector<Order> orders;
     for (Progress& progress : stages_)
       orders.push_back(std::move(progress.order));
@@ -32,12 +33,13 @@ class Eager {
  private:
   /// When microbatch `next` has come through the neighbour, whose ends these are.
   double arrival(const std::vector<double>& ends, int next) const {
-    return next < static_cast<int>(ends.size()) ? ends[next] + problem_.transfer : never;
+    return next < static_cast<int>(ends.size()) ? ends[next] + problem_.costs.transfer.value
+                                                : never;
   }
   double forward_start(int stage) const {
     const Progress& progress = stages_[stage];
     if (progress.forwards() == problem_.microbatches ||
-        progress.held_units() + 2 > problem_.stages[stage].memory_limit)
+        progress.held_units() + 2 > problem_.memory_limits[stage])
       return never;
     if (stage == 0)
       return progress.free_at;

@@ -10,7 +10,7 @@ namespace {
 class Greedy {
  public:
   Greedy(const Problem& problem, const GreedyPolicy& policy)
-      : problem_(problem), policy_(policy), stages_(problem.stages.size()) {}
+      : problem_(problem), policy_(policy), stages_(problem.costs.stages.size()) {}
 
   /// After the warm-up, each round is one input gradient on every stage, from the last stage to the
   /// first, and before it a forward on those stages that had better run one.
@@ -32,22 +32,22 @@ class Greedy {
 
  private:
   int count() const { return problem_.stage_count(); }
-  const Stage& cost(int stage) const { return problem_.stages[stage]; }
-  bool fits_forward(int stage, int held) const { return held + 2 <= cost(stage).memory_limit; }
+  const PassTimes& cost(int stage) const { return problem_.costs.stages[stage]; }
+  bool fits_forward(int stage, int held) const { return held + 2 <= problem_.memory_limits[stage]; }
   bool owes_weight_gradient(int stage) const { return stages_[stage].owed_weight_gradients() > 0; }
 
   /// When the input of the next forward is there.
   double forward_arrival(int stage) const {
-    return stage == 0
-               ? 0
-               : stages_[stage - 1].forward_ends[stages_[stage].forwards()] + problem_.transfer;
+    return stage == 0 ? 0
+                      : stages_[stage - 1].forward_ends[stages_[stage].forwards()] +
+                            problem_.costs.transfer.value;
   }
   /// When the output's gradient of the next input gradient is there.
   double gradient_arrival(int stage) const {
     return stage == count() - 1
                ? 0
                : stages_[stage + 1].input_gradient_ends[stages_[stage].input_gradients()] +
-                     problem_.transfer;
+                     problem_.costs.transfer.value;
   }
 
   void run_forward(int stage) {
@@ -71,7 +71,8 @@ class Greedy {
   /// Runs weight gradients while the stage would wait for `arrival`.
   void fill_wait(int stage, double arrival) {
     const Progress& progress = stages_[stage];
-    while (owes_weight_gradient(stage) && progress.free_at + cost(stage).weight_gradient <= arrival)
+    while (owes_weight_gradient(stage) &&
+           progress.free_at + cost(stage).weight_gradient.value <= arrival)
       run_weight_gradient(stage);
     const double wait = arrival - progress.free_at;
     if (owes_weight_gradient(stage) && wait > 0 &&
@@ -85,18 +86,19 @@ class Greedy {
     std::vector<int> forwards(count(), 1);
     double arrival = 0;  // of the first output gradient
     for (int stage = count() - 1; stage >= 0; --stage) {
-      const Stage& times = cost(stage);
+      const PassTimes& times = cost(stage);
       double free_at = stages_[stage].free_at;
       const auto has_time = [&] {
-        return policy_.wait_for_first_gradient ? free_at + times.forward <= arrival
+        return policy_.wait_for_first_gradient ? free_at + times.forward.value <= arrival
                                                : free_at < arrival;
       };
       while (stage < count() - 1 && forwards[stage] < problem_.microbatches &&
              fits_forward(stage, 2 * forwards[stage]) && has_time()) {
-        free_at += times.forward;
+        free_at += times.forward.value;
         ++forwards[stage];
       }
-      arrival = std::max(free_at, arrival) + times.input_gradient + problem_.transfer;
+      arrival =
+          std::max(free_at, arrival) + times.input_gradient.value + problem_.costs.transfer.value;
     }
     for (int stage = 1; stage < count(); ++stage)
       if (forwards[stage - 1] < problem_.microbatches)
@@ -122,15 +124,15 @@ class Greedy {
     const Progress& next = stages_[stage + 1];
     if (progress.forwards() < next.forwards() + 2)
       return false;
-    const double gradient =
-        next.free_at + cost(stage + 1).forward + cost(stage + 1).input_gradient + problem_.transfer;
+    const double gradient = next.free_at + cost(stage + 1).forward.value +
+                            cost(stage + 1).input_gradient.value + problem_.costs.transfer.value;
     if (progress.free_at >= gradient)
       return true;
-    double end = progress.free_at + cost(stage).forward;
+    double end = progress.free_at + cost(stage).forward.value;
     int held = progress.held_units();
     for (int owed = progress.owed_weight_gradients(); owed > 0 && !fits_forward(stage, held);
          --owed, --held)
-      end += cost(stage).weight_gradient;
+      end += cost(stage).weight_gradient.value;
     return end > gradient && gradient - progress.free_at <= idle_allowance(stage);
   }
 

@@ -5,22 +5,16 @@
 #include <vector>
 
 #include "pipewright/plan/action.hpp"
+#include "pipewright/plan/schedule_costs.hpp"
 
 namespace pipewright::plan::zero_bubble {
 
-struct Stage {
-  double forward = 0;
-  double input_gradient = 0;
-  double weight_gradient = 0;
-  int memory_limit = 0;  // in units: a forward adds 2, either gradient frees 1
-};
-
 struct Problem {
   int microbatches = 0;
-  std::vector<Stage> stages;  // one a rank
-  double transfer = 0;
+  ScheduleCosts costs;             // of each stage; one stage a rank
+  std::vector<int> memory_limits;  // of each, in units: a forward adds 2, either gradient frees 1
 
-  int stage_count() const { return static_cast<int>(stages.size()); }
+  int stage_count() const { return static_cast<int>(costs.stages.size()); }
 };
 
 /// What one stage runs. Each kind runs its microbatches in order, so the m-th forward is that of

@@ -22,7 +22,7 @@ struct Progress {
   int held_units() const { return 2 * forwards() - input_gradients() - weight_gradients; }
 
   /// Runs the next action of a kind, whose input is there at `arrival`.
-  void run(ActionKind kind, double arrival, const Stage& times);
+  void run(ActionKind kind, double arrival, const PassTimes& times);
 };
 
 }  // namespace pipewright::plan::zero_bubble

@@ -8,8 +8,8 @@ namespace pipewright::plan::zero_bubble {
 
 Timing::Timing(const Problem& problem)
     : problem_(problem),
-      stages_(problem.stages.size()),
-      forward_ends_(problem.stages.size() * problem.microbatches),
+      stages_(problem.costs.stages.size()),
+      forward_ends_(problem.costs.stages.size() * problem.microbatches),
       input_gradient_ends_(forward_ends_.size()) {}
 
 Spans Timing::spans(const std::vector<Order>& orders) {
@@ -53,7 +53,7 @@ void Timing::advance(int stage, const Order& order) {
       if (!run_input_gradient(stage))
         return;
     } else {
-      progress.free_at += problem_.stages[stage].weight_gradient;
+      progress.free_at += problem_.costs.stages[stage].weight_gradient.value;
     }
   }
 }
@@ -65,12 +65,12 @@ bool Timing::run_forward(int stage) {
   if (stage > 0) {
     if (stages_[stage - 1].forwards == progress.forwards)
       return false;
-    arrival = forward_ends_[at - problem_.microbatches] + problem_.transfer;
+    arrival = forward_ends_[at - problem_.microbatches] + problem_.costs.transfer.value;
   }
   const double start = std::max(progress.free_at, arrival);
   if (progress.forwards++ == 0)
     progress.start = start;
-  forward_ends_[at] = progress.free_at = start + problem_.stages[stage].forward;
+  forward_ends_[at] = progress.free_at = start + problem_.costs.stages[stage].forward.value;
   return true;
 }
 
@@ -81,9 +81,10 @@ bool Timing::run_input_gradient(int stage) {
   if (stage + 1 < problem_.stage_count()) {
     if (stages_[stage + 1].input_gradients == progress.input_gradients)
       return false;
-    arrival = input_gradient_ends_[at + problem_.microbatches] + problem_.transfer;
+    arrival = input_gradient_ends_[at + problem_.microbatches] + problem_.costs.transfer.value;
   }
-  progress.free_at = std::max(progress.free_at, arrival) + problem_.stages[stage].input_gradient;
+  progress.free_at =
+      std::max(progress.free_at, arrival) + problem_.costs.stages[stage].input_gradient.value;
   input_gradient_ends_[at] = progress.free_at;
   ++progress.input_gradients;
   return true;

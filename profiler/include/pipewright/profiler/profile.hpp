@@ -22,10 +22,10 @@ namespace pipewright::profiler {
 struct Probe {
   std::string name;
   std::function<at::Tensor(const at::Tensor& input)> forward;
-  /// The same under selective recomputation; empty: there is no difference.
-  std::function<at::Tensor(const at::Tensor& input)> selective{};
   std::vector<at::Tensor> parameters;
-  std::function<void()> optimizer_step;  // empty: there is none
+  std::function<void()> optimizer_step{};  // empty: there is none
+  /// `forward` under selective recomputation; empty: there is no difference.
+  std::function<at::Tensor(const at::Tensor& input)> selective{};
 };
 
 /// How the bytes that tensors hold are read; the profiler has no allocator of its own.

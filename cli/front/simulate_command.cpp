@@ -3,6 +3,8 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "other_programs.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/sim/explain.hpp"
@@ -104,7 +106,8 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
   if (!options.trace.empty())
     plan::write_file(options.trace, plan::to_trace(prediction.timeline));
   if (!options.svg.empty())
-    plan::write_file(options.svg, plan::to_svg({prediction.timeline}, scenario.name));
+    plan::write_file(options.svg,
+                     draw::to_svg(draw::timeline_scene({prediction.timeline}, scenario.name)));
 }
 
 int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid) simgrid) {

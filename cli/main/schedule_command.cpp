@@ -2,6 +2,8 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/schedule_catalogue.hpp"
@@ -139,7 +141,7 @@ void write_svg(const std::string& file, const std::string& title, const plan::Ti
   plan::Timeline compute = timeline;
   compute.name = "compute";
   compute.memory.clear();
-  plan::write_file(file, plan::to_svg({compute}, title));
+  plan::write_file(file, draw::to_svg(draw::timeline_scene({compute}, title)));
   say("wrote " + file);
 }
 

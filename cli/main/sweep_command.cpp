@@ -4,7 +4,8 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "other_programs.hpp"
-#include "pipewright/plan/chart.hpp"
+#include "pipewright/draw/chart.hpp"
+#include "pipewright/draw/svg.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline.hpp"
@@ -157,7 +158,7 @@ std::optional<double> number_of(const std::string& text) {
 }
 
 /// Throughput over the field with the most values; one line for each combination of the others.
-plan::Chart chart_of(const Sweep& sweep) {
+draw::Chart chart_of(const Sweep& sweep) {
   const auto widest = static_cast<std::size_t>(
       std::max_element(sweep.varied.begin(), sweep.varied.end(),
                        [](const sim::SweptField& a, const sim::SweptField& b) {
@@ -165,7 +166,7 @@ plan::Chart chart_of(const Sweep& sweep) {
                        }) -
       sweep.varied.begin());
   const sim::SweptField& x = sweep.varied[widest];
-  plan::Chart chart;
+  draw::Chart chart;
   chart.title = fmt::format("{}: {} combinations", sweep.scenario, sweep.rows.size());
   chart.x_label = x.field;
   const bool numbers = std::all_of(x.values.begin(), x.values.end(),
@@ -184,7 +185,7 @@ plan::Chart chart_of(const Sweep& sweep) {
         name +=
             fmt::format("{}{} {}", name.empty() ? "" : ", ", sweep.varied[f].field, row.values[f]);
     auto line = std::find_if(chart.lines.begin(), chart.lines.end(),
-                             [&](const plan::ChartLine& known) { return known.name == name; });
+                             [&](const draw::ChartLine& known) { return known.name == name; });
     if (line == chart.lines.end())
       line = chart.lines.insert(line, {name, {}});
     const std::string& value = row.values[widest];
@@ -252,7 +253,7 @@ int sweep(const SweepOptions& options) {
   if (!options.csv.empty())
     plan::write_file(options.csv, csv(swept));
   if (!options.svg.empty())
-    plan::write_file(options.svg, plan::to_svg(chart_of(swept)));
+    plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(swept))));
   if (options.scenario.json)
     fmt::print("{}\n", to_json(swept).dump(2));
   else

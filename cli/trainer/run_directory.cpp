@@ -5,6 +5,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
 #include "pipewright/plan/json_document.hpp"
 
 namespace pipewright::cli {
@@ -53,7 +55,8 @@ void RunDirectory::write_rehearsal(const plan::LayerCosts& costs, const plan::Ti
 void RunDirectory::write_timelines(const Plan& plan, const plan::Timeline& measured,
                                    const std::string& title) {
   plan::write_file(path_ / "measured.trace.json", plan::to_trace(measured));
-  plan::write_file(path_ / "timeline.svg", plan::to_svg({plan.predicted, measured}, title));
+  plan::write_file(path_ / "timeline.svg",
+                   draw::to_svg(draw::timeline_scene({plan.predicted, measured}, title)));
 }
 
 void RunDirectory::write_report(const plan::Json& report) {

@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "json_text.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
 #include "pipewright/plan/comparison.hpp"
 #include "pipewright/plan/json_document.hpp"
 #include "pipewright/plan/timeline.hpp"
@@ -11,6 +13,7 @@
 
 namespace timeline_fuzz {
 
+using namespace pipewright;
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
@@ -32,7 +35,8 @@ void try_text(std::string_view text) {
   demand(timeline_from_trace(JsonDocument::parse(to_trace(*timeline), "again")) == *timeline,
          "reads back as written");
   demand(comparison_table(figures, figures) != "", "it can be compared");
-  may_be_refused([&] { demand(to_svg({*timeline}, "fuzz") != "", "it can be drawn"); });
+  may_be_refused(
+      [&] { demand(to_svg(draw::timeline_scene({*timeline}, "fuzz")) != "", "it can be drawn"); });
 }
 
 const pipewright::fuzz::Reader reader("timeline", try_text);

@@ -89,9 +89,4 @@ std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
 std::string to_trace(const Timeline& timeline);
 Timeline timeline_from_trace(const JsonDocument& document);
 
-/// An SVG of several timelines, one above the other on one time axis, with the memory of each rank
-/// below its bars; idle time by its cause and the critical path where the timeline knows them. Fit
-/// for a paper: no scripts, no external fonts.
-std::string to_svg(const std::vector<Timeline>& timelines, const std::string& title);
-
 }  // namespace pipewright::plan

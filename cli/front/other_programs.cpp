@@ -14,7 +14,7 @@
 #include "interrupt.hpp"
 #include "own_words.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "program.hpp"
 
 namespace pipewright::cli {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {
 

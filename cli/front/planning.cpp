@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::cli {
 plan::Model read_model(const std::string& file) {

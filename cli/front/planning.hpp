@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/model.hpp"
-#include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/scenario_plan.hpp"
 
 namespace pipewright::cli {

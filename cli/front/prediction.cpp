@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "pipewright/plan/comparison.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/sensitivity.hpp"

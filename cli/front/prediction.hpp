@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/times.hpp"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::cli {
 namespace {

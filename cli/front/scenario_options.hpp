@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "command_line/command.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {
 

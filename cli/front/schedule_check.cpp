@@ -4,13 +4,15 @@
 #include <sstream>
 
 #include "console.hpp"
-#include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/crossed_transfers.hpp"
-#include "pipewright/plan/deadlock.hpp"
-#include "pipewright/plan/early_transfers.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/crossed_transfers.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/program/early_transfers.hpp"
+#include "pipewright/plan/program/program_csv.hpp"
+#include "pipewright/plan/program/validate_program.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "planning.hpp"
 
 namespace pipewright::cli {

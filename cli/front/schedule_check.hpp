@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 
 namespace pipewright::cli {
 

@@ -1,8 +1,9 @@
 #include "commands.hpp"
 #include "console.hpp"
-#include "pipewright/plan/comparison.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/kind_comparison.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/kind_comparison.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::cli {
 namespace {

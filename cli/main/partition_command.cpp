@@ -5,11 +5,11 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "partition_options.hpp"
-#include "pipewright/plan/constrained_partition.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/layout.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/partition/constrained_partition.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "planning.hpp"
 
 namespace pipewright::cli {

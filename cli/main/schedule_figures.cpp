@@ -5,7 +5,9 @@
 
 #include "console.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
+#include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "planning.hpp"
 

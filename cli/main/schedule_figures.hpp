@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/schedule_request.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::cli {
 

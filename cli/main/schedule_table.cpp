@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/plan/schedule_catalogue.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "schedule_figures.hpp"
 
 namespace pipewright::cli {

@@ -6,8 +6,8 @@
 
 #include "commands.hpp"
 #include "console.hpp"
-#include "pipewright/plan/grid.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/cluster/grid.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::cli {
 namespace {

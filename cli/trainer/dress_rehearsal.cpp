@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/durations.hpp"
 

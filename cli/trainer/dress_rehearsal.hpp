@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "layer_bench.hpp"
-#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
 #include "planning.hpp"
 

@@ -3,7 +3,7 @@
 // What a run's prediction is made of, and what its error is: whose fault was it?
 
 #include "dress_rehearsal.hpp"
-#include "pipewright/plan/comparison.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
 #include "training.hpp"
 
 namespace pipewright::cli {

@@ -8,7 +8,7 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "layer_bench.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::cli {
 namespace {

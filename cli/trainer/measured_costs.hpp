@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
 #include "workload.hpp"
 
 namespace pipewright::cli {

@@ -12,7 +12,7 @@
 #include "devices.hpp"
 #include "pipewright/exec/job.hpp"
 #include "pipewright/exec/transport.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {
 

@@ -2,7 +2,7 @@
 #include "devices.hpp"
 #include "interrupt.hpp"
 #include "measured_costs.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "torch_commands.hpp"
 #include "workload.hpp"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "pipewright/exec/executor.hpp"
-#include "pipewright/plan/comparison.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::cli {
 

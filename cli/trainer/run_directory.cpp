@@ -7,7 +7,8 @@
 
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::cli {
 namespace {

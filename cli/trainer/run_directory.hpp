@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "planning.hpp"
 #include "training.hpp"
 

@@ -12,11 +12,12 @@
 #include "console.hpp"
 #include "interrupt.hpp"
 #include "pipewright/exec/serial.hpp"
-#include "pipewright/plan/aligned_timeline.hpp"
-#include "pipewright/plan/clock_offsets.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/plan/timeline/aligned_timeline.hpp"
+#include "pipewright/plan/timeline/clock_offsets.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::cli {
 namespace {

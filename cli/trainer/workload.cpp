@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::cli {
 

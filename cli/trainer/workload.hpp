@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipewright/exec/executor.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "parts.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::draw {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "figure_text.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::draw {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "looks.hpp"
-#include "pipewright/plan/program.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::draw {
 

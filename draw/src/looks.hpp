@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::draw {
 

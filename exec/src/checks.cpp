@@ -9,8 +9,9 @@
 
 #include "gradient_norm.hpp"
 #include "pipewright/exec/layer.hpp"
-#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/validate_program.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <set>
 
-#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 
 namespace pipewright::exec {
 namespace {

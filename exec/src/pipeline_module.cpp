@@ -7,8 +7,8 @@
 
 #include "pipewright/exec/layer.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partition/partition.hpp"
 
 namespace pipewright::exec {
 namespace {

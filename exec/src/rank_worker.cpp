@@ -10,8 +10,9 @@
 
 #include "first_line.hpp"
 #include "gpu/gpu.hpp"
-#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
 
 namespace pipewright::exec {
 

@@ -11,7 +11,7 @@
 #include "gradient_sums.hpp"
 #include "pipewright/exec/split_backward.hpp"
 #include "pipewright/exec/training_setup.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "pipewright/plan/computation.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"

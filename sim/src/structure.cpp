@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
 #include "reduced_graph.hpp"
 
 namespace pipewright::sim {

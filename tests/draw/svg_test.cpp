@@ -8,7 +8,7 @@
 
 #include "draw/support/svg_elements.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "support/catch.hpp"
 
 namespace svg_test {

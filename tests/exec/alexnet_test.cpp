@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
 #include "support/catch.hpp"
 
 namespace alexnet_test {

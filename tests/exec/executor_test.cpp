@@ -9,9 +9,10 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "pipewright/exec/layer.hpp"
-#include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/sanitized.hpp"
 
 namespace executor_test {

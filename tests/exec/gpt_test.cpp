@@ -2,6 +2,7 @@
 
 #include "exec/support/small_gpt.hpp"
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
 
 namespace gpt_test {

@@ -6,9 +6,10 @@
 #include "json_text.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/plan/comparison.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 #include "reader.hpp"
 
 namespace timeline_fuzz {

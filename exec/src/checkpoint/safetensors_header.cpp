@@ -2,7 +2,7 @@
 
 #include "checkpoint/dtype.hpp"
 #include "pipewright/exec/safetensors.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 namespace {

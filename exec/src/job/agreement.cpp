@@ -7,7 +7,7 @@
 #include "keys.hpp"
 #include "pipewright/exec/job.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {

@@ -8,6 +8,7 @@
 #include "device/lane.hpp"
 #include "hash.hpp"
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
 
 namespace pipewright::exec {
 namespace {

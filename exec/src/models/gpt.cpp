@@ -5,6 +5,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include "pipewright/exec/layer.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <map>
 
-#include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/computation.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -6,8 +6,8 @@
 #include "pipewright/exec/executor.hpp"
 #include "pipewright/exec/layer.hpp"
 #include "pipewright/exec/paced.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/simulate.hpp"
 
 namespace pipewright::test {

@@ -1,6 +1,6 @@
 #include <iostream>
-#include <pipewright/plan/lower.hpp>
-#include <pipewright/plan/schedules.hpp>
+#include <pipewright/plan/lower/lower.hpp>
+#include <pipewright/plan/schedules/generators.hpp>
 #include <pipewright/sim/simgrid.hpp>
 
 using namespace pipewright;

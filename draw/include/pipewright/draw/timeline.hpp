@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/draw/scene.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::draw {
 

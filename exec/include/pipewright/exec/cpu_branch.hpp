@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::exec {
 

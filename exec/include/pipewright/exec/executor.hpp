@@ -17,8 +17,8 @@
 #include "pipewright/exec/memory_meter.hpp"
 #include "pipewright/exec/training_setup.hpp"
 #include "pipewright/exec/transport.hpp"
-#include "pipewright/plan/partition.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/program/program.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
 

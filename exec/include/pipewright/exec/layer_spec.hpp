@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
-#include "pipewright/plan/model.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model.hpp"
 
 namespace pipewright::exec {
 

@@ -8,7 +8,7 @@
 
 #include "pipewright/exec/shards.hpp"
 #include "pipewright/exec/tensors.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::exec {
 

@@ -9,7 +9,7 @@
 
 #include "pipewright/exec/layer_spec.hpp"
 #include "pipewright/exec/split_points.hpp"
-#include "pipewright/plan/topology.hpp"
+#include "pipewright/plan/cluster/topology.hpp"
 
 namespace pipewright::exec {
 

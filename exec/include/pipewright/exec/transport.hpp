@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "pipewright/plan/action.hpp"
+#include "pipewright/plan/schedules/action.hpp"
 
 namespace pipewright::plan::zero_bubble {
 

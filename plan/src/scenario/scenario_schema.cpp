@@ -1,0 +1,162 @@
+#include "pipewright/plan/scenario/scenario_schema.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "scenario_fields.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+using Ordered = nlohmann::ordered_json;  // a reader of the file wants the order of this page
+
+template <class Value>
+Ordered type_schema(const FieldRule& rule) {
+  if (rule.schema != nullptr)
+    return Ordered::parse(rule.schema);
+  if constexpr (std::is_same_v<Value, bool>)
+    return {{"type", "boolean"}};
+  if constexpr (std::is_same_v<Value, std::string> || std::is_enum_v<Value>) {
+    Ordered text{{"type", "string"}};
+    if (rule.words != nullptr)
+      text["enum"] = *rule.words;
+    return text;
+  }
+  if constexpr (std::is_same_v<Value, std::vector<double>>)
+    return {{"type", "array"}, {"items", type_schema<double>(rule)}};
+  const bool whole = std::is_same_v<Value, int> || std::is_same_v<Value, Bytes>;
+  Ordered number{{"type", whole ? "integer" : "number"}};
+  const bool counts = std::is_same_v<Value, Bytes> || std::is_same_v<Value, Seconds>;
+  const Range range = counts ? at_least(0) : rule.range;
+  const auto add = [&](const char* key, double bound) {
+    if (std::isfinite(bound) && bound == std::floor(bound))
+      number[key] = static_cast<std::int64_t>(bound);
+    else if (std::isfinite(bound))
+      number[key] = bound;
+  };
+  add(range.excludes_least ? "exclusiveMinimum" : "minimum", range.least);
+  add("maximum", range.most);
+  return number;
+}
+
+Ordered object_schema(const char* meaning) {
+  return {{"description", meaning},
+          {"type", "object"},
+          {"properties", Ordered::object()},
+          {"required", Ordered::array()},
+          {"additionalProperties", false}};
+}
+
+/// Adds the fields of a plain struct, its values as their defaults.
+template <class Struct>
+void add_fields(Ordered& object) {
+  const Struct plain{};
+  visit_fields(plain,
+               [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
+                 Ordered field{{"description", meaning}};
+                 field.update(type_schema<std::remove_cvref_t<decltype(value)>>(rule));
+                 if (rule.needed)
+                   object["required"].push_back(key);
+                 else
+                   field["default"] = Ordered(field_json(value, rule));
+                 object["properties"][key] = std::move(field);
+               });
+}
+
+template <class Struct>
+Ordered schema_of(const char* meaning) {
+  Ordered object = object_schema(meaning);
+  add_fields<Struct>(object);
+  return object;
+}
+
+template <class Struct>
+Ordered model_schema(const char* kind, const char* meaning) {
+  Ordered object = object_schema(meaning);
+  object["properties"]["kind"] = {{"const", kind}};
+  object["required"].push_back("kind");
+  add_fields<Struct>(object);
+  return object;
+}
+
+void add(Ordered& object, const char* key, Ordered field, bool is_needed = true) {
+  object["properties"][key] = std::move(field);
+  if (is_needed)
+    object["required"].push_back(key);
+}
+
+Ordered data_schema() {
+  Ordered data = object_schema("What it learns from.");
+  add(data, "kind",
+      {{"description",
+        "text: the bytes of one file, for gpt; cifar10: data_batch_*.bin, for alexnet."},
+       {"type", "string"},
+       {"enum", {"text", "cifar10"}}});
+  add(data, "path",
+      {{"description", "The file, or for cifar10 the folder; relative to the folder of this file."},
+       {"type", "string"},
+       {"minLength", 1}});
+  return data;
+}
+
+Ordered reference(const char* name) { return {{"$ref", std::string("#/$defs/") + name}}; }
+
+Ordered cluster_schema() {
+  Ordered cluster =
+      object_schema("The machines. With more than one node, between_nodes is required.");
+  const Ordered count{{"type", "integer"}, {"minimum", 1}};
+  const auto counted = [&](const char* meaning) {
+    Ordered field{{"description", meaning}};
+    field.update(count);
+    return field;
+  };
+  add(cluster, "name", {{"description", "What people call it."}, {"type", "string"}});
+  add(cluster, "nodes", counted("Equal machines."));
+  add(cluster, "devices_per_node", counted("Ranks fill the nodes in order."));
+  add(cluster, "device", reference("device"));
+  add(cluster, "within_node", reference("link"));
+  add(cluster, "between_nodes", reference("link"), false);
+  add(cluster, "rank_speeds",
+      {{"description",
+        "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
+        "prediction."},
+       {"type", "array"},
+       {"items", {{"type", "number"}, {"exclusiveMinimum", 0}}},
+       {"default", Ordered::array()}},
+      false);
+  return cluster;
+}
+
+}  // namespace
+
+std::string scenario_schema() {
+  Ordered schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "Pipewright scenario"}};
+  schema.update(object_schema("One file that reproduces one run."));
+  add(schema, "$schema",
+      {{"description", "Where this schema lies, for editors."}, {"type", "string"}}, false);
+  add(schema, "format",
+      {{"description", "Kind and version of this file."}, {"const", "pipewright/scenario/1"}});
+  add(schema, "name", {{"description", "What people call the run."}, {"type", "string"}});
+  add(schema, "model",
+      {{"description", "What is trained."}, {"oneOf", {reference("gpt"), reference("alexnet")}}});
+  add(schema, "data", data_schema());
+  add(schema, "cluster", cluster_schema());
+  add(schema, "pipeline", schema_of<Pipeline>("The parallel plan."));
+  add(schema, "training", schema_of<Training>("How it is trained."));
+  add(schema, "profile",
+      schema_of<ProfileSettings>(
+          "How long a layer is measured: until the spread is small enough, within bounds."),
+      false);
+  schema["$defs"] = {
+      {"gpt", model_schema<GptShape>("gpt", "A GPT of pre-norm blocks over the bytes of a text.")},
+      {"alexnet", model_schema<AlexNetShape>("alexnet", "AlexNet in 22 layers.")},
+      {"device", schema_of<Device>("One device; all are equal.")},
+      {"link", schema_of<Link>("A directed link: a transfer takes latency + bytes / bandwidth and "
+                               "holds the link for bytes / bandwidth.")}};
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace pipewright::plan

@@ -8,8 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"

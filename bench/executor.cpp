@@ -5,7 +5,7 @@
 // The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
 // serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
 
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -19,9 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/gloo_transport.hpp"
-#include "pipewright/exec/job.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/job.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"

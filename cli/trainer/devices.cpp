@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipewright/exec/cpu_branch.hpp"
+#include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::cli {

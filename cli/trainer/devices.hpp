@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "pipewright/exec/devices.hpp"
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "torch_options.hpp"
 
 namespace pipewright::cli {

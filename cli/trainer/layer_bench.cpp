@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "pipewright/exec/core.hpp"
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/split_backward.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/stage/split_backward.hpp"
 
 namespace pipewright::cli {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "pipewright/exec/devices.hpp"
-#include "pipewright/exec/memory_meter.hpp"
-#include "pipewright/exec/optimizer.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/stage/optimizer.hpp"
 #include "pipewright/profiler/cores.hpp"
 #include "pipewright/profiler/profile.hpp"
 #include "workload.hpp"

@@ -7,8 +7,9 @@
 #include <numeric>
 
 #include "console.hpp"
-#include "pipewright/exec/gloo_transport.hpp"
-#include "pipewright/exec/nccl_transport.hpp"
+#include "pipewright/exec/gpu/nccl_transport.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::cli {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "devices.hpp"
-#include "pipewright/exec/job.hpp"
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/job/job.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 

@@ -5,7 +5,7 @@
 #include "explained_error.hpp"
 #include "interrupt.hpp"
 #include "measured_costs.hpp"
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "prediction.hpp"

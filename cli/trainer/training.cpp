@@ -11,7 +11,12 @@
 
 #include "console.hpp"
 #include "interrupt.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/checkpoint/check_load.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/statistics.hpp"

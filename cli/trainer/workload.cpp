@@ -4,7 +4,11 @@
 
 #include <algorithm>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/data/cifar10.hpp"
+#include "pipewright/exec/data/text.hpp"
+#include "pipewright/exec/models/alexnet.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 

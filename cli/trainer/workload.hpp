@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::cli {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/partition/balanced.hpp"
 #include "pipewright/plan/schedules/schedule_request.hpp"
 

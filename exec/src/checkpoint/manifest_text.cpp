@@ -3,6 +3,7 @@
 #include "checkpoint/dtype.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/seal.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {

@@ -7,6 +7,7 @@
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/seal.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {

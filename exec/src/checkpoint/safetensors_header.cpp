@@ -1,7 +1,7 @@
 #include <array>
 
 #include "checkpoint/dtype.hpp"
-#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {

@@ -3,7 +3,8 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/partition/balanced.hpp"

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "measured_costs.hpp"
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/schedules/schedule_request.hpp"

@@ -8,12 +8,15 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace {

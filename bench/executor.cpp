@@ -5,7 +5,7 @@
 // The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
 // serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
 
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -19,13 +19,16 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/gloo_transport.hpp"
-#include "pipewright/exec/job.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/job.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
+#include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 
 namespace pipewright {
 namespace {
@@ -62,32 +65,6 @@ class RandomTokens final : public exec::Dataset {
 
  private:
   at::Tensor inputs_, targets_;
-};
-
-/// Keeps what the executor reports as `pipewright run` does: a list a rank, no lock, one copy a
-/// step.
-class Recorder {
- public:
-  explicit Recorder(const plan::Program& program) : current_(program.ranks.size()) {
-    for (std::size_t rank = 0; rank < current_.size(); ++rank)
-      current_[rank].reserve(program.ranks[rank].size());
-  }
-
-  exec::Observer observer() {
-    return [this](const exec::InstructionRecord& record) {
-      current_[static_cast<std::size_t>(record.rank)].push_back(record);
-    };
-  }
-
-  void end_step() {
-    steps_.push_back(current_);
-    for (auto& records : current_)
-      records.clear();
-  }
-
- private:
-  std::vector<std::vector<exec::InstructionRecord>> current_;
-  std::vector<std::vector<std::vector<exec::InstructionRecord>>> steps_;
 };
 
 plan::Program program_of(const Options& options) {
@@ -246,10 +223,7 @@ class Bench {
     return seconds_of([this] { pipeline_.step(0); });
   }
   double recorded_step() {
-    return seconds_of([this] {
-      recorded_->step(0);
-      recorder_.end_step();
-    });
+    return seconds_of([this] { recorder_.end_step(recorded_->step(0)->duration); });
   }
 
   Options options_;
@@ -257,7 +231,7 @@ class Bench {
   exec::TrainingSetup setup_;
   plan::Program program_;
   plan::Partition partition_;
-  Recorder recorder_;
+  loop::Recorder recorder_;
   std::optional<exec::Job> job_;
   std::shared_ptr<exec::Transport> transport_;
   exec::Executor pipeline_;

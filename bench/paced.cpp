@@ -8,7 +8,7 @@
 
 #include "exec/support/paced_pipeline.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace {

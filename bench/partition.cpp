@@ -1,6 +1,6 @@
 // How long a balanced partition takes, over shapes of weights that are easy and hard for it.
 
-#include "pipewright/plan/partition.hpp"
+#include "pipewright/plan/partition/partition.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,8 @@
 #include <functional>
 #include <random>
 #include <vector>
+
+#include "pipewright/plan/partition/balanced.hpp"
 
 namespace {
 

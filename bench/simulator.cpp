@@ -9,8 +9,8 @@
 #include <chrono>
 #include <random>
 
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory.hpp"

@@ -1,11 +1,11 @@
 # `cmake --install build --prefix P`, then find_package(Pipewright COMPONENTS plan sim). Each module has an
-# export file of its own, so that plan and sim can be used without LibTorch.
+# export file of its own, so that plan, sim, draw and loop can be used without LibTorch.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Pipewright")
 
-set(components plan sim)
+set(components plan sim draw loop)
 if(PIPEWRIGHT_TORCH)
-  list(APPEND components profiler exec)
+  list(APPEND components profiler exec loop_torch)
   # CMake leaves folders inside the source tree, such as .venv, out of an installed program's rpath.
   set_target_properties(pipewright-torch PROPERTIES INSTALL_RPATH "${PIPEWRIGHT_TORCH_DIR}/lib")
 endif()

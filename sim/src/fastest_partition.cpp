@@ -7,9 +7,10 @@
 #include <map>
 #include <numeric>
 
+#include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/simulator.hpp"
 

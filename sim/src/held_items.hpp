@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/instruction_index.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/instruction_index.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "held_items.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
 
 namespace pipewright::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 namespace pipewright::sim {
 namespace {

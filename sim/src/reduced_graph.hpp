@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipewright/plan/dependencies.hpp"
+#include "pipewright/plan/program/dependencies.hpp"
 #include "pipewright/sim/durations.hpp"
 
 namespace pipewright::sim {

@@ -7,11 +7,14 @@
 #include <numeric>
 #include <optional>
 
-#include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/deadlock.hpp"
+#include "pipewright/plan/costs/usable_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/schedule_catalogue.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "pipewright/sim/memory_cap.hpp"
 #include "pipewright/sim/simulator.hpp"
 

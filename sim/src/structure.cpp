@@ -4,8 +4,8 @@
 #include <array>
 #include <numeric>
 
-#include "pipewright/plan/deadlock.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
 #include "pipewright/sim/times.hpp"
 #include "reduced_graph.hpp"
 

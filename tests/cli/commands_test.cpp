@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/layer_costs.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "support/catch.hpp"
 
 namespace commands_test {

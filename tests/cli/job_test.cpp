@@ -9,8 +9,9 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 #include "support/catch.hpp"
 
 namespace job_test {

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/model.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/model/model.hpp"
 #include "support/catch.hpp"
 
 namespace partition_command_test {

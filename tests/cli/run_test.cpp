@@ -6,12 +6,13 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/partition.hpp"
-#include "pipewright/plan/program.hpp"
-#include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 #include "support/catch.hpp"
 
 namespace run_test {

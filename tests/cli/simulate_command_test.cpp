@@ -2,10 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 #include "support/catch.hpp"
 
 namespace simulate_command_test {

@@ -1,6 +1,9 @@
+#include "pipewright/exec/models/alexnet.hpp"
+
 #include <torch/types.h>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
 #include "support/catch.hpp"
 
 namespace alexnet_test {

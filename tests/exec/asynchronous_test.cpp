@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 
 namespace asynchronous_test {
 

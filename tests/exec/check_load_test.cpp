@@ -1,4 +1,9 @@
+#include "pipewright/exec/checkpoint/check_load.hpp"
+
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 

@@ -15,6 +15,10 @@
 
 #include "exec/support/checkpoints.hpp"
 #include "exec/support/child.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "support/catch.hpp"
 #include "support/sanitized.hpp"
 #include "support/temp_folder.hpp"

@@ -6,6 +6,9 @@
 #include <sstream>
 
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"

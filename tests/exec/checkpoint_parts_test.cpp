@@ -3,6 +3,10 @@
 #include <memory>
 
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 

@@ -1,10 +1,13 @@
-#include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
 
 #include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"

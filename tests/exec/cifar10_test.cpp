@@ -1,10 +1,12 @@
+#include "pipewright/exec/data/cifar10.hpp"
+
 #include <fmt/format.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"

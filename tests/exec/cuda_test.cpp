@@ -6,6 +6,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace cuda_test {
 

@@ -10,8 +10,8 @@
 #include <map>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/cpu_branch.hpp"
-#include "pipewright/exec/optimizer.hpp"
+#include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/exec/stage/optimizer.hpp"
 #include "support/catch.hpp"
 
 namespace cut_tensors_test {

@@ -1,8 +1,8 @@
-#include "pipewright/exec/devices.hpp"
+#include "pipewright/exec/device/devices.hpp"
 
 #include <fmt/format.h>
 
-#include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

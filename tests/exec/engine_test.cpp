@@ -1,4 +1,4 @@
-#include "pipewright/exec/engine.hpp"
+#include "pipewright/exec/engine/engine.hpp"
 
 #include <fmt/format.h>
 #include <torch/nn.h>
@@ -7,8 +7,9 @@
 #include <thread>
 
 #include "exec/support/made_up_data.hpp"
-#include "pipewright/exec/module_layers.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/transport/in_process_transport.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

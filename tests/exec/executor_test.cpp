@@ -1,4 +1,4 @@
-#include "pipewright/exec/executor.hpp"
+#include "pipewright/exec/rank/executor.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -8,10 +8,11 @@
 #include <thread>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/plan/deadlock.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/sanitized.hpp"
 
 namespace executor_test {

@@ -1,4 +1,4 @@
-#include "pipewright/exec/gloo_transport.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,8 @@
 #include <thread>
 
 #include "exec/support/processes.hpp"
-#include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/job/agreement.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 

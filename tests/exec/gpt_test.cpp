@@ -1,7 +1,10 @@
+#include "pipewright/exec/models/gpt.hpp"
+
 #include <ATen/ATen.h>
 
 #include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
 
 namespace gpt_test {

@@ -1,6 +1,7 @@
 #include <map>
 
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

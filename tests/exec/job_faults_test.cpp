@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "exec/support/processes.hpp"
-#include "pipewright/exec/gloo_transport.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
 #include "support/catch.hpp"
 
 namespace job_faults_test {

@@ -8,7 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/transport/in_process_transport.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "support/catch.hpp"
 
 namespace lane_test {

@@ -1,4 +1,4 @@
-#include "pipewright/exec/loader.hpp"
+#include "pipewright/exec/data/loader.hpp"
 
 #include <ATen/ATen.h>
 

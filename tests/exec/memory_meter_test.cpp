@@ -1,4 +1,4 @@
-#include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "pipewright/exec/microbatches.hpp"
+#include "pipewright/exec/engine/microbatches.hpp"
 
 #include <ATen/ATen.h>
 

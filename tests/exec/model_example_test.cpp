@@ -3,9 +3,9 @@
 // example
 #include <torch/nn.h>
 
-#include "pipewright/exec/engine.hpp"
-#include "pipewright/exec/module_layers.hpp"
-#include "pipewright/exec/skips.hpp"
+#include "pipewright/exec/engine/engine.hpp"
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/exec/engine/skips.hpp"
 
 using namespace pipewright;
 using namespace pipewright::exec;

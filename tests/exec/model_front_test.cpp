@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "exec/support/made_up_data.hpp"
-#include "pipewright/exec/engine.hpp"
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/module_layers.hpp"
-#include "pipewright/exec/serial.hpp"
-#include "pipewright/exec/skips.hpp"
+#include "pipewright/exec/engine/engine.hpp"
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/exec/engine/skips.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

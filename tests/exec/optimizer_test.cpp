@@ -1,4 +1,4 @@
-#include "pipewright/exec/optimizer.hpp"
+#include "pipewright/exec/stage/optimizer.hpp"
 
 #include <torch/types.h>
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "pipewright/plan/aligned_timeline.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/timeline/aligned_timeline.hpp"
 #include "support/catch.hpp"
 
 namespace paced_pipeline_test {

@@ -1,11 +1,11 @@
-#include "pipewright/exec/paced.hpp"
+#include "pipewright/exec/models/paced.hpp"
 
 #include <torch/csrc/autograd/function.h>
 
 #include <chrono>
 #include <cmath>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -1,9 +1,9 @@
-#include "pipewright/exec/pipeline_module.hpp"
+#include "pipewright/exec/engine/pipeline_module.hpp"
 
 #include <torch/nn.h>
 
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/module_layers.hpp"
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

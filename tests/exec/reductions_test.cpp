@@ -1,11 +1,12 @@
-#include "reductions.hpp"
+#include "rank/reductions.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <cmath>
 #include <thread>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/transport/in_process_transport.hpp"
 #include "support/catch.hpp"
 
 namespace reductions_test {

@@ -1,4 +1,4 @@
-#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
 
 #include <cstring>
 

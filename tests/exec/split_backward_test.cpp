@@ -1,4 +1,4 @@
-#include "pipewright/exec/split_backward.hpp"
+#include "pipewright/exec/stage/split_backward.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/function.h>

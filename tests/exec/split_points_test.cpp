@@ -1,4 +1,4 @@
-#include "pipewright/exec/split_points.hpp"
+#include "pipewright/exec/engine/split_points.hpp"
 
 #include "support/catch.hpp"
 #include "support/error_of.hpp"

@@ -4,7 +4,8 @@
 #include <fstream>
 #include <numeric>
 
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/data/text.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"

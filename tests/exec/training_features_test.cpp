@@ -8,7 +8,9 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
 
 namespace training_features_test {
 

@@ -1,9 +1,10 @@
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 
 #include <torch/types.h>
 
 #include <thread>
 
+#include "pipewright/exec/transport/in_process_transport.hpp"
 #include "support/catch.hpp"
 
 namespace transport_test {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/cluster.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
 #include "reader.hpp"
 
 namespace cluster_fuzz {

@@ -5,8 +5,9 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
 #include "reader.hpp"
 
 namespace costs_fuzz {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "reader.hpp"
 
 namespace document_fuzz {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "promise.hpp"
 
 namespace pipewright::fuzz {

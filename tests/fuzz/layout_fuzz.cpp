@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/layout.hpp"
+#include "pipewright/plan/partition/layout.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

@@ -4,10 +4,11 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/constrained_partition.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/layout.hpp"
-#include "pipewright/plan/model.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partition/constrained_partition.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partition/layout.hpp"
 #include "reader.hpp"
 
 namespace model_fuzz {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/partition.hpp"
-#include "pipewright/plan/placement.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/partition/placement.hpp"
 #include "reader.hpp"
 
 namespace partition_fuzz {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/plan/placement.hpp"
+#include "pipewright/plan/partition/placement.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

@@ -4,8 +4,9 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/deadlock.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/program/validate_program.hpp"
 #include "reader.hpp"
 
 namespace program_fuzz {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 #include "reader.hpp"
 
 namespace scenario_fuzz {

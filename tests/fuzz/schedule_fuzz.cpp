@@ -3,8 +3,12 @@
 
 #include <string_view>
 
-#include "pipewright/plan/deadlock.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/program/program_csv.hpp"
+#include "pipewright/plan/program/validate_program.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

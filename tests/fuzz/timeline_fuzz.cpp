@@ -4,13 +4,17 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/comparison.hpp"
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
 #include "reader.hpp"
 
 namespace timeline_fuzz {
 
+using namespace pipewright;
 using namespace pipewright::plan;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
@@ -32,7 +36,8 @@ void try_text(std::string_view text) {
   demand(timeline_from_trace(JsonDocument::parse(to_trace(*timeline), "again")) == *timeline,
          "reads back as written");
   demand(comparison_table(figures, figures) != "", "it can be compared");
-  may_be_refused([&] { demand(to_svg({*timeline}, "fuzz") != "", "it can be drawn"); });
+  may_be_refused(
+      [&] { demand(to_svg(draw::timeline_scene({*timeline}, "fuzz")) != "", "it can be drawn"); });
 }
 
 const pipewright::fuzz::Reader reader("timeline", try_text);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/topology.hpp"
+#include "pipewright/plan/cluster/topology.hpp"
 #include "reader.hpp"
 
 namespace topology_fuzz {

@@ -1,7 +1,7 @@
 #include <torch/nn.h>
 
-#include "pipewright/exec/memory_meter.hpp"
-#include "pipewright/exec/split_backward.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/profiler/profile.hpp"
 #include "support/catch.hpp"
 

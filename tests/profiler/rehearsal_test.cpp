@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "pipewright/exec/split_backward.hpp"
+#include "pipewright/exec/stage/split_backward.hpp"
 #include "support/catch.hpp"
 
 namespace rehearsal_test {

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/plan/deadlock.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/simulator.hpp"

@@ -1,7 +1,8 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "sim/support/equal_ranks.hpp"
 
 namespace closed_forms_test {

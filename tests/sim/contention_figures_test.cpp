@@ -2,10 +2,11 @@
 
 #include <filesystem>
 
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/sim/simgrid.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "support/catch.hpp"

@@ -6,11 +6,12 @@
 #include <limits>
 #include <random>
 
+#include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/layer_weights.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
-#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "support/catch.hpp"
 

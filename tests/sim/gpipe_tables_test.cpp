@@ -1,6 +1,6 @@
 #include <map>
 
-#include "pipewright/plan/replicated_partition.hpp"
+#include "pipewright/plan/partition/replicated_partition.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/markdown.hpp"
 #include "support/reference.hpp"

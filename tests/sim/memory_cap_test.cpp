@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "pipewright/plan/json_document.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/error_of.hpp"

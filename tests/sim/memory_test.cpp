@@ -5,11 +5,13 @@
 #include <random>
 #include <sstream>
 
-#include "pipewright/plan/computation.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"

@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-#include "pipewright/plan/replicated_partition.hpp"
+#include "pipewright/plan/partition/replicated_partition.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 

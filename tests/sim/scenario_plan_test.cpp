@@ -1,7 +1,7 @@
 #include "pipewright/sim/scenario_plan.hpp"
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "pipewright/sim/sweep.hpp"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 

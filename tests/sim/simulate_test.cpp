@@ -8,9 +8,10 @@
 #include <sstream>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

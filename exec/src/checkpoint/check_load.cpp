@@ -1,9 +1,12 @@
+#include "pipewright/exec/checkpoint/check_load.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "checkpoint/dtype.hpp"
-#include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "checkpoint/names.hpp"
 #include "checkpoint/pieces.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

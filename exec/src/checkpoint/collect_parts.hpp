@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 
 namespace pipewright::exec {
 

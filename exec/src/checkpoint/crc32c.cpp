@@ -1,4 +1,4 @@
-#include "pipewright/exec/crc32c.hpp"
+#include "pipewright/exec/checkpoint/crc32c.hpp"
 
 #include <array>
 #include <bit>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/exec/crc32c.hpp"
+#include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

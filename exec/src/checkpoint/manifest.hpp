@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::exec {
 

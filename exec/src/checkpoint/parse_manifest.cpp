@@ -7,7 +7,8 @@
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/seal.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "checkpoint/dtype.hpp"
-#include "pipewright/exec/safetensors.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 namespace {

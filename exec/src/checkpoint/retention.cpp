@@ -2,7 +2,8 @@
 
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
-#include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 
 namespace pipewright::exec {
 namespace {

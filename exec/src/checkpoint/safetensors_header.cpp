@@ -1,8 +1,8 @@
 #include <array>
 
 #include "checkpoint/dtype.hpp"
-#include "pipewright/exec/safetensors.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 namespace {

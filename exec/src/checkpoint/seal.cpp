@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/exec/crc32c.hpp"
+#include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/durable_file.hpp"
-#include "pipewright/exec/crc32c.hpp"
+#include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"
-#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
 
 namespace pipewright::exec {
 

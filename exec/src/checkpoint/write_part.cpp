@@ -4,7 +4,10 @@
 
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
-#include "pipewright/exec/safetensors.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/safetensors.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::exec {
 namespace {

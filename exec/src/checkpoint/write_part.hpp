@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::exec {
 

@@ -1,4 +1,4 @@
-#include "pipewright/exec/cpu_branch.hpp"
+#include "pipewright/exec/cpu/cpu_branch.hpp"
 
 #include <ATen/Version.h>
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+#include "pipewright/exec/data/cifar10.hpp"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -6,7 +8,7 @@
 #include <fstream>
 
 #include "hash.hpp"
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

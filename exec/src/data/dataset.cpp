@@ -1,4 +1,4 @@
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
 
 #include "pipewright/plan/error.hpp"
 

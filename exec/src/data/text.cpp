@@ -1,10 +1,12 @@
+#include "pipewright/exec/data/text.hpp"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <fstream>
 
 #include "hash.hpp"
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

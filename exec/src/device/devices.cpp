@@ -1,4 +1,4 @@
-#include "pipewright/exec/devices.hpp"
+#include "pipewright/exec/device/devices.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "gpu/gpu.hpp"
-#include "pipewright/exec/cpu_branch.hpp"
+#include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -3,8 +3,8 @@
 #include <map>
 #include <mutex>
 
-#include "account_entry.hpp"
 #include "gpu.hpp"
+#include "rank/account_entry.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -4,8 +4,8 @@
 // so instead.
 
 #include "device/lane.hpp"
-#include "pipewright/exec/devices.hpp"
-#include "pipewright/exec/memory_meter.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
 
 namespace pipewright::exec {
 

@@ -10,7 +10,7 @@
 #include "gpu.hpp"
 #include "job/watch.hpp"
 #include "nccl_library.hpp"
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
 namespace {

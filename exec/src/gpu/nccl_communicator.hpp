@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/lane.hpp"
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/job.hpp"
 
 namespace pipewright::exec {
 

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "pipewright/exec/devices.hpp"
+#include "pipewright/exec/device/devices.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

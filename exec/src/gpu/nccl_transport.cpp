@@ -1,4 +1,4 @@
-#include "pipewright/exec/nccl_transport.hpp"
+#include "pipewright/exec/gpu/nccl_transport.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

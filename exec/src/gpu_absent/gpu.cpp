@@ -1,6 +1,6 @@
 #include "gpu/gpu.hpp"
 
-#include "pipewright/exec/nccl_transport.hpp"
+#include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

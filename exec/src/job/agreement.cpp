@@ -1,3 +1,5 @@
+#include "pipewright/exec/job/agreement.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -5,9 +7,9 @@
 #include <map>
 
 #include "keys.hpp"
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {

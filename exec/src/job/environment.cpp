@@ -1,3 +1,5 @@
+#include "pipewright/exec/job/environment.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -5,7 +7,7 @@
 #include <limits>
 
 #include "node_list.hpp"
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -1,4 +1,4 @@
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/job.hpp"
 
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include "first_line.hpp"
 #include "keys.hpp"
 #include "patience.hpp"
+#include "pipewright/exec/job/environment.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {

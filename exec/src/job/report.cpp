@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "pipewright/plan/json_document.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 

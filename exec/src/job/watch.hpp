@@ -11,7 +11,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "report.hpp"
 
 namespace pipewright::exec {

@@ -1,3 +1,5 @@
+#include "pipewright/exec/models/alexnet.hpp"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/conv.h>
@@ -7,7 +9,8 @@
 
 #include "device/lane.hpp"
 #include "hash.hpp"
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,11 +1,14 @@
+#include "pipewright/exec/models/gpt.hpp"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/run_again.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/stage/run_again.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipewright/exec/paced.hpp"
+#include "pipewright/exec/models/paced.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <ratio>
 #include <thread>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -10,7 +10,8 @@
 #include "job/patience.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
 namespace {

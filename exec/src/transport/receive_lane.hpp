@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "pipewright/exec/memory_meter.hpp"
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
 

@@ -1,6 +1,6 @@
 #include "send_lane.hpp"
 
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "unpinned_thread.hpp"
 
 namespace pipewright::exec {

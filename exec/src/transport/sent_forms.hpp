@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include "pipewright/exec/transport.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "tensor_form.hpp"
 
 namespace pipewright::exec {

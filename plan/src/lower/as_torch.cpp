@@ -1,4 +1,5 @@
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 

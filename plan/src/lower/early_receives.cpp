@@ -1,8 +1,8 @@
 #include <cassert>
 #include <set>
 
-#include "pipewright/plan/instruction_index.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/instruction_index.hpp"
 #include "transfers_of.hpp"
 
 namespace pipewright::plan {

@@ -1,4 +1,4 @@
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 
 namespace pipewright::plan {
 

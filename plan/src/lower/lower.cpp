@@ -1,8 +1,10 @@
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 
 #include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -1,7 +1,7 @@
 #include <map>
 
-#include "pipewright/plan/computation.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "rank_stages.hpp"
 
 namespace pipewright::plan {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
 

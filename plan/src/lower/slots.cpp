@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <queue>
 
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 #include "transfers_of.hpp"
 
 namespace pipewright::plan {

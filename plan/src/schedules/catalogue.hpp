@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pipewright/plan/schedule_catalogue.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 // One line a schedule: the function with which its file ends.
 #define PIPEWRIGHT_SCHEDULES(SCHEDULE) \

@@ -5,7 +5,7 @@
 
 #include "closed_forms.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

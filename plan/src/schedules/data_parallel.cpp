@@ -1,6 +1,6 @@
 #include "closed_forms.hpp"
-#include "pipewright/plan/deepspeed.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/deepspeed.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 
 namespace pipewright::plan {
 

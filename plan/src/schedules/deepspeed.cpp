@@ -1,11 +1,11 @@
-#include "pipewright/plan/deepspeed.hpp"
+#include "pipewright/plan/schedules/deepspeed.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "closed_forms.hpp"
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

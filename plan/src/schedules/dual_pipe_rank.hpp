@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "closed_forms.hpp"
-#include "pipewright/plan/action.hpp"
+#include "pipewright/plan/schedules/action.hpp"
 
 namespace pipewright::plan {
 

@@ -3,7 +3,7 @@
 #include "closed_forms.hpp"
 #include "dual_pipe_rank.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

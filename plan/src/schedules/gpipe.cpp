@@ -1,5 +1,5 @@
 #include "closed_forms.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

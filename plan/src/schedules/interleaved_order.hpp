@@ -4,7 +4,7 @@
 // rounds of `group` microbatches, each round through all chunks before the next round starts.
 // Backwards take the chunks in reverse.
 
-#include "pipewright/plan/action.hpp"
+#include "pipewright/plan/schedules/action.hpp"
 
 namespace pipewright::plan {
 

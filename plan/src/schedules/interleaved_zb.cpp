@@ -2,7 +2,7 @@
 
 #include "closed_forms.hpp"
 #include "interleaved_order.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
 
 namespace pipewright::plan {
 

@@ -4,8 +4,8 @@
 
 #include "list_schedule.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedule_catalogue.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

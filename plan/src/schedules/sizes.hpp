@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pipewright/plan/schedule_costs.hpp"
+#include "pipewright/plan/costs/schedule_costs.hpp"
 
 namespace pipewright::plan {
 

@@ -11,7 +11,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "pipewright/plan/v_schedules.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/schedules/v_schedules.hpp"
 
 namespace pipewright::plan {
 

@@ -1,4 +1,4 @@
-#include "pipewright/plan/zb_auto.hpp"
+#include "pipewright/plan/schedules/zb_auto.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "closed_forms.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 #include "sizes.hpp"
 
 namespace pipewright::plan {

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "pipewright/plan/cluster.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
 
 namespace pipewright::sim {
 

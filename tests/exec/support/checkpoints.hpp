@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::test {
 

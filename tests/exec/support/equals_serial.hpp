@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/serial.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/dataset.hpp"
+#include "pipewright/exec/data/dataset.hpp"
 
 namespace pipewright::test {
 

@@ -3,11 +3,11 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/executor.hpp"
-#include "pipewright/exec/layer.hpp"
-#include "pipewright/exec/paced.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedule_request.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/models/paced.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/simulate.hpp"
 
 namespace pipewright::test {

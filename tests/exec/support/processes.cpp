@@ -13,6 +13,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "pipewright/exec/job/environment.hpp"
+
 namespace pipewright::test {
 namespace {
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/job.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/job.hpp"
 
 namespace pipewright::test {
 

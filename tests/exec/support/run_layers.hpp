@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/layer.hpp"
+#include "pipewright/exec/models/layer.hpp"
 
 namespace pipewright::test {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/support/small_gpt.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
 #include "support/make_schedule.hpp"
 
 namespace pipewright::test {

@@ -3,9 +3,12 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/executor.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/schedules.hpp"
+#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/schedules/generators.hpp"
 
 namespace pipewright::test {
 

@@ -1,6 +1,9 @@
 #include <iostream>
-#include <pipewright/plan/lower.hpp>
-#include <pipewright/plan/schedules.hpp>
+#include <pipewright/draw/svg.hpp>
+#include <pipewright/draw/timeline.hpp>
+#include <pipewright/loop/schedule_figures.hpp>
+#include <pipewright/plan/lower/lower.hpp>
+#include <pipewright/plan/schedules/generators.hpp>
 #include <pipewright/sim/simgrid.hpp>
 
 using namespace pipewright;
@@ -8,6 +11,8 @@ using namespace pipewright;
 int main() {
   const plan::Schedule schedule = plan::make_1f1b(2, 3);
   std::cout << to_string(schedule);
+  const plan::Timeline timeline = loop::timed(plan::lower(schedule), {});
+  std::cout << draw::to_svg(draw::timeline_scene({timeline}, "1f1b")).size() << " bytes of SVG\n";
   if (!sim::built_with_simgrid())
     return 0;
   sim::StepCosts costs;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/sim/simulate.hpp"
 #include "support/catch.hpp"
 #include "support/make_schedule.hpp"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "pipewright/plan/lower.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/sim/step_costs.hpp"
 
 namespace pipewright::test {

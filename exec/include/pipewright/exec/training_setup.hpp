@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "pipewright/exec/dataset.hpp"
-#include "pipewright/exec/layer_spec.hpp"
-#include "pipewright/exec/optimizer.hpp"
+#include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/exec/stage/optimizer.hpp"
 
 namespace pipewright::exec {
 

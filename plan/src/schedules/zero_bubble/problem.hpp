@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "pipewright/plan/action.hpp"
-#include "pipewright/plan/schedule_costs.hpp"
+#include "pipewright/plan/costs/schedule_costs.hpp"
+#include "pipewright/plan/schedules/action.hpp"
 
 namespace pipewright::plan::zero_bubble {
 

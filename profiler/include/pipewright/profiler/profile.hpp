@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/profiler/cores.hpp"
 
 namespace pipewright::profiler {

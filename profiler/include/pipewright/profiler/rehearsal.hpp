@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/program/program.hpp"
 #include "pipewright/profiler/profile.hpp"
 
 namespace pipewright::profiler {

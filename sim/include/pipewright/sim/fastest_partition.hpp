@@ -5,10 +5,10 @@
 
 #include <optional>
 
-#include "pipewright/plan/cluster.hpp"
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/partition.hpp"
-#include "pipewright/plan/program.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::sim {
 

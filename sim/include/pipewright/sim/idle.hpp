@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/times.hpp"
 
 namespace pipewright::sim {

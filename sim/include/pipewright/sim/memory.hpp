@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/training_memory.hpp"
+#include "pipewright/plan/costs/training_memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/times.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/scenario.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/sim/memory.hpp"
 
 namespace pipewright::sim {

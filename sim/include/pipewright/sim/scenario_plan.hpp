@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/layer_costs.hpp"
-#include "pipewright/plan/lower.hpp"
-#include "pipewright/plan/partition.hpp"
-#include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/schedule.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 #include "pipewright/sim/structure.hpp"

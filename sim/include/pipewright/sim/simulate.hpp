@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "pipewright/plan/cluster.hpp"
-#include "pipewright/plan/program.hpp"
-#include "pipewright/plan/stage_costs.hpp"
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/memory.hpp"
 #include "pipewright/sim/step_costs.hpp"
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipewright/plan/cluster.hpp"
-#include "pipewright/plan/program.hpp"
-#include "pipewright/plan/scenario.hpp"
-#include "pipewright/plan/stage_costs.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::sim {
 

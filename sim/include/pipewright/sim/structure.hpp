@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipewright/plan/dependencies.hpp"
+#include "pipewright/plan/program/dependencies.hpp"
 
 namespace pipewright::sim {
 

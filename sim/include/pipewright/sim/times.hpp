@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "pipewright/plan/timeline.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/structure.hpp"
 
 namespace pipewright::sim {

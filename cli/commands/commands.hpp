@@ -1,0 +1,15 @@
+#pragma once
+
+// The commands that need no LibTorch, with all that they do.
+
+#include "options/command_line/command.hpp"
+
+namespace pipewright::cli {
+
+Command partition_command();
+Command schedule_command();
+Command topology_command();
+Command sweep_command();
+Command compare_command();
+
+}  // namespace pipewright::cli

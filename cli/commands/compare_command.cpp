@@ -1,0 +1,63 @@
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "pipewright/loop/comparison.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/kind_comparison.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
+#include "print/console.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct CompareOptions {
+  std::string predicted;
+  std::string measured;
+  bool json = false;
+};
+
+plan::Timeline read_timeline(const std::string& file) {
+  return plan::timeline_from_trace(plan::JsonDocument::read(file));
+}
+
+int compare(const CompareOptions& options) {
+  const auto predicted = read_timeline(options.predicted);
+  const auto measured = read_timeline(options.measured);
+  if (predicted.ranks != measured.ranks)
+    throw plan::InputError(fmt::format("{} has {} ranks, {} has {}: they are not of one plan",
+                                       options.predicted, predicted.ranks, options.measured,
+                                       measured.ranks));
+  const loop::Comparison found = loop::compare(predicted, measured);
+  if (options.json)
+    fmt::print("{}\n", to_json(found).dump(2));
+  else
+    fmt::print("{}\n{}", plan::comparison_table(found.predicted, found.measured),
+               plan::kind_table(found.predicted_kinds, found.measured_kinds));
+  return Done;
+}
+
+Command describe(CompareOptions& options) {
+  return {
+      .name = "compare",
+      .summary = "Errors of a prediction: overall, by rank, by kind of action",
+      .options = {{.names = "predicted",
+                   .target = &options.predicted,
+                   .help = "A timeline's trace file",
+                   .value = "FILE",
+                   .required = true},
+                  {.names = "measured",
+                   .target = &options.measured,
+                   .help = "A timeline's trace file",
+                   .value = "FILE",
+                   .required = true},
+                  {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+      .examples =
+          "Example: pipewright compare runs/x/predicted.trace.json "
+          "runs/x/measured.trace.json"};
+}
+
+}  // namespace
+
+Command compare_command() { return make_command(describe, compare); }
+
+}  // namespace pipewright::cli

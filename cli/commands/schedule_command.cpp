@@ -1,0 +1,327 @@
+#include <filesystem>
+
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "options/schedule_costs.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
+#include "pipewright/loop/schedule_figures.hpp"
+#include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/program/program_csv.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "print/check_report.hpp"
+#include "print/console.hpp"
+#include "print/plan_table.hpp"
+#include "print/schedule_table.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct ScheduleOptions {
+  plan::ScheduleRequest request;
+  std::string placement;
+  std::string costs;
+  std::string check;
+  std::string communicators = "edge";
+  std::string transfers = "eager";
+  bool early_receives = false;
+  bool split = false;
+  bool merge = false;
+  bool recompute = false;
+  int replicas = 1;
+  std::vector<int> tied;
+  bool lower = false;
+  bool list = false;
+  bool torch = false;
+  bool csv = false;  // the default: the flag only says so
+  bool json = false;
+  std::string svg;
+};
+
+plan::LoweringOptions lowering(const ScheduleOptions& options) {
+  plan::LoweringOptions lowering = plan::lowering_of(options.request);
+  lowering.communicators = plan::parse_communicator_layout(options.communicators);
+  lowering.transfers = plan::parse_transfer_mode(options.transfers);
+  lowering.receives = options.early_receives ? plan::ReceivePlacement::WithSend
+                                             : plan::ReceivePlacement::JustInTime;
+  if (options.replicas < 1)
+    throw plan::InputError(fmt::format("--replicas {}: the least is 1", options.replicas));
+  lowering.replicas = options.replicas;
+  lowering.tied_stages = options.tied;
+  return lowering;
+}
+
+plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
+  if (options.request.name.empty())
+    throw plan::InputError(
+        fmt::format("give a schedule's name ({}) with --ranks and --microbatches, or --check FILE",
+                    plan::listed(plan::schedule_names())));
+  plan::MadeSchedule made = plan::make_with_findings(options.request);
+  if (options.split)
+    made.schedule = plan::split_backwards(std::move(made.schedule));
+  if (options.merge)
+    made.schedule = plan::merge_backwards(std::move(made.schedule));
+  if (options.recompute)
+    made.schedule = plan::with_recompute(std::move(made.schedule));
+  return made;
+}
+
+/// What is to be shown, and what its generator found out.
+struct Wanted : loop::LoweredSchedule {
+  std::optional<plan::MadeSchedule::Bound> bound;
+  std::optional<plan::DeepSpeedStream> stream;
+};
+
+Wanted wanted(const ScheduleOptions& options) {
+  if (!options.check.empty()) {
+    loop::LoweredSchedule read = loop::read_schedule(options.check, lowering(options));
+    loop::require_sound(options.check, read.program, read.program.communicators,
+                        read.program.transfers);
+    return {std::move(read), {}, {}};
+  }
+  plan::MadeSchedule found = named_schedule(options);
+  Wanted made{{}, found.bound, std::move(found.stream)};
+  made.schedule = std::move(found.schedule);
+  made.program = plan::lower(made.schedule, lowering(options));
+  return made;
+}
+
+plan::Json steps_of(const plan::DeepSpeedStream& stream) {
+  plan::Json ranks = plan::Json::array();
+  for (const auto& steps : stream.ranks) {
+    plan::Json rank = plan::Json::array();
+    for (const auto& step : steps) {
+      plan::Json texts = plan::Json::array();
+      for (const plan::Instruction& i : step)
+        texts.push_back(plan::deepspeed_text(i));
+      rank.push_back(std::move(texts));
+    }
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+plan::Json rows(const loop::LoweredSchedule& wanted, bool lower) {
+  if (lower)
+    return plan::to_json(wanted.program).at("ranks");
+  plan::Json ranks = plan::Json::array();
+  for (const auto& actions : wanted.schedule.ranks)
+    ranks.push_back(plan::cells(actions));
+  return ranks;
+}
+
+/// Cells of --lower carry their slots in JSON; in CSV they are those of torch, with our additions.
+std::string csv(const plan::Json& ranks) {
+  std::string text;
+  for (const plan::Json& row : ranks) {
+    std::string line;
+    for (const plan::Json& cell : row) {
+      const auto whole = cell.get<std::string>();
+      line += line.empty() ? "" : ",";
+      for (std::size_t at = 0; at < whole.size(); ++at)
+        if (whole[at] == '#')
+          while (at + 1 < whole.size() && whole[at + 1] >= '0' && whole[at + 1] <= '9')
+            ++at;
+        else
+          line += whole[at];
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string answer_text(const ScheduleOptions& options, const loop::LoweredSchedule& made,
+                        const plan::Json& ranks) {
+  if (!options.check.empty())
+    return check_report(options.check, made);
+  return options.torch ? plan::to_csv(plan::lower_as_torch(made.schedule)) : csv(ranks);
+}
+
+std::string svg_title(const ScheduleOptions& options, const plan::Schedule& schedule) {
+  return fmt::format("{}, {} ranks, {} microbatches",
+                     options.check.empty() ? options.request.name : options.check,
+                     schedule.ranks.size(), schedule.microbatches);
+}
+
+void write_svg(const std::string& file, const std::string& title, const plan::Timeline& timeline) {
+  plan::Timeline compute = timeline;
+  compute.name = "compute";
+  compute.memory.clear();
+  plan::write_file(file, draw::to_svg(draw::timeline_scene({compute}, title)));
+  say("wrote " + file);
+}
+
+int schedule(const ScheduleOptions& given) {
+  ScheduleOptions options = given;
+  if (options.list) {
+    fmt::print("{}", schedule_table());
+    return Done;
+  }
+  const bool timing = !options.costs.empty() || options.json || !options.svg.empty();
+  if (!options.costs.empty())
+    options.request.costs = parse_costs(options.costs);
+  if (!options.placement.empty()) {
+    options.request.rank_of_stage = plan::parse_placement(options.placement);
+    options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
+                                                  options.request.rank_of_stage.end());
+  }
+  const Wanted made = wanted(options);
+  const auto ranks = rows(made, options.lower);
+
+  plan::Json answer{{"ranks", ranks}};
+  if (timing) {
+    const auto timeline = loop::timed(made.program, options.request.costs);
+    answer.update(loop::figures(made.schedule, made.program, timeline));
+    if (!options.svg.empty())
+      write_svg(options.svg, svg_title(options, made.schedule), timeline);
+  }
+  if (timing && made.bound) {
+    const plan::MadeSchedule::Bound& bound = *made.bound;
+    answer["lower_bound"] = bound.lower_bound.value;
+    answer["gap"] = bound.lower_bound.value > 0 ? bound.longest_span / bound.lower_bound - 1 : 0;
+  }
+  if (options.json) {
+    answer["routes"] = made.program.placement.routes;
+    if (!options.check.empty())
+      answer.update(loop::check_json(made));
+    if (made.stream) {
+      answer["steps"] = steps_of(*made.stream);
+      answer["buffers"] = made.stream->buffers;
+    }
+    fmt::print("{}\n", answer.dump(2));
+    return Done;
+  }
+  fmt::print("{}", answer_text(options, made, ranks));
+  if (timing)
+    say(
+        fmt::format("iteration time {}, longest stage span {}, bubble by rank {}, peak activations "
+                    "by rank {}",
+                    answer["iteration_time"].dump(), answer["longest_stage_span"].dump(),
+                    answer["bubble"].dump(), answer["peak_activations"].dump()));
+  if (timing && answer.contains("gap"))
+    say(fmt::format("at most {:.2f} % above the shortest possible span, {}",
+                    100 * answer["gap"].get<double>(), answer["lower_bound"].dump()));
+  return Done;
+}
+
+std::vector<Option> size_options(ScheduleOptions& options) {
+  plan::ScheduleRequest& request = options.request;
+  return {
+      {.names = "name",
+       .target = &request.name,
+       .help = plan::listed(plan::schedule_names()),
+       .value = "NAME",
+       .suggestions = plan::schedule_names()},
+      {.names = "--ranks", .target = &request.ranks, .help = "Pipeline ranks"},
+      {.names = "--microbatches",
+       .target = &request.microbatches,
+       .help = "Microbatches of a step"},
+      {.names = "--chunks",
+       .target = &request.chunks,
+       .help = "Stages per rank; as few as the schedule can have unless given"},
+      {.names = "--group-size",
+       .target = &request.group,
+       .help = "Microbatches of a round, or of an optimizer step: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_group; })},
+      {.names = "--placement",
+       .target = &options.placement,
+       .help = "The stages of each rank, such as 0:[0,1,4],1:[2,3]: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_placement; })},
+      {.names = "--costs",
+       .target = &options.costs,
+       .help = "Time it: forward, input gradient, weight gradient and transfer of a stage "
+               "(1,1,1,0); 1/2/1 for a time of every stage. Some order their actions by them: " +
+               plan::listed_schedules([](const auto& entry) { return entry.orders_by_times; })},
+      {.names = "--memory-units",
+       .target = &request.memory_units,
+       .help = "Limit on every rank, where a forward adds 2, I and W free 1 each: " +
+               plan::listed_schedules([](const auto& entry) { return entry.takes_memory_units; })},
+  };
+}
+
+std::vector<Option> lowering_options(ScheduleOptions& options) {
+  return {
+      {.names = "--lower",
+       .target = &options.lower,
+       .help = "With loads, transfers, reductions and optimizer steps"},
+      {.names = "--torch",
+       .target = &options.torch,
+       .help = "With communication as torch.distributed.pipelining adds it, in its dialect"},
+      {.names = "--split", .target = &options.split, .help = "Split every B into I and W"},
+      {.names = "--merge",
+       .target = &options.merge,
+       .help = "Merge every I with the W behind it into B",
+       .excludes = {"--split"}},
+      {.names = "--recompute",
+       .target = &options.recompute,
+       .help = "Recompute activations before each backward",
+       .excludes = {"--torch"}},  // which has no word for it
+      {.names = "--communicators",
+       .target = &options.communicators,
+       .help = "edge, pair or rank",
+       .suggestions = plan::communicator_layouts(),
+       .shows_default = true},
+      {.names = "--transfers",
+       .target = &options.transfers,
+       .help = "eager or rendezvous",
+       .suggestions = plan::transfer_modes(),
+       .shows_default = true},
+      {.names = "--early-receives",
+       .target = &options.early_receives,
+       .help = "Receives as soon as the sender has sent, as torch places them"},
+      {.names = "--replicas",
+       .target = &options.replicas,
+       .help = "Copies of the pipeline, which reduce gradients",
+       .shows_default = true},
+      {.names = "--tied",
+       .target = &options.tied,
+       .help = "Stages that share a weight, such as 0,3",
+       .separator = ','},
+  };
+}
+
+std::vector<Option> answer_options(ScheduleOptions& options) {
+  return {
+      {.names = "--check",
+       .target = &options.check,
+       .help = "Prove this CSV file sound, or say why not",
+       .value = "FILE",
+       .excludes = {"--torch"}},
+      {.names = "--list",
+       .target = &options.list,
+       .help = "Every schedule with its bubble and memory beside their formulas"},
+      {.names = "--json",
+       .target = &options.json,
+       .help = "Print one JSON document",
+       .excludes = {"--torch"}},
+      {.names = "--csv",
+       .target = &options.csv,
+       .help = "Print the rows (the default)",
+       .excludes = {"--json"}},
+      {.names = "--svg", .target = &options.svg, .help = "Draw it into this file", .value = "FILE"},
+  };
+}
+
+Command describe(ScheduleOptions& options) {
+  std::vector<Option> all;
+  for (auto* const part : {size_options, lowering_options, answer_options})
+    for (Option& option : part(options))
+      all.push_back(std::move(option));
+  return {.name = "schedule",
+          .summary = "Print a schedule as CSV, one row per rank, or check somebody's file",
+          .options = std::move(all),
+          .examples =
+              "Examples: pipewright schedule 1f1b --ranks 4 --microbatches 8 --costs 1,1,1\n"
+              "          pipewright schedule zb-auto --ranks 4 --microbatches 8 --costs 10,12,8,1 "
+              "--memory-units 8\n"
+              "          pipewright schedule --check theirs.csv"};
+}
+
+}  // namespace
+
+Command schedule_command() { return make_command(describe, schedule); }
+
+}  // namespace pipewright::cli

@@ -1,0 +1,181 @@
+#include "commands/simulate_command.hpp"
+
+#include "exit_code.hpp"
+#include "options/scenario_options.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/draw/timeline.hpp"
+#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/sensitivities.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
+#include "pipewright/sim/explain.hpp"
+#include "print/console.hpp"
+#include "print/plan_table.hpp"
+#include "print/prediction_table.hpp"
+#include "process/interrupt.hpp"
+#include "process/other_programs.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct SimulateOptions {
+  ScenarioOptions scenario;
+  std::string costs;
+  std::string schedule;
+  std::string engine = "native";
+  std::string platform;
+  std::string trace;
+  std::string svg;
+  std::string actions;
+  std::string explain;
+  bool sensitivities = false;
+};
+
+/// "3@12.5ms", "0@0.2s"; a number alone is milliseconds.
+struct Instant {
+  int rank = 0;
+  double seconds = 0;
+};
+
+Instant parse_instant(const std::string& text) {
+  const auto refuse = [&] {
+    return plan::InputError(fmt::format(
+        "--explain {}: write RANK@TIME, such as 2@14.5ms (or us, or s; a number alone is in ms)",
+        text));
+  };
+  const auto at = text.find('@');
+  if (at == std::string::npos || at == 0)
+    throw refuse();
+  try {
+    std::size_t read = 0;
+    Instant instant;
+    instant.rank = std::stoi(text.substr(0, at), &read);
+    if (read != at)
+      throw refuse();
+    const std::string time = text.substr(at + 1);
+    instant.seconds = std::stod(time, &read);
+    const std::string unit = time.substr(read);
+    if (unit != "" && unit != "ms" && unit != "us" && unit != "s")
+      throw refuse();
+    instant.seconds *= unit == "s" ? 1 : unit == "us" ? 1e-6 : 1e-3;
+    return instant;
+  } catch (const std::logic_error&) {  // no number, or one that is too large
+    throw refuse();
+  }
+}
+
+void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
+                 const sim::ScenarioPlan& plan, const loop::Prediction& prediction) {
+  if (!options.actions.empty())
+    plan::write_file(options.actions, loop::actions_csv(prediction, plan));
+  if (!options.trace.empty())
+    plan::write_file(options.trace, plan::to_trace(prediction.timeline));
+  if (!options.svg.empty())
+    plan::write_file(options.svg,
+                     draw::to_svg(draw::timeline_scene({prediction.timeline}, scenario.name)));
+}
+
+int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid) simgrid) {
+  const auto scenario = read_scenario(options.scenario);
+  const bool on_simgrid = options.engine == "simgrid";
+  if (!options.platform.empty() && !on_simgrid)
+    throw plan::InputError("--platform is for --engine simgrid");
+  if (on_simgrid && simgrid == nullptr)
+    return become_simgrid_program();
+  const bool explains = !options.explain.empty();
+  const Instant instant = explains ? parse_instant(options.explain) : Instant{};
+  if (options.schedule.empty())
+    sim::sound_program(scenario);  // refuses before anything is measured
+  catch_interrupts();
+  const auto costs = costs_for(scenario, options.costs);
+  const sim::ScenarioPlan plan =
+      options.schedule.empty()
+          ? sim::lay_out(scenario, costs)
+          : sim::lay_out(scenario, costs, loop::program_from(options.schedule, scenario));
+  sim::require_memory(scenario, costs, plan);
+  const loop::Prediction prediction =
+      on_simgrid
+          ? loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform),
+                          loop::Sharing::Simulated)
+          : loop::predict(scenario, plan);
+  write_files(options, scenario, plan, prediction);
+  if (explains) {
+    fmt::print("{}\n",
+               sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
+    return Done;
+  }
+  const sim::Throughput throughput = sim::throughput_of(scenario, plan, prediction.times.iteration);
+  if (options.scenario.json) {
+    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
+    if (options.sensitivities)
+      json["sensitivities"] = to_json(loop::sensitivities_of(plan), plan, costs);
+    fmt::print("{}\n", json.dump(2));
+    return Done;
+  }
+  fmt::print("{}{}", plan_table(plan, costs),
+             prediction_table(prediction, plan, costs, throughput));
+  if (options.sensitivities)
+    fmt::print("{}", sensitivity_table(plan, costs));
+  return Done;
+}
+
+Command describe(SimulateOptions& options) {
+  return {
+      .name = "simulate",
+      .summary = "Predict time, idle time and memory, without training",
+      .options = with_scenario(
+          options.scenario,
+          {{.names = "--costs",
+            .target = &options.costs,
+            .help = "Layer costs from this file, not measured now",
+            .value = "FILE"},
+           {.names = "--schedule",
+            .target = &options.schedule,
+            .help = "Simulate the order of this CSV file, or this Program (program.json of a "
+                    "run), not the scenario's schedule",
+            .value = "FILE"},
+           {.names = "--engine",
+            .target = &options.engine,
+            .help = "native: exact where no link is shared; simgrid: shares links among transfers",
+            .choices = {"native", "simgrid"},
+            .shows_default = true},
+           {.names = "--platform",
+            .target = &options.platform,
+            .help = "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are "
+                    "the devices in their order",
+            .value = "FILE"},
+           {.names = "--trace",
+            .target = &options.trace,
+            .help = "Write the timeline as Chrome trace JSON, for Perfetto",
+            .value = "FILE"},
+           {.names = "--svg",
+            .target = &options.svg,
+            .help = "Draw the timeline: idle time by cause, the critical path, memory",
+            .value = "FILE"},
+           {.names = "--actions",
+            .target = &options.actions,
+            .help = "Write every instruction with its start, end and slack as CSV",
+            .value = "FILE"},
+           {.names = "--explain",
+            .target = &options.explain,
+            .help = "Say why this rank is idle at this time, such as 2@14.5ms",
+            .value = "RANK@TIME"},
+           {.names = "--sensitivities",
+            .target = &options.sensitivities,
+            .help = "Show what a faster stage, layer or link would save"}}),
+      .examples =
+          "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "
+          "t.svg"};
+}
+
+}  // namespace
+
+Command simulate_command(decltype(&sim::simulate_on_simgrid) simgrid) {
+  const auto options = std::make_shared<SimulateOptions>();
+  Command command = describe(*options);
+  command.run = [options, simgrid] { return simulate(*options, simgrid); };
+  return command;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "options/scenario_options.hpp"
+#include "pipewright/draw/chart.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/loop/sweep.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/sim/ranges.hpp"
+#include "pipewright/sim/sweep.hpp"
+#include "print/console.hpp"
+#include "process/interrupt.hpp"
+#include "process/other_programs.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct SweepOptions {
+  ScenarioOptions scenario;
+  std::string costs;
+  std::string csv;
+  std::string svg;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string table(const loop::Sweep& sweep) {
+  std::vector<std::size_t> widths;
+  std::string text;
+  for (std::size_t f = 0; f < sweep.varied.size(); ++f) {
+    std::size_t width = sweep.varied[f].field.size();
+    for (const std::string& value : sweep.varied[f].values)
+      width = std::max(width, value.size());
+    widths.push_back(width);
+    text += fmt::format("{:<{}}  ", sweep.varied[f].field, width);
+  }
+  const std::string unit = sweep.rows.front().throughput.unit.empty()
+                               ? std::string("units")
+                               : sweep.rows.front().throughput.unit;
+  text += fmt::format("iteration ms  {:>10}/s  bubble %   peak MB\n", unit);
+  const sim::SweepRow* best = loop::best_of(sweep.rows);
+  for (const sim::SweepRow& row : sweep.rows) {
+    for (std::size_t f = 0; f < widths.size(); ++f)
+      text += fmt::format("{:<{}}  ", row.values[f], widths[f]);
+    if (row.refusal.empty())
+      text += fmt::format("{:>12.3f}  {:>{}.0f}  {:>8.1f}  {:>8.1f}{}{}\n", 1e3 * row.iteration_s,
+                          row.throughput.units_per_s, std::max<std::size_t>(10, unit.size()) + 2,
+                          100 * row.bubble, static_cast<double>(row.peak.value) / 1e6,
+                          &row == best ? "  best" : "", row.lower_bound ? "  lower bound" : "");
+    else
+      text += fmt::format("{:>12}  {}\n", "-", first_line(row.refusal));
+  }
+  return text;
+}
+
+loop::Sweep run(const SweepOptions& options) {
+  loop::SweptScenario wanted{plan::JsonDocument::read(options.scenario.file), {}};
+  for (const std::string& assignment : options.scenario.assignments)
+    wanted.fields.push_back(sim::parse_swept_field(assignment));
+  if (loop::varied_fields(wanted.fields).empty())
+    throw plan::InputError(
+        "nothing varies: give a field several values, such as --set pipeline.microbatches=4..64x2");
+  const plan::Scenario first = loop::first_scenario(wanted);
+  catch_interrupts();
+  const auto costs = costs_for(first, options.costs);
+  ProgressLine line;
+  return loop::run_sweep(
+      wanted, costs,
+      [&](std::size_t done, std::size_t of) {
+        line.show(fmt::format("sweep: {} of {}", done, of));
+      },
+      interrupted());
+}
+
+int sweep(const SweepOptions& options) {
+  const loop::Sweep swept = run(options);
+  const bool none = loop::best_of(swept.rows) == nullptr;
+  const bool all_bad = std::all_of(swept.rows.begin(), swept.rows.end(),
+                                   [](const sim::SweepRow& row) { return row.bad_input; });
+  if (all_bad)
+    throw plan::InputError(swept.rows.front().refusal);
+  if (!options.csv.empty())
+    plan::write_file(options.csv, loop::to_csv(swept));
+  if (!options.svg.empty())
+    plan::write_file(options.svg, draw::to_svg(draw::chart_scene(loop::chart_of(swept))));
+  if (options.scenario.json)
+    fmt::print("{}\n", to_json(swept).dump(2));
+  else
+    fmt::print("{}", table(swept));
+  return none ? NegativeAnswer : Done;
+}
+
+Command describe(SweepOptions& options) {
+  Command command{
+      .name = "sweep",
+      .summary = "Simulate every combination of some values, on all cores",
+      .options = with_scenario(
+          options.scenario,
+          {{.names = "--costs",
+            .target = &options.costs,
+            .help = "Layer costs from this file, not measured now (once, for the first "
+                    "combination)",
+            .value = "FILE"},
+           {.names = "--csv",
+            .target = &options.csv,
+            .help = "Write every figure of every combination",
+            .value = "FILE"},
+           {.names = "--svg",
+            .target = &options.svg,
+            .help = "Draw throughput over the field with most values",
+            .value = "FILE"}}),
+      .examples =
+          "Example: pipewright sweep scenarios/gpt-text/scenario.json --costs costs.json --set "
+          "pipeline.schedule=gpipe,1f1b --set pipeline.microbatches=4..64x2 --svg sweep.svg"};
+  for (Option& option : command.options)
+    if (option.names == "--set") {
+      option.required = true;
+      option.value = "FIELD=VALUES";
+      option.help =
+          "A field of the scenario and its values: 4,8,12 or 4..64 or 4..64+4 or 4..64x2. "
+          "link.bandwidth and link.latency mean both links of the cluster; may be repeated";
+    }
+  return command;
+}
+
+}  // namespace
+
+Command sweep_command() { return make_command(describe, sweep); }
+
+}  // namespace pipewright::cli

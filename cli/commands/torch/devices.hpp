@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "options/torch_options.hpp"
+#include "pipewright/loop_torch/devices.hpp"
+
+namespace pipewright::cli {
+
+loop::DeviceChoice choice_of(const DeviceOptions& options);
+
+/// To be called before LibTorch is used. Throws InputError where there is no such device or no such
+/// branch, or the options do not go together.
+void open_devices(const DeviceOptions& options, plan::CpuBranch branch);
+
+/// Says why, if this process is to say it, and ends the process.
+[[noreturn]] void give_up(const std::string& report);
+
+}  // namespace pipewright::cli

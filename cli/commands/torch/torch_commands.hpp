@@ -1,0 +1,13 @@
+#pragma once
+
+// The commands that need LibTorch. Each gives the exit code.
+
+#include "options/torch_options.hpp"
+
+namespace pipewright::cli {
+
+int run_scenario(const RunOptions& options);
+int profile_scenario(const ProfileOptions& options);
+int train_scenario(const TrainOptions& options);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+// What a scenario's layers cost on this machine, with a progress line.
+
+#include <string>
+
+#include "pipewright/loop_torch/measured_costs.hpp"
+
+namespace pipewright::cli {
+
+/// For at least `over`. Throws loop::Stopped when the user asked to stop.
+plan::LayerCosts measure_costs(const plan::Scenario& scenario, const loop::Workload& workload,
+                               plan::Seconds over = {});
+
+/// Costs from `file`, or measured now when there is none.
+plan::LayerCosts costs_for(const plan::Scenario& scenario, const loop::Workload& workload,
+                           const std::string& file);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,201 @@
+#include "commands/torch/devices.hpp"
+#include "commands/torch/torch_commands.hpp"
+#include "commands/torch/torch_costs.hpp"
+#include "commands/torch/training_progress.hpp"
+#include "commands/torch/verification.hpp"
+#include "exit_code.hpp"
+#include "pipewright/exec/checkpoint/crc32c.hpp"
+#include "pipewright/exec/job/agreement.hpp"
+#include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/loop_torch/training.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/trace.hpp"
+#include "print/console.hpp"
+#include "print/plan_table.hpp"
+#include "process/interrupt.hpp"
+#include "process/processes.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// Costs from the file, or measured by one process for all.
+plan::LayerCosts common_costs(const plan::Scenario& scenario, const loop::Workload& workload,
+                              const TrainOptions& options, const loop::Membership& members) {
+  if (!members.in_job() || !options.costs.empty())
+    return costs_for(scenario, workload, options.costs);
+  std::string measured;
+  if (members.is_first())
+    measured = to_json(costs_for(scenario, workload, "")).dump();
+  return plan::layer_costs_from_json(
+      plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
+}
+
+std::string checksum(const std::string& text) {
+  return fmt::format("{:08x}", exec::crc32c(text.data(), text.size()));
+}
+
+/// What all ranks must have in common, options that make them talk to each other included.
+exec::Facts facts_of(const plan::Scenario& scenario, const loop::Plan& plan,
+                     const loop::Workload& workload, const TrainOptions& options) {
+  plan::Scenario elsewhere = scenario;
+  elsewhere.data.path.clear();  // each machine has it where it likes
+  return {{"version", PIPEWRIGHT_VERSION},
+          {"scenario", checksum(to_json(elsewhere).dump())},
+          {"model", checksum(to_json(model_of(scenario)).dump())},
+          {"partition", plan::to_string(plan.partition.boundaries)},
+          {"Program", checksum(to_json(plan.program()).dump())},
+          {"--device", options.device.device},
+          {"computed with (training.cpu_branch)", exec::device_in_words(workload.device())},
+          {"--verify", options.verify ? "given" : "not given"},
+          {"--trace", options.trace.empty() ? "not given" : "given"},
+          {"--checkpoints", options.checkpoints.empty()
+                                ? "not given"
+                                : fmt::format("given, every {}", options.checkpoint_every)},
+          {"--resume", options.resume ? "given" : "not given"}};
+}
+
+int report(const plan::Scenario& scenario, const loop::Workload& workload,
+           const loop::TrainingOutcome& outcome, const TrainOptions& options) {
+  plan::Json answer{{"first_step", outcome.first_step},
+                    {"loss", outcome.losses},
+                    {workload.unit() + "_per_s", outcome.units_per_s}};
+  std::string verdict;
+  bool identical = true;
+  if (options.verify) {
+    const loop::Verification verification = verify(scenario, workload, outcome);
+    identical = verification.bit_identical();
+    answer["verify"] = {{"bit_identical", identical}};
+    verdict = to_string(verification) + "\n";
+  }
+  if (options.scenario.json)
+    fmt::print("{}\n", answer.dump(2));
+  else if (outcome.losses.empty())
+    fmt::print("all {} steps were done already\n{}", outcome.first_step, verdict);
+  else
+    fmt::print("loss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s\n{}", outcome.losses.front(),
+               outcome.losses.back(), outcome.losses.size(), outcome.units_per_s, workload.unit(),
+               verdict);
+  return identical ? Done : NegativeAnswer;
+}
+
+/// Prints whether the checkpoint can be loaded.
+int answer(const loop::ResumeAnswer& found) {
+  for (const std::string& obstacle : found.check.obstacles)
+    fmt::print("{}\n", obstacle);
+  for (const std::string& difference : found.check.differences)
+    fmt::print("not bit-identical from there: {}\n", difference);
+  fmt::print("{} {} be loaded here{}\n", found.checkpoint.string(),
+             found.possible() ? "can" : "cannot",
+             found.possible() && found.check.differences.empty()
+                 ? ", and training continues bit-identically"
+                 : "");
+  return found.possible() ? Done : NegativeAnswer;
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
+
+loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& plan,
+                              const loop::Workload& workload, loop::Membership& members,
+                              const TrainOptions& options) {
+  TrainingProgress progress("training", scenario.training.steps, workload);
+  return loop::train(
+      scenario, plan, workload, members,
+      {.verified = options.verify,
+       .checkpoints = {.folder = options.checkpoints,
+                       .every = options.checkpoint_every,
+                       .keep = options.keep,
+                       .resume = options.resume},
+       .before_step = [&](int) { progress.begin(); },
+       .after_step = [&](int step,
+                         const exec::StepResult& result) { progress.report(step, result); },
+       .say = say,
+       .stop = &interrupted(),
+       .give_up = give_up,
+       .stall = milliseconds_of(options.patience.stall_s)});
+}
+
+/// The first process has it all.
+void write_trace(const std::string& file, const loop::MeasuredTimeline& measured,
+                 const loop::Membership& members) {
+  if (!members.is_first())
+    return;
+  if (measured.clocks)
+    say(fmt::format("one clock for {} ranks: offsets known to {:.0f} us, {:.0f} us unexplained",
+                    measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
+                    measured.clocks->residual.value * 1e6));
+  plan::write_file(file, plan::to_trace(measured.timeline));
+}
+
+int train_as_member(plan::Scenario scenario, const TrainOptions& options,
+                    loop::Membership& members) {
+  const loop::Workload workload(
+      scenario,
+      loop::devices_for(choice_of(options.device),
+                        scenario.pipeline.ranks * scenario.pipeline.replicas, members.job()));
+  if (members.in_job() || loop::lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  const auto costs = common_costs(scenario, workload, options, members);
+  const loop::Plan plan = loop::make_plan(scenario, costs);
+  if (options.dry_run)
+    return answer(loop::can_resume(scenario, plan, workload, options.checkpoints, say));
+  if (members.in_job())
+    exec::require_agreement(*members.job(), facts_of(scenario, plan, workload, options));
+  if (members.is_first())
+    say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
+  const loop::TrainingOutcome outcome = trained(scenario, plan, workload, members, options);
+  if (outcome.interrupted)
+    return Interrupted;
+  if (!options.trace.empty() && !outcome.steps.empty())
+    write_trace(options.trace, loop::measured_timeline(outcome, members), members);
+  return members.is_first() ? report(scenario, workload, outcome, options) : Done;
+}
+
+void check(const TrainOptions& options) {
+  const bool about_checkpoints = options.checkpoint_every > 0 || options.resume || options.dry_run;
+  if (about_checkpoints && options.checkpoints.empty())
+    throw plan::InputError("--checkpoint-every, --resume and --dry-run need --checkpoints FOLDER");
+}
+
+}  // namespace
+
+int train_scenario(const TrainOptions& options) {
+  check(options);
+  auto scenario = read_scenario(options.scenario);
+  open_devices(options.device, scenario.training.cpu_branch);
+  plan::require_trainable(scenario);
+  const plan::Program program = sim::sound_program(scenario);
+  exec::require_trainable(program);
+  if (options.verify)
+    require_verifiable(program, scenario);
+  if (options.processes && !exec::job_from_environment())
+    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
+                            options.patience.timeout_s);
+  catch_interrupts();
+  loop::Membership members(scenario, {.on_gpu = options.device.on_gpu(),
+                                      .timeout = milliseconds_of(options.patience.timeout_s),
+                                      .stall = milliseconds_of(options.patience.stall_s),
+                                      .give_up = give_up});
+  try {
+    return train_as_member(std::move(scenario), options, members);
+  } catch (const exec::Aborted& aborted) {
+    if (interrupted())
+      return Interrupted;
+    if (members.job() == nullptr || members.job()->reports_failure())
+      say(aborted.what());
+    return NegativeAnswer;
+  } catch (const std::exception& failure) {
+    // The others must not wait for this rank; the report of the job is printed once.
+    if (members.job() == nullptr)
+      throw;
+    members.job()->abort(failure.what());
+    if (members.job()->reports_failure())
+      say(failure.what());
+    return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
+  }
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+// Shows where a training stands: a line that moves on a terminal, ten lines elsewhere.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/loop_torch/workload.hpp"
+#include "print/console.hpp"
+
+namespace pipewright::cli {
+
+class TrainingProgress {
+ public:
+  TrainingProgress(std::string label, int steps, const loop::Workload& workload)
+      : label_(std::move(label)), steps_(steps), workload_(workload) {}
+
+  /// The work begins with the first call.
+  void begin();
+  void report(int step, const exec::StepResult& result);
+
+ private:
+  std::string label_;
+  int steps_;
+  const loop::Workload& workload_;
+  ProgressLine line_;
+  double in_steps_ = 0;
+  int steps_done_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> begin_;
+};
+
+}  // namespace pipewright::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace pipewright::cli {
+
+/// What every program of ours ends with.
+enum ExitCode {
+  Done = 0,
+  NegativeAnswer = 1,  // or failed work
+  BadInput = 2,        // or bad usage
+  CannotStart = 127,   // of a child that was to become another program, as shells have it
+  Interrupted = 130,
+};
+
+}  // namespace pipewright::cli

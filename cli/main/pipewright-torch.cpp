@@ -1,0 +1,10 @@
+#include "commands/torch/torch_commands.hpp"
+#include "process/program.hpp"
+
+int main(int argc, char** argv) {
+  using namespace pipewright::cli;
+  return run(pipewright_with({make_command(describe_run, run_scenario),
+                              make_command(describe_profile, profile_scenario),
+                              make_command(describe_train, train_scenario)}),
+             argc, argv);
+}

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "options/command_line/command.hpp"
+
+namespace pipewright::cli {
+
+/// The script with which a shell completes commands, options, their words and files.
+std::string bash_completion(const CommandLine& line);
+std::string zsh_completion(const CommandLine& line);
+std::string fish_completion(const CommandLine& line);
+
+}  // namespace pipewright::cli

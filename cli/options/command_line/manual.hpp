@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "options/command_line/command.hpp"
+
+namespace pipewright::cli {
+
+/// The manual page, as troff of section 1.
+std::string manual_page(const CommandLine& line);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,81 @@
+#include "options/command_line/parse.hpp"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "exit_code.hpp"
+#include "print/console.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+CLI::Option* added(CLI::App& app, const Option& option) {
+  if (bool* const* const flag = std::get_if<bool*>(&option.target))
+    return app.add_flag(option.names, **flag, option.help);
+  return std::visit(
+      [&](auto* target) { return app.add_option(option.names, *target, option.help); },
+      option.target);
+}
+
+void restrict_values(CLI::Option& own, const Option& option) {
+  if (!option.value.empty())
+    own.type_name(option.value);
+  if (!option.choices.empty())
+    own.check(CLI::IsMember(option.choices));
+  if (option.numbers == Numbers::Positive)
+    own.check(CLI::PositiveNumber);
+  if (option.numbers == Numbers::NotNegative)
+    own.check(CLI::NonNegativeNumber);
+  if (option.required)
+    own.required();
+  if (option.separator != '\0')
+    own.delimiter(option.separator);
+  if (option.repeated)
+    own.allow_extra_args(false);
+  if (option.shows_default)
+    own.capture_default_str();
+}
+
+void add(CLI::App& program, const Command& command) {
+  CLI::App& app = *program.add_subcommand(command.name, command.summary);
+  app.footer(command.examples);
+  std::map<std::string, CLI::Option*> known;
+  for (const Option& option : command.options) {
+    CLI::Option* const own = added(app, option);
+    restrict_values(*own, option);
+    for (const std::string& name : option.spellings())
+      known[name] = own;
+  }
+  for (const Option& option : command.options) {
+    CLI::Option* const own = known.at(option.spellings().front());
+    for (const std::string& other : option.needs)
+      own->needs(known.at(other));
+    for (const std::string& other : option.excludes)
+      own->excludes(known.at(other));
+  }
+}
+
+}  // namespace
+
+const Command* parse(const CommandLine& line, int argc, const char* const* argv, int& code) {
+  CLI::App program(line.summary, line.name);
+  program.require_subcommand(1);
+  program.set_version_flag("--version", line.version);
+  program.footer(line.footer);
+  for (const Command& command : line.commands)
+    add(program, command);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    code = program.exit(error) == 0 ? Done : BadInput;
+    return nullptr;
+  }
+  const std::string name = program.get_subcommands().front()->get_name();
+  for (const Command& command : line.commands)
+    if (command.name == name)
+      return &command;
+  code = BadInput;
+  return nullptr;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,65 @@
+#include "options/scenario_options.hpp"
+
+#include <filesystem>
+
+#include "pipewright/plan/json/json_document.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// "pipeline.ranks=" and all other fields that a scenario has, for the shell to offer.
+void add_fields(const plan::Json& object, const std::string& prefix,
+                std::vector<std::string>& fields) {
+  for (const auto& [key, value] : object.items())
+    if (value.is_object())
+      add_fields(value, prefix + key + ".", fields);
+    else
+      fields.push_back(prefix + key + "=");
+}
+
+std::vector<std::string> scenario_fields() {
+  std::vector<std::string> fields;
+  for (const char* part : {"model", "cluster", "pipeline", "training", "profile"})
+    add_fields(to_json(plan::Scenario{}).at(part), std::string(part) + ".", fields);
+  return fields;
+}
+
+}  // namespace
+
+std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others) {
+  std::vector<Option> all{
+      {.names = "scenario",
+       .target = &options.file,
+       .help = "The scenario file",
+       .value = "SCENARIO",
+       .required = true},
+      {.names = "--set",
+       .target = &options.assignments,
+       .help = "Override a field of the scenario by its name in the file, such as "
+               "pipeline.ranks=4; may be repeated",
+       .value = "FIELD=VALUE",
+       .suggestions = scenario_fields(),
+       .repeated = true},
+      {.names = "--data",
+       .target = &options.data_path,
+       .help = "Train on this file (or folder) instead",
+       .value = "PATH"},
+      {.names = "--json",
+       .target = &options.json,
+       .help = "Print one JSON document instead of a table"},
+  };
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+plan::Scenario read_scenario(const ScenarioOptions& options) {
+  auto document = plan::JsonDocument::read(options.file);
+  for (const std::string& assignment : options.assignments)
+    document.set(assignment);
+  plan::Scenario scenario = plan::scenario_from_json(document);
+  if (!options.data_path.empty())
+    scenario.data.path = std::filesystem::absolute(options.data_path);
+  return scenario;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options/command_line/command.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+
+namespace pipewright::cli {
+
+/// What every command with a scenario is told.
+struct ScenarioOptions {
+  std::string file;
+  std::vector<std::string> assignments;
+  std::string data_path;
+  bool json = false;
+};
+
+/// SCENARIO, --set, --data and --json, and behind them what else the command takes.
+std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others);
+
+/// Reads the file and applies the assignments in their order.
+plan::Scenario read_scenario(const ScenarioOptions& options);
+
+}  // namespace pipewright::cli

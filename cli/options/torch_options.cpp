@@ -1,0 +1,129 @@
+#include "options/torch_options.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+Option costs_option(std::string& costs) {
+  return {.names = "--costs",
+          .target = &costs,
+          .help = "Layer costs from this file, not measured now",
+          .value = "FILE"};
+}
+
+Option verify_option(bool& verify) {
+  return {.names = "--verify",
+          .target = &verify,
+          .help = "Train again without a pipeline and demand bit-identical results"};
+}
+
+/// SCENARIO and where it computes, and behind them what else the command takes.
+std::vector<Option> with_devices(ScenarioOptions& scenario, DeviceOptions& device,
+                                 const std::vector<Option>& others) {
+  std::vector<Option> all{
+      {.names = "--device",
+       .target = &device.device,
+       .help = "Where ranks compute: cpu or cuda, spread over all GPUs",
+       .choices = {"cpu", "cuda"},
+       .shows_default = true},
+      {.names = "--own-multiprocessors",
+       .target = &device.own_multiprocessors,
+       .help = "Ranks that share a GPU: each on its part of the multiprocessors alone"},
+  };
+  all.insert(all.end(), others.begin(), others.end());
+  return with_scenario(scenario, std::move(all));
+}
+
+std::vector<Option> checkpoint_options(TrainOptions& options) {
+  return {
+      {.names = "--checkpoints",
+       .target = &options.checkpoints,
+       .help = "Save the training here, at its end",
+       .value = "FOLDER"},
+      {.names = "--checkpoint-every",
+       .target = &options.checkpoint_every,
+       .help = "Save it after every so many steps as well",
+       .value = "STEPS",
+       .numbers = Numbers::Positive},
+      {.names = "--keep",
+       .target = &options.keep,
+       .help = "Checkpoints that stay",
+       .numbers = Numbers::Positive,
+       .shows_default = true},
+      {.names = "--resume",
+       .target = &options.resume,
+       .help = "Go on from the newest whole checkpoint, by whatever plan it was written"},
+      {.names = "--dry-run",
+       .target = &options.dry_run,
+       .help = "Only say whether the newest checkpoint can be loaded here"},
+  };
+}
+
+}  // namespace
+
+Command describe_run(RunOptions& options) {
+  return {.name = "run",
+          .summary = "The whole loop: profile, partition, predict, train, compare",
+          .options = with_devices(options.scenario, options.device,
+                                  {costs_option(options.costs),
+                                   {.names = "-o,--out",
+                                    .target = &options.out,
+                                    .help = "The run directory; default runs/<name>-<time>",
+                                    .value = "FOLDER"},
+                                   verify_option(options.verify)}),
+          .examples =
+              "Example: pipewright run scenarios/gpt-text/scenario.json --set "
+              "pipeline.schedule=gpipe --verify"};
+}
+
+Command describe_profile(ProfileOptions& options) {
+  return {.name = "profile",
+          .summary = "Measure what each layer costs on this machine, in time and memory",
+          .options = with_devices(options.scenario, options.device,
+                                  {{.names = "-o,--out",
+                                    .target = &options.out,
+                                    .help = "Write the costs to this file",
+                                    .value = "FILE"},
+                                   {.names = "--over",
+                                    .target = &options.over_s,
+                                    .help = "Measure for at least so many seconds, to see how the "
+                                            "machine's speed drifts",
+                                    .numbers = Numbers::NotNegative,
+                                    .shows_default = true}}),
+          .examples = "Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json"};
+}
+
+Command describe_train(TrainOptions& options) {
+  std::vector<Option> own{
+      costs_option(options.costs),
+      verify_option(options.verify),
+      {.names = "--processes",
+       .target = &options.processes,
+       .help = "One process per rank on this machine, not one thread"},
+      {.names = "--timeout",
+       .target = &options.patience.timeout_s,
+       .help = "Seconds that a process may not be heard of before the job ends",
+       .numbers = Numbers::Positive,
+       .shows_default = true},
+      {.names = "--stall",
+       .target = &options.patience.stall_s,
+       .help = "Seconds in which no action ends and ranks wait before the job ends, 0: never",
+       .numbers = Numbers::NotNegative,
+       .shows_default = true},
+      {.names = "--trace",
+       .target = &options.trace,
+       .help = "Write the typical step as measured",
+       .value = "FILE"},
+  };
+  for (Option& option : checkpoint_options(options))
+    own.push_back(std::move(option));
+  return {.name = "train",
+          .summary = "Train by the scenario's plan; joins the job of torchrun, Slurm or mpirun",
+          .options = with_devices(options.scenario, options.device, own),
+          .examples =
+              "Examples: pipewright train scenarios/gpt-text/scenario.json --set "
+              "training.steps=20\n"
+              "          pipewright train … --processes --checkpoints ckpt --checkpoint-every 10\n"
+              "          torchrun --nproc-per-node 2 --no-python pipewright train …"};
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+// What the commands that need LibTorch are told. They run in a program of their own, which loads
+// it; the one that people start knows them too, and hands them on.
+
+#include <string>
+
+#include "options/scenario_options.hpp"
+
+namespace pipewright::cli {
+
+/// Where ranks compute.
+struct DeviceOptions {
+  std::string device = "cpu";
+  bool own_multiprocessors = false;
+
+  bool on_gpu() const { return device == "cuda"; }
+};
+
+/// How long ranks wait for each other before the job fails.
+struct Patience {
+  double timeout_s = 30;  // for a process that is not heard of
+  double stall_s = 600;   // while no action ends; 0: for ever
+};
+
+struct RunOptions {
+  ScenarioOptions scenario;
+  DeviceOptions device;
+  std::string costs;
+  std::string out;
+  bool verify = false;
+};
+Command describe_run(RunOptions& options);
+
+struct ProfileOptions {
+  ScenarioOptions scenario;
+  DeviceOptions device;
+  std::string out;
+  double over_s = 60;  // at least
+};
+Command describe_profile(ProfileOptions& options);
+
+struct TrainOptions {
+  ScenarioOptions scenario;
+  DeviceOptions device;
+  std::string costs;
+  std::string trace;
+  bool verify = false;
+  bool processes = false;
+  Patience patience;
+  std::string checkpoints;
+  int checkpoint_every = 0;
+  int keep = 2;
+  bool resume = false;
+  bool dry_run = false;
+};
+Command describe_train(TrainOptions& options);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "pipewright/loop/schedule_file.hpp"
+
+namespace pipewright::cli {
+
+/// What the checks found, for people: the schedule's name, deadlocks under each communicator layout
+/// and kind of transfer, early transfers.
+std::string check_report(const std::string& file, const loop::LoweredSchedule& checked);
+
+}  // namespace pipewright::cli

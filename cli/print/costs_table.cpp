@@ -1,0 +1,52 @@
+#include "print/costs_table.hpp"
+
+#include <fmt/format.h>
+
+namespace pipewright::cli {
+namespace {
+
+std::string cost_row(const plan::LayerCost& cost) {
+  return fmt::format("{:<14} {:9.3f} {:9.3f} {:9.3f} {:9.3f} {:10.3f} {:10.3f} {:8.3f} {:7.1f}\n",
+                     cost.name, 1e3 * cost.forward.value, 1e3 * cost.input_gradient.value,
+                     1e3 * cost.weight_gradient.value, 1e3 * cost.optimizer_step.value,
+                     static_cast<double>(cost.parameters.value) / 1e6,
+                     static_cast<double>(cost.activation.value) / 1e6,
+                     static_cast<double>(cost.output.value) / 1e6, 100 * cost.spread);
+}
+
+plan::Seconds forward_of(const plan::LayerCost& cost) { return cost.forward; }
+plan::Seconds backward_of(const plan::LayerCost& cost) {
+  return cost.input_gradient + cost.weight_gradient - cost.splitting;
+}
+
+/// In per cent: what all layers take longer while others compute.
+double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::LayerCost&)) {
+  const plan::LayerCosts contended = plan::contended(costs);
+  plan::Seconds alone = part(costs.loss), beside = part(contended.loss);
+  for (std::size_t l = 0; l < costs.layers.size(); ++l) {
+    alone += part(costs.layers[l]);
+    beside += part(contended.layers[l]);
+  }
+  return 100 * (beside / alone - 1);
+}
+
+}  // namespace
+
+std::string costs_table(const plan::LayerCosts& costs) {
+  auto text = fmt::format(
+      "{}, {}, microbatches of {}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
+      costs.device, costs.software, costs.microbatch_size, "layer", "forward", "in.grad", "w.grad",
+      "step", "parameters", "activation", "output", "spread");
+  text += fmt::format("{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n", "", "ms", "ms",
+                      "ms", "ms", "MB", "MB", "MB", "%");
+  for (const plan::LayerCost& cost : costs.layers)
+    text += cost_row(cost);
+  text += cost_row(costs.loss);
+  if (costs.busy_cores > 1)
+    text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
+                        costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));
+  return text + fmt::format("the speed drifted by {:.1f} % in {:.0f} s\n", 100 * costs.drift,
+                            costs.measured_over.value);
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,50 @@
+#include "print/plan_table.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <thread>
+
+namespace pipewright::cli {
+
+std::vector<double> sums_of(const std::vector<double>& weights,
+                            const std::vector<int>& boundaries) {
+  std::vector<double> sums;
+  for (std::size_t part = 1; part < boundaries.size(); ++part)
+    sums.push_back(std::accumulate(weights.begin() + boundaries[part - 1],
+                                   weights.begin() + boundaries[part], 0.0));
+  return sums;
+}
+
+std::string core_warning(const plan::Scenario& scenario) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (scenario.pipeline.ranks <= cores)
+    return "";
+  return fmt::format(
+      "note: {} ranks share {} cores, but the prediction gives each rank a core of its own: expect "
+      "training to take longer than predicted\n",
+      scenario.pipeline.ranks, cores);
+}
+
+std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
+  std::string text = fmt::format("partition {}\n", plan::to_string(plan.partition.boundaries));
+  text +=
+      "stage  rank  layers                  forward   backward  parameters  "
+      "activations/microbatch\n";
+  for (std::size_t s = 0; s < plan.costs.stages.size(); ++s) {
+    const plan::StageCost& cost = plan.costs.stages[s];
+    const auto first = static_cast<std::size_t>(plan.partition.boundaries[s]);
+    const auto last = static_cast<std::size_t>(plan.partition.boundaries[s + 1]) - 1;
+    text += fmt::format(
+        "{:<5}  {:<4}  {:<22} {:7.2f} ms {:7.2f} ms {:8.2f} MB {:8.2f} MB\n", s,
+        plan.program().placement.routes.front()[s],
+        first == last ? costs.layers[first].name
+                      : fmt::format("{} .. {}", costs.layers[first].name, costs.layers[last].name),
+        1e3 * cost.forward.value, 1e3 * (cost.input_gradient + cost.weight_gradient).value,
+        static_cast<double>(cost.parameters.value) / 1e6,
+        static_cast<double>(cost.activation.value) / 1e6);
+  }
+  return text;
+}
+
+}  // namespace pipewright::cli

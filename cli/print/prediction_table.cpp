@@ -1,0 +1,93 @@
+#include "print/prediction_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/loop/sensitivities.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+double mega(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
+
+std::string critical_line(const loop::Prediction& prediction, const sim::ScenarioPlan& plan) {
+  std::string text = "critical path:";
+  const auto shares = loop::critical_shares(prediction, plan);
+  for (std::size_t i = 0; i < shares.size() && i < 6; ++i)
+    text += fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", shares[i].first,
+                        100 * shares[i].second / prediction.times.iteration);
+  if (shares.size() > 6)
+    text += ", …";
+  return text + "\n";
+}
+
+std::string held_by(const std::vector<sim::Holder>& holders) {
+  std::string text;
+  for (std::size_t i = 0; i < holders.size() && i < 2; ++i)
+    text += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", holders[i].name, mega(holders[i].bytes));
+  return text + (holders.size() > 2 ? ", …" : "");
+}
+
+}  // namespace
+
+std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
+                             const plan::LayerCosts& costs, const sim::Throughput& throughput) {
+  const double iteration = prediction.times.iteration;
+  auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
+                          throughput.units_per_s, throughput.unit);
+  if (throughput.mfu > 0)
+    text += fmt::format(", MFU {:.1f} %", 100 * throughput.mfu);
+  if (costs.drift > 0)
+    text += fmt::format(
+        "\nbetween {:.3f} and {:.3f} ms, as the device drifts: {:.1f} % in the {:.0f} s that its "
+        "costs were measured",
+        1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
+        costs.measured_over.value);
+  text += "\n" + (prediction.bound.empty() ? "" : prediction.bound + "\n") +
+          critical_line(prediction, plan);
+  text += "rank     busy ms  bubble ms  bubble %";
+  for (const std::string& cause : plan::idle_causes())
+    text += fmt::format("  {:>9}", cause);
+  text += "    peak MB  at ms      held then, MB\n";
+  const auto busy = plan::busy_per_rank(prediction.timeline);
+  for (std::size_t rank = 0; rank < busy.size(); ++rank) {
+    const double idle = prediction.idle.of_rank(static_cast<int>(rank));
+    text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, 1e3 * busy[rank].value, 1e3 * idle,
+                        100 * idle / iteration);
+    for (const double seconds : prediction.idle.by_cause[rank])
+      text += fmt::format("  {:9.3f}", 1e3 * seconds);
+    text += fmt::format("  {:9.1f}  {:<9.3f}  {}\n", mega(prediction.peaks[rank].held),
+                        1e3 * prediction.peaks[rank].time, held_by(prediction.at_peaks[rank]));
+  }
+  return text;
+}
+
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
+  const loop::Sensitivities found = loop::sensitivities_of(plan);
+  std::string text =
+      "1 ms less a microbatch saves, in ms an iteration:\n"
+      "stage  whole  forward  input gradient  weight gradient\n";
+  for (std::size_t s = 0; s < found.stages.size(); ++s)
+    text += fmt::format("{:<5} {:6.2f} {:8.2f} {:15.2f} {:16.2f}\n", s, found.stages[s].all,
+                        found.stages[s].forward, found.stages[s].input_gradient,
+                        found.stages[s].weight_gradient);
+  std::vector<std::pair<double, std::size_t>> layers;
+  for (std::size_t s = 0; s < found.stages.size(); ++s)
+    for (int l = plan.partition.boundaries[s]; l < plan.partition.boundaries[s + 1]; ++l)
+      layers.emplace_back(
+          -loop::layer_saving(costs.layers[static_cast<std::size_t>(l)], found.stages[s]), l);
+  std::sort(layers.begin(), layers.end());
+  text += "layers that matter most:";
+  for (std::size_t i = 0; i < layers.size() && i < 5; ++i)
+    text += fmt::format("{} {} \"{}\" {:.2f}", i == 0 ? "" : ",", layers[i].second,
+                        costs.layers[layers[i].second].name, -layers[i].first);
+  text +=
+      "\ntransfers: 1 ms less latency, or less on the link, of every transfer between two ranks\n";
+  for (const sim::LinkSensitivity& link : found.links)
+    text +=
+        fmt::format("{} to {}: {:.2f}, {:.2f}\n", link.from, link.to, link.latency, link.occupancy);
+  return text;
+}
+
+}  // namespace pipewright::cli

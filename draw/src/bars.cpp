@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "parts.hpp"
+#include "pipewright/plan/program/program.hpp"
+
+namespace pipewright::draw {
+namespace {
+
+/// Bars of one colour in one row: one path, however many they are.
+struct Bars {
+  std::vector<Box> boxes;
+  double narrowest = plot_width;
+};
+using BarGroups = std::map<std::pair<std::size_t, int>, Bars>;  // by look and chunk
+
+/// Later chunks of a rank are lighter, as papers draw interleaved schedules.
+double opacity_of(int chunk) { return std::max(0.3, 1 - 0.45 * chunk); }
+
+/// The microbatch, where the bar has room for it.
+std::optional<Label> label_of(const plan::Instruction& instruction, double x, double width,
+                              double y, double font, const Figure& figure) {
+  if (font <= 0 || !is_labelled(instruction))
+    return {};
+  Label label{.x = x + width / 2,
+              .y = y + figure.rows.bar / 2 + font * 0.36,
+              .text = std::to_string(instruction.microbatch),
+              .font = font};
+  if (width < label_width(label.text.size(), font))
+    return {};
+  return label;
+}
+
+void draw_groups(Scene& scene, BarGroups groups) {
+  for (auto& [key, bars] : groups) {
+    const auto& [look, chunk] = key;
+    // A white edge parts neighbours; it must not eat up narrow bars.
+    const double edge = std::clamp(0.12 * bars.narrowest, 0.0, 0.9);
+    scene.add(Boxes{{.name = look + 1 == kind_looks.size() ? "other" : kind_looks[look].kind,
+                     .fill = kind_looks[look].fill,
+                     .fill_opacity = opacity_of(chunk),
+                     .stroke = "#ffffff",
+                     .stroke_width = edge},
+                    std::move(bars.boxes)});
+  }
+}
+
+void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
+              std::vector<Label>& labels, const Figure& figure) {
+  const auto chunks = chunks_of(spans);
+  BarGroups groups;
+  for (const plan::Span* span : spans) {
+    if (span->lane != plan::Lane::Compute)
+      continue;
+    const auto instruction = plan::parse_instruction(span->action);
+    const int chunk = instruction ? chunks.at(instruction->stage) : 0;
+    const double x = figure.time.x(span->start);
+    const double width = figure.time.x(span->end) - x;
+    const std::size_t look = look_index(plan::kind_of(span->action));
+    Bars& bars = groups[{look, chunk}];
+    bars.boxes.push_back({x, y, width, figure.rows.bar, tooltip_of(*span)});
+    bars.narrowest = std::min(bars.narrowest, width);
+    if (!instruction)
+      continue;
+    if (auto label = label_of(*instruction, x, width, y, figure.label_fonts[look], figure)) {
+      label->on_light = chunk > 0;
+      labels.push_back(std::move(*label));
+    }
+  }
+  draw_groups(scene, std::move(groups));
+}
+
+}  // namespace
+
+std::vector<Label> draw_bars(Scene& scene, const plan::Timeline& timeline, double top,
+                             const Figure& figure) {
+  const auto rows = by_rank(timeline.spans, timeline.ranks);
+  std::vector<Label> labels;
+  for (int rank = 0; rank < timeline.ranks; ++rank)
+    draw_row(scene, rows[static_cast<std::size_t>(rank)], figure.rank_top(top, rank), labels,
+             figure);
+  return labels;
+}
+
+void draw_labels(Scene& scene, const std::vector<Label>& labels) {
+  for (const Label& label : labels)
+    scene.words(
+        label.x, label.y, label.text,
+        {.size = label.font, .fill = label.on_light ? dark : "#ffffff", .anchor = Anchor::Middle});
+}
+
+}  // namespace pipewright::draw

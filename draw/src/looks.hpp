@@ -1,0 +1,47 @@
+#pragma once
+
+// The colours of all figures, and what they mean.
+
+#include <array>
+#include <string_view>
+
+#include "pipewright/plan/timeline/timeline.hpp"
+
+namespace pipewright::draw {
+
+constexpr const char* dark = "#1f2630";
+constexpr const char* soft = "#68727f";
+constexpr const char* axis_line = "#333b45";
+constexpr const char* grid_line = "#cfd4da";
+constexpr const char* idle_fill = "#eceef1";
+constexpr const char* memory_fill = "#d9cfe8";
+constexpr const char* memory_line = "#6b4fa0";
+constexpr const char* send_fill = "#7a4a1e";
+constexpr const char* reduce_fill = "#c2378f";
+
+struct KindLook {
+  const char* kind;
+  const char* fill;
+  const char* meaning;
+};
+/// In the order of the legend; the last is for kinds that are not listed.
+constexpr std::array<KindLook, 8> kind_looks{{
+    {"F", "#3f78c0", "forward"},
+    {"B", "#43a05c", "backward"},
+    {"I", "#169aa5", "input gradient"},
+    {"W", "#a39a2c", "weight gradient"},
+    {"R", "#7c93b8", "recompute"},
+    {"LOAD", "#b4bac3", "load"},
+    {"STEP", "#e5532d", "optimizer step"},
+    {"", "#5b6068", "other"},
+}};
+std::size_t look_index(std::string_view kind);
+
+/// Pale, so that work stands out, and chosen by search so that any two of them stay well apart in
+/// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
+/// not blue and cool-down not green, because of the bars that stand among them.
+constexpr std::array<const char*, 6> idle_tints{
+    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd",
+};
+
+}  // namespace pipewright::draw

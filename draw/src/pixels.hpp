@@ -1,0 +1,18 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace pipewright::draw {
+
+/// A coordinate to a hundredth of a pixel, as short as it can be written.
+inline std::string pixels(double value) {
+  std::string text = fmt::format("{:.2f}", value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.')
+    text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+}  // namespace pipewright::draw

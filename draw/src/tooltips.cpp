@@ -1,0 +1,23 @@
+#include <fmt/format.h>
+
+#include "figure_text.hpp"
+#include "parts.hpp"
+
+namespace pipewright::draw {
+namespace {
+
+std::string when(int rank, plan::Seconds start, plan::Seconds end) {
+  return fmt::format("on rank {}: {} from {} on", rank, time_text(end - start), time_text(start));
+}
+
+}  // namespace
+
+std::string tooltip_of(const plan::Span& span) {
+  return fmt::format("{} {}", span.action, when(span.rank, span.start, span.end));
+}
+
+std::string tooltip_of(const plan::IdleSpan& idle) {
+  return fmt::format("{} {}", to_string(idle.cause), when(idle.rank, idle.start, idle.end));
+}
+
+}  // namespace pipewright::draw

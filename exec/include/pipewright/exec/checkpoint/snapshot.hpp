@@ -1,0 +1,49 @@
+#pragma once
+
+// What of a training goes into a checkpoint.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor value;
+  /// With `whole` >= 0, `value` is the numbers [begin, begin + numel) of a tensor of `whole`
+  /// numbers, flat: what one replica holds of sharded optimizer state.
+  std::int64_t begin = 0;
+  std::int64_t whole = -1;
+};
+
+struct LayerState {
+  int index = 0;
+  std::string name;
+  std::vector<NamedTensor> parameters;
+  std::vector<NamedTensor> optimizer;  // such as "weight/exp_avg"
+};
+
+struct TrainingState {
+  std::int64_t step = 0;  // the next to run
+  int seed = 0;
+  int microbatches = 1;  // of the whole batch
+  int microbatch_size = 1;
+  int gradient_groups = 1;  // of microbatches, whose gradients are added up first
+  double loss_scale = 1;
+  int steps_since_overflow = 0;
+  std::string optimizer;  // its kind, such as "adamw"
+  std::string precision;  // such as "float32"
+  std::string device;  // that computed: "avx2", "the best of …", "NVIDIA H200"; empty: not known
+  friend bool operator==(const TrainingState&, const TrainingState&) = default;
+};
+
+/// What one part of a job holds; its tensors are nobody else's from here on.
+struct Snapshot {
+  TrainingState training;
+  std::vector<LayerState> layers;
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,73 @@
+#pragma once
+
+// Data that comes one microbatch after the other, from an iterator of the user's. Its end is an
+// answer, not an error.
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "pipewright/exec/data/dataset.hpp"
+
+namespace pipewright::exec {
+
+/// One microbatch: what the first stage takes, and what the last stage's loss compares with.
+struct Batch {
+  Tensors inputs;
+  Tensors targets;
+};
+
+/// The next microbatch; nothing at the end of the data, and from then on.
+using BatchSource = std::function<std::optional<Batch>()>;
+
+/// `all` in pieces of `size` samples along dimension 0, in order; samples that fill no piece are
+/// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
+BatchSource batches_of(const Batch& all, int size);
+
+/// The microbatches of a Dataset, `microbatches` a step, step after step: they never end. The
+/// dataset outlives the source.
+BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
+
+/// Opens the data anew when it ends: it then never does, unless there is none at all.
+class RepeatingLoader {
+ public:
+  explicit RepeatingLoader(std::function<BatchSource()> open);
+  std::optional<Batch> operator()();
+
+ private:
+  std::function<BatchSource()> open_;
+  BatchSource source_;
+};
+
+/// What the stages of this process read: the first one inputs, the last one targets, and of
+/// pipelines side by side each its part of the batch.
+struct DataNeeds {
+  bool inputs = true;
+  bool targets = true;
+  int part = 0;
+  int parts = 1;  // 1: the whole batch
+};
+
+/// Gives the ranks of this process the microbatches of one step by index, read ahead from an
+/// iterator. What is not needed here is let go at once; where nothing is, nothing is read.
+class StepBuffer final : public Dataset {
+ public:
+  explicit StepBuffer(DataNeeds needs = {}) : needs_(needs) {}
+
+  /// Reads the batch of `step`, in place of the one before. False when the data ends before it is
+  /// complete: the rest of the data is let go. Not while ranks read.
+  bool fill(BatchSource& source, int step, int microbatches);
+
+  /// Throws InputError for another step, or a microbatch that it does not have.
+  Tensors inputs(int step, int microbatch) const override;
+  Tensors targets(int step, int microbatch) const override;
+
+ private:
+  const Batch& at(int step, int microbatch) const;
+
+  DataNeeds needs_;
+  int step_ = 0;
+  std::map<int, Batch> microbatches_;  // of this part
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,68 @@
+#pragma once
+
+// A model as a pipeline sees it: its layers, how they are cut into stages, and what is computed
+// with them.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pipewright/exec/engine/split_points.hpp"
+#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/plan/cluster/topology.hpp"
+
+namespace pipewright::exec {
+
+/// How layers are cut into stages: by a method, at explicit boundaries such as {0, 2, 5}, or at
+/// points. Methods: "uniform" counts layers, "parameters" balances parameters, "type:REGEX"
+/// balances the layers in whose name REGEX is found.
+using PartitionBy = std::variant<std::string, std::vector<int>, std::vector<SplitPoint>>;
+
+struct PipelineOptions {
+  plan::Topology topology = plan::pipe_data_topology(1, 1);  // axes pipe and, with replicas, data
+  int stages_per_rank = 1;
+  PartitionBy partition = std::string("parameters");
+  Loss loss;
+  int base_seed = 0;            // weights depend on it and the layer alone, not on the partition
+  int checkpoint_interval = 0;  // layers that are recomputed together in the backward; 0: none are
+  bool dynamic_shapes = false;  // microbatches may differ in shape
+};
+
+/// One stage, for those who look.
+struct PipelineStage {
+  int index = 0;
+  int first_layer = 0;
+  int end_layer = 0;  // the first layer after it
+  std::vector<std::string> layers;
+  bool is_first = false;
+  bool is_last = false;
+};
+
+class PipelineModule {
+ public:
+  /// Layers are built where a stage needs them; "parameters" builds each of them once, one at a
+  /// time, and drops it. Throws InputError when two layers have the same name, there is no loss, or
+  /// the partition does not fit layers and topology.
+  PipelineModule(std::vector<LayerSpec> layers, PipelineOptions options);
+
+  const std::vector<LayerSpec>& layers() const { return layers_; }
+  const std::vector<int>& boundaries() const { return boundaries_; }
+  const PipelineOptions& options() const { return options_; }
+
+  std::vector<PipelineStage> stages() const;
+  int stage_count() const { return static_cast<int>(boundaries_.size()) - 1; }
+  /// Ranks of one pipeline.
+  int pipeline_ranks() const;
+  /// Pipelines side by side.
+  int replicas() const;
+
+ private:
+  std::vector<LayerSpec> layers_;
+  PipelineOptions options_;
+  std::vector<int> boundaries_;
+};
+
+/// How many numbers each layer trains, tied weights in each layer that has them.
+std::vector<std::int64_t> parameter_counts(const std::vector<LayerSpec>& layers);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,38 @@
+#pragma once
+
+// Values that skip layers: each is put aside after one layer, carried along behind what the layers
+// in between pass on, from stage to stage where need be, and combined again before a later layer.
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pipewright/exec/models/layer_spec.hpp"
+
+namespace pipewright::exec {
+
+/// Puts the first tensor aside, under a name, and passes it on as well.
+struct PushSkip {
+  std::string name;
+};
+
+/// Takes back what was put aside under that name: the first tensor becomes
+/// `combine(first tensor, skip)`.
+struct PopSkip {
+  std::string name;
+  std::function<at::Tensor(const at::Tensor& value, const at::Tensor& skip)> combine;
+};
+
+using ModelItem = std::variant<LayerSpec, PushSkip, PopSkip>;
+
+/// The items as layers. The layers between a push and its pop do not see the skip. A push is a
+/// layer "push NAME" of its own, a pop a layer "pop NAME". Throws InputError for a push without a
+/// pop, a pop without a push, or a second push while the first is open.
+std::vector<LayerSpec> with_skips(const std::vector<ModelItem>& items);
+
+/// The layer acts on the first tensor; the others, such as a mask, are passed on behind what it
+/// gives.
+LayerSpec relay(const LayerSpec& layer);
+
+}  // namespace pipewright::exec

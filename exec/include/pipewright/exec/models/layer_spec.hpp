@@ -1,0 +1,49 @@
+#pragma once
+
+// The model front: a model is a list of LayerSpecs, each of which builds one layer on the rank that
+// needs it. What a layer is stands in layer.hpp, which costs more to read.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+/// What a layer may need to know of a call beside its input.
+struct CallContext {
+  int step = 0;
+  int microbatch = 0;  // of the whole batch, over all replicas
+  bool training = true;
+  /// Whether the layer leaves out what is large to keep and quick to compute, and computes it again
+  /// in its backward (`run_again_in_backward`).
+  bool selective_recompute = false;
+};
+
+class Layer;  // in layer.hpp
+
+struct LayerSpec {
+  std::string name;
+  std::function<std::shared_ptr<Layer>()> build;
+  /// Layers with the same key share the parameter `tied_weight`: each holds a copy, the copies
+  /// start equal, and their gradients are added up before each step. Empty: not tied.
+  std::string tied_key{};
+  std::string tied_weight{};
+  /// The layer draws from LibTorch's own generator, which the whole process shares. It is then
+  /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
+  bool random = false;
+};
+
+/// The first layer that has this one's tied key: itself where it is not tied.
+int tied_owner(const std::vector<LayerSpec>& specs, int layer);
+
+/// Mean loss of one microbatch from the last layer's outputs and the targets.
+using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
+
+/// Cross entropy over the last dimension of the first output, averaged over all others.
+at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets);
+
+}  // namespace pipewright::exec

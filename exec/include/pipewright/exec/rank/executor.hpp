@@ -1,0 +1,138 @@
+#pragma once
+
+// Runs a Program on real tensors: one thread a rank, for all ranks of this process. There is no
+// schedule in here; each rank interprets its list of instructions.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/transport/transport.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::exec {
+
+/// What happened when a rank ran one instruction; times count from the start of the step.
+struct InstructionRecord {
+  int rank = 0;  // of the job
+  plan::Instruction instruction;
+  plan::Seconds start;
+  plan::Seconds end;
+  plan::Bytes held_before;
+  plan::Bytes peak;  // most held while it ran
+  plan::Bytes held_after;
+};
+
+/// Called on the rank's own thread after each instruction, of a rank on a GPU for all of them at
+/// the end of the step; calls of different ranks overlap.
+using Observer = std::function<void(const InstructionRecord&)>;
+
+struct ExecutorOptions {
+  Observer observer{};  // empty: nothing is recorded
+  /// Called on the rank's own thread with what it does next, a receive when it waits for it.
+  std::function<void(const plan::Instruction&)> starting{};
+  const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
+  bool pin_threads = true;                  // a core for each rank, when there are enough
+  /// Where all ranks are threads of this process: called on another thread, once, when no rank has
+  /// begun anything for so long while some wait for others. Only the end of the process ends a
+  /// thread that hangs. 0: never; longer than the longest action.
+  std::chrono::milliseconds stall{0};
+  std::function<void(const std::string& why)> when_stalled{};
+  /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
+  /// r · replicas + k of the job.
+  int replicas = 1;
+  /// By rank of the job: where it computes. Empty: on the CPU.
+  std::vector<RankDevice> devices{};
+  /// Where the other ranks are not threads of this process: how to reach them, and which rank of
+  /// the job this process is. Empty: all ranks are here.
+  std::shared_ptr<Transport> transport{};
+  std::optional<int> only_rank{};
+};
+
+/// A rank's work threw: names rank, action and cause.
+class RankFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct StepResult {
+  double loss = 0;           // mean over the step's microbatches, of all replicas
+  plan::Seconds duration;    // until the last rank of this process was done
+  double gradient_norm = 0;  // before clipping; 0 unless gradients are clipped or scaled
+  bool skipped = false;      // a gradient was not finite: no parameter was changed
+};
+
+struct Evaluation {
+  double loss = 0;
+  /// By microbatch of the batch, where asked for and where the last stage is in this process.
+  std::vector<Tensors> outputs{};
+};
+
+/// Throws InputError in words when the Program asks for what the executor does not do: sharded
+/// parameters, or nothing to train.
+void require_trainable(const plan::Program& program);
+
+/// The gradient group of each microbatch of the batch, over all replicas: see
+/// TrainingSetup::gradient_groups. Throws InputError when the groups that are asked for do not
+/// divide the batch, or a pipeline or one of its directions would own part of one.
+std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
+                                 int replicas);
+
+/// What a checkpoint of this training says of it, and what one must say to go on with it. `device`:
+/// what computes, in words.
+TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
+                             int next_step, const std::string& device);
+
+/// The parameters of every layer, each built and dropped again: for `check_load`.
+std::vector<LayerShape> shapes_of(const TrainingSetup& setup);
+
+class Executor {
+ public:
+  /// Builds every stage's layers, each on its rank's memory account. Throws InputError when the
+  /// Program is unsound, holds what the executor cannot do, or when the partition is for other
+  /// layers or another placement.
+  Executor(plan::Program program, const plan::Partition& partition, const TrainingSetup& setup,
+           ExecutorOptions options = {});
+  ~Executor();
+
+  /// Runs one iteration on all ranks. Nothing when it was stopped: the parameters are then between
+  /// two steps. Throws RankFailure, or Aborted when a rank of another process failed; after any of
+  /// them the executor is spent.
+  std::optional<StepResult> step(int step);
+
+  /// Runs a forward-only Program over the same stages: its own number of microbatches, of `data`.
+  /// Throws InputError when its stages lie elsewhere; otherwise ends as `step`.
+  std::optional<Evaluation> evaluate(const plan::Program& program, const Dataset& data, int step,
+                                     bool keep_outputs = false);
+
+  /// In the order of layers; of one copy of each stage, of those in this process.
+  std::vector<at::Tensor> parameters() const;
+
+  /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of
+  /// equal copies of a stage the first speaks for all. Not while a step runs.
+  Snapshot snapshot(int next_step) const;
+  /// Takes parameters, the optimizers' states and the loss scale of a checkpoint. Throws InputError
+  /// when it does not fit (`check_load` tells all reasons) or is damaged.
+  void restore(const Checkpoint& checkpoint);
+  /// The same from another executor with the same layers on the same ranks.
+  void take_over(const Executor& other);
+  double loss_scale() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pipewright::exec

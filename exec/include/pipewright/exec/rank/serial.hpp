@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pipewright/exec/rank/executor.hpp"
+
+namespace pipewright::exec {
+
+/// Training without a pipeline: the reference that a pipelined run must equal bit for bit. One
+/// thread runs the microbatches of a step one after the other, each as one autograd graph over the
+/// whole model, and adds up their gradients.
+class SerialTrainer {
+ public:
+  /// `microbatches`: of the whole batch. `groups`: the gradient group of each; empty: one group.
+  SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups = {},
+                const RankDevice& device = {});
+  ~SerialTrainer();
+
+  StepResult step(int step);
+  Evaluation evaluate(const Dataset& data, int microbatches, int step);
+  /// In the order of layers.
+  std::vector<at::Tensor> parameters() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pipewright::exec

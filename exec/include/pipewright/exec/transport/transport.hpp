@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+#include "pipewright/plan/program/program.hpp"
+
+namespace pipewright::exec {
+
+/// Thrown from a wait that another rank's end has cut short.
+class Aborted : public std::runtime_error {
+ public:
+  explicit Aborted(const std::string& why = "another rank has stopped") : std::runtime_error(why) {}
+};
+
+/// One send or receive: what the Program calls it, and between which ranks of the job it runs.
+struct Transfer {
+  plan::Instruction instruction;  // the send on the one side, the receive on the other
+  int from = 0;
+  int to = 0;
+  int pass = 0;  // the transport counts the calls of `expect` here
+};
+
+/// How processes pass on what a stage makes.
+struct TransferOptions {
+  plan::CommunicatorLayout communicators = plan::CommunicatorLayout::Edge;
+  /// Whether its shape may change from microbatch to microbatch. If not, the first transfer of each
+  /// kind says it for all of a pass, and receives are posted before they are asked for.
+  bool dynamic_shapes = false;
+  bool wait_until_taken = false;  // a send returns only then
+};
+
+/// Moves tensors between the ranks of a job, of which this process holds one, several or all.
+/// Callers see no difference between transports. A transport may be called from several threads,
+/// for one rank by one thread at a time and one more for its collectives. On a GPU "there" means
+/// that the calling thread's stream comes to it once it is there: no call waits for the device.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Starts a send. Returns at once, unless the Program is blocking with rendezvous transfers: then
+  /// once the receiver has taken the tensors. They must not be changed afterwards. Whether a tensor
+  /// requires a gradient arrives with it.
+  virtual void send(const Transfer& transfer, Tensors tensors) = 0;
+  /// What the counterpart of `transfer` sends; blocks until it is there.
+  virtual Tensors receive(const Transfer& transfer) = 0;
+  /// All transfers of `rank` in the pass that begins, in their order: a transport between processes
+  /// connects its ranks by them and posts receives ahead. All ranks begin their passes alike.
+  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*transfers*/) {}
+  /// Says that the Program has come to this receive, which `receive` will ask for.
+  virtual void post(const Transfer& /*transfer*/) {}
+
+  /// Of `group`, ranks in rising order, each member hands in a part for each member, and gets what
+  /// all have for it, in their order, once all have. Every member calls it, and the calls of a
+  /// group come in the same order everywhere. What comes back may be another member's own memory:
+  /// to change what was handed in, gather nothing first, so that all have read.
+  virtual std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                          const std::vector<Tensors>& parts) = 0;
+  /// The same part for all.
+  std::vector<Tensors> all_gather(const std::vector<int>& group, int rank, const Tensors& mine) {
+    return all_to_all(group, rank, std::vector<Tensors>(group.size(), mine));
+  }
+
+  /// Throws Aborted where the job has ended: what came in since may be anything.
+  virtual void require_going() {}
+  /// Ends every wait on every rank of the job, now and later, by Aborted with this reason.
+  virtual void abort(const std::string& why) = 0;
+};
+
+}  // namespace pipewright::exec

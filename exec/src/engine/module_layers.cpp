@@ -1,0 +1,117 @@
+#include "pipewright/exec/engine/module_layers.hpp"
+
+#include <fmt/format.h>
+#include <torch/nn/modules/dropout.h>
+
+#include <algorithm>
+
+#include "first_line.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+namespace nn = torch::nn;
+
+/// A clone requires gradients throughout, whatever the module does.
+void freeze_alike(const nn::Module& original, nn::Module& copy) {
+  const auto from = original.named_parameters();
+  for (auto& parameter : copy.named_parameters())
+    parameter.value().set_requires_grad(from[parameter.key()].requires_grad());
+}
+
+/// Clones a module, whatever it is held by.
+template <class Clone>
+auto cloned(const std::string& name, const Clone& clone) {
+  try {
+    return clone();
+  } catch (const c10::Error& error) {
+    throw plan::InputError(fmt::format(
+        "layer {}: its module cannot be copied; derive it from torch::nn::Cloneable, or give a "
+        "function that builds it ({})",
+        name, first_line(error.what_without_backtrace())));
+  }
+}
+
+LayerSpec copied_layer(const std::string& name, const nn::AnyModule& module) {
+  LayerSpec spec{name, [name, module] {
+                   nn::AnyModule copy = cloned(name, [&] { return module.clone(); });
+                   freeze_alike(*module.ptr(), *copy.ptr());
+                   const auto pointer = copy.ptr();
+                   return std::make_shared<WrappedLayer>(
+                       pointer,
+                       [copy = std::move(copy)](const Tensors& inputs, const CallContext&) mutable {
+                         return as_tensors(copy.forward(only(inputs)));
+                       });
+                 }};
+  spec.random = drops_out(*module.ptr());
+  return spec;
+}
+
+template <class... Kinds>
+bool is_one_of(const nn::Module& module) {
+  return ((module.as<Kinds>() != nullptr) || ...);
+}
+
+}  // namespace
+
+WrappedLayer::WrappedLayer(std::shared_ptr<nn::Module> module, Body body)
+    : module_(std::move(module)), body_(std::move(body)) {
+  if (module_ == nullptr)
+    return;
+  for (const auto& parameter : module_->named_parameters(/*recurse=*/false))
+    register_parameter(parameter.key(), parameter.value(), parameter.value().requires_grad());
+  for (const auto& buffer : module_->named_buffers(/*recurse=*/false))
+    register_buffer(buffer.key(), buffer.value());
+  for (const auto& child : module_->named_children())
+    register_module(child.key(), child.value());
+}
+
+void WrappedLayer::train(bool on) {
+  Layer::train(on);
+  if (module_ != nullptr)
+    module_->train(on);
+}
+
+const at::Tensor& only(const Tensors& inputs) {
+  if (inputs.size() != 1)
+    throw plan::InputError(
+        fmt::format("this layer takes one tensor, but {} came in", inputs.size()));
+  return inputs.front();
+}
+
+std::shared_ptr<nn::Module> copy_of(const std::string& name, const nn::Module& module) {
+  const auto copy = cloned(name, [&] { return module.clone(); });
+  freeze_alike(module, *copy);
+  return copy;
+}
+
+bool drops_out(const nn::Module& module) {
+  const auto parts = module.modules();
+  return std::any_of(parts.begin(), parts.end(), [](const auto& part) {
+    return is_one_of<nn::DropoutImpl, nn::Dropout2dImpl, nn::Dropout3dImpl, nn::AlphaDropoutImpl,
+                     nn::FeatureAlphaDropoutImpl>(*part);
+  });
+}
+
+std::vector<LayerSpec> layers_of(const nn::Sequential& list) {
+  std::vector<LayerSpec> layers;
+  auto module = list->begin();
+  for (const auto& child : list->named_children())
+    layers.push_back(copied_layer(child.key(), *module++));
+  return layers;
+}
+
+TiedLayerSpec::operator LayerSpec() const {
+  LayerSpec spec = layer;
+  spec.tied_key = key;
+  spec.tied_weight = weight;
+  return spec;
+}
+
+LayerSpec random_layer(LayerSpec layer) {
+  layer.random = true;
+  return layer;
+}
+
+}  // namespace pipewright::exec

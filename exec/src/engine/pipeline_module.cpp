@@ -1,0 +1,161 @@
+#include "pipewright/exec/engine/pipeline_module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<LayerSpec>& layers) {
+  std::vector<std::string> names;
+  for (const LayerSpec& layer : layers)
+    names.push_back(layer.name);
+  return names;
+}
+
+void check(const std::vector<LayerSpec>& layers, const PipelineOptions& options) {
+  if (layers.empty())
+    throw plan::InputError("the model has no layers");
+  std::set<std::string> names;
+  for (const LayerSpec& layer : layers)
+    if (!names.insert(layer.name).second)
+      throw plan::InputError(
+          fmt::format("two layers have the name \"{}\": each needs a name of its own", layer.name));
+  if (!options.loss)
+    throw plan::InputError("the model has no loss function");
+  if (options.stages_per_rank < 1)
+    throw plan::InputError(
+        fmt::format("stages_per_rank is {}, the least is 1", options.stages_per_rank));
+  if (options.checkpoint_interval < 0)
+    throw plan::InputError(fmt::format("checkpoint_interval is {}, the least is 0 (none)",
+                                       options.checkpoint_interval));
+}
+
+void check_axes(const plan::Topology& topology) {
+  for (const std::string& axis : topology.axes())
+    if (axis != "pipe" && axis != "data")
+      throw plan::InputError(
+          fmt::format("topology axis \"{}\": a pipeline runs along pipe and data only", axis));
+  const auto& axes = topology.axes();
+  if (axes.size() == 2 && axes.front() == "data")
+    throw plan::InputError(
+        "the topology has the axes data, pipe, but the copies of a stage are neighbours: give them "
+        "as pipe, data");
+}
+
+/// Length of an axis, 1 where the topology does not have it.
+int length_of(const plan::Topology& topology, const std::string& axis) {
+  const auto& axes = topology.axes();
+  return std::find(axes.begin(), axes.end(), axis) == axes.end() ? 1 : topology.length_of(axis);
+}
+
+/// What "type:REGEX" looks at: a layer's name stands for its kind.
+plan::Model named_model(const std::vector<LayerSpec>& layers) {
+  plan::Model model;
+  for (const LayerSpec& layer : layers) {
+    plan::Layer entry;
+    entry.name = entry.kind = layer.name;
+    model.layers.push_back(std::move(entry));
+  }
+  return model;
+}
+
+std::vector<double> weights_by(const std::string& method, const std::vector<LayerSpec>& layers) {
+  plan::check_partition_method(method);
+  if (method == "profile")
+    throw plan::InputError(
+        "the partition \"profile\" needs measured costs: give the boundaries that `pipewright "
+        "partition --costs FILE` finds");
+  if (const auto pattern = plan::type_pattern(method))
+    return plan::type_weights(named_model(layers), *pattern);
+  if (method == "uniform")
+    return std::vector<double>(layers.size(), 1.0);
+  const auto counts = parameter_counts(layers);
+  return {counts.begin(), counts.end()};
+}
+
+/// The boundaries as they were asked for.
+struct BoundariesBy {
+  const std::vector<LayerSpec>& layers;
+  int stages;
+
+  std::vector<int> operator()(const std::string& method) const {
+    return plan::boundaries_by(method, weights_by(method, layers), stages);
+  }
+  std::vector<int> operator()(const std::vector<int>& boundaries) const { return boundaries; }
+  std::vector<int> operator()(const std::vector<SplitPoint>& points) const {
+    return boundaries_at(points, names_of(layers));
+  }
+};
+
+void check_boundaries(const std::vector<int>& boundaries, int layers, int stages) {
+  if (boundaries.size() < 2 || boundaries.front() != 0 || boundaries.back() != layers)
+    throw plan::InputError(
+        fmt::format("the boundaries {} do not go from 0 to {}, the number of layers",
+                    plan::to_string(boundaries), layers));
+  for (std::size_t stage = 0; stage + 1 < boundaries.size(); ++stage)
+    if (boundaries[stage] >= boundaries[stage + 1])
+      throw plan::InputError(fmt::format("the boundaries {} leave stage {} without a layer",
+                                         plan::to_string(boundaries), stage));
+  const int found = static_cast<int>(boundaries.size()) - 1;
+  if (found != stages)
+    throw plan::InputError(fmt::format(
+        "the boundaries {} make {} stages, but the topology and stages_per_rank ask for {}",
+        plan::to_string(boundaries), found, stages));
+}
+
+}  // namespace
+
+PipelineModule::PipelineModule(std::vector<LayerSpec> layers, PipelineOptions options)
+    : layers_(std::move(layers)), options_(std::move(options)) {
+  check(layers_, options_);
+  check_axes(options_.topology);
+  const int count = static_cast<int>(layers_.size());
+  const int stages = pipeline_ranks() * options_.stages_per_rank;
+  if (stages > count)
+    throw plan::InputError(
+        fmt::format("{} stages asked for, but the model has {} layers", stages, count));
+  boundaries_ = std::visit(BoundariesBy{layers_, stages}, options_.partition);
+  check_boundaries(boundaries_, count, stages);
+}
+
+std::vector<PipelineStage> PipelineModule::stages() const {
+  const auto names = names_of(layers_);
+  std::vector<PipelineStage> stages;
+  for (int index = 0; index < stage_count(); ++index) {
+    PipelineStage stage;
+    stage.index = index;
+    stage.first_layer = boundaries_[static_cast<std::size_t>(index)];
+    stage.end_layer = boundaries_[static_cast<std::size_t>(index) + 1];
+    stage.layers.assign(names.begin() + stage.first_layer, names.begin() + stage.end_layer);
+    stage.is_first = index == 0;
+    stage.is_last = index == stage_count() - 1;
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+int PipelineModule::pipeline_ranks() const { return length_of(options_.topology, "pipe"); }
+
+int PipelineModule::replicas() const { return length_of(options_.topology, "data"); }
+
+std::vector<std::int64_t> parameter_counts(const std::vector<LayerSpec>& layers) {
+  std::vector<std::int64_t> counts;
+  for (int index = 0; index < static_cast<int>(layers.size()); ++index) {
+    const auto layer = build_layer(layers, index, /*base_seed=*/0);
+    std::int64_t count = 0;
+    for (const at::Tensor& parameter : layer->parameters())
+      count += parameter.requires_grad() ? parameter.numel() : 0;
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,105 @@
+#include "pipewright/exec/engine/skips.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// How many of the tensors that come in pass a layer by.
+using Passing = std::function<std::ptrdiff_t(std::ptrdiff_t tensors)>;
+
+/// The layer sees the first tensors; the last ones pass it by.
+LayerSpec with_passing(const LayerSpec& spec, const Passing& passing) {
+  LayerSpec outer = spec;
+  outer.build = [build = spec.build, passing] {
+    const auto inner = build();
+    return std::make_shared<WrappedLayer>(
+        inner, [inner, passing](const Tensors& inputs, const CallContext& context) {
+          const auto border = inputs.end() - passing(std::ssize(inputs));
+          Tensors outputs = inner->forward_all({inputs.begin(), border}, context);
+          outputs.insert(outputs.end(), border, inputs.end());
+          return outputs;
+        });
+  };
+  return outer;
+}
+
+LayerSpec push_layer(const std::string& name) {
+  return function_layer("push " + name, [](const Tensors& inputs) {
+    Tensors outputs = inputs;
+    outputs.push_back(inputs.front());
+    return outputs;
+  });
+}
+
+/// `from_end`: where the skip is, 1 for the last tensor.
+LayerSpec pop_layer(const PopSkip& pop, std::ptrdiff_t from_end) {
+  return function_layer("pop " + pop.name,
+                        [combine = pop.combine, from_end](const Tensors& inputs) {
+                          Tensors outputs = inputs;
+                          outputs.erase(outputs.end() - from_end);
+                          outputs.front() = combine(inputs.front(), *(inputs.end() - from_end));
+                          return outputs;
+                        });
+}
+
+/// Goes through the items with the names of the skips that are open, the earliest first.
+class SkipTracker {
+ public:
+  LayerSpec operator()(const LayerSpec& layer) const {
+    const std::ptrdiff_t count = std::ssize(open_);
+    return count == 0 ? layer : with_passing(layer, [count](std::ptrdiff_t) { return count; });
+  }
+
+  LayerSpec operator()(const PushSkip& push) {
+    if (std::find(open_.begin(), open_.end(), push.name) != open_.end())
+      throw plan::InputError(
+          fmt::format("skip \"{}\" is pushed again before it is popped", push.name));
+    open_.push_back(push.name);
+    return push_layer(push.name);
+  }
+
+  LayerSpec operator()(const PopSkip& pop) {
+    const auto found = std::find(open_.begin(), open_.end(), pop.name);
+    if (found == open_.end())
+      throw plan::InputError(
+          fmt::format("skip \"{}\" is popped, but it is not open there{} (open: {})", pop.name,
+                      plan::did_you_mean(pop.name, open_),
+                      open_.empty() ? "none" : fmt::format("{}", fmt::join(open_, ", "))));
+    const auto from_end = open_.end() - found;
+    open_.erase(found);
+    return pop_layer(pop, from_end);
+  }
+
+  void check_all_popped() const {
+    if (!open_.empty())
+      throw plan::InputError(
+          fmt::format("pushed but never popped: skip \"{}\"", fmt::join(open_, "\", \"")));
+  }
+
+ private:
+  std::vector<std::string> open_;
+};
+
+}  // namespace
+
+std::vector<LayerSpec> with_skips(const std::vector<ModelItem>& items) {
+  SkipTracker tracker;
+  std::vector<LayerSpec> layers;
+  for (const ModelItem& item : items)
+    layers.push_back(std::visit(tracker, item));
+  tracker.check_all_popped();
+  return layers;
+}
+
+LayerSpec relay(const LayerSpec& layer) {
+  return with_passing(
+      layer, [](std::ptrdiff_t tensors) { return std::max<std::ptrdiff_t>(tensors - 1, 0); });
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,210 @@
+#include "checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/validate_program.hpp"
+#include "stage/gradient_norm.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using plan::InstructionKind;
+
+std::set<int> stages_with(const plan::Program& program, InstructionKind kind) {
+  std::set<int> stages;
+  for (const auto& instructions : program.ranks)
+    for (const plan::Instruction& i : instructions)
+      if (i.kind == kind)
+        stages.insert(i.stage);
+  return stages;
+}
+
+/// Whether all ranks of these stages sum tied weights.
+bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) {
+  for (const int stage : stages)
+    for (const int rank : program.placement.ranks_of(stage)) {
+      const auto& own = program.ranks[static_cast<std::size_t>(rank)];
+      if (std::none_of(own.begin(), own.end(), [](const plan::Instruction& i) {
+            return i.kind == InstructionKind::ReduceTied;
+          }))
+        return false;
+    }
+  return true;
+}
+
+/// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
+void check_tied(const plan::Program& program, const plan::Partition& partition,
+                const std::vector<LayerSpec>& layers) {
+  std::map<std::string, std::set<int>> stages_of_key;
+  for (std::size_t stage = 0; stage + 1 < partition.boundaries.size(); ++stage)
+    for (int layer = partition.boundaries[stage]; layer < partition.boundaries[stage + 1]; ++layer)
+      if (const std::string& key = layers[static_cast<std::size_t>(layer)].tied_key; !key.empty())
+        stages_of_key[key].insert(static_cast<int>(stage));
+  for (const auto& [key, stages] : stages_of_key)
+    if (stages.size() > 1 && !reduces_tied_of(program, stages))
+      throw plan::InputError(fmt::format(
+          "stages {} share the weight '{}', but the program does not sum its gradients on all of "
+          "them: lower the schedule with these tied stages",
+          fmt::join(stages, ", "), key));
+}
+
+/// Between processes nobody else tells it.
+void check_loss(const plan::Program& program, const ExecutorOptions& options) {
+  if (options.only_rank && stages_with(program, InstructionKind::ShareLoss).empty())
+    throw plan::InputError(
+        "the ranks are processes, but the program does not share the loss: lower the schedule "
+        "with it");
+}
+
+void check_copies(const plan::Program& program, const ExecutorOptions& options) {
+  if (options.replicas < 1)
+    throw plan::InputError(
+        fmt::format("{} pipelines side by side asked for, the least is 1", options.replicas));
+  auto reduced = stages_with(program, InstructionKind::ReduceGradients);
+  const auto scattered = stages_with(program, InstructionKind::ScatterGradients);
+  const auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  for (const int stage : scattered)
+    if (!gathered.contains(stage))
+      throw plan::InputError(fmt::format(
+          "each copy of stage {} gets the sums of its shard alone, but the program does not gather "
+          "the parameters behind the step: lower the schedule with a sharded optimizer",
+          stage));
+  reduced.insert(scattered.begin(), scattered.end());
+  for (int stage = 0; stage < plan::stage_count(program); ++stage)
+    if ((options.replicas > 1 || program.placement.ranks_of(stage).size() > 1) &&
+        !reduced.contains(stage))
+      throw plan::InputError(
+          fmt::format("stage {} has several copies, but the program does not "
+                      "sum their gradients: lower the schedule with {} replicas",
+                      stage, options.replicas));
+  const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
+  if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
+    throw plan::InputError(
+        fmt::format("{} devices for a job of {} ranks: give none, or one for each",
+                    options.devices.size(), ranks));
+  if (options.only_rank && (*options.only_rank < 0 || *options.only_rank >= ranks))
+    throw plan::InputError(fmt::format("there is no rank {}: the ranks of the job are 0 to {}",
+                                       *options.only_rank, ranks - 1));
+  if (options.only_rank && !options.transport)
+    throw plan::InputError("a process with one rank needs a transport to the others");
+  check_loss(program, options);
+}
+
+void check_norm(const plan::Program& program, const TrainingSetup& setup) {
+  if (!needs_norm(setup))
+    return;
+  if (stages_with(program, InstructionKind::NormGradients).empty())
+    throw plan::InputError(
+        "gradients are clipped or scaled, but the program does not take their norm: lower the "
+        "schedule with a gradient norm");
+  if (!stages_with(program, InstructionKind::ScatterGradients).empty())
+    throw plan::InputError(
+        "the norm is taken of whole tensors, but the program gives each copy of a stage the sums "
+        "of its shard alone: lower the schedule with a gradient norm");
+}
+
+}  // namespace
+
+void require_trainable(const plan::Program& program) {
+  if (plan::is_forward_only(program))
+    throw plan::InputError("the program computes no gradients: there is nothing to train");
+  for (const auto& instructions : program.ranks)
+    for (const plan::Instruction& i : instructions)
+      if (i.kind == InstructionKind::Unshard || i.kind == InstructionKind::Reshard)
+        throw plan::InputError(
+            fmt::format("{}: the executor does not shard parameters", to_string(i)));
+}
+
+std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
+                                 int replicas) {
+  const int batch = replicas * program.microbatches;
+  const int routes = static_cast<int>(program.placement.routes.size());
+  std::vector<int> groups, owners;
+  for (int microbatch = 0; microbatch < batch; ++microbatch) {
+    const int replica = microbatch / program.microbatches;
+    const int route = program.placement.route_of(microbatch % program.microbatches);
+    owners.push_back(replica * routes + route);
+    groups.push_back(setup.gradient_groups > 0
+                         ? static_cast<int>(static_cast<std::int64_t>(microbatch) *
+                                            setup.gradient_groups / batch)
+                         : owners.back());
+  }
+  if (!setup.exact || setup.gradient_groups == 0)
+    return groups;
+  std::map<int, int> owner_of_group;
+  for (int microbatch = 0; microbatch < batch; ++microbatch) {
+    const auto at = static_cast<std::size_t>(microbatch);
+    const int owner = owner_of_group.try_emplace(groups[at], owners[at]).first->second;
+    if (batch % setup.gradient_groups != 0 || owner != owners[at])
+      throw plan::InputError(fmt::format(
+          "{} gradient groups for {} microbatches: each of the {} pipelines, and each direction "
+          "of one, must own whole groups of equal size",
+          setup.gradient_groups, batch, replicas * routes));
+  }
+  return groups;
+}
+
+/// Without a flush no two ranks are ever at the same version of their weights.
+void check_asynchronous(const plan::Program& program, const TrainingSetup& setup,
+                        const ExecutorOptions& options) {
+  if (!program.asynchronous)
+    return;
+  if (needs_norm(setup))
+    throw plan::InputError(
+        "the program steps its optimizers without a flush: gradients cannot be clipped or scaled "
+        "over all stages");
+  if (options.replicas > 1 || setup.precision != at::kFloat)
+    throw plan::InputError(
+        "the program steps its optimizers without a flush: the executor runs it in one pipeline "
+        "and in float32 alone");
+}
+
+void check(const plan::Program& program, const plan::Partition& partition,
+           const TrainingSetup& setup, const ExecutorOptions& options) {
+  plan::validate(program);
+  require_trainable(program);
+  if (plan::layer_count(partition) != static_cast<int>(setup.layers.size()))
+    throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
+                                       plan::to_string(partition.boundaries),
+                                       plan::layer_count(partition), setup.layers.size()));
+  if (plan::stage_count(partition) != plan::stage_count(program))
+    throw plan::InputError(fmt::format("the partition {} has {} stages, but the program {}",
+                                       plan::to_string(partition.boundaries),
+                                       plan::stage_count(partition), plan::stage_count(program)));
+  check_copies(program, options);
+  if (!program.asynchronous)
+    check_norm(program, setup);
+  check_asynchronous(program, setup, options);
+  check_tied(program, partition, setup.layers);
+  gradient_groups(program, setup, options.replicas);
+}
+
+void check_evaluation(const plan::Program& program, const plan::Program& trained,
+                      const ExecutorOptions& options) {
+  plan::validate(program);
+  check_loss(program, options);
+  if (!plan::is_forward_only(program))
+    throw plan::InputError("an evaluation runs forwards only, but the program has a backward");
+  if (plan::stage_count(program) != plan::stage_count(trained) ||
+      program.ranks.size() != trained.ranks.size())
+    throw plan::InputError(
+        fmt::format("the evaluation is for {} stages on {} ranks, but {} stages "
+                    "on {} ranks are trained",
+                    plan::stage_count(program), program.ranks.size(), plan::stage_count(trained),
+                    trained.ranks.size()));
+  for (int stage = 0; stage < plan::stage_count(program); ++stage)
+    for (const int rank : program.placement.ranks_of(stage))
+      if (!trained.placement.holds(rank, stage))
+        throw plan::InputError(fmt::format(
+            "the evaluation runs stage {} on rank {}, which does not hold it", stage, rank));
+}
+
+}  // namespace pipewright::exec

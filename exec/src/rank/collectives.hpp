@@ -1,0 +1,72 @@
+#pragma once
+
+// A rank's collectives: sums of gradients, their norm, parameters that are gathered, losses that
+// are shared. They hold no compute lane: a rank that reaches one goes on, as others may need what
+// it does next, and they run beside, one after the other in the order of its list.
+
+#include <set>
+#include <vector>
+
+#include "inbox.hpp"
+#include "reduce_lane.hpp"
+#include "reductions.hpp"
+#include "stage/gradient_norm.hpp"
+
+namespace pipewright::exec {
+
+class Collectives {
+ public:
+  /// References are kept.
+  Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+              const TrainingSetup& setup, Stages& stages, Transport& transport,
+              MemoryAccount& account, Stopwatch& stopwatch);
+
+  void begin(const plan::Program& program, const Pass& pass);
+  const Lane& lane() const { return lane_; }
+
+  /// Behind all that the current lane has been given.
+  void submit(const plan::Instruction& i);
+  /// Returns when all that were submitted are over; the current lane comes after them. Throws what
+  /// one of them threw, RankFailure with its name.
+  void drain();
+
+  /// Makes the gradients of a stage what its optimizer steps with, once a step of a stage.
+  void finish_gradients(Stage& stage);
+  /// Where the Program takes no norm: as they are.
+  const GradientUse& use() const { return use_; }
+  /// Of the gradients as they are; undefined where nobody asked.
+  const at::Tensor& scaled_norm() const { return scaled_norm_; }
+  /// By microbatch of the whole batch, where the Program shares them; else empty.
+  const std::vector<double>& losses() const { return losses_; }
+
+ private:
+  void perform(const plan::Instruction& i);
+  void sum_tied();
+  void sum_ties_within(Stage& stage);
+  void take_norm();
+  void share_loss();
+  Members copies_of(int stage) const;
+  Members everybody() const;
+
+  const GridPlace& place_;
+  const plan::Program& trained_;
+  const TrainingSetup& setup_;
+  Stages& stages_;
+  Transport& transport_;
+  MemoryAccount& account_;
+  Stopwatch& stopwatch_;
+  Lane lane_;
+  std::vector<int> tied_ranks_;  // of a pipeline, that sum tied weights
+
+  const plan::Program* program_ = nullptr;  // that runs
+  Pass pass_;
+  // Of the pass; written by the thread beside until it is drained.
+  std::set<int> ties_summed_, finished_;  // stages
+  at::Tensor scaled_norm_;
+  GradientUse use_;
+  std::vector<double> losses_;
+  Mark done_;
+  ReduceLane beside_;  // last: it ends before all that it uses
+};
+
+}  // namespace pipewright::exec

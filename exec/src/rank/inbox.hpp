@@ -1,0 +1,60 @@
+#pragma once
+
+// What comes into a rank's stages: from other ranks by receives, from stages of the same rank by
+// reference.
+
+#include <map>
+#include <memory>
+
+#include "device/lane.hpp"
+#include "grid_place.hpp"
+#include "pipewright/exec/transport/transport.hpp"
+#include "progress.hpp"
+#include "stage/stage.hpp"
+#include "stopwatch.hpp"
+
+namespace pipewright::exec {
+
+using Stages = std::map<int, std::unique_ptr<Stage>>;
+
+class Inbox {
+ public:
+  /// References are kept.
+  Inbox(const GridPlace& place, at::Device device, Stages& stages, Transport& transport,
+        const MemoryAccount& account, Stopwatch& stopwatch, Progress& progress);
+
+  /// Before a pass of `program`, which must outlive it.
+  void begin(const plan::Program& program);
+  const Lane& lane() const { return lane_; }
+  Transfer transfer_of(const plan::Instruction& i) const;
+
+  /// The rank has come to this receive.
+  void post(const plan::Instruction& receive);
+  /// Waits for the data of a posted receive and lays it where its action looks for it. On a GPU it
+  /// comes in beside the compute, which waits for it there.
+  void complete(const plan::Instruction& receive);
+  /// The receive that brings what `i` needs, if a rank border lies before it.
+  static plan::Instruction receive_for(const plan::Instruction& i);
+  /// Whether it was posted and nothing has waited for it yet.
+  bool must_wait(const plan::Instruction& i) const;
+  /// Lays down what `i` takes in, if it does.
+  void fetch(const plan::Instruction& i);
+  /// Stages of one rank hand over without a transfer.
+  void hand_on(const plan::Instruction& i);
+
+ private:
+  void lay_down(const plan::Instruction& receive, Tensors tensors);
+
+  const GridPlace& place_;
+  Lane lane_;
+  Stages& stages_;
+  Transport& transport_;
+  const MemoryAccount& account_;
+  Stopwatch& stopwatch_;
+  Progress& progress_;
+  const plan::Program* program_ = nullptr;
+  std::map<plan::InstructionKey, Moment> posted_;  // receives whose data nothing has needed yet
+  std::map<plan::InstructionKey, Tensors> handed_over_;  // between stages of this rank, by receive
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,34 @@
+#pragma once
+
+// When something happens: on the CPU now, on a GPU when its lane comes to it.
+
+#include <chrono>
+
+#include "device/lane.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+
+namespace pipewright::exec {
+
+using Clock = std::chrono::steady_clock;
+
+struct Moment {
+  Clock::time_point host;
+  Mark device;
+
+  /// `timed`: whether anybody will ask when that was.
+  static Moment now(bool timed) { return {Clock::now(), timed ? Mark::timed() : Mark()}; }
+  /// Of two moments of one lane or device that have passed.
+  plan::Seconds since(const Moment& earlier) const {
+    if (!device.on_cpu() && !earlier.device.on_cpu())
+      return device.since(earlier.device);
+    return {std::chrono::duration<double>(host - earlier.host).count()};
+  }
+};
+
+/// A record whose times are not known yet.
+struct Noted {
+  InstructionRecord record;
+  Moment begin, end;
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,34 @@
+#pragma once
+
+// What a rank is at, written by its thread and read by others.
+
+#include <atomic>
+#include <cstdint>
+
+#include "job/report.hpp"
+#include "pipewright/plan/program/instruction.hpp"
+
+namespace pipewright::exec {
+
+class Progress {
+ public:
+  static constexpr const char* end_of_step = "the end of a step";
+
+  Progress();
+
+  void starting(const plan::Instruction& i);
+  void at_end_of_step();
+  /// A rank of the job; -1: for none.
+  void waits_for(int rank) { waits_for_.store(rank, std::memory_order_relaxed); }
+
+  /// What it is at and how often it has begun something. Between passes, and when it is done with
+  /// one, it waits for all others: `ranks` of the job.
+  Beat beat(int ranks) const;
+
+ private:
+  std::atomic<std::uint64_t> at_;
+  std::atomic<int> waits_for_{-1};
+  std::atomic<long> moves_{0};
+};
+
+}  // namespace pipewright::exec

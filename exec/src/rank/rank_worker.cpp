@@ -1,0 +1,225 @@
+#include "rank_worker.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "first_line.hpp"
+#include "gpu/gpu.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
+
+namespace pipewright::exec {
+
+using plan::Instruction;
+using plan::InstructionKind;
+
+RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+                       const plan::Partition& partition, const TrainingSetup& setup,
+                       const ExecutorOptions& options, Transport& transport)
+    : place_(place),
+      trained_(program),
+      setup_(setup),
+      options_(options),
+      transport_(transport),
+      compute_(compute_lane(device)),
+      stopwatch_(place_.self(), options.observer, account_, compute_.stream().has_value()),
+      inbox_(place_, device.device, stages_, transport, account_, stopwatch_, progress_),
+      collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
+      scaler_(setup.loss_scaling) {
+  for (const Lane& lane : {compute_, inbox_.lane(), collectives_.lane()})
+    charge_lane(lane, account_.entry());
+  const ChargeTo charge(account_);
+  const OnLane lane(compute_);
+  build_stages(partition);
+}
+
+void RankWorker::build_stages(const plan::Partition& partition) {
+  std::set<int> split, gathered;
+  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)]) {
+    if (i.kind == InstructionKind::Recompute)
+      run_again_.emplace(i.stage, i.microbatch);
+    if (i.kind == InstructionKind::InputGradient)
+      split.insert(i.stage);
+    if (i.kind == InstructionKind::GatherParameters)
+      gathered.insert(i.stage);
+  }
+  const auto groups = gradient_groups(trained_, setup_, place_.replicas);
+  for (int index = 0; index < plan::stage_count(trained_); ++index) {
+    if (!trained_.placement.holds(place_.rank, index))
+      continue;
+    const auto at = static_cast<std::size_t>(index);
+    Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
+    place.device = compute_.device();
+    place.splits_backward = split.contains(index);
+    place.step_every = trained_.step_every;
+    place.recompute_layers = trained_.recompute_layers;
+    place.selective_recompute = trained_.selective_recompute;
+    for (int m = 0; m < trained_.microbatches; ++m)
+      if (trained_.placement.rank_of(index, m) == place_.rank) {
+        const int microbatch = place_.replica * trained_.microbatches + m;
+        place.microbatches[groups[static_cast<std::size_t>(microbatch)]].push_back(microbatch);
+      }
+    const auto copies = place_.of_all_replicas(trained_.placement.ranks_of(index));
+    if (gathered.contains(index))
+      place.shard = {
+          static_cast<int>(std::lower_bound(copies.begin(), copies.end(), place_.self()) -
+                           copies.begin()),
+          static_cast<int>(copies.size())};
+    stages_[index] = std::make_unique<Stage>(std::move(place), setup_);
+  }
+}
+
+void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
+  const ChargeTo charge(account_);
+  const OnLane lane(compute_);
+  program_ = &program;
+  pass_ = pass;
+  pass_.first_microbatch = place_.replica * program.microbatches;
+  pass_.microbatches = place_.replicas * program.microbatches;
+  pass_.loss_scale = pass.training ? scaler_.scale() : 1;
+  skipped_ = false;
+  const auto slots = plan::slot_counts(program);
+  for (auto& [index, own] : stages_)
+    own->begin(pass_, slots[static_cast<std::size_t>(index)]);
+  stopwatch_.begin(step_begin);
+  inbox_.begin(program);
+  collectives_.begin(program, pass_);
+  const at::AutoGradMode grad_mode(pass.training);
+  for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
+    if (stopped())
+      throw Aborted("stopped");
+    named([&] { return "action " + to_string(i); }, [&] { perform(i); });
+  }
+  progress_.at_end_of_step();
+  named([] { return Progress::end_of_step; }, [&] { end_pass(); });
+  if (pass.training)
+    scaler_.update(!skipped_);
+}
+
+/// Runs `work`; what it throws says which rank was at what: `name()`.
+template <class Name, class Work>
+void RankWorker::named(const Name& name, const Work& work) const {
+  try {
+    work();
+  } catch (const Aborted&) {
+    throw;
+  } catch (const RankFailure&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw RankFailure(fmt::format("rank {}, {}, step {}: {}", place_.self(), name(), pass_.step,
+                                  first_line(error.what())));
+  }
+}
+
+/// The one place where a rank waits for its device.
+void RankWorker::end_pass() {
+  collectives_.drain();
+  for (const Lane& own : {inbox_.lane(), collectives_.lane(), compute_})
+    own.finish();
+  transport_.require_going();
+  const at::Tensor& norm = collectives_.scaled_norm();
+  gradient_norm_ = norm.defined() ? norm.item<double>() / scaler_.scale() : 0;
+  skipped_ = !std::isfinite(gradient_norm_);
+  for (auto& [index, own] : stages_)
+    own->end();
+  stopwatch_.tell_late();
+}
+
+template <class Work>
+void RankWorker::timed(const Instruction& i, const Work& work) {
+  say_starting(i);
+  const Moment begin = stopwatch_.now();
+  const auto held_before = account_.held();
+  account_.reset_peak();
+  work();
+  stopwatch_.note(i, begin, held_before);
+}
+
+void RankWorker::perform(const Instruction& i) {
+  Stage* const own = stages_.at(i.stage).get();
+  switch (i.kind) {
+    case InstructionKind::Load:
+      return timed(i, [&] { own->load(i); });
+    case InstructionKind::Forward:
+      receive(i);
+      return timed(i, [&] {
+        own->forward(i, pass_.training && run_again_.contains({i.stage, i.microbatch}));
+        inbox_.hand_on(i);
+      });
+    case InstructionKind::Recompute:
+      return timed(i, [&] { own->recompute(i); });
+    case InstructionKind::Backward:
+      receive(i);
+      return timed(i, [&] {
+        own->backward(i);
+        inbox_.hand_on(i);
+      });
+    case InstructionKind::InputGradient:
+      receive(i);
+      return timed(i, [&] {
+        own->input_gradient(i);
+        inbox_.hand_on(i);
+      });
+    case InstructionKind::WeightGradient:
+      return timed(i, [&] { own->weight_gradient(i); });
+    case InstructionKind::SendActivation:
+      return timed(i, [&] { transport_.send(inbox_.transfer_of(i), own->outputs_for_next(i)); });
+    case InstructionKind::SendGradient:
+      return timed(i,
+                   [&] { transport_.send(inbox_.transfer_of(i), own->take_input_gradients(i)); });
+    case InstructionKind::ReceiveActivation:
+    case InstructionKind::ReceiveGradient:
+      inbox_.post(i);
+      if (program_->blocking) {
+        say_starting(i);
+        inbox_.complete(i);
+      }
+      return;
+    case InstructionKind::OptimizerStep:
+      return timed(i, [&] { optimizer_step(*own); });
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+    case InstructionKind::NormGradients:
+    case InstructionKind::GatherParameters:
+    case InstructionKind::ShareLoss:
+      return collectives_.submit(i);
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
+      throw std::logic_error("refused at the start");
+  }
+}
+
+/// Takes in what `i` needs, and waits for it if need be.
+void RankWorker::receive(const Instruction& i) {
+  if (inbox_.must_wait(i))
+    say_starting(inbox_.receive_for(i));
+  inbox_.fetch(i);
+}
+
+void RankWorker::optimizer_step(Stage& own) {
+  collectives_.drain();
+  collectives_.finish_gradients(own);
+  own.update(learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
+}
+
+void RankWorker::say_starting(const Instruction& i) {
+  progress_.starting(i);
+  if (options_.starting)
+    options_.starting(i);
+}
+
+Beat RankWorker::beat() const {
+  return progress_.beat(static_cast<int>(trained_.ranks.size()) * place_.replicas);
+}
+
+bool RankWorker::stopped() const {
+  return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,79 @@
+#pragma once
+
+// The interpreter: runs one rank's list of instructions, whatever schedule they came from.
+
+#include <memory>
+#include <set>
+
+#include "collectives.hpp"
+#include "inbox.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "progress.hpp"
+#include "stage/gradient_norm.hpp"
+#include "stage/stage.hpp"
+#include "stopwatch.hpp"
+
+namespace pipewright::exec {
+
+class RankWorker {
+ public:
+  /// Builds the rank's stages on its device, charged to the rank's memory account. References are
+  /// kept.
+  RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+             const plan::Partition& partition, const TrainingSetup& setup,
+             const ExecutorOptions& options, Transport& transport);
+
+  /// Runs the list of `program` once, on a GPU until all of it has been computed: the Program that
+  /// it was built for, or an inference over the same stages. Throws Aborted when it was stopped,
+  /// RankFailure naming rank and instruction when its work threw.
+  void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
+
+  GridPlace place() const { return place_; }
+  const Stages& stages() const { return stages_; }
+  LossScaler& scaler() { return scaler_; }
+  const MemoryAccount& account() const { return account_; }
+  const Lane& lane() const { return compute_; }
+  /// For another thread.
+  Beat beat() const;
+  /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
+  double gradient_norm() const { return gradient_norm_; }
+  bool skipped() const { return skipped_; }
+  /// Of the last pass, as Collectives::losses.
+  const std::vector<double>& losses() const { return collectives_.losses(); }
+
+ private:
+  void build_stages(const plan::Partition& partition);
+  void perform(const plan::Instruction& i);
+  template <class Work>
+  void timed(const plan::Instruction& i, const Work& work);
+  void receive(const plan::Instruction& i);
+  void optimizer_step(Stage& stage);
+  void end_pass();
+  void say_starting(const plan::Instruction& i);
+  template <class Name, class Work>
+  void named(const Name& name, const Work& work) const;
+  bool stopped() const;
+
+  const GridPlace place_;
+  const plan::Program& trained_;
+  const TrainingSetup& setup_;
+  const ExecutorOptions& options_;
+  Transport& transport_;
+  MemoryAccount account_;
+  Lane compute_;
+  Stages stages_;
+  std::set<std::pair<int, int>> run_again_;  // (stage, microbatch) of the trained Program
+
+  Progress progress_;
+  Stopwatch stopwatch_;
+  Inbox inbox_;
+  Collectives collectives_;
+
+  const plan::Program* program_ = nullptr;  // that runs
+  Pass pass_;
+  LossScaler scaler_;
+  double gradient_norm_ = 0;
+  bool skipped_ = false;
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,41 @@
+#pragma once
+
+// Sums of gradients over ranks, in an order that does not depend on who asks.
+
+#include <vector>
+
+#include "pipewright/exec/transport/transport.hpp"
+#include "stage/stage.hpp"
+
+namespace pipewright::exec {
+
+/// The ranks of a job that do a collective, and which of them this is.
+struct Members {
+  std::vector<int> ranks;  // in rising order
+  int self = 0;            // a rank of the job
+  Transport* transport = nullptr;
+
+  std::vector<Tensors> all_gather(const Tensors& mine) const {
+    return ranks.size() == 1 ? std::vector<Tensors>{mine}
+                             : transport->all_gather(ranks, self, mine);
+  }
+  int index() const;
+};
+
+/// Sums the gradients of each tied weight over its layers, in the order of layers. `stages`: those
+/// of this rank that hold such a layer.
+void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
+                 const Members& members);
+
+/// Whether a member needs its own shard of a sum alone, or all of it.
+enum class SumOf { Shard, Whole };
+
+/// Sums the gradients of all copies of a stage, in the order of gradient groups: each member gets
+/// its shard of all gradients and adds it up, and then, where the whole is wanted, the shards of
+/// all. Of n members each sends (n - 1)/n of the gradients once or twice.
+void reduce_copies(Stage& stage, const Members& members, SumOf wanted);
+
+/// After an update by shards, every copy of the stage gets the parameters of all.
+void gather_shards(Stage& stage, const Members& members);
+
+}  // namespace pipewright::exec

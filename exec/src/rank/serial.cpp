@@ -1,0 +1,130 @@
+#include "pipewright/exec/rank/serial.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
+#include "gpu/gpu.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "reductions.hpp"
+#include "stage/gradient_norm.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+std::map<int, std::vector<int>> by_group(int microbatches, const std::vector<int>& groups) {
+  std::map<int, std::vector<int>> members;
+  for (int m = 0; m < microbatches; ++m)
+    members[groups.empty() ? 0 : groups.at(static_cast<std::size_t>(m))].push_back(m);
+  return members;
+}
+
+plan::Instruction action(plan::InstructionKind kind, int microbatch) {
+  return {kind, 0, microbatch, 0};
+}
+
+}  // namespace
+
+struct SerialTrainer::State {
+  State(const TrainingSetup& s, int m, const std::vector<int>& groups, const RankDevice& device)
+      : setup(s), microbatches(m), lane(compute_lane(device)), scaler(s.loss_scaling) {
+    const OnLane on_lane(lane);
+    stage.emplace(Stage::Place{.index = 0,
+                               .first = 0,
+                               .last = static_cast<int>(s.layers.size()),
+                               .device = device.device,
+                               .microbatches = by_group(m, groups)},
+                  setup);
+  }
+
+  /// Gradients are whole: scales, clips or skips as a pipeline does.
+  void update(int step, StepResult& result) {
+    reduce_tied({&*stage}, setup, {{0}, 0, nullptr});
+    stage->gradients().finish();
+    GradientUse use;
+    if (needs_norm(setup)) {
+      GradientNorm norm;
+      norm.add(*stage, setup);
+      const at::Tensor scaled = norm.norm();
+      use = use_of_gradients(setup, scaler.scale(), scaled);
+      result.gradient_norm = scaled.item<double>() / scaler.scale();
+      result.skipped = !std::isfinite(result.gradient_norm);
+    }
+    stage->optimizer().step(learning_rate_at(setup.optimizer, step), use);
+    scaler.update(!result.skipped);
+  }
+
+  double mean_loss() const {
+    double sum = 0;
+    for (const double loss : stage->losses())
+      sum += loss;
+    return sum / static_cast<double>(stage->losses().size());
+  }
+
+  TrainingSetup setup;
+  int microbatches;
+  Lane lane;
+  std::optional<Stage> stage;
+  LossScaler scaler;
+};
+
+SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups,
+                             const RankDevice& device)
+    : state_(std::make_unique<State>(setup, microbatches, groups, device)) {}
+
+SerialTrainer::~SerialTrainer() = default;
+
+StepResult SerialTrainer::step(int step) {
+  // As on a rank: with more threads the kernels would add up in another order.
+  at::set_num_threads(1);
+  const auto begin = std::chrono::steady_clock::now();
+  const OnLane lane(state_->lane);
+  Stage& stage = *state_->stage;
+  stage.begin({.data = state_->setup.data,
+               .step = step,
+               .microbatches = state_->microbatches,
+               .loss_scale = state_->scaler.scale()},
+              /*slots=*/1);
+  for (int m = 0; m < state_->microbatches; ++m) {
+    stage.load(action(plan::InstructionKind::Load, m));
+    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+    stage.backward(action(plan::InstructionKind::Backward, m));
+  }
+  stage.end();
+  StepResult result;
+  result.loss = state_->mean_loss();
+  state_->update(step, result);
+  state_->lane.finish();
+  const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
+  result.duration = {duration.count()};
+  return result;
+}
+
+Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int step) {
+  at::set_num_threads(1);
+  const OnLane lane(state_->lane);
+  Stage& stage = *state_->stage;
+  stage.begin({.data = &data,
+               .step = step,
+               .microbatches = microbatches,
+               .training = false,
+               .keep_outputs = true},
+              /*slots=*/1);
+  for (int m = 0; m < microbatches; ++m) {
+    stage.load(action(plan::InstructionKind::Load, m));
+    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+  }
+  stage.end();
+  return {state_->mean_loss(), std::move(stage.kept_outputs())};
+}
+
+std::vector<at::Tensor> SerialTrainer::parameters() const {
+  std::vector<at::Tensor> parameters;
+  for (const auto& layer : state_->stage->layers())
+    for (const at::Tensor& parameter : layer->parameters())
+      parameters.push_back(parameter);
+  return parameters;
+}
+
+}  // namespace pipewright::exec

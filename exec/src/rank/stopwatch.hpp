@@ -1,0 +1,50 @@
+#pragma once
+
+// When a rank ran each instruction of a pass, for whoever observes it.
+
+#include <mutex>
+#include <vector>
+
+#include "moment.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/rank/memory_meter.hpp"
+
+namespace pipewright::exec {
+
+class Stopwatch {
+ public:
+  /// `in_order_of_device`: the device tells the times, at the end of the pass. References are kept.
+  Stopwatch(int rank, const Observer& observer, const MemoryAccount& account,
+            bool in_order_of_device)
+      : rank_(rank),
+        observer_(observer),
+        account_(account),
+        in_order_of_device_(in_order_of_device) {}
+
+  void begin(Clock::time_point step_begin);
+  Moment now() const { return Moment::now(observer_ != nullptr); }
+  /// What ends now; of the rank's thread.
+  void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
+  /// The same from a thread beside: told by the next `tell_beside` of the rank's thread.
+  void note_beside(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
+  void tell_beside();
+  /// Once the device has come to all of it.
+  void tell_late();
+
+ private:
+  Noted noted(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before) const;
+  void tell_in_time(const Noted& noted);
+  void tell(const Noted& noted) const;
+
+  int rank_;
+  const Observer& observer_;
+  const MemoryAccount& account_;
+  bool in_order_of_device_;
+  Moment begin_;  // of the pass, on this rank
+  plan::Seconds begin_in_step_;
+  std::vector<Noted> late_;
+  std::mutex mutex_;
+  std::vector<Noted> beside_;
+};
+
+}  // namespace pipewright::exec

@@ -1,0 +1,207 @@
+#include "pipewright/exec/stage/split_backward.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace pipewright::exec {
+
+using torch::autograd::Edge;
+using torch::autograd::Engine;
+using torch::autograd::Node;
+
+/// The gradients that reached a node.
+struct SplitBackward::Reached {
+  Tensors gradients;
+  bool listening = true;
+};
+
+namespace {
+
+/// Where a backward starts.
+struct Roots {
+  std::vector<Edge> edges;
+  Tensors gradients;
+};
+
+Roots roots_of(const Tensors& outputs, const Tensors& gradients) {
+  Roots roots;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined() || !outputs[i].requires_grad())
+      continue;
+    at::Tensor gradient = gradients.empty() ? at::ones_like(outputs[i]) : gradients.at(i);
+    if (!gradient.defined())
+      continue;
+    roots.edges.push_back(torch::autograd::impl::gradient_edge(outputs[i]));
+    roots.gradients.push_back(std::move(gradient));
+  }
+  return roots;
+}
+
+/// Frees what a node has saved as soon as it is done, as a backward does that keeps no graph.
+struct Release final : torch::autograd::FunctionPostHook {
+  explicit Release(Node& of) : node(of) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    node.release_variables();
+    return outputs;
+  }
+  Node& node;  // owns this
+};
+
+/// Which nodes reach one of the inputs.
+class Path {
+ public:
+  Path(const std::vector<Edge>& roots, const std::vector<Edge>& inputs) {
+    for (const Edge& input : inputs)
+      ends_.insert(input.function.get());
+    for (const Edge& root : roots)
+      visit(root.function);
+  }
+
+  bool contains(const Node* node) const {
+    const auto found = on_path_.find(node);
+    return found != on_path_.end() && found->second;
+  }
+  bool is_end(const Node* node) const { return ends_.contains(node); }
+  /// The nodes of the path, ends not included.
+  const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
+
+  /// Whether an edge of this node leads to a gradient that the first half does not compute.
+  bool branches_off(const Node& node) const {
+    for (const Edge& next : node.next_edges())
+      if (next.is_valid() && !leads_to_input(next))
+        return true;
+    return false;
+  }
+  bool leads_to_input(const Edge& edge) const {
+    return is_end(edge.function.get()) || contains(edge.function.get());
+  }
+
+ private:
+  /// Depth first without recursion: a node is known once all that it leads to is.
+  void visit(const std::shared_ptr<Node>& root) {
+    struct Frame {
+      std::shared_ptr<Node> node;
+      std::size_t next = 0;
+    };
+    std::vector<Frame> stack;
+    const auto enter = [&](const std::shared_ptr<Node>& node) {
+      if (!is_end(node.get()) && on_path_.try_emplace(node.get(), false).second)
+        stack.push_back({node});
+    };
+    enter(root);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      const auto& edges = top.node->next_edges();
+      if (top.next < edges.size()) {
+        const Edge edge = edges[top.next++];
+        if (edge.is_valid())
+          enter(edge.function);
+        continue;
+      }
+      bool reaches = false;
+      for (const Edge& edge : edges)
+        reaches = reaches || (edge.is_valid() && leads_to_input(edge));
+      on_path_[top.node.get()] = reaches;
+      if (reaches)
+        nodes_.push_back(top.node);
+      stack.pop_back();
+    }
+  }
+
+  std::unordered_set<const Node*> ends_;
+  std::unordered_map<const Node*, bool> on_path_;
+  std::vector<std::shared_ptr<Node>> nodes_;
+};
+
+}  // namespace
+
+Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gradients,
+                                       const Tensors& inputs) {
+  struct Listener final : torch::autograd::FunctionPreHook {
+    explicit Listener(std::shared_ptr<Reached> r) : reached(std::move(r)) {}
+    torch::autograd::variable_list operator()(
+        const torch::autograd::variable_list& gradients) override {
+      if (reached->listening)
+        reached->gradients = gradients;
+      return gradients;
+    }
+    std::shared_ptr<Reached> reached;
+  };
+
+  const Roots roots = roots_of(outputs, gradients);
+  std::vector<Edge> wanted;
+  for (const at::Tensor& input : inputs)
+    if (input.defined() && input.requires_grad())
+      wanted.push_back(torch::autograd::impl::gradient_edge(input));
+  const Path path(roots.edges, wanted);
+  for (const auto& node : path.nodes())
+    if (!path.branches_off(*node)) {
+      node->add_post_hook(std::make_unique<Release>(*node));
+    } else {
+      remembered_.push_back({node, std::make_shared<Reached>()});
+      node->add_pre_hook(std::make_unique<Listener>(remembered_.back().reached));
+    }
+
+  // Roots off the path belong to the second half.
+  std::vector<Edge> starts;
+  Tensors start_gradients;
+  for (std::size_t i = 0; i < roots.edges.size(); ++i) {
+    auto& edges = path.leads_to_input(roots.edges[i]) ? starts : roots_;
+    auto& values = path.leads_to_input(roots.edges[i]) ? start_gradients : root_gradients_;
+    edges.push_back(roots.edges[i]);
+    values.push_back(roots.gradients[i]);
+  }
+
+  Tensors captured(wanted.size());
+  if (!starts.empty() && !wanted.empty())
+    captured = Engine::get_default_engine().execute(starts, start_gradients, /*keep_graph=*/true,
+                                                    /*create_graph=*/false,
+                                                    /*accumulate_grad=*/false, wanted);
+
+  for (const Remembered& place : remembered_) {
+    place.reached->listening = false;
+    // What leads on along the path has been done: without the edge it is not done again.
+    for (Edge& next : place.node->next_edges())
+      if (next.is_valid() && path.leads_to_input(next))
+        next = Edge();
+  }
+
+  Tensors result;
+  std::size_t next = 0;
+  for (const at::Tensor& input : inputs) {
+    const bool is_wanted = input.defined() && input.requires_grad();
+    result.push_back(is_wanted ? captured[next++] : at::Tensor());
+  }
+  return result;
+}
+
+void SplitBackward::weight_gradients() {
+  std::vector<Edge> starts = std::move(roots_);
+  Tensors gradients = std::move(root_gradients_);
+  for (const Remembered& place : remembered_)
+    for (std::size_t nr = 0; nr < place.reached->gradients.size(); ++nr)
+      if (at::Tensor& gradient = place.reached->gradients[nr]; gradient.defined()) {
+        starts.emplace_back(place.node, static_cast<std::uint32_t>(nr));
+        gradients.push_back(std::move(gradient));
+      }
+  remembered_.clear();
+  if (!starts.empty())
+    Engine::get_default_engine().execute(starts, gradients, /*keep_graph=*/false,
+                                         /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+void full_backward(const Tensors& outputs, const Tensors& gradients) {
+  const Roots roots = roots_of(outputs, gradients);
+  if (!roots.edges.empty())
+    Engine::get_default_engine().execute(roots.edges, roots.gradients, /*keep_graph=*/false,
+                                         /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+}  // namespace pipewright::exec

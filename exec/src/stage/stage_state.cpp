@@ -1,0 +1,142 @@
+#include "stage_state.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// Parameters, and buffers such as a batch norm's running means, by name.
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& named : layer.named_parameters())
+    tensors.emplace_back(named.key(), named.value());
+  for (const auto& named : layer.named_buffers())
+    tensors.emplace_back(named.key(), named.value());
+  return tensors;
+}
+
+at::Tensor copy_of(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true,
+                            at::MemoryFormat::Contiguous);
+}
+
+std::string state_name(const Stage& stage, const Optimizer::State& state) {
+  return stage.name_of(state.parameter) + "/" + state.name;
+}
+
+const NamedTensor& find(const std::vector<NamedTensor>& tensors, const std::string& name,
+                        const LayerState& layer) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const NamedTensor& tensor) { return tensor.name == name; });
+  if (found == tensors.end())
+    throw plan::InputError(
+        fmt::format("layer {} ({}): '{}' is not in the checkpoint", layer.index, layer.name, name));
+  return *found;
+}
+
+void take(at::Tensor target, const at::Tensor& stored, const std::string& name,
+          const LayerState& layer) {
+  if (target.numel() != stored.numel())
+    throw plan::InputError(
+        fmt::format("layer {} ({}): '{}' has {} numbers in the checkpoint, {} "
+                    "in the model",
+                    layer.index, layer.name, name, stored.numel(), target.numel()));
+  target.copy_(stored.view(target.sizes()));
+}
+
+}  // namespace
+
+void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
+  const auto first = static_cast<std::ptrdiff_t>(layers.size());
+  for (int layer = stage.place().first; layer < stage.place().last; ++layer) {
+    const auto at = static_cast<std::size_t>(layer - stage.place().first);
+    LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
+    if (is_first_copy)
+      for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
+        state.parameters.push_back({name, copy_of(tensor)});
+  }
+  if (!is_first_copy && stage.place().shard.count == 1)
+    return;
+  for (const Optimizer::State& kept : stage.optimizer().states()) {
+    if (kept.name == "step" && kept.begin > 0)
+      continue;
+    const int layer = stage.layer_of(kept.parameter);
+    layers[static_cast<std::size_t>(first + layer - stage.place().first)].optimizer.push_back(
+        {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin,
+         kept.whole});
+  }
+}
+
+void restore_state(Stage& stage, const Checkpoint& checkpoint) {
+  const at::NoGradGuard no_grad;
+  std::vector<LayerState> stored;
+  for (int layer = stage.place().first; layer < stage.place().last; ++layer) {
+    const auto at = static_cast<std::size_t>(layer - stage.place().first);
+    stored.push_back(checkpoint.layer(layer));
+    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
+      take(tensor, find(stored[at].parameters, name, stored[at]).value, name, stored[at]);
+  }
+  stage.optimizer().refresh_masters();
+  for (const Optimizer::State& own : stage.optimizer().states()) {
+    const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.place().first);
+    const std::string name = state_name(stage, own);
+    at::Tensor value = find(stored[at].optimizer, name, stored[at]).value;
+    if (own.whole >= 0)
+      value = value.view(-1).narrow(0, own.begin, own.value.numel());
+    take(own.value, value, name, stored[at]);
+  }
+}
+
+void copy_state(const Stage& from, Stage& to) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t layer = 0; layer < to.layers().size(); ++layer) {
+    const auto source = tensors_of(*from.layers().at(layer)),
+               target = tensors_of(*to.layers()[layer]);
+    for (std::size_t t = 0; t < target.size(); ++t)
+      target[t].second.copy_(source.at(t).second);
+  }
+  const auto source = from.optimizer().states(), target = to.optimizer().states();
+  for (std::size_t s = 0; s < target.size(); ++s)
+    target[s].value.copy_(source.at(s).value);
+}
+
+TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
+                             int next_step, const std::string& device) {
+  const auto groups = gradient_groups(program, setup, replicas);
+  return {.step = next_step,
+          .seed = setup.base_seed,
+          .microbatches = replicas * program.microbatches,
+          .microbatch_size = setup.microbatch_size,
+          .gradient_groups = 1 + *std::max_element(groups.begin(), groups.end()),
+          .loss_scale = setup.loss_scaling.scale,
+          .optimizer = plan::to_string(setup.optimizer.kind),
+          .precision = word_of(setup.precision),
+          .device = device};
+}
+
+std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
+  std::vector<LayerShape> shapes;
+  for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
+    const auto built = build_layer(setup.layers, layer, setup.base_seed);
+    if (setup.precision != at::kFloat)
+      built->to(setup.precision);
+    LayerShape& shape =
+        shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
+    for (const auto& [name, tensor] : tensors_of(*built))
+      shape.parameters.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
+  }
+  return shapes;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,210 @@
+#include "pipewright/exec/transport/gloo_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "gloo_collectives.hpp"
+#include "pipewright/plan/error.hpp"
+#include "receive_lane.hpp"
+#include "send_lane.hpp"
+#include "sent_forms.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using plan::Instruction;
+
+/// How many transfers of a directed pair of ranks are fetched before they are asked for: one to be
+/// used next, and one that may arrive while it is.
+constexpr int transfers_ahead = 2;
+
+/// Names a transfer between two ranks in 31 bits: microbatch, stage, direction. Microbatch -1: the
+/// forms that hold for all of them.
+int tag_of(const Instruction& transfer, int microbatch) {
+  constexpr int stages = 1 << 12;
+  constexpr int microbatches = (1 << 18) - 1;
+  const Instruction receive = receiving_end(transfer);
+  if (receive.stage >= stages || microbatch >= microbatches)
+    throw plan::InputError(
+        fmt::format("{}: the Gloo transport has names for {} stages and {} microbatches",
+                    to_string(transfer), stages, microbatches));
+  const bool gradient = receive.kind == plan::InstructionKind::ReceiveGradient;
+  return (microbatch + 1) << 13 | receive.stage << 1 | static_cast<int>(gradient);
+}
+
+class GlooTransport final : public Transport {
+ public:
+  GlooTransport(Job& job, TransferOptions options)
+      : job_(job),
+        options_(options),
+        down_(job, "down"),
+        collectives_(job),
+        exceptions_(std::uncaught_exceptions()) {
+    if (options_.communicators == plan::CommunicatorLayout::Edge)
+      up_ = std::make_unique<GlooMesh>(job, "up");
+    listener_ = job_.watch().on_failure([this](const std::string& why) { end(why); });
+  }
+
+  ~GlooTransport() override {
+    if (std::uncaught_exceptions() > exceptions_)
+      job_.abort(fmt::format("rank {} has ended early", job_.rank()));
+    for (auto& [to, lane] : sending_)
+      lane.flush();
+    job_.watch().forget(listener_);
+    end("the transport has been closed");
+  }
+
+  void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
+    sent_forms_.begin_pass();
+    ++pass_;
+    for (Transfer transfer : transfers)
+      if (plan::is_receive(transfer.instruction.kind)) {
+        transfer.pass = pass_;
+        lane_from(transfer.from).expect(transfer);
+      }
+  }
+
+  void send(const Transfer& transfer, Tensors tensors) override {
+    job_.require_going();
+    GlooMesh& mesh = mesh_of(transfer);
+    const int to = transfer.to;
+    const int tag = tag_of(transfer.instruction, transfer.instruction.microbatch);
+    Operations started;
+    const TensorForms forms = forms_of(tensors);
+    if (options_.dynamic_shapes)
+      post_forms(mesh, forms, to, tag, started);
+    else if (sent_forms_.is_news(transfer, forms))
+      post_forms(mesh, forms, to, tag_of(transfer.instruction, -1), started);
+    post_tensors(mesh, tensors, to, tag, started);
+    if (options_.wait_until_taken)
+      wait_for(started, {to}, to_string(transfer.instruction));
+    else
+      lane_to(to).add(std::move(started));
+  }
+
+  Tensors receive(const Transfer& transfer) override {
+    ReceiveLane& lane = lane_from(transfer.from);
+    if (auto tensors = lane.take_if_there(transfer))
+      return std::move(*tensors);
+    const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
+    return lane.take(transfer);
+  }
+
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
+    job_.require_going();
+    return collectives_.all_to_all(group, rank, parts);
+  }
+
+  void abort(const std::string& why) override { job_.abort(why); }
+
+ private:
+  /// Gloo has no queues in which one transfer stands behind another, so what is left of a
+  /// communicator is its connection: Edge has one for either direction of a pair of ranks. Rank
+  /// would tie the peers of a rank together, which separate connections cannot, so it is as Pair.
+  GlooMesh& mesh_of(const Transfer& transfer) {
+    return up_ && transfer.from > transfer.to ? *up_ : down_;
+  }
+
+  struct KnownForms {
+    int pass = -1;
+    TensorForms forms;
+  };
+
+  /// Runs on the thread of the lane.
+  Tensors fetch(const Transfer& transfer, std::map<Route, KnownForms>& known) {
+    GlooMesh& mesh = mesh_of(transfer);
+    const int from = transfer.from;
+    const int tag = tag_of(transfer.instruction, transfer.instruction.microbatch);
+    if (options_.dynamic_shapes)
+      return receive_tensors(mesh, receive_forms(mesh, from, tag), from, tag);
+    const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
+    KnownForms& of_route = known[Route(kind, stage, from)];
+    if (std::exchange(of_route.pass, transfer.pass) != transfer.pass)
+      of_route.forms = receive_forms(mesh, from, tag_of(transfer.instruction, -1));
+    return receive_tensors(mesh, of_route.forms, from, tag);
+  }
+
+  ReceiveLane& lane_from(int peer) {
+    const std::lock_guard lock(lanes_mutex_);
+    const auto found = receiving_.find(peer);
+    if (found != receiving_.end())
+      return found->second;
+    const auto fetch_here =
+        [this, known = std::map<Route, KnownForms>()](const Transfer& transfer) mutable -> Tensors {
+      try {
+        return fetch(transfer, known);
+      } catch (const Aborted&) {
+        throw;
+      } catch (const std::exception& error) {
+        const std::string why = fmt::format("rank {}, {}: {}", job_.rank(),
+                                            to_string(transfer.instruction), error.what());
+        job_.abort(why);
+        throw Aborted(why);
+      }
+    };
+    ReceiveLane& lane = receiving_.try_emplace(peer, ahead(), fetch_here).first->second;
+    if (ended_)
+      lane.end(why_);
+    return lane;
+  }
+
+  SendLane& lane_to(int peer) {
+    const std::lock_guard lock(lanes_mutex_);
+    SendLane& lane = sending_.try_emplace(peer, mesh_to(peer)).first->second;
+    if (ended_)
+      lane.end();
+    return lane;
+  }
+
+  GlooMesh& mesh_to(int peer) {
+    return mesh_of({.instruction = {}, .from = job_.rank(), .to = peer});
+  }
+  int ahead() const { return options_.wait_until_taken ? 0 : transfers_ahead; }
+
+  void wait_for(const Operations& operations, std::vector<int> ranks, std::string where) {
+    const Watch::Waiting waiting(job_.watch(), std::move(ranks), std::move(where));
+    for (const GlooMesh::Operation& operation : operations)
+      mesh_to(operation.peer).wait(operation);
+  }
+
+  void end(const std::string& why) {
+    const std::lock_guard lock(lanes_mutex_);
+    ended_ = true;
+    why_ = why;
+    for (auto& [from, lane] : receiving_)
+      lane.end(why);
+    for (auto& [to, lane] : sending_)
+      lane.end();
+    down_.end(why);
+    if (up_)
+      up_->end(why);
+    collectives_.end(why);
+  }
+
+  Job& job_;
+  const TransferOptions options_;
+  GlooMesh down_;                 // from lower to higher ranks; from all to all without `up_`
+  std::unique_ptr<GlooMesh> up_;  // from higher to lower ranks
+  GlooCollectives collectives_;
+  const int exceptions_;  // under way when this was made
+  int listener_ = 0;
+
+  SentForms sent_forms_;
+  int pass_ = 0;
+  std::mutex lanes_mutex_;
+  bool ended_ = false;
+  std::string why_;
+  std::map<int, ReceiveLane> receiving_;  // by peer
+  std::map<int, SendLane> sending_;       // by peer
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_gloo_transport(Job& job, TransferOptions options) {
+  return std::make_unique<GlooTransport>(job, options);
+}
+
+}  // namespace pipewright::exec

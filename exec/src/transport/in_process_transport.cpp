@@ -1,0 +1,223 @@
+#include "pipewright/exec/transport/in_process_transport.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "device/lane.hpp"
+#include "pipewright/exec/transport/transport.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A mutex and a condition that it is worth looking for before going to sleep: a thread that sleeps
+/// is some 60 microseconds late, one that looks is not.
+class Watched {
+ public:
+  explicit Watched(Clock::duration patience) : patience_(patience) {}
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+
+  /// Call with the lock held, after what others wait for has changed.
+  void changed() {
+    changes_.fetch_add(1, std::memory_order_release);
+    wake_.notify_all();
+  }
+
+  void abort(const std::string& why) {
+    const auto held = lock();
+    if (!aborted_)
+      why_ = why;
+    aborted_ = true;
+    changed();
+  }
+
+  void require_going() const {
+    if (aborted_)
+      throw Aborted(why_);
+  }
+
+  /// Waits until `condition` holds. Throws Aborted.
+  template <class Condition>
+  void await(std::unique_lock<std::mutex>& held, const Condition& condition) {
+    const auto deadline = Clock::now() + patience_;
+    while (!aborted_ && !condition() && Clock::now() < deadline) {
+      const auto seen = changes_.load(std::memory_order_relaxed);
+      held.unlock();
+      while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
+        std::this_thread::yield();
+      held.lock();
+    }
+    wake_.wait(held, [&] { return aborted_ || condition(); });
+    require_going();
+  }
+
+ private:
+  Clock::duration patience_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<unsigned> changes_{0};  // written under the mutex, read without it
+  bool aborted_ = false;
+  std::string why_;
+};
+
+/// What a rank hands to another: on a GPU from the point on where its lane has made it.
+struct Letter {
+  Tensors tensors;
+  Mark made;
+};
+
+/// What a member of a group hands in: a part for each.
+struct Parts {
+  std::vector<Tensors> tensors;
+  Mark made;
+};
+
+/// What one directed pair of ranks has under way.
+class Mailbox {
+ public:
+  explicit Mailbox(Clock::duration patience) : state_(patience) {}
+
+  void put(const plan::InstructionKey& send, Tensors tensors, bool wait_until_taken) {
+    Letter letter{std::move(tensors), Mark::now()};
+    auto lock = state_.lock();
+    state_.require_going();
+    letters_[send] = std::move(letter);
+    state_.changed();
+    if (wait_until_taken)
+      state_.await(lock, [&] { return !letters_.contains(send); });
+  }
+
+  Tensors take(const plan::InstructionKey& send) {
+    auto lock = state_.lock();
+    state_.await(lock, [&] { return letters_.contains(send); });
+    Letter letter = std::move(letters_.extract(send).mapped());
+    state_.changed();
+    lock.unlock();
+    return adopt(std::move(letter.tensors), letter.made);
+  }
+
+  void abort(const std::string& why) { state_.abort(why); }
+
+ private:
+  Watched state_;
+  std::map<plan::InstructionKey, Letter> letters_;
+};
+
+/// Where the members of one group lay what they hand in: round after round.
+class Table {
+ public:
+  Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
+
+  std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
+    Parts parts{mine, Mark::now()};
+    auto lock = state_.lock();
+    state_.require_going();
+    // A member that is quick waits here for the others to take the round before.
+    state_.await(lock, [&] { return !leaving_; });
+    places_[member] = std::move(parts);
+    if (++present_ == places_.size())
+      leaving_ = true;
+    state_.changed();
+    state_.await(lock, [&] { return leaving_; });
+    std::vector<Letter> letters;
+    for (const Parts& theirs : places_)
+      letters.push_back({theirs.tensors[member], theirs.made});
+    if (--present_ == 0) {
+      leaving_ = false;
+      for (Parts& place : places_)
+        place = {};
+    }
+    state_.changed();
+    lock.unlock();
+    std::vector<Tensors> all;
+    for (Letter& each : letters)
+      all.push_back(adopt(std::move(each.tensors), each.made));
+    return all;
+  }
+
+  void abort(const std::string& why) { state_.abort(why); }
+
+ private:
+  Watched state_;
+  std::vector<Parts> places_;
+  std::size_t present_ = 0;
+  bool leaving_ = false;
+};
+
+/// How long a rank looks before it sleeps: not at all when it would take a core from another rank.
+Clock::duration patience_of(int ranks) {
+  const bool cores_enough = ranks <= static_cast<int>(std::thread::hardware_concurrency());
+  return std::chrono::milliseconds(cores_enough ? 20 : 0);
+}
+
+class InProcessTransport final : public Transport {
+ public:
+  InProcessTransport(int ranks, bool wait_until_taken)
+      : ranks_(ranks), wait_until_taken_(wait_until_taken), patience_(patience_of(ranks)) {
+    for (int box = 0; box < ranks * ranks; ++box)
+      mailboxes_.push_back(std::make_unique<Mailbox>(patience_));
+  }
+
+  void send(const Transfer& transfer, Tensors tensors) override {
+    mailbox(transfer).put(key_of(transfer.instruction), std::move(tensors), wait_until_taken_);
+  }
+
+  Tensors receive(const Transfer& transfer) override {
+    return mailbox(transfer).take(key_of(plan::counterpart(transfer.instruction)));
+  }
+
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
+    const auto member = std::lower_bound(group.begin(), group.end(), rank) - group.begin();
+    return table_of(group).all_to_all(static_cast<std::size_t>(member), parts);
+  }
+
+  void abort(const std::string& why) override {
+    const std::lock_guard lock(tables_mutex_);
+    if (why_.empty())
+      why_ = why;
+    for (const auto& box : mailboxes_)
+      box->abort(why_);
+    for (const auto& [group, table] : tables_)
+      table->abort(why_);
+  }
+
+ private:
+  Mailbox& mailbox(const Transfer& transfer) {
+    return *mailboxes_[static_cast<std::size_t>(transfer.from * ranks_ + transfer.to)];
+  }
+
+  Table& table_of(const std::vector<int>& group) {
+    const std::lock_guard lock(tables_mutex_);
+    auto& table = tables_[group];
+    if (!table) {
+      table = std::make_unique<Table>(group.size(), patience_);
+      if (!why_.empty())
+        table->abort(why_);
+    }
+    return *table;
+  }
+
+  int ranks_;
+  bool wait_until_taken_;
+  Clock::duration patience_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by sender, then receiver
+  std::mutex tables_mutex_;
+  std::map<std::vector<int>, std::unique_ptr<Table>> tables_;
+  std::string why_;  // of the abort; empty: none
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_in_process_transport(int ranks, bool wait_until_taken) {
+  return std::make_unique<InProcessTransport>(ranks, wait_until_taken);
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,51 @@
+#pragma once
+
+// One iteration as an engine predicts it, with everything that can be said of it.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/sim/idle.hpp"
+#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/scenario_plan.hpp"
+#include "pipewright/sim/times.hpp"
+
+namespace pipewright::loop {
+
+struct Prediction {
+  sim::Times times;
+  sim::IdleTime idle;
+  std::vector<sim::MemoryPeak> peaks;              // by rank
+  std::vector<std::vector<sim::Holder>> at_peaks;  // by rank, the largest first
+  std::vector<int> critical;                       // events
+  std::string bound;  // why the answer is a lower bound; empty: it is exact by the rules
+  plan::Timeline timeline;
+};
+
+/// Whether an engine knows that transfers share links, or its answer is a lower bound where they
+/// would.
+enum class Sharing { Ignored, Simulated };
+
+/// All that can be said of an iteration in which everything ran at these times.
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times,
+                   Sharing sharing);
+/// The native engine's. Throws InputError for costs that cannot be used.
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan);
+
+/// The length of the critical path by what runs on it, the largest first: stages, transfers,
+/// reductions, the rest.
+std::vector<std::pair<std::string, double>> critical_shares(const Prediction& prediction,
+                                                            const sim::ScenarioPlan& plan);
+
+/// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack is
+/// by the native rules: how much later the instruction could end with the iteration as long as it
+/// is.
+std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
+plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
+                           const plan::LayerCosts& costs, const sim::Throughput& throughput);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,51 @@
+#pragma once
+
+// What a run leaves behind: everything that reproduces and explains it.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "pipewright/loop/plan.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/model.hpp"
+
+namespace pipewright::loop {
+
+class RunDirectory {
+ public:
+  /// Makes the folder; an empty `wanted` means runs/<scenario>-<time>. Throws InputError when it is
+  /// there already and not empty, or cannot be made.
+  RunDirectory(const std::filesystem::path& wanted, const std::string& scenario_name);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
+  /// predicted.trace.json.
+  void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
+  /// rehearsed_costs.json, and predicted.trace.json anew: what was measured between the steps.
+  void write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted);
+  /// measured.trace.json (the typical step) and timeline.svg: predicted above measured.
+  void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);
+  /// Written last: a folder with a report is whole.
+  void write_report(const plan::Json& report);
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// What a run directory holds.
+struct StoredRun {
+  plan::Scenario scenario;
+  plan::LayerCosts costs;
+  plan::Partition partition;
+  plan::Program program;
+  plan::Timeline predicted;
+  std::optional<plan::LayerCosts> rehearsed_costs{};
+  std::optional<plan::Timeline> measured{};
+  plan::Json report{};  // null in a folder whose run has not ended
+};
+/// Throws InputError where a file is missing or is not what its name says.
+StoredRun read_run(const std::filesystem::path& folder);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,29 @@
+#pragma once
+
+// What a faster stage, layer or link would save.
+
+#include <vector>
+
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/sim/scenario_plan.hpp"
+#include "pipewright/sim/sensitivity.hpp"
+
+namespace pipewright::loop {
+
+struct Sensitivities {
+  std::vector<sim::StageSensitivity> stages;
+  std::vector<sim::LinkSensitivity> links;
+};
+
+/// The slopes are those of the native rules, whichever engine timed the rest.
+Sensitivities sensitivities_of(const sim::ScenarioPlan& plan);
+
+/// What a stage saves, passed on to its layers: a second less in one of them is a second less in
+/// the stage, in the proportions of the layer.
+double layer_saving(const plan::LayerCost& layer, const sim::StageSensitivity& stage);
+
+plan::Json to_json(const Sensitivities& found, const sim::ScenarioPlan& plan,
+                   const plan::LayerCosts& costs);
+
+}  // namespace pipewright::loop

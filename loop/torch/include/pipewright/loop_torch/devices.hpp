@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/job/job.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+
+namespace pipewright::loop {
+
+/// Where ranks compute: on the CPU, or spread over all GPUs; there, ranks that share one each on
+/// their part of the multiprocessors alone, or not.
+struct DeviceChoice {
+  bool gpu = false;
+  bool own_multiprocessors = false;
+};
+
+/// Loads what the device needs, and chooses with what the CPU computes. To be called before
+/// LibTorch is used. Throws InputError where there is no such device or no such branch.
+void open_devices(const DeviceChoice& choice, plan::CpuBranch branch);
+
+/// By rank of the job, for ranks that are threads of this process, or for the one that this process
+/// is in `job`. Empty: the CPU.
+std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
+                                          const exec::Job* job);
+
+/// Whether some ranks have to copy what they hand to others.
+bool lie_apart(const std::vector<exec::RankDevice>& devices);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,31 @@
+#pragma once
+
+// What a run's prediction is made of, and what its error is: whose fault was it?
+
+#include "pipewright/loop_torch/dress_rehearsal.hpp"
+#include "pipewright/loop_torch/training.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+
+namespace pipewright::loop {
+
+/// The prediction from what was played between the steps.
+struct RehearsedPrediction {
+  plan::LayerCosts costs;
+  plan::StepFigures figures;  // medians over the plays
+  plan::Timeline timeline;    // of the play whose iteration is nearest to the median
+};
+RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
+                            const plan::LayerCosts& planned, const DressRehearsal& rehearsal);
+
+/// Predicted less measured iteration, in parts that add up to it.
+struct ErrorParts {
+  plan::Seconds layers;   // the measured actions were as long as they were, not as predicted
+  plan::Seconds launch;   // time between an action and the next one that could have run
+  plan::Seconds waiting;  // what is left: transfers, and waiting for them
+};
+/// By simulating each measured step once with its own actions, and once more with the gaps between
+/// them.
+ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
+                   plan::Seconds measured);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,46 @@
+#pragma once
+
+// Takes what the executor reports and makes a Timeline of it.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+
+namespace pipewright::loop {
+
+/// What was measured of one step.
+struct StepRecord {
+  plan::Seconds duration;
+  std::vector<std::vector<exec::InstructionRecord>> ranks;
+};
+
+class Recorder {
+ public:
+  /// Of pipelines side by side the first is recorded: the one that is predicted.
+  explicit Recorder(const plan::Program& program, int replicas = 1);
+
+  /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.
+  exec::Observer observer();
+  /// Call between steps: the step that just ended becomes a record.
+  void end_step(plan::Seconds duration);
+
+  const std::vector<StepRecord>& steps() const { return steps_; }
+
+ private:
+  int replicas_;
+  std::vector<std::vector<exec::InstructionRecord>> current_;
+  std::vector<StepRecord> steps_;
+};
+
+plan::Timeline timeline_of(const StepRecord& step, const std::string& name);
+
+/// Medians over the steps after the first `skip`; the peak is the largest of all steps.
+plan::StepFigures typical_figures(const std::vector<StepRecord>& steps, std::size_t skip);
+
+/// The step after the first `skip` whose duration is nearest to the median.
+const StepRecord& typical_step(const std::vector<StepRecord>& steps, std::size_t skip);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,69 @@
+#pragma once
+
+// Training by a plan.
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop_torch/membership.hpp"
+#include "pipewright/loop_torch/recorder.hpp"
+#include "pipewright/loop_torch/resume.hpp"
+#include "pipewright/loop_torch/workload.hpp"
+#include "pipewright/plan/timeline/clock_offsets.hpp"
+
+namespace pipewright::loop {
+
+struct CheckpointSettings {
+  std::filesystem::path folder;  // empty: no checkpoints
+  int every = 0;                 // steps between them; 0: at the end alone
+  int keep = 2;                  // newest ones
+  bool resume = false;           // go on from the newest one, if there is any
+};
+
+struct TrainingWishes {
+  bool verified = false;  // parameters are handed out, for `verify`
+  CheckpointSettings checkpoints{};
+  std::function<void(int step)> before_step{};  // what else is to be done in between
+  /// Called by the first process after each step.
+  std::function<void(int step, const exec::StepResult& result)> after_step{};
+  Say say{};
+  const std::atomic<bool>* stop = nullptr;  // set from anywhere: the training ends early
+  /// Called, on another thread, where all ranks are threads of this process and for `stall` none
+  /// has begun anything new while some wait: only the end of the process ends what hangs.
+  std::function<void(const std::string& why)> give_up{};
+  std::chrono::milliseconds stall = exec::JobOptions{}.stall;
+};
+
+struct TrainingOutcome {
+  int first_step = 0;                  // after those before the checkpoint that was resumed from
+  std::vector<double> losses;          // by step from there
+  std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
+  std::vector<int> gradient_groups;    // in which order gradients were added up
+  std::vector<StepRecord> steps;       // of this process's ranks
+  bool interrupted = false;
+  double units_per_s = 0;  // at the typical step's pace
+
+  /// Steps that warm caches and are left out of the figures.
+  std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
+};
+
+/// Trains by the plan: one thread per rank of this process. Throws exec::RankFailure or
+/// exec::Aborted.
+TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+                      Membership& members, const TrainingWishes& wishes = {});
+
+/// A step of all ranks, by one clock.
+struct MeasuredTimeline {
+  plan::Timeline timeline;
+  std::optional<plan::ClockOffsets> clocks{};  // what it took, where ranks have clocks of their own
+};
+/// The typical step; empty but on the first process.
+MeasuredTimeline measured_timeline(const TrainingOutcome& outcome, const Membership& members);
+
+}  // namespace pipewright::loop

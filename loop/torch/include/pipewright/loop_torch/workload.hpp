@@ -1,0 +1,37 @@
+#pragma once
+
+// A scenario made real: its layers, its data, and what one sample is called.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+
+namespace pipewright::loop {
+
+class Workload {
+ public:
+  /// Opens the data. `devices`: by rank, where it computes; empty: all on the CPU. Throws
+  /// InputError when the data does not fit.
+  explicit Workload(const plan::Scenario& scenario, std::vector<exec::RankDevice> devices = {});
+
+  const exec::TrainingSetup& setup() const { return setup_; }
+  /// What a step consumes: tokens of a text, or images.
+  double units_per_step() const { return units_per_step_; }
+  const std::string& unit() const { return unit_; }
+  const std::vector<exec::RankDevice>& devices() const { return devices_; }
+  /// Of the first rank in this process, which stands for all where one is measured or compared.
+  exec::RankDevice device() const;
+
+ private:
+  std::unique_ptr<exec::Dataset> data_;
+  exec::TrainingSetup setup_;
+  double units_per_step_ = 0;
+  std::string unit_;
+  std::vector<exec::RankDevice> devices_;
+};
+
+}  // namespace pipewright::loop

@@ -1,0 +1,53 @@
+#pragma once
+
+// The machines that a plan is for: equal nodes of equal devices, and the links between them.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+struct Device {
+  std::string name;
+  Bytes memory;                       // 0: not limited
+  double flops_per_s = 0;             // peak; 0: not known
+  double memory_bandwidth_per_s = 0;  // bytes; 0: not known
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// A directed link: a transfer takes latency + bytes/bandwidth and holds it for bytes/bandwidth.
+struct Link {
+  Seconds latency;
+  double bandwidth_per_s = 1e12;  // bytes
+  bool shared = false;            // by all transfers of a node, instead of one a pair of ranks
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+struct Cluster {
+  std::string name;
+  int nodes = 1;
+  int devices_per_node = 1;
+  Device device;
+  Link within_node;
+  Link between_nodes;
+  /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
+  std::vector<double> rank_speeds{};
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+/// Ranks fill the nodes in order; those past the last device start over at the first node.
+int node_of(const Cluster& cluster, int rank);
+const Link& link_between(const Cluster& cluster, int rank, int other_rank);
+
+/// How long a transfer holds its link: bytes over bandwidth. It arrives one latency later.
+Seconds occupancy(const Link& link, Bytes size);
+
+Json to_json(const Cluster& cluster);
+/// Reads the object at hand, so that a scenario can hold a cluster inline.
+Cluster read_cluster(JsonObject& object);
+Cluster cluster_from_json(const JsonDocument& document);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,84 @@
+#pragma once
+
+// The costs of whole stages: layer costs summed by a partition. The simulator knows no layers.
+
+#include <vector>
+
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/costs/schedule_costs.hpp"
+#include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+
+namespace pipewright::plan {
+
+/// What is other for a microbatch whose forward runs again (a Recompute in the Program).
+struct RerunCost {
+  Seconds first{};       // R: the last of the layers that run again at a time
+  Seconds others{};      // within the backward: the layers before
+  Bytes kept{};          // by the forward until the backward has run, beside the stage's output
+  Bytes forward_peak{};  // most alive during the forward, above what was before
+  Bytes remade{};        // by R until the backward has run, the output included
+  Bytes freed_by_input_gradient{};  // of that
+  Bytes rerun_peak{};               // most alive during R, above what was before
+  Bytes backward_peak{};            // most alive during the backward, above what R has left
+  Bytes
+      left_for_weights{};  // by a lone input gradient of what it ran again, to the weight gradient
+  friend bool operator==(const RerunCost&, const RerunCost&) = default;
+};
+
+struct StageCost : PassTimes {
+  Seconds load;  // of one microbatch: input on the first stage, else nothing
+  Seconds optimizer_step;
+  Bytes parameters;
+  Bytes gradients;
+  Bytes optimizer_state;
+  Bytes loaded;                // by LOAD, held until the backward has run
+  Bytes activation;            // kept by the forward until the backward has run, output included
+  Bytes forward_peak;          // most alive during the forward, above what was before
+  Bytes backward_peak;         // most alive during the backward, above what was before
+  Bytes output;                // sent to the stage after
+  Bytes input_gradient_bytes;  // sent to the stage before; held until its backward has run
+  Bytes tied{};                // of the gradients: those of a weight that other stages share
+  Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
+                                    // there; the rest goes with the weight gradient
+  Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
+  Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
+  RerunCost rerun{};
+};
+
+/// The loss belongs to the last stage. Layers with `tied` bytes share one weight: a stage that has
+/// several of them holds it once. Throws InputError when the partition has another number of layers
+/// than the costs.
+///
+/// With n parameters in a stage, the optimizer keeps s = 2 (AdamW), 1 (SGD with momentum) or 0
+/// (SGD) values for each:
+///
+///   precision  parameters  gradients  optimizer state
+///   full       d n         d n        s d n             d: bytes of the measured type
+///   mixed      2 n         2 n        4 n + s 4 n       (Rajbhandari et al., ZeRO,
+///   1910.02054, 3.1)
+///
+/// Activations and times are those that were measured. Among `shards` replicas, each holds and
+/// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each
+/// layer but the loss:
+///
+///   full       keeps its input alone; its backward begins with its forward, whose activations it
+///              needs beside
+///   selective  keeps `selective_activation` less; its backward begins with `selective_forward`
+///              (Korthikanti et al., 2205.05198)
+std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
+                                   const TrainingMemory& training = {});
+
+/// Where the whole stage runs again at once.
+RerunCost rerun_at_once(const StageCost& cost);
+
+/// The backward in one go.
+Seconds backward_time(const StageCost& cost);
+
+/// What stands throughout: parameters, gradients and optimizer state.
+Bytes standing(const StageCost& cost);
+
+/// The most that a stage needs while it keeps `in_flight` microbatches for their backward.
+Bytes stage_memory(const StageCost& cost, int in_flight);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,16 @@
+#pragma once
+
+// What a Program computes, apart from all that moves data: its actions, and what kind they are.
+
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+
+namespace pipewright::plan {
+
+/// The compute actions of a Program as the Schedule that it was lowered from.
+Schedule schedule_of(const Program& program);
+
+/// Whether no weight gradient is computed at all: an inference.
+bool is_forward_only(const Program& program);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,103 @@
+#pragma once
+
+// A Program as a graph: one event an instruction, whose edges say what waits for what under the
+// Program's communicators and transfers. The validator looks for cycles in it; the simulator for
+// its longest path.
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "pipewright/plan/program/program.hpp"
+
+namespace pipewright::plan {
+
+/// What a successor waits for: the data (a transfer has arrived), or the queue and the link (a
+/// transfer no longer holds them). For compute both are the same instant.
+enum class Until : std::uint8_t { Done, Released };
+
+/// Whether an instruction holds its rank's compute lane: compute, and transfers that block.
+inline bool holds_lane(const Program& program, InstructionKind kind) {
+  return is_compute(kind) || (program.blocking && !is_reduce(kind));
+}
+
+class Dependencies {
+ public:
+  struct Edge {
+    int event = 0;  // that waits
+    Until until = Until::Done;
+  };
+  /// The events before this one in the lists of its own rank, and the one that makes its data; -1
+  /// where there is none.
+  struct Event {
+    const Instruction* instruction = nullptr;
+    int rank = 0;
+    int lane = -1;   // the compute before it: its rank reaches it no earlier
+    int queue = -1;  // the transfer before it on its communicator, or the rank's collective before
+    int data = -1;   // of a receive: its send
+    int partner = -1;  // of a send or receive: the other end; of a collective's members: the first
+                       // of them, which takes the time; -1 for itself
+    int place = 0;     // the in-order list on which it waits: its rank's lane, or a queue
+  };
+
+  /// The Program must have passed the checks of `validate` that come before deadlocks: every
+  /// transfer has its other end, no instruction stands twice. It must outlive the graph.
+  explicit Dependencies(const Program& program);
+
+  int size() const { return static_cast<int>(events_.size()); }
+  const Event& operator[](int event) const { return events_[static_cast<std::size_t>(event)]; }
+  /// Who waits for this event.
+  const Edge* begin(int event) const { return edges_.data() + first_edge(event); }
+  const Edge* end(int event) const { return edges_.data() + first_edge(event + 1); }
+  /// Of a collective's member, the one that takes its time; else the event itself.
+  int leader_of(int event) const {
+    const Event& own = (*this)[event];
+    return is_reduce(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
+  }
+  /// How many events each one waits for.
+  const std::vector<int>& predecessor_counts() const { return predecessor_counts_; }
+
+  /// Calls `visit(predecessor, until)` for each event that this one waits for.
+  template <class Visit>
+  void for_each_predecessor(int event, const Visit& visit) const;
+
+ private:
+  std::size_t first_edge(int event) const { return first_edge_[static_cast<std::size_t>(event)]; }
+  void link_events();
+  void join_collectives();
+  void make_edges();
+
+  const Program& program_;
+  std::vector<Event> events_;
+  std::vector<std::pair<int, int>> collective_waits_;  // (event, predecessor), by event
+  std::vector<std::size_t> first_edge_;                // into edges_, one more than events
+  std::vector<Edge> edges_;
+  std::vector<int> predecessor_counts_;
+};
+
+template <class Visit>
+void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
+  const Event& own = (*this)[event];
+  if (own.lane >= 0)
+    visit(own.lane, Until::Done);
+  if (own.queue >= 0)
+    visit(own.queue, Until::Released);
+  if (own.data >= 0)
+    visit(own.data, Until::Done);
+  // A rendezvous starts when both ends could: what holds back the receive holds back the send.
+  if (program_.transfers == TransferMode::Rendezvous && is_send(own.instruction->kind)) {
+    const Event& receive = (*this)[own.partner];
+    if (receive.lane >= 0)
+      visit(receive.lane, Until::Done);
+    if (receive.queue >= 0)
+      visit(receive.queue, Until::Released);
+  }
+  if (is_reduce(own.instruction->kind) || own.instruction->kind == InstructionKind::OptimizerStep)
+    for (auto wait = std::lower_bound(collective_waits_.begin(), collective_waits_.end(),
+                                      std::pair{event, -1});
+         wait != collective_waits_.end() && wait->first == event; ++wait)
+      visit(wait->second, Until::Done);
+}
+
+}  // namespace pipewright::plan

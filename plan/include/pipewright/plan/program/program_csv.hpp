@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pipewright/plan/program/program.hpp"
+
+namespace pipewright::plan {
+
+/// torch's dialect with communication: one row a rank, cells separated by commas. Loads, tied
+/// reductions and optimizer steps are left out, which it has no words for.
+std::string to_csv(const Program& program);
+/// Reads that dialect; loads, optimizer steps and slots are added, for which its actions must be a
+/// sound Schedule. That the Program can run is for `validate` to prove. Throws MalformedFile
+/// `name:row:column: …` with all errors, or InputError that says why the Schedule is not sound.
+Program program_from_csv(std::string_view text, const std::string& name,
+                         CommunicatorLayout communicators = CommunicatorLayout::Edge,
+                         TransferMode transfers = TransferMode::Eager);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,119 @@
+#pragma once
+
+// A Scenario is one file that reproduces one run: which model on which data, on which cluster, by
+// which parallel plan, with which training set-up.
+
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+
+namespace pipewright::plan {
+
+using ModelShape = std::variant<GptShape, AlexNetShape>;
+
+struct DataSource {
+  std::string kind;  // text: bytes of one file; cifar10: data_batch_*.bin
+  std::filesystem::path
+      path;  // the file, or for cifar10 the folder; relative to the scenario's file
+  friend bool operator==(const DataSource&, const DataSource&) = default;
+};
+
+struct Pipeline {
+  int ranks = 2;
+  int microbatches = 8;
+  std::string schedule = "1f1b";
+  int chunks = 0;                     // stages a rank; 0: as few as the schedule can have
+  std::string partition = "profile";  // what the boundaries balance
+  CommunicatorLayout communicators = CommunicatorLayout::Edge;
+  TransferMode transfers = TransferMode::Eager;
+  bool blocking = false;
+  int replicas = 1;                // pipelines side by side, which sum their gradients
+  bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
+  HandOver hand_over = HandOver::Reference;
+  friend bool operator==(const Pipeline&, const Pipeline&) = default;
+};
+
+/// What the learning rate does after its warm-up, until the last step.
+enum class Decay { None, Linear, Cosine };
+const std::vector<std::string>& decays();  // none, linear, cosine
+std::string to_string(Decay decay);
+
+/// With which instructions a CPU computes: machines that shall give the same bits need the same.
+enum class CpuBranch { Best, Compatible, Avx2, Avx512 };
+const std::vector<std::string>& cpu_branches();  // best, compatible, avx2, avx512
+std::string to_string(CpuBranch branch);
+
+struct Training {
+  int steps = 50;
+  int microbatch_size = 4;      // samples
+  double learning_rate = 1e-3;  // the highest
+  int warm_up_steps = 0;        // it rises linearly over so many
+  Decay decay = Decay::None;    // down to 0
+  double weight_decay = 0.01;
+  double clip_norm = 0;     // the largest global norm of the gradients; 0: any
+  int gradient_groups = 0;  // in which the batch is added up; 0: one for each pipeline
+  int seed = 7;
+  Optimizer optimizer = Optimizer::AdamW;
+  Precision precision = Precision::Full;
+  int zero = 0;  // 1: the optimizer's state is divided among the replicas
+  RecomputeMode recompute = RecomputeMode::None;
+  /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
+  std::vector<double> microbatch_lengths{};
+  double jitter = 0;  // standard deviation of every duration over its mean
+  CpuBranch cpu_branch = CpuBranch::Best;
+  friend bool operator==(const Training&, const Training&) = default;
+};
+
+/// How long a layer is measured: until the spread is small enough, within bounds.
+struct ProfileSettings {
+  int warm_up = 3;
+  int least_repeats = 10;
+  int most_repeats = 100;
+  double spread = 0.05;  // interquartile range over median
+  friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
+};
+
+struct Scenario {
+  std::string name;
+  ModelShape model;
+  DataSource data;
+  Cluster cluster;
+  Pipeline pipeline;
+  Training training;
+  ProfileSettings profile;
+  friend bool operator==(const Scenario&, const Scenario&) = default;
+};
+
+Model model_of(const Scenario& scenario);
+
+/// The schedule that the pipeline asks for, with equal times.
+ScheduleRequest request_of(const Pipeline& pipeline);
+
+/// What the set-up costs in memory, for `stage_costs`.
+TrainingMemory training_memory(const Scenario& scenario);
+
+/// The fields, such as "training.zero", that are set to something that only the simulator does
+/// yet: training by this scenario would be another than the one that it describes.
+std::vector<std::string> only_predicted(const Scenario& scenario);
+/// Refuses them, for those who are about to train. Throws InputError.
+void require_trainable(const Scenario& scenario);
+
+Json to_json(const Scenario& scenario);
+/// Also checks what no single field shows: more ranks than layers, data that does not fit the
+/// model, a list with one entry a rank or microbatch of another length.
+Scenario scenario_from_json(const JsonDocument& document);
+
+/// The scenario with one field set to something else: "pipeline.ranks=4". Throws InputError.
+Scenario changed(const Scenario& scenario, const std::string& assignment);
+
+}  // namespace pipewright::plan

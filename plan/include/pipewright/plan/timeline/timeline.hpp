@@ -1,0 +1,86 @@
+#pragma once
+
+// What happened, or what will: spans of work and samples of memory. Predicted and measured alike.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+enum class Lane { Compute, Send, Receive, Reduce };
+
+/// One piece of work on one rank; times count from the start of the step.
+struct Span {
+  int rank = 0;
+  Lane lane = Lane::Compute;
+  std::string action;  // the instruction's text, such as "2F0"
+  Seconds start;
+  Seconds end;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// The memory that a rank holds from `time` until its next sample.
+struct MemorySample {
+  int rank = 0;
+  Seconds time;
+  Bytes held;
+  friend bool operator==(const MemorySample&, const MemorySample&) = default;
+};
+
+/// Why the compute lane of a rank stands still.
+enum class IdleCause {
+  WarmUp,     // another rank computes what it waits for; before its first backward
+  CoolDown,   // the same after its last forward, up to the end of the iteration
+  Imbalance,  // the same between the two: the ranks are not equally loaded
+  Transfer,   // what it waits for is on its way
+  Queue,      // what it waits for stands behind another transfer
+  Exposed,    // a transfer or a reduction that holds the lane itself
+};
+/// In the order of the enumeration: "warm-up", "cool-down", …
+const std::vector<std::string>& idle_causes();
+std::string to_string(IdleCause cause);
+
+/// A stretch of idle time with one cause.
+struct IdleSpan {
+  int rank = 0;
+  IdleCause cause = IdleCause::WarmUp;
+  Seconds start;
+  Seconds end;
+  friend bool operator==(const IdleSpan&, const IdleSpan&) = default;
+};
+
+struct Timeline {
+  std::string name;  // such as "predicted"
+  int ranks = 0;
+  Seconds length;  // of the iteration
+  std::vector<Span> spans;
+  std::vector<MemorySample> memory;
+  std::vector<IdleSpan> idle{};         // by rank and time; empty where nobody looked for causes
+  std::vector<std::size_t> critical{};  // spans on the critical path, in order of time; or empty
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// The lane on which an instruction runs.
+Lane lane_of(InstructionKind kind);
+
+/// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
+std::string kind_of(std::string_view action);
+
+/// Compute time of each rank.
+std::vector<Seconds> busy_per_rank(const Timeline& timeline);
+/// Iteration time less busy compute time, of each rank.
+std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
+/// The longest time from the start of a rank's first forward to the end of its last backward: the
+/// iteration time when ranks begin the next iteration without waiting for each other.
+Seconds longest_span(const Timeline& timeline);
+/// The most memory that each rank holds; 0 where nothing was sampled.
+std::vector<Bytes> peak_per_rank(const Timeline& timeline);
+/// Compute time by kind of action, over all ranks.
+std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,283 @@
+#include "pipewright/plan/costs/stage_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// Adds up the layers [first, last) of one stage in the order in which they run.
+class StageSum {
+ public:
+  explicit StageSum(std::vector<LayerCost> layers) : layers_(std::move(layers)) {}
+
+  StageCost run() {
+    for (const LayerCost& layer : layers_)
+      add_times(layer);
+    sum_.parameters -= shared_within();
+    add_forward_memory();
+    add_backward_peak();
+    return sum_;
+  }
+
+ private:
+  void add_times(const LayerCost& layer) {
+    sum_.forward += layer.forward;
+    sum_.input_gradient += layer.input_gradient;
+    sum_.weight_gradient += layer.weight_gradient;
+    sum_.optimizer_step += layer.optimizer_step;
+    sum_.splitting += layer.splitting;
+    sum_.parameters += layer.parameters;
+    sum_.freed_by_input_gradient += layer.freed_by_input_gradient;
+    sum_.gradients_for_weights += layer.gradients_for_weights;
+    sum_.tied = std::max(sum_.tied, layer.tied);
+  }
+
+  /// Layers that share a weight each count it, but hold it once.
+  Bytes shared_within() const {
+    Bytes counted;
+    for (const LayerCost& layer : layers_)
+      counted += layer.tied;
+    return counted - sum_.tied;
+  }
+
+  /// Whether the memory of layer `at`'s output outlives the forward: the layer itself or the one
+  /// after saves it, or the stage ends with it. A view passes the question on.
+  bool output_is_kept(std::size_t at) const {
+    if (layers_[at].saves_output || at + 1 == layers_.size())
+      return true;
+    if (layers_[at + 1].saves_input)
+      return true;
+    return layers_[at + 1].output_is_view && output_is_kept(at + 1);
+  }
+
+  /// The part of the output that `activation` does not hold already.
+  static Bytes unsaved_output(const LayerCost& layer) {
+    return layer.saves_output || layer.output_is_view ? Bytes{} : layer.output;
+  }
+
+  /// While a layer runs, its input is still alive, kept or not: the part of it that `activation`
+  /// does not hold. A view's memory is that of the layer before.
+  Bytes unkept_input(std::size_t at) const {
+    while (at-- > 0) {
+      if (output_is_kept(at))
+        return {};
+      if (!layers_[at].output_is_view)
+        return unsaved_output(layers_[at]);
+    }
+    return {};
+  }
+
+  void add_forward_memory() {
+    for (std::size_t at = 0; at < layers_.size(); ++at) {
+      sum_.forward_peak = std::max(sum_.forward_peak,
+                                   sum_.activation + unkept_input(at) + layers_[at].forward_peak);
+      sum_.activation += layers_[at].activation;
+      held_in_backward_.push_back(sum_.activation);
+      if (output_is_kept(at))
+        sum_.activation += unsaved_output(layers_[at]);
+    }
+    sum_.forward_peak = std::max(sum_.forward_peak, sum_.activation);
+  }
+
+  /// Layer `at` runs backward when those after it have freed theirs, and with them its output if it
+  /// did not save that itself. The stage's own output stays to the end, and the gradient of that
+  /// comes from the stage after, on whose account it is.
+  void add_backward_peak() {
+    std::size_t maker = layers_.size() - 1;  // of the memory of the stage's own output
+    while (maker > 0 && layers_[maker].output_is_view)
+      --maker;
+    const Bytes own_output = layers_[maker].output_is_view ? Bytes{} : layers_[maker].output;
+
+    for (std::size_t at = layers_.size(); at-- > 0;) {
+      Bytes held = held_in_backward_[at] + layers_[at].backward_peak;
+      if (at < maker || (at == maker && !layers_[at].saves_output))
+        held += own_output;
+      if (at + 1 == layers_.size())
+        held -= layers_[at].output;
+      sum_.backward_peak = std::max(sum_.backward_peak, held - sum_.activation);
+    }
+  }
+
+  const std::vector<LayerCost> layers_;
+  StageCost sum_;
+  std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
+};
+
+/// From the parameters' measured size to all that stands.
+void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemory& training) {
+  constexpr int half = 2;
+  constexpr int single = 4;
+  const int states = states_of(training.optimizer);
+  if (training.precision == Precision::Mixed) {
+    const int measured = bytes_per_parameter(costs).value_or(0);
+    if (measured == 0)
+      throw InputError(fmt::format(
+          "mixed precision needs to know how many parameters there are, but costs are for the type "
+          "\"{}\" (possible: float64, float32, float16 or bfloat16)",
+          costs.dtype));
+    stage.optimizer_state = {stage.parameters.value / measured * single * (1 + states)};
+    stage.parameters = {stage.parameters.value / measured * half};
+    stage.tied = {stage.tied.value / measured * half};
+  } else {
+    stage.optimizer_state = stage.parameters * states;
+  }
+  stage.gradients = stage.parameters;
+  const std::int64_t state = stage.optimizer_state.value;
+  stage.optimizer_state = {(state + training.shards - 1) / training.shards};
+  stage.optimizer_step = stage.optimizer_step * (1.0 / training.shards);
+}
+
+LayerCost selectively_recomputed(LayerCost layer) {
+  layer.activation -= layer.selective_activation;
+  layer.freed_by_input_gradient =
+      std::max(Bytes{}, layer.freed_by_input_gradient - layer.selective_activation);
+  layer.backward_peak += layer.selective_activation;
+  layer.input_gradient += layer.selective_forward;
+  return layer;
+}
+
+/// Two neighbours as one layer. The gradient of its output is on its account again.
+LayerCost joined(const LayerCost& first, const LayerCost& second) {
+  const StageCost sum = StageSum({first, second}).run();
+  LayerCost layer;
+  layer.forward = sum.forward;
+  layer.activation = sum.activation;
+  layer.output = second.output;
+  layer.forward_peak = sum.forward_peak;
+  layer.backward_peak = sum.backward_peak + second.output;
+  layer.saves_input = first.saves_input;
+  layer.saves_output = true;
+  layer.freed_by_input_gradient = sum.freed_by_input_gradient;
+  return layer;
+}
+
+/// What a layer makes when it runs again.
+Bytes remade(const LayerCost& layer) {
+  return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
+}
+
+/// A view has nothing of its own to drop: what it shows is its maker's.
+bool is_bare_view(const LayerCost& layer) {
+  return layer.output_is_view && layer.activation == Bytes{};
+}
+
+/// The layer keeps its input alone and runs its forward again inside its backward.
+LayerCost run_again(LayerCost layer) {
+  if (is_bare_view(layer))
+    return layer;
+  layer.backward_peak =
+      std::max(layer.output + layer.forward_peak, remade(layer) + layer.backward_peak);
+  layer.activation = {};
+  layer.freed_by_input_gradient = {};
+  layer.saves_input = true;
+  layer.saves_output = false;
+  return layer;
+}
+
+/// `layers`: of the stage; on the last one the last of them holds the loss.
+RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
+  std::vector<LayerCost> again;
+  RerunCost rerun;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    again.push_back(run_again(layers[l]));
+    if (l + 1 == layers.size() || is_bare_view(layers[l]))
+      continue;
+    rerun.others += layers[l].forward;
+    rerun.left_for_weights += layers[l].activation - layers[l].freed_by_input_gradient;
+  }
+  const LayerCost& last = layers.back();
+  const StageCost sum = StageSum(again).run();
+  rerun.first = last.forward;
+  rerun.kept = sum.activation - output;
+  rerun.forward_peak = sum.forward_peak;
+  rerun.remade = is_bare_view(last) ? output : remade(last);
+  rerun.freed_by_input_gradient = last.freed_by_input_gradient;
+  rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
+  rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
+  return rerun;
+}
+
+void require_fit(const LayerCosts& costs, const Partition& partition) {
+  const auto layers = static_cast<int>(costs.layers.size());
+  if (layer_count(partition) != layers)
+    throw InputError(fmt::format("the partition {} is for {} layers, but costs are given for {}",
+                                 to_string(partition.boundaries), layer_count(partition), layers));
+  for (std::size_t stage = 1; stage < partition.boundaries.size(); ++stage)
+    if (partition.boundaries[stage] <= partition.boundaries[stage - 1])
+      throw InputError(fmt::format("stage {} of the partition {} has no layer", stage - 1,
+                                   to_string(partition.boundaries)));
+}
+
+std::vector<LayerCost> layers_of(const LayerCosts& costs, const Partition& partition, int stage) {
+  const auto at = static_cast<std::size_t>(stage);
+  return {costs.layers.begin() + partition.boundaries[at],
+          costs.layers.begin() + partition.boundaries[at + 1]};
+}
+
+}  // namespace
+
+std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
+                                   const TrainingMemory& training) {
+  require_fit(costs, partition);
+  std::vector<StageCost> stages;
+  const int count = stage_count(partition);
+  for (int stage = 0; stage < count; ++stage) {
+    std::vector<LayerCost> part = layers_of(costs, partition, stage);
+    const Bytes output = part.back().output;
+    if (training.recompute == RecomputeMode::Selective)
+      std::transform(part.begin(), part.end(), part.begin(), selectively_recomputed);
+    const bool last = stage + 1 == count;
+    std::vector<LayerCost> by_layers = part;
+    if (last) {
+      by_layers.back() = joined(part.back(), costs.loss);
+      part.push_back(costs.loss);
+    }
+
+    StageCost sum = StageSum(part).run();
+    set_standing(sum, costs, training);
+    if (stage == 0)
+      sum.load = costs.load;
+    if (stage == 0)
+      sum.loaded += costs.input;
+    if (last)
+      sum.loaded += costs.target;
+    if (!last)
+      sum.output = output;
+    sum.rerun = training.recompute == RecomputeMode::Full ? rerun_by_layers(by_layers, sum.output)
+                                                          : rerun_at_once(sum);
+    if (stage > 0)
+      sum.input_gradient_bytes = stages.back().output;
+    stages.push_back(sum);
+  }
+  return stages;
+}
+
+RerunCost rerun_at_once(const StageCost& cost) {
+  return {.first = cost.forward,
+          .forward_peak = cost.forward_peak,
+          .remade = cost.activation,
+          .freed_by_input_gradient = cost.freed_by_input_gradient,
+          .rerun_peak = cost.forward_peak,
+          .backward_peak = cost.backward_peak};
+}
+
+Bytes stage_memory(const StageCost& cost, int in_flight) {
+  const Bytes held = cost.loaded + cost.activation;
+  const Bytes forward = held * (in_flight - 1) + cost.loaded + cost.forward_peak;
+  const Bytes backward = held * in_flight + cost.backward_peak;
+  return standing(cost) + std::max(forward, backward);
+}
+
+Seconds backward_time(const StageCost& cost) {
+  return cost.input_gradient + cost.weight_gradient - cost.splitting;
+}
+
+Bytes standing(const StageCost& cost) {
+  return cost.parameters + cost.gradients + cost.optimizer_state;
+}
+
+}  // namespace pipewright::plan

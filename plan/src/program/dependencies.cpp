@@ -1,0 +1,164 @@
+#include "pipewright/plan/program/dependencies.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+#include "pipewright/plan/program/instruction_index.hpp"
+#include "queue_of.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// The event that makes what `i` takes in; -1 when it comes from the lane before it.
+int data_of(const Program& program, const InstructionIndex& index, const Instruction& i) {
+  const auto neighbour = [&](InstructionKind receive, int stage, InstructionKind kind,
+                             InstructionKind other) {
+    if (stage < 0 || stage >= stage_count(program))
+      return -1;
+    if (crosses_ranks(program, i.stage, stage, i.microbatch))
+      return index.find(receive, i.stage, i.microbatch);
+    return std::max(index.find(kind, stage, i.microbatch), index.find(other, stage, i.microbatch));
+  };
+  switch (i.kind) {
+    case InstructionKind::Forward:
+      return neighbour(InstructionKind::ReceiveActivation, i.stage - 1, InstructionKind::Forward,
+                       InstructionKind::Forward);
+    case InstructionKind::Backward:
+    case InstructionKind::InputGradient:
+      return neighbour(InstructionKind::ReceiveGradient, i.stage + 1, InstructionKind::Backward,
+                       InstructionKind::InputGradient);
+    case InstructionKind::ReceiveActivation:
+    case InstructionKind::ReceiveGradient:
+      return index.find(counterpart(i));
+    case InstructionKind::Load:
+    case InstructionKind::WeightGradient:
+    case InstructionKind::Recompute:
+    case InstructionKind::SendActivation:
+    case InstructionKind::SendGradient:
+    case InstructionKind::ReduceTied:
+    case InstructionKind::ReduceGradients:
+    case InstructionKind::ScatterGradients:
+    case InstructionKind::NormGradients:
+    case InstructionKind::OptimizerStep:
+    case InstructionKind::GatherParameters:
+    case InstructionKind::ShareLoss:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
+      return -1;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Dependencies::Dependencies(const Program& program) : program_(program) {
+  link_events();
+  join_collectives();
+  make_edges();
+}
+
+void Dependencies::link_events() {
+  InstructionIndex index(program_);
+  std::size_t count = 0;
+  for (const auto& instructions : program_.ranks)
+    count += instructions.size();
+  events_.reserve(count);
+  for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+    for (const Instruction& i : program_.ranks[rank]) {
+      if (has_microbatch(i.kind))
+        index.insert(i, size());
+      events_.push_back({.instruction = &i, .rank = static_cast<int>(rank)});
+    }
+
+  const auto ranks = program_.ranks.size();
+  int places = static_cast<int>(ranks);  // the first are the lanes
+  std::size_t at = 0;
+  std::vector<int> last_of_queue(2 * ranks), place_of_queue(2 * ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    int lane = -1;
+    int last_collective = -1;
+    int place_of_collectives = -1;
+    std::fill(last_of_queue.begin(), last_of_queue.end(), -1);
+    std::fill(place_of_queue.begin(), place_of_queue.end(), -1);
+    for (const Instruction& i : program_.ranks[rank]) {
+      const auto number = static_cast<int>(at);
+      Event& event = events_[at++];
+      event.lane = lane;
+      event.place = static_cast<int>(rank);
+      if (has_microbatch(i.kind))
+        event.data = data_of(program_, index, i);
+      if (is_send(i.kind) || is_receive(i.kind)) {
+        const auto queue = static_cast<std::size_t>(queue_of(program_, i));
+        event.partner = index.find(counterpart(i));
+        event.queue = std::exchange(last_of_queue[queue], number);
+        if (place_of_queue[queue] < 0)
+          place_of_queue[queue] = places++;
+        event.place = place_of_queue[queue];
+      } else if (is_reduce(i.kind)) {
+        // A rank runs its collectives one after the other.
+        event.queue = std::exchange(last_collective, number);
+        if (place_of_collectives < 0)
+          place_of_collectives = places++;
+        event.place = place_of_collectives;
+      }
+      if (holds_lane(program_, i.kind))
+        lane = number;
+    }
+  }
+}
+
+/// A collective begins when all its ranks have reached it and are done with those before it. Its
+/// first member waits for all that and takes the time; the others end with it. A stage steps when
+/// the collectives before it in the list are over.
+void Dependencies::join_collectives() {
+  std::map<std::pair<InstructionKind, int>, std::vector<int>> members;
+  for (int event = 0; event < size(); ++event) {
+    const Instruction& i = *(*this)[event].instruction;
+    if (is_reduce(i.kind))
+      members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0}].push_back(event);
+  }
+  for (const auto& [key, events] : members) {
+    const int first = events.front();
+    for (const int member : events) {
+      const Event& own = (*this)[member];
+      for (const int before : {own.lane, own.queue})
+        if (member != first && before >= 0)
+          collective_waits_.emplace_back(first, before);
+      if (member != first) {
+        events_[static_cast<std::size_t>(member)].partner = first;
+        collective_waits_.emplace_back(member, first);
+      }
+    }
+  }
+  int last_collective = -1;
+  for (int event = 0; event < size(); ++event) {
+    const Event& own = (*this)[event];
+    if (is_reduce(own.instruction->kind))
+      last_collective = event;
+    if (own.instruction->kind == InstructionKind::OptimizerStep && last_collective >= 0 &&
+        (*this)[last_collective].rank == own.rank)
+      collective_waits_.emplace_back(event, last_collective);
+  }
+  std::sort(collective_waits_.begin(), collective_waits_.end());
+}
+
+void Dependencies::make_edges() {
+  predecessor_counts_.assign(events_.size(), 0);
+  first_edge_.assign(events_.size() + 1, 0);
+  for (int event = 0; event < size(); ++event)
+    for_each_predecessor(event, [&](int predecessor, Until) {
+      ++predecessor_counts_[static_cast<std::size_t>(event)];
+      ++first_edge_[static_cast<std::size_t>(predecessor) + 1];
+    });
+  for (std::size_t i = 1; i < first_edge_.size(); ++i)
+    first_edge_[i] += first_edge_[i - 1];
+  edges_.resize(first_edge_.back());
+  std::vector<std::size_t> next(first_edge_.begin(), first_edge_.end() - 1);
+  for (int event = 0; event < size(); ++event)
+    for_each_predecessor(event, [&](int predecessor, Until until) {
+      edges_[next[static_cast<std::size_t>(predecessor)]++] = {event, until};
+    });
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,124 @@
+#include "pipewright/plan/program/instruction.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "index_text.hpp"
+#include "json/csv_rows.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// Of the words that the text begins with the longest: "REDUCE_TIED" begins with "R".
+const InstructionTraits* longest_word(std::string_view text) {
+  const InstructionTraits* found = nullptr;
+  for (const InstructionTraits& row : instruction_traits)
+    if (text.starts_with(row.word) && (found == nullptr || row.word.size() > found->word.size()))
+      found = &row;
+  return found;
+}
+
+}  // namespace
+
+std::string to_string(const Instruction& instruction) {
+  const auto word = traits_of(instruction.kind).word;
+  if (instruction.microbatch < 0)
+    return fmt::format("{}{}", instruction.stage, word);
+  return fmt::format("{}{}{}", instruction.stage, word, instruction.microbatch);
+}
+
+std::string with_slot(const Instruction& instruction) {
+  if (instruction.slot < 0)
+    return to_string(instruction);
+  return fmt::format("{}#{}", to_string(instruction), instruction.slot);
+}
+
+std::optional<Instruction> parse_instruction(std::string_view text) {
+  Instruction instruction;
+  const auto stage = take_index(text);
+  if (!stage)
+    return {};
+  instruction.stage = *stage;
+  const InstructionTraits* const traits = longest_word(text);
+  if (traits == nullptr)
+    return {};
+  instruction.kind = traits->kind;
+  text.remove_prefix(traits->word.size());
+  if (!traits->has_microbatch)
+    return text.empty() ? std::optional(instruction) : std::nullopt;
+
+  const auto microbatch = take_index(text);
+  if (!microbatch)
+    return {};
+  instruction.microbatch = *microbatch;
+  if (text.empty())
+    return instruction;
+  if (text.front() != '#')
+    return {};
+  text.remove_prefix(1);
+  const auto slot = take_index(text);
+  if (!slot || !text.empty())
+    return {};
+  instruction.slot = *slot;
+  return instruction;
+}
+
+bool append_cell(std::string_view cell, std::vector<Instruction>& instructions) {
+  if (const auto instruction = parse_instruction(cell)) {
+    instructions.push_back(*instruction);
+    return true;
+  }
+  const auto members = fused_members(cell);
+  if (members.size() != 2)
+    return false;
+  auto first = parse_instruction(members[0]);
+  const auto second = parse_instruction(members[1]);
+  const auto is_action = [](const std::optional<Instruction>& i) {
+    return i && traits_of(i->kind).action;
+  };
+  if (!is_action(first) || !is_action(second))
+    return false;
+  first->fused_with_next = true;
+  instructions.push_back(*first);
+  instructions.push_back(*second);
+  return true;
+}
+
+InstructionKind instruction_kind(ActionKind kind) {
+  const auto* const row =
+      std::find_if(instruction_traits.begin(), instruction_traits.end(),
+                   [&](const InstructionTraits& traits) { return traits.action == kind; });
+  return row->kind;
+}
+
+Instruction counterpart(const Instruction& transfer) {
+  Instruction other = transfer;
+  other.slot = -1;
+  switch (transfer.kind) {
+    case InstructionKind::SendActivation:
+      other.kind = InstructionKind::ReceiveActivation;
+      other.stage = transfer.stage + 1;
+      break;
+    case InstructionKind::ReceiveActivation:
+      other.kind = InstructionKind::SendActivation;
+      other.stage = transfer.stage - 1;
+      break;
+    case InstructionKind::SendGradient:
+      other.kind = InstructionKind::ReceiveGradient;
+      other.stage = transfer.stage - 1;
+      break;
+    case InstructionKind::ReceiveGradient:
+      other.kind = InstructionKind::SendGradient;
+      other.stage = transfer.stage + 1;
+      break;
+    default:
+      assert(!"a transfer");
+  }
+  return other;
+}
+
+int peer_stage(const Instruction& transfer) { return counterpart(transfer).stage; }
+
+}  // namespace pipewright::plan

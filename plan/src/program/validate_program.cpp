@@ -1,0 +1,318 @@
+#include "pipewright/plan/program/validate_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/program/instruction_index.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// Which microbatch each buffer slot of one rank holds, at the point that the check has reached.
+class Slots {
+ public:
+  explicit Slots(const Program& program)
+      : microbatches_(static_cast<std::size_t>(program.microbatches)),
+        holder_(microbatches_ * static_cast<std::size_t>(stage_count(program)), -1),
+        slot_of_(holder_.size(), -1),
+        last_use_(holder_.size(), -1) {}
+
+  void note_use(const Instruction& i, int position) {
+    last_use_[at(i.stage, i.microbatch)] = position;
+  }
+
+  /// What is wrong with the slot of `i`; empty when nothing is.
+  std::string enter(const Instruction& i, int position) {
+    if (i.slot < 0)
+      return "has no buffer slot";
+    if (static_cast<std::size_t>(i.slot) >= microbatches_)
+      return fmt::format("uses slot {}, but {} microbatches need no more slots than that", i.slot,
+                         microbatches_);
+    int& own = slot_of_[at(i.stage, i.microbatch)];
+    if (own < 0)
+      own = i.slot;
+    if (own != i.slot)
+      return fmt::format("uses slot {}, but its microbatch lies in slot {}", i.slot, own);
+    int& holder = holder_[at(i.stage, i.slot)];
+    if (holder >= 0 && holder != i.microbatch)
+      return fmt::format("uses slot {}, which still holds microbatch {}", i.slot, holder);
+    holder = last_use_[at(i.stage, i.microbatch)] == position ? -1 : i.microbatch;
+    return "";
+  }
+
+ private:
+  std::size_t at(int stage, int number) const {
+    return static_cast<std::size_t>(stage) * microbatches_ + static_cast<std::size_t>(number);
+  }
+
+  std::size_t microbatches_;
+  std::vector<int> holder_;    // (stage, slot) → microbatch
+  std::vector<int> slot_of_;   // (stage, microbatch) → slot
+  std::vector<int> last_use_;  // (stage, microbatch) → position in the rank's list
+};
+
+class ProgramChecker {
+ public:
+  ProgramChecker(const Program& program, CommunicatorLayout communicators, TransferMode transfers)
+      : program_(program), communicators_(communicators), transfers_(transfers) {}
+
+  std::vector<std::string> run() {
+    check_bounds();
+    if (!errors_.empty())
+      return std::move(errors_);
+    check_schedule();
+    if (!errors_.empty())
+      return std::move(errors_);
+    const InstructionIndex positions = check_uniqueness();
+    check_collectives();
+    if (!errors_.empty())
+      return std::move(errors_);
+    Slots slots(program_);
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      check_order(rank, positions, slots);
+    if (errors_.empty())
+      if (const auto cycle = deadlock())
+        errors_.push_back(*cycle);
+    return std::move(errors_);
+  }
+
+ private:
+  void say(std::size_t rank, const Instruction& instruction, std::string_view what) {
+    errors_.push_back(fmt::format("rank {}, {}: {}", rank, to_string(instruction), what));
+  }
+
+  void check_bounds() {
+    if (program_.asynchronous != (program_.step_every > 0))
+      errors_.push_back(fmt::format(
+          "asynchronous is {}, but step_every is {}: a stage that steps without a flush does so "
+          "after every 1 or more backwards, any other after all of them, which is written as 0",
+          program_.asynchronous, program_.step_every));
+    std::size_t instructions = 0;
+    for (const auto& list : program_.ranks)
+      instructions += list.size();
+    const auto places = static_cast<std::size_t>(stage_count(program_)) *
+                        static_cast<std::size_t>(program_.microbatches);
+    if (places > 100'000 && instructions < places) {
+      errors_.push_back(
+          fmt::format("{} stages and {} microbatches need {} actions at least, but there are {}",
+                      stage_count(program_), program_.microbatches, places, instructions));
+      return;
+    }
+    for (const auto& route : program_.placement.routes)
+      for (std::size_t stage = 0; stage < route.size(); ++stage)
+        if (route[stage] < 0 || route[stage] >= static_cast<int>(program_.ranks.size()))
+          errors_.push_back(fmt::format("stage {} is on rank {}, but there are {} ranks", stage,
+                                        route[stage], program_.ranks.size()));
+    if (!errors_.empty())
+      return;
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      for (const Instruction& i : program_.ranks[rank])
+        check_bounds(rank, i);
+  }
+
+  void check_bounds(std::size_t rank, const Instruction& i) {
+    const int stages = stage_count(program_);
+    if (i.stage >= stages)
+      return say(rank, i, fmt::format("there are {} stages only", stages));
+    if (i.microbatch >= program_.microbatches)
+      return say(rank, i, fmt::format("there are {} microbatches only", program_.microbatches));
+    if (!has_microbatch(i.kind)) {
+      if (!program_.placement.holds(static_cast<int>(rank), i.stage))
+        say(rank, i,
+            fmt::format("stage {} lives on rank {}", i.stage,
+                        program_.placement.rank_of(i.stage, 0)));
+      return;
+    }
+    const int owner = program_.placement.rank_of(i.stage, i.microbatch);
+    if (owner != static_cast<int>(rank))
+      say(rank, i, fmt::format("stage {} lives on rank {}", i.stage, owner));
+    else if (is_send(i.kind) || is_receive(i.kind))
+      check_peer(rank, i);
+  }
+
+  void check_peer(std::size_t rank, const Instruction& transfer) {
+    const int peer = peer_stage(transfer);
+    if (peer < 0 || peer >= stage_count(program_))
+      say(rank, transfer, "there is no stage at the other end");
+    else if (peer_rank(program_, transfer) == static_cast<int>(rank))
+      say(rank, transfer, "both stages live on this rank, which hands over without a transfer");
+  }
+
+  std::optional<std::string> deadlock() const {
+    if (communicators_ == program_.communicators && transfers_ == program_.transfers)
+      return find_deadlock(Dependencies(program_));
+    return find_deadlock(program_, communicators_, transfers_);
+  }
+
+  void check_schedule() {
+    const Schedule schedule = schedule_of(program_);
+    validate(schedule);  // throws by itself: the words are the same
+    for (int stage = stage_count(schedule); stage < stage_count(program_); ++stage)
+      errors_.push_back(fmt::format("rank {}: stage {} has no action",
+                                    program_.placement.rank_of(stage, 0), stage));
+  }
+
+  /// Every instruction once, every transfer with its other end. Returns where each one stands in
+  /// the list of its rank.
+  InstructionIndex check_uniqueness() {
+    InstructionIndex positions(program_);
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
+      int position = 0;
+      std::set<InstructionKey> seen;  // of whole stages
+      for (const Instruction& i : program_.ranks[rank]) {
+        const bool steps = i.kind == InstructionKind::OptimizerStep && !program_.asynchronous;
+        if (has_microbatch(i.kind) ? !positions.insert(i, position)
+                                   : steps && !seen.insert(key_of(i)).second)
+          say(rank, i, "stands more than once");
+        ++position;
+      }
+    }
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      for (const Instruction& i : program_.ranks[rank])
+        if ((is_send(i.kind) || is_receive(i.kind)) && positions.find(counterpart(i)) < 0)
+          say(rank, i,
+              fmt::format("nothing completes it: {} is missing on rank {}",
+                          to_string(counterpart(i)), peer_rank(program_, i)));
+    return positions;
+  }
+
+  /// Who takes part in a collective besides a rank that has it; of sums over tied layers, which
+  /// are those of whoever has them, nobody.
+  std::vector<int> members_of(const Instruction& i) const {
+    std::vector<int> ranks;
+    switch (group_of(i.kind)) {
+      case Group::Copies:
+        return program_.placement.ranks_of(i.stage);
+      case Group::All:
+        for (int rank = 0; rank < static_cast<int>(program_.ranks.size()); ++rank)
+          ranks.push_back(rank);
+        return ranks;
+      case Group::Tied:
+      case Group::None:
+        return {};
+    }
+    return {};
+  }
+
+  void check_collectives() {
+    std::map<std::pair<InstructionKind, int>, std::pair<Instruction, std::set<int>>> found;
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+      for (const Instruction& i : program_.ranks[rank]) {
+        if (!is_reduce(i.kind))
+          continue;
+        const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
+        auto& [first, ranks] = found.try_emplace({i.kind, stage}, i, std::set<int>{}).first->second;
+        if (!ranks.insert(static_cast<int>(rank)).second)
+          say(rank, i, "stands more than once");
+      }
+    for (const auto& [key, collective] : found)
+      for (const int rank : members_of(collective.first))
+        if (!collective.second.contains(rank))
+          errors_.push_back(
+              fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
+                          "a collective must have it",
+                          rank, traits_of(key.first).word, *collective.second.begin()));
+  }
+
+  /// The instruction of the same rank that must have run before; nothing when there is none.
+  std::optional<InstructionKind> need(const Instruction& i) const {
+    switch (i.kind) {
+      case InstructionKind::Forward:
+        if (crosses_ranks(program_, i.stage, i.stage - 1, i.microbatch))
+          return InstructionKind::ReceiveActivation;
+        return {};
+      case InstructionKind::Backward:
+      case InstructionKind::InputGradient:
+        if (crosses_ranks(program_, i.stage, i.stage + 1, i.microbatch))
+          return InstructionKind::ReceiveGradient;
+        return {};
+      case InstructionKind::SendActivation:
+        return InstructionKind::Forward;
+      case InstructionKind::SendGradient:
+        return InstructionKind::Backward;  // or InputGradient
+      case InstructionKind::Load:
+      case InstructionKind::WeightGradient:
+      case InstructionKind::Recompute:
+      case InstructionKind::ReceiveActivation:
+      case InstructionKind::ReceiveGradient:
+      case InstructionKind::ReduceTied:
+      case InstructionKind::ReduceGradients:
+      case InstructionKind::ScatterGradients:
+      case InstructionKind::NormGradients:
+      case InstructionKind::OptimizerStep:
+      case InstructionKind::GatherParameters:
+      case InstructionKind::ShareLoss:
+      case InstructionKind::Unshard:
+      case InstructionKind::Reshard:
+        return {};
+    }
+    return {};
+  }
+
+  void check_need(std::size_t rank, const Instruction& i, int position, InstructionKind kind,
+                  const InstructionIndex& positions) {
+    int found = positions.find(kind, i.stage, i.microbatch);
+    if (found < 0 && kind == InstructionKind::Backward)
+      found = positions.find(InstructionKind::InputGradient, i.stage, i.microbatch);
+    if (found < 0 || found > position)
+      say(rank, i,
+          fmt::format("needs {} before it", to_string(Instruction{kind, i.stage, i.microbatch})));
+  }
+
+  void check_order(std::size_t rank, const InstructionIndex& positions, Slots& slots) {
+    const auto& list = program_.ranks[rank];
+    for (int at = 0; at < static_cast<int>(list.size()); ++at)
+      if (has_microbatch(list[static_cast<std::size_t>(at)].kind))
+        slots.note_use(list[static_cast<std::size_t>(at)], at);
+
+    std::map<int, bool> stepped;  // stages whose optimizer has stepped
+    const int last_stage = stage_count(program_) - 1;
+    for (int at = 0; at < static_cast<int>(list.size()); ++at) {
+      const Instruction& i = list[static_cast<std::size_t>(at)];
+      if (i.kind == InstructionKind::OptimizerStep)
+        stepped[i.stage] = true;
+      if (i.kind == InstructionKind::GatherParameters && !stepped.contains(i.stage))
+        say(rank, i, fmt::format("needs {}STEP before it", i.stage));
+      if ((i.kind == InstructionKind::NormGradients && !stepped.empty()) ||
+          (sums_copies(i.kind) && stepped.contains(i.stage)))
+        say(rank, i, fmt::format("comes after {}STEP", stepped.begin()->first));
+      if (!has_microbatch(i.kind))
+        continue;
+      if (i.kind == InstructionKind::Forward && (i.stage == 0 || i.stage == last_stage))
+        check_need(rank, i, at, InstructionKind::Load, positions);
+      if (const auto kind = need(i))
+        check_need(rank, i, at, *kind, positions);
+      if (is_compute(i.kind) && !program_.asynchronous && !stepped.empty() &&
+          stepped.contains(i.stage))
+        say(rank, i, fmt::format("comes after {}STEP", i.stage));
+      const std::string wrong = slots.enter(i, at);
+      if (!wrong.empty())
+        say(rank, i, wrong);
+    }
+  }
+
+  const Program& program_;
+  const CommunicatorLayout communicators_;
+  const TransferMode transfers_;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace
+
+void validate(const Program& program) {
+  validate(program, program.communicators, program.transfers);
+}
+
+void validate(const Program& program, CommunicatorLayout communicators, TransferMode transfers) {
+  const auto errors = ProgramChecker(program, communicators, transfers).run();
+  if (!errors.empty())
+    throw InputError(listed_lines(errors));
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,300 @@
+#include "pipewright/plan/scenario/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "scenario_fields.hpp"
+
+namespace pipewright::plan {
+ScheduleRequest request_of(const Pipeline& pipeline) {
+  ScheduleRequest request;
+  request.name = pipeline.schedule;
+  request.ranks = pipeline.ranks;
+  request.microbatches = pipeline.microbatches;
+  request.chunks = pipeline.chunks;
+  return request;
+}
+
+namespace {
+
+constexpr int byte_values = 256;
+
+Model model_from(const ModelShape& shape) {
+  if (const auto* gpt = std::get_if<GptShape>(&shape))
+    return gpt_model(*gpt);
+  return alexnet_model(std::get<AlexNetShape>(shape));
+}
+
+Json to_json(const ModelShape& shape) {
+  Json json = std::visit([](const auto& model) { return fields_json(model); }, shape);
+  json["kind"] = std::holds_alternative<GptShape>(shape) ? "gpt" : "alexnet";
+  return json;
+}
+
+/// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
+/// check across fields would judge the stand-in.
+template <class Value>
+bool taken(JsonObject& object, const std::string& key, const Value& value) {
+  const Json* written = object.find(key);
+  return written == nullptr || *written == Json(value);
+}
+
+/// "numbers that can are 2 and 5": what divides 10, next to 4.
+std::string nearest_divisors(int number, int wrong) {
+  int below = std::min(wrong, number), above = wrong;
+  while (number % below != 0)
+    --below;
+  while (above < number && number % above != 0)
+    ++above;
+  return above > number || above == below
+             ? fmt::format("number that can is {}", below)
+             : fmt::format("numbers that can are {} and {}", below, above);
+}
+
+GptShape read_gpt(JsonObject& object) {
+  const auto shape = read_fields<GptShape>(object);
+  const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
+  if (sound && shape.hidden % shape.heads != 0)
+    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
+                                      "nearest {}",
+                                      shape.heads, shape.hidden,
+                                      nearest_divisors(shape.hidden, shape.heads)));
+  if (shape.vocabulary != byte_values)
+    object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
+                                           "be {}, not {}",
+                                           byte_values, shape.vocabulary));
+  return shape;
+}
+
+/// Nothing when the file does not say soundly what the model is.
+std::optional<ModelShape> read_shape(JsonObject& root) {
+  const std::string pointer = root.child("model");
+  JsonObject object(root.diagnostics(), pointer);
+  const std::string kind = object.choice("kind", {"gpt", "alexnet"});
+  if (!object.has("kind") || !taken(object, "kind", kind)) {
+    // Which keys belong here is not known then, so none is called unknown.
+    const auto allow = [&](const char* key, const auto&...) { object.allow(key); };
+    const GptShape gpt;
+    const AlexNetShape alexnet;
+    visit_fields(gpt, allow);
+    visit_fields(alexnet, allow);
+    return {};
+  }
+  if (kind == "alexnet")
+    return read_fields<AlexNetShape>(object);
+  const GptShape shape = read_gpt(object);
+  if (!taken(object, "blocks", shape.blocks))
+    return {};
+  return shape;
+}
+
+std::filesystem::path beside(const JsonDocument& document, const std::filesystem::path& path) {
+  if (path.empty())
+    return path;  // an error by now, and no path can be made of it
+  const auto folder = std::filesystem::path(document.name()).parent_path();
+  return std::filesystem::absolute(folder / path).lexically_normal();
+}
+
+DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
+  const std::string pointer = root.child("data");
+  JsonObject object(root.diagnostics(), pointer);
+  auto data = read_fields<DataSource>(object);
+  if (object.has("path") && data.path.empty() && taken(object, "path", data.path.string()))
+    object.error("path", "the path is empty");
+  if (model && object.has("kind") && taken(object, "kind", data.kind)) {
+    const bool is_gpt = std::holds_alternative<GptShape>(*model);
+    if (is_gpt && data.kind != "text")
+      object.error("kind", fmt::format("a gpt model learns from text, not from {}", data.kind));
+    if (!is_gpt && data.kind != "cifar10")
+      object.error("kind",
+                   fmt::format("an alexnet model learns from cifar10, not from {}", data.kind));
+  }
+  data.path = beside(root.diagnostics().document(), data.path);
+  return data;
+}
+
+Cluster read_inline_cluster(JsonObject& root) {
+  const std::string pointer = root.child("cluster");
+  JsonObject object(root.diagnostics(), pointer);
+  return read_cluster(object);
+}
+
+void check_partition(JsonObject& object, const std::string& method) {
+  try {
+    check_partition_method(method);
+  } catch (const InputError& error) {
+    object.error("partition", error.what());
+  }
+}
+
+void check_stages(JsonObject& object, const Pipeline& pipeline, std::size_t layers) {
+  try {
+    const int stages = stage_count(request_of(pipeline));
+    if (static_cast<std::size_t>(stages) > layers)
+      object.error("chunks",
+                   fmt::format("{} stages asked for, but the model has {} layers", stages, layers));
+  } catch (const InputError& error) {
+    object.error("chunks", error.what());
+  }
+}
+
+void check_microbatches(JsonObject& object, const Pipeline& pipeline) {
+  try {
+    const int microbatches = microbatch_count(request_of(pipeline));
+    if (std::int64_t{microbatches} * pipeline.replicas > std::numeric_limits<int>::max())
+      throw InputError(fmt::format(
+          "{} replicas with {} microbatches each are more microbatches than can be counted",
+          pipeline.replicas, microbatches));
+  } catch (const InputError& error) {
+    object.error("microbatches", error.what());
+  }
+}
+
+Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
+  const std::string pointer = root.child("pipeline");
+  JsonObject object(root.diagnostics(), pointer);
+  const auto pipeline = read_fields<Pipeline>(object);
+  check_partition(object, pipeline.partition);
+  check_microbatches(object, pipeline);
+
+  if (!model)
+    return pipeline;
+  const std::size_t layers = model_from(*model).layers.size();
+  if (static_cast<std::size_t>(pipeline.ranks) > layers)
+    object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
+                                      pipeline.ranks, layers));
+  else
+    check_stages(object, pipeline, layers);
+  return pipeline;
+}
+
+Training read_training(JsonObject& root) {
+  const std::string pointer = root.child("training");
+  JsonObject object(root.diagnostics(), pointer);
+  return read_fields<Training>(object);
+}
+
+/// A list with one entry for each rank or microbatch must have as many, unless it is empty.
+void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
+  if (!diagnostics.empty())
+    return;  // what was read may be a stand-in
+  const auto check = [&](const char* pointer, std::size_t given, int wanted, const char* things) {
+    if (given != 0 && given != static_cast<std::size_t>(wanted))
+      diagnostics.add(pointer,
+                      fmt::format("{} numbers are given for {} {}", given, wanted, things));
+  };
+  check("/cluster/rank_speeds", scenario.cluster.rank_speeds.size(), scenario.pipeline.ranks,
+        "ranks");
+  check("/training/microbatch_lengths", scenario.training.microbatch_lengths.size(),
+        microbatch_count(request_of(scenario.pipeline)), "microbatches");
+}
+
+ProfileSettings read_profile(JsonObject& root) {
+  const std::string pointer = root.child("profile", /*required=*/false);
+  JsonObject object(root.diagnostics(), pointer);
+  const auto profile = read_fields<ProfileSettings>(object);
+  const bool sound = taken(object, "least_repeats", profile.least_repeats) &&
+                     taken(object, "most_repeats", profile.most_repeats);
+  if (sound && profile.least_repeats > profile.most_repeats)
+    object.error(object.has("least_repeats") ? "least_repeats" : "most_repeats",
+                 fmt::format("the least number of repeats, {}, is more than the most, {}",
+                             profile.least_repeats, profile.most_repeats));
+  return profile;
+}
+
+Scenario read_scenario(JsonObject& root) {
+  Scenario scenario;
+  scenario.name = root.text("name");
+  const auto model = read_shape(root);
+  scenario.model = model.value_or(ModelShape{});
+  scenario.data = read_data(root, model);
+  scenario.cluster = read_inline_cluster(root);
+  scenario.pipeline = read_pipeline(root, model);
+  scenario.training = read_training(root);
+  scenario.profile = read_profile(root);
+  check_lengths(root.diagnostics(), scenario);
+  return scenario;
+}
+
+}  // namespace
+
+const std::vector<std::string>& decays() {
+  static const std::vector<std::string> names{"none", "linear", "cosine"};
+  return names;
+}
+
+std::string to_string(Decay decay) { return decays()[static_cast<std::size_t>(decay)]; }
+
+const std::vector<std::string>& cpu_branches() {
+  static const std::vector<std::string> names{"best", "compatible", "avx2", "avx512"};
+  return names;
+}
+
+std::string to_string(CpuBranch branch) { return cpu_branches()[static_cast<std::size_t>(branch)]; }
+
+Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
+
+TrainingMemory training_memory(const Scenario& scenario) {
+  const Training& training = scenario.training;
+  return {.optimizer = training.optimizer,
+          .precision = training.precision,
+          .recompute = training.recompute,
+          .shards = training.zero == 1 ? scenario.pipeline.replicas : 1};
+}
+
+std::vector<std::string> only_predicted(const Scenario& scenario) {
+  const auto differ = [](const std::vector<double>& factors) {
+    return std::any_of(factors.begin(), factors.end(), [](double factor) { return factor != 1; });
+  };
+  const Pipeline pipeline;
+  const Training training;
+  std::vector<std::string> fields;
+  const auto add_if = [&](bool unlike_training, const char* field) {
+    if (unlike_training)
+      fields.emplace_back(field);
+  };
+  add_if(differ(scenario.cluster.rank_speeds), "cluster.rank_speeds");
+  add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
+  add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
+  add_if(scenario.training.jitter != training.jitter, "training.jitter");
+  return fields;
+}
+
+void require_trainable(const Scenario& scenario) {
+  const auto fields = only_predicted(scenario);
+  if (!fields.empty())
+    throw InputError(fmt::format(
+        "{} {} predicted but not trained yet: leave {} out to train, or use `pipewright simulate`",
+        fmt::join(fields, ", "), fields.size() == 1 ? "is" : "are",
+        fields.size() == 1 ? "it" : "them"));
+}
+
+Json to_json(const Scenario& scenario) {
+  return {
+      {"format", "pipewright/scenario/1"},          {"name", scenario.name},
+      {"model", to_json(scenario.model)},           {"data", fields_json(scenario.data)},
+      {"cluster", fields_json(scenario.cluster)},   {"pipeline", fields_json(scenario.pipeline)},
+      {"training", fields_json(scenario.training)}, {"profile", fields_json(scenario.profile)}};
+}
+
+Scenario scenario_from_json(const JsonDocument& document) {
+  return read_document<Scenario>(document, "pipewright/scenario/1", read_scenario);
+}
+
+Scenario changed(const Scenario& scenario, const std::string& assignment) {
+  auto document = JsonDocument::parse(to_json(scenario).dump(), scenario.name);
+  document.set(assignment);
+  return scenario_from_json(document);
+}
+
+}  // namespace pipewright::plan

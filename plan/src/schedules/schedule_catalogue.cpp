@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "catalogue.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::plan {
+
+const std::vector<ScheduleDescriptor>& schedules() {
+#define CALL(name) schedule::name(),
+  static const std::vector<ScheduleDescriptor> all{PIPEWRIGHT_SCHEDULES(CALL)};
+#undef CALL
+  return all;
+}
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const ScheduleDescriptor& entry : schedules())
+      list.push_back(entry.name);
+    return list;
+  }();
+  return names;
+}
+
+const ScheduleDescriptor& find_schedule(const std::string& name) {
+  std::string wanted = name;
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const ScheduleDescriptor& entry : schedules())
+    if (entry.name == wanted)
+      return entry;
+  throw InputError(fmt::format("no schedule is called \"{}\"{} (known: {})", name,
+                               did_you_mean(wanted, schedule_names()), listed(schedule_names())));
+}
+
+std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one) {
+  std::vector<std::string> names;
+  for (const ScheduleDescriptor& entry : schedules())
+    if (is_one(entry))
+      names.push_back(entry.name);
+  return listed(names);
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,116 @@
+#include "pipewright/plan/timeline/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "comparison_row.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// A quantity as a number: seconds or bytes.
+using Numbers = std::vector<double>;
+
+template <class Quantity>
+Numbers numbers(const std::vector<Quantity>& quantities) {
+  Numbers out;
+  for (const Quantity quantity : quantities)
+    out.push_back(static_cast<double>(quantity.value));
+  return out;
+}
+
+std::optional<double> at(const Numbers& list, std::size_t rank) {
+  if (rank >= list.size())
+    return {};
+  return list[rank];
+}
+
+Json error_list(const Numbers& predicted, const Numbers& measured) {
+  Json errors = Json::array();
+  for (std::size_t rank = 0; rank < std::max(predicted.size(), measured.size()); ++rank) {
+    const auto error = error_of(at(predicted, rank), at(measured, rank));
+    errors.push_back(error ? Json(*error) : Json());
+  }
+  return errors;
+}
+
+/// A peak of 0 stands for a rank whose memory nobody sampled.
+std::optional<double> sampled(std::optional<double> peak) {
+  return peak == 0.0 ? std::nullopt : peak;
+}
+
+double largest(const std::vector<Bytes>& a, const std::vector<Bytes>& b) {
+  Bytes most;
+  for (const auto* list : {&a, &b})
+    for (const Bytes bytes : *list)
+      most = std::max(most, bytes);
+  return static_cast<double>(most.value);
+}
+
+std::size_t rank_count(const StepFigures& figures) {
+  return std::max({figures.busy.size(), figures.bubble.size(), figures.peak.size()});
+}
+
+std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigures& measured) {
+  const Display time = display(std::max(predicted.iteration, measured.iteration).value, 1e-3, "ms");
+  const Display memory = display(largest(predicted.peak, measured.peak), 1e6, "MB");
+  const Numbers busy[] = {numbers(predicted.busy), numbers(measured.busy)};
+  const Numbers bubble[] = {numbers(predicted.bubble), numbers(measured.bubble)};
+  const Numbers peak[] = {numbers(predicted.peak), numbers(measured.peak)};
+
+  std::vector<ComparisonRow> rows{{"", "", "predicted", "measured", "error"}};
+  rows.push_back(
+      compared("iteration time", predicted.iteration.value, measured.iteration.value, time));
+  const std::size_t ranks = std::max(rank_count(predicted), rank_count(measured));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto named = [rank](const char* what) { return fmt::format("rank {} {}", rank, what); };
+    rows.push_back(compared(named("busy"), at(busy[0], rank), at(busy[1], rank), time));
+    rows.push_back(compared(named("bubble"), at(bubble[0], rank), at(bubble[1], rank), time));
+    rows.push_back(compared(named("peak memory"), sampled(at(peak[0], rank)),
+                            sampled(at(peak[1], rank)), memory));
+  }
+  return rows;
+}
+
+}  // namespace
+
+StepFigures figures_of(const Timeline& timeline) {
+  return {.iteration = timeline.length,
+          .busy = busy_per_rank(timeline),
+          .bubble = bubble_per_rank(timeline),
+          .peak = peak_per_rank(timeline)};
+}
+
+double error_percent(double predicted, double measured) {
+  if (measured != 0)
+    return 100 * (predicted - measured) / measured;
+  return predicted == 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
+}
+
+Json to_json(const StepFigures& figures) {
+  Json peak = Json::array();  // not through `numbers`: bytes are whole
+  for (const Bytes bytes : figures.peak)
+    peak.push_back(bytes.value);
+  return {{"iteration_s", figures.iteration.value},
+          {"busy_s", numbers(figures.busy)},
+          {"bubble_s", numbers(figures.bubble)},
+          {"peak_bytes", std::move(peak)}};
+}
+
+Json error_json(const StepFigures& predicted, const StepFigures& measured) {
+  const auto iteration = error_of(predicted.iteration.value, measured.iteration.value);
+  return {{"iteration_s", iteration ? Json(*iteration) : Json()},
+          {"busy_s", error_list(numbers(predicted.busy), numbers(measured.busy))},
+          {"bubble_s", error_list(numbers(predicted.bubble), numbers(measured.bubble))},
+          {"peak_bytes", error_list(numbers(predicted.peak), numbers(measured.peak))}};
+}
+
+std::string comparison_table(const StepFigures& predicted, const StepFigures& measured) {
+  return table_of(rows_of(predicted, measured));
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,95 @@
+#include "pipewright/plan/timeline/timeline.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace pipewright::plan {
+namespace {
+
+/// What a span adds to the busy time of its rank. Transfers run beside the compute lane and add
+/// nothing; a clock that stepped back must not take away what other spans added.
+Seconds busy_time(const Span& span) {
+  if (span.lane != Lane::Compute)
+    return {};
+  return std::max(span.end - span.start, Seconds{});
+}
+
+std::size_t index_of(int rank, const Timeline& timeline) {
+  assert(rank >= 0 && rank < timeline.ranks);
+  (void)timeline;  // only the assert looks at it
+  return static_cast<std::size_t>(rank);
+}
+
+}  // namespace
+
+Lane lane_of(InstructionKind kind) {
+  if (is_send(kind))
+    return Lane::Send;
+  if (is_reduce(kind))
+    return Lane::Reduce;
+  return is_receive(kind) ? Lane::Receive : Lane::Compute;
+}
+
+std::string kind_of(std::string_view action) {
+  constexpr std::string_view digits = "0123456789";
+  const auto first = action.find_first_not_of(digits);
+  if (first == std::string_view::npos)
+    return "";
+  return std::string(action.substr(first, action.find_last_not_of(digits) - first + 1));
+}
+
+const std::vector<std::string>& idle_causes() {
+  static const std::vector<std::string> names{"warm-up",  "cool-down", "imbalance",
+                                              "transfer", "queue",     "exposed"};
+  return names;
+}
+
+std::string to_string(IdleCause cause) { return idle_causes()[static_cast<std::size_t>(cause)]; }
+
+std::vector<Seconds> busy_per_rank(const Timeline& timeline) {
+  std::vector<Seconds> busy(static_cast<std::size_t>(timeline.ranks));
+  for (const Span& span : timeline.spans)
+    busy[index_of(span.rank, timeline)] += busy_time(span);
+  return busy;
+}
+
+std::vector<Seconds> bubble_per_rank(const Timeline& timeline) {
+  std::vector<Seconds> bubble = busy_per_rank(timeline);
+  for (Seconds& rank : bubble)
+    rank = timeline.length - rank;
+  return bubble;
+}
+
+Seconds longest_span(const Timeline& timeline) {
+  std::map<int, std::pair<Seconds, Seconds>> ends;  // rank → first start, last end
+  for (const Span& span : timeline.spans) {
+    if (!parse_action(span.action))
+      continue;
+    auto& [first, last] = ends.try_emplace(span.rank, span.start, span.end).first->second;
+    first = std::min(first, span.start);
+    last = std::max(last, span.end);
+  }
+  Seconds longest;
+  for (const auto& [rank, end] : ends)
+    longest = std::max(longest, end.second - end.first);
+  return longest;
+}
+
+std::vector<Bytes> peak_per_rank(const Timeline& timeline) {
+  std::vector<Bytes> peak(static_cast<std::size_t>(timeline.ranks));
+  for (const MemorySample& sample : timeline.memory) {
+    Bytes& most = peak[index_of(sample.rank, timeline)];
+    most = std::max(most, sample.held);
+  }
+  return peak;
+}
+
+std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline) {
+  std::map<std::string, Seconds> busy;
+  for (const Span& span : timeline.spans)
+    if (span.lane == Lane::Compute)
+      busy[kind_of(span.action)] += busy_time(span);
+  return busy;
+}
+
+}  // namespace pipewright::plan

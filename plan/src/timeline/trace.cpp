@@ -1,0 +1,270 @@
+// Timelines as Chrome Trace Event JSON. Viewers read `ts` and `dur`, which are microseconds and
+// therefore rounded; this reader takes the exact seconds that stand beside them.
+
+#include "pipewright/plan/timeline/trace.hpp"
+
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/plan/timeline/timeline_transfers.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+constexpr const char* format = "pipewright/timeline/1";
+constexpr int most_ranks = 1'000'000;
+
+constexpr std::array<const char*, 4> lane_names{"compute", "send", "receive", "reduce"};
+
+/// Thread numbers begin at 1: viewers take thread 0 for the idle task.
+int thread_of(Lane lane) { return static_cast<int>(lane) + 1; }
+Lane lane_of(int thread) { return static_cast<Lane>(thread - 1); }
+constexpr int idle_thread = static_cast<int>(lane_names.size()) + 1;
+
+double microseconds(Seconds time) { return time.value * 1e6; }
+
+/// As short as it can be and still be read back to the last bit. JSON has no word for what is not
+/// finite; a reader that needs a number refuses `null`.
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format(FMT_COMPILE("{}"), value) : "null";
+}
+
+/// A text between quotes. Almost none holds what JSON must escape, and Json is slow to find out.
+std::string quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  return plain ? '"' + text + '"' : Json(text).dump();
+}
+
+/// The events as text, one a line, so that a file of many spans can be read and compared by line.
+/// A file has millions of them: they are put together without a Json value for each.
+class EventList {
+ public:
+  template <class... Values>
+  void add(fmt::format_string<Values...> event, Values&&... values) {
+    text_ += text_.empty() ? "\n" : ",\n";
+    fmt::format_to(std::back_inserter(text_), event, std::forward<Values>(values)...);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// The threads of each rank: those of the lanes that occur there, and that of idle time.
+std::vector<std::set<int>> threads_by_rank(const Timeline& timeline) {
+  std::vector<std::set<int>> threads(static_cast<std::size_t>(timeline.ranks));
+  for (const Span& span : timeline.spans)
+    threads[static_cast<std::size_t>(span.rank)].insert(thread_of(span.lane));
+  for (const IdleSpan& idle : timeline.idle)
+    threads[static_cast<std::size_t>(idle.rank)].insert(idle_thread);
+  return threads;
+}
+
+void add_names(EventList& events, const Timeline& timeline) {
+  const auto threads = threads_by_rank(timeline);
+  for (std::size_t rank = 0; rank < threads.size(); ++rank) {
+    events.add(R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}"}}}})",
+               rank);
+    for (const int thread : threads[rank])
+      events.add(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+                 rank, thread,
+                 thread == idle_thread ? "idle" : lane_names[static_cast<std::size_t>(thread - 1)]);
+  }
+}
+
+/// `critical_step` counts along the critical path; -1 when the span is not on it.
+void add_span(EventList& events, const Span& span, int critical_step) {
+  events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
+             R"("args":{{"start_s":{},"end_s":{}{}}}}})",
+             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.lane),
+             number(microseconds(span.start)), number(microseconds(span.end - span.start)),
+             number(span.start.value), number(span.end.value),
+             critical_step < 0
+                 ? ""
+                 : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
+}
+
+void add_spans(EventList& events, const Timeline& timeline) {
+  std::vector<int> critical_steps(timeline.spans.size(), -1);
+  for (std::size_t step = 0; step < timeline.critical.size(); ++step)
+    critical_steps[timeline.critical[step]] = static_cast<int>(step);
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i)
+    add_span(events, timeline.spans[i], critical_steps[i]);
+}
+
+void add_idle(EventList& events, const IdleSpan& idle) {
+  events.add(R"({{"name":"{0}","cat":"{0}","ph":"X","pid":{1},"tid":{2},"ts":{3},"dur":{4},)"
+             R"("args":{{"start_s":{5},"end_s":{6}}}}})",
+             to_string(idle.cause), idle.rank, idle_thread, number(microseconds(idle.start)),
+             number(microseconds(idle.end - idle.start)), number(idle.start.value),
+             number(idle.end.value));
+}
+
+/// The exact time stands outside `args`: a viewer draws every value in there as a curve.
+void add_memory(EventList& events, const MemorySample& sample) {
+  events.add(R"({{"name":"memory","ph":"C","pid":{},"ts":{},"time_s":{},)"
+             R"("args":{{"held_bytes":{}}}}})",
+             sample.rank, number(microseconds(sample.time)), number(sample.time.value),
+             sample.held.value);
+}
+
+/// One arrow from a send to its receive. A receive may have waited since before the send began, and
+/// an arrow must not point back in time. "bp" lets it end at the span around it, not at the next.
+void add_flow(EventList& events, int id, const Span& send, const Span& receive) {
+  events.add(R"({{"name":"transfer","cat":"transfer","ph":"s","id":{},"pid":{},"tid":{},"ts":{}}})",
+             id, send.rank, thread_of(send.lane), number(microseconds(send.start)));
+  events.add(R"({{"name":"transfer","cat":"transfer","ph":"f","bp":"e","id":{},"pid":{},"tid":{},)"
+             R"("ts":{}}})",
+             id, receive.rank, thread_of(receive.lane),
+             number(microseconds(std::max(send.start, receive.start))));
+}
+
+void read_header(JsonObject& root, Timeline& timeline) {
+  JsonObject header(root.diagnostics(), root.child("otherData"));
+  header.choice("format", {format});
+  timeline.name = header.text("name");
+  timeline.ranks = header.integer("ranks", {.least = 1, .most = most_ranks});
+  timeline.length = header.seconds("length_s");
+}
+
+/// Keys that are there for viewers: they repeat what is read elsewhere.
+void allow_for_viewers(JsonObject& event, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    event.allow(key);
+}
+
+int read_rank(JsonObject& event, const Timeline& timeline) {
+  return event.integer("pid", {.least = 0, .most = timeline.ranks - 1.0});
+}
+
+/// What was read, in the order of the file, and the places of critical spans on their path.
+struct Reading {
+  Timeline timeline;
+  std::map<int, std::size_t> critical;  // step → span
+};
+
+/// The exact start and end of a span that is named so in messages.
+std::pair<Seconds, Seconds> read_times(JsonObject& args, const std::string& name) {
+  const Seconds start = args.seconds("start_s");
+  const Seconds end = args.seconds("end_s");
+  if (end < start)
+    args.error("end_s", "the span " + name + " ends before it starts");
+  return {start, end};
+}
+
+void read_critical(JsonObject& args, Reading& reading) {
+  if (!args.flag("critical", false))
+    return;
+  const int step = args.integer("critical_step", at_least(0));
+  const std::size_t span = reading.timeline.spans.size();  // that is read just now
+  if (!reading.critical.emplace(step, span).second)
+    args.error("critical_step", fmt::format("another span is step {} too", step));
+}
+
+IdleSpan read_idle(JsonObject& event, int rank) {
+  const auto& causes = idle_causes();
+  const std::string cause = event.choice("name", causes);
+  JsonObject args(event.diagnostics(), event.child("args"));
+  const auto [start, end] = read_times(args, cause);
+  const auto index = std::find(causes.begin(), causes.end(), cause) - causes.begin();
+  return {rank, static_cast<IdleCause>(index), start, end};
+}
+
+void read_span(JsonObject& event, Reading& reading) {
+  allow_for_viewers(event, {"cat", "ts", "dur"});
+  const int rank = read_rank(event, reading.timeline);
+  const int thread = event.integer("tid", {.least = 1, .most = idle_thread});
+  if (thread == idle_thread) {
+    reading.timeline.idle.push_back(read_idle(event, rank));
+    return;
+  }
+  const std::string action = event.text("name");
+  JsonObject args(event.diagnostics(), event.child("args"));
+  const auto [start, end] = read_times(args, action);
+  read_critical(args, reading);
+  reading.timeline.spans.push_back({rank, lane_of(thread), action, start, end});
+}
+
+MemorySample read_memory(JsonObject& event, const Timeline& timeline) {
+  allow_for_viewers(event, {"ts"});
+  event.choice("name", {"memory"});
+  MemorySample sample;
+  sample.rank = read_rank(event, timeline);
+  sample.time = event.seconds("time_s");
+  JsonObject args(event.diagnostics(), event.child("args"));
+  sample.held = args.bytes("held_bytes");
+  return sample;
+}
+
+void read_event(Diagnostics& diagnostics, const std::string& pointer, Reading& reading) {
+  JsonObject event(diagnostics, pointer);
+  // The first word is what an unknown one is taken for: nothing more is then read of the event.
+  const std::string phase = event.choice("ph", {"M", "s", "f", "X", "C"});
+  if (phase == "X")
+    read_span(event, reading);
+  else if (phase == "C")
+    reading.timeline.memory.push_back(read_memory(event, reading.timeline));
+  else
+    allow_for_viewers(event, {"name", "cat", "bp", "id", "pid", "tid", "ts", "dur", "args"});
+}
+
+}  // namespace
+
+std::string to_trace(const Timeline& timeline) {
+  EventList events;
+  add_names(events, timeline);
+  add_spans(events, timeline);
+  for (const IdleSpan& idle : timeline.idle)
+    add_idle(events, idle);
+  for (const MemorySample& sample : timeline.memory)
+    add_memory(events, sample);
+  int flow = 0;
+  for (const auto& [send, receive] : transfers_of(timeline))
+    add_flow(events, flow++, timeline.spans[send], timeline.spans[receive]);
+
+  const Json header = {{"format", format},
+                       {"name", timeline.name},
+                       {"ranks", timeline.ranks},
+                       {"length_s", timeline.length.value}};
+  return "{\"displayTimeUnit\":\"ms\",\n\"otherData\":" + header.dump() + ",\n\"traceEvents\":[" +
+         events.text() + "\n]}\n";
+}
+
+Timeline timeline_from_trace(const JsonDocument& document) {
+  Diagnostics diagnostics(document);
+  Reading reading;
+  std::vector<std::string> events;
+  {
+    JsonObject root(diagnostics);
+    root.allow("displayTimeUnit");
+    read_header(root, reading.timeline);
+    events = root.elements("traceEvents");
+  }
+  diagnostics.throw_if_any();
+
+  // What is wrong with one event is often wrong with all; some more of them show the pattern.
+  int events_after_error = 100;
+  for (const std::string& event : events) {
+    read_event(diagnostics, event, reading);
+    if (!diagnostics.empty() && --events_after_error == 0)
+      break;
+  }
+  diagnostics.throw_if_any();
+  for (const auto& [step, span] : reading.critical)
+    reading.timeline.critical.push_back(span);
+  return std::move(reading.timeline);
+}
+
+}  // namespace pipewright::plan

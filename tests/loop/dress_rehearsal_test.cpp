@@ -1,0 +1,101 @@
+// What is played between the steps of a training.
+
+#include "pipewright/loop_torch/dress_rehearsal.hpp"
+
+#include "loop/support/verified_plans.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace dress_rehearsal_test {
+
+using namespace pipewright;
+using test::odd_costs;
+using test::odd_scenario;
+
+TEST_CASE("events take as long as was measured, and the others what they took before",
+          "[loop][rehearsal]") {
+  plan::Scenario scenario = odd_scenario();
+  scenario.pipeline.microbatches = 2;
+  plan::LayerCosts layers = odd_costs();
+  for (const bool contended : {false, true}) {
+    layers.busy_cores = contended ? 2 : 1;
+    for (plan::LayerCost& layer : layers.layers)
+      layer.contended = {{2e-3}, {2e-3}, {2e-3}, {}, {1e-4}};
+    const loop::Plan plan = loop::make_plan(scenario, layers);
+    const auto& structure = *plan.structure;
+    std::vector<double> seconds(static_cast<std::size_t>(structure.size()));
+    for (int event = 0; event < structure.size(); ++event)
+      if (structure.events()[event].instruction->kind == plan::InstructionKind::Forward)
+        seconds[static_cast<std::size_t>(event)] = 0.5 + event;
+    sim::StepCosts costs = loop::with_measured(structure, plan.costs, seconds);
+    if (contended)
+      costs.stages = costs.contended;  // as if all were busy all the time
+    sim::Simulator simulator(structure), plain(structure);
+    const sim::Times& times = simulator.run(costs);
+    sim::StepCosts before = plan.costs;
+    before.stages = costs.stages;
+    const sim::Times& usual = plain.run(before);
+    for (int event = 0; event < structure.size(); ++event) {
+      const double wanted = seconds[static_cast<std::size_t>(event)];
+      const double took = times[event].end - times[event].start;
+      if (wanted > 0)
+        CHECK(took == Approx(wanted).epsilon(1e-9));
+      else if (plan::is_compute(structure.events()[event].instruction->kind))
+        CHECK(took == Approx(usual[event].end - usual[event].start).epsilon(1e-6).margin(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a rehearsal times every action of every schedule that it knows, and all layers",
+          "[loop][rehearsal]") {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "dualpipev"}) {
+    INFO(schedule);
+    plan::Scenario scenario = odd_scenario();
+    scenario.pipeline.schedule = schedule;
+    if (!test::choose_microbatches(scenario))
+      continue;
+    const loop::Workload workload(scenario);
+    const loop::Plan plan = loop::make_plan(scenario, odd_costs());
+    REQUIRE(loop::can_rehearse(scenario, plan, workload));
+    loop::DressRehearsal rehearsal(scenario, plan, workload);
+    for (int i = 0; i < 2; ++i)
+      rehearsal.play();
+    CHECK(rehearsal.played() == 2);
+    const auto costs = rehearsal.costs(odd_costs());
+    CHECK(costs.busy_cores == 2);
+    CHECK(costs.measured_over.value > 0);
+    for (const plan::LayerCost& layer : costs.layers) {
+      CHECK(layer.contended.forward.value > 0);
+      CHECK(layer.forward != plan::Seconds{1e-3});  // that was planned with
+      CHECK(plan::compute_time(layer) > layer.forward);
+    }
+    const auto steps = rehearsal.step_costs(costs);
+    REQUIRE(steps.size() == 2);
+    for (const sim::StepCosts& step : steps)
+      for (int event = 0; event < plan.structure->size(); ++event) {
+        const auto kind = plan.structure->events()[event].instruction->kind;
+        if (plan::is_compute(kind) && kind != plan::InstructionKind::Load)
+          CHECK(step.event_factors[static_cast<std::size_t>(event)] != 1);
+      }
+  }
+}
+
+TEST_CASE("what a rehearsal does not do is left to the profile", "[loop][rehearsal]") {
+  plan::Scenario scenario = odd_scenario();
+  scenario.pipeline.microbatches = 4;
+  const auto possible = [](const plan::Scenario& wanted) {
+    const loop::Workload workload(wanted);
+    return loop::can_rehearse(wanted, loop::make_plan(wanted, odd_costs()), workload);
+  };
+  CHECK(possible(scenario));
+  plan::Scenario other = scenario;
+  other.training.precision = plan::Precision::Mixed;
+  CHECK(possible(other));
+  other = scenario;
+  other.training.recompute = plan::RecomputeMode::Full;
+  CHECK_FALSE(possible(other));
+  other = scenario;
+  other.pipeline.schedule = "pipedream";
+  CHECK_FALSE(possible(other));
+}
+
+}  // namespace dress_rehearsal_test

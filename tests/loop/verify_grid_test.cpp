@@ -1,0 +1,21 @@
+// Every plan has the bits of serial training, as `--verify` demands it.
+
+#include "loop/support/verified_plans.hpp"
+#include "support/sanitized.hpp"
+
+namespace verify_grid_test {
+
+using namespace pipewright;
+
+TEST_CASE("every schedule on 1 to 4 ranks and 1 to 4 replicas has the bits of serial training",
+          "[loop]") {
+  const std::vector all{1, 2, 3, 4};
+  int checked = 0;
+  for (const std::string& schedule : plan::schedule_names())
+    for (const int ranks : test::sanitized ? std::vector{2, 4} : all)
+      for (const int replicas : test::sanitized ? std::vector{1, 3} : all)
+        checked += test::check_plans(schedule, ranks, replicas);
+  CHECK(checked > (test::sanitized ? 300 : 1500));
+}
+
+}  // namespace verify_grid_test

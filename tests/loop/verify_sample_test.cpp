@@ -1,0 +1,17 @@
+// A sample of the grid, which is run with each instruction set that the CPU has.
+
+#include "loop/support/verified_plans.hpp"
+
+namespace verify_sample_test {
+
+using namespace pipewright;
+
+TEST_CASE("every schedule has the bits of serial training with this instruction set", "[loop]") {
+  int checked = 0;
+  for (const std::string& schedule : plan::schedule_names())
+    for (const auto& [ranks, replicas] : {std::pair{1, 3}, {3, 2}})
+      checked += test::check_plans(schedule, ranks, replicas);
+  CHECK(checked > 150);
+}
+
+}  // namespace verify_sample_test

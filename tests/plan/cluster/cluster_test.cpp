@@ -1,0 +1,77 @@
+#include "pipewright/plan/cluster/cluster.hpp"
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace cluster_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+Cluster two_nodes() {
+  return {.name = "two",
+          .nodes = 2,
+          .devices_per_node = 4,
+          .device = {.name = "gpu",
+                     .memory = {80'000'000'000},
+                     .flops_per_s = 312e12,
+                     .memory_bandwidth_per_s = 2.039e12},
+          .within_node = {.latency = {3e-6}, .bandwidth_per_s = 3e11, .shared = false},
+          .between_nodes = {.latency = {1e-5}, .bandwidth_per_s = 2.5e10, .shared = true}};
+}
+
+Cluster read(const std::string& text) {
+  return cluster_from_json(JsonDocument::parse(text, "cluster.json"));
+}
+
+TEST_CASE("A cluster reads back as it was written", "[plan][cluster]") {
+  CHECK(read(to_json(two_nodes()).dump(2)) == two_nodes());
+}
+
+TEST_CASE("Ranks fill the nodes in order and start over behind the last", "[plan][cluster]") {
+  const Cluster cluster = two_nodes();
+  CHECK(link_between(cluster, 0, 3) == cluster.within_node);
+  CHECK(link_between(cluster, 3, 4) == cluster.between_nodes);
+  CHECK(link_between(cluster, 4, 7) == cluster.within_node);
+  CHECK(link_between(cluster, 7, 8) == cluster.between_nodes);
+  CHECK(link_between(cluster, 0, 8) == cluster.within_node);
+}
+
+TEST_CASE("More ranks than devices of a single node still share that node", "[plan][cluster]") {
+  Cluster cluster = two_nodes();
+  cluster.nodes = 1;
+  CHECK(link_between(cluster, 3, 4) == cluster.within_node);
+}
+
+TEST_CASE("A transfer holds its link for the bytes over the bandwidth", "[plan][cluster]") {
+  const Link link{.latency = {0.5}, .bandwidth_per_s = 100, .shared = false};
+  CHECK(occupancy(link, Bytes{25}) == Seconds{0.25});
+  CHECK(occupancy(link, Bytes{0}) == Seconds{0});
+}
+
+TEST_CASE("One node needs no link between nodes, two do", "[plan][cluster]") {
+  const auto text = [](int nodes) {
+    return R"({"format": "pipewright/cluster/1", "name": "c", "devices_per_node": 2,
+"device": {"name": "cpu"}, "within_node": {"latency_s": 0, "bandwidth_per_s": 1}, "nodes": )" +
+           std::to_string(nodes) + "}";
+  };
+  CHECK(read(text(1)).between_nodes == Link{});
+  CHECK(error_of([&] { read(text(2)); }) == "cluster.json:1:1: /: \"between_nodes\" is missing");
+}
+
+TEST_CASE("A cluster's impossible numbers are all told", "[plan][cluster]") {
+  CHECK(error_of([] {
+          read(R"({"format": "pipewright/cluster/1", "name": "c", "nodes": 0,
+"devices_per_node": 2, "device": {"name": "cpu", "memory_bytes": -1},
+"within_node": {"latency_s": -1, "bandwidth_per_s": 0}})");
+        }) ==
+        "cluster.json:1:49: /nodes: 0 is not possible: it must be at least 1\n"
+        "cluster.json:2:50: /device/memory_bytes: -1 is not possible: it must be at least 0 and at "
+        "most 9e+18\n"
+        "cluster.json:3:17: /within_node/latency_s: -1 is not possible: it must be at least 0\n"
+        "cluster.json:3:34: /within_node/bandwidth_per_s: 0 is not possible: it must be more than "
+        "0");
+}
+
+}  // namespace cluster_test

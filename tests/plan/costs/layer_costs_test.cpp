@@ -1,0 +1,150 @@
+#include "pipewright/plan/costs/layer_costs.hpp"
+
+#include <algorithm>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace layer_costs_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+/// Every field has a value of its own, so that a swap of two shows.
+LayerCost cost_of(const std::string& name, double scale) {
+  return {.name = name,
+          .forward = {0.1 * scale},
+          .input_gradient = {0.2 * scale},
+          .weight_gradient = {0.3 * scale},
+          .optimizer_step = {0.4 * scale},
+          .parameters = {101},
+          .activation = {102},
+          .output = {103},
+          .forward_peak = {104},
+          .backward_peak = {9'000'000'000'000'000'000},
+          .saves_input = true,
+          .saves_output = false,
+          .output_is_view = true,
+          .spread = 0.05,
+          .tied = {99},
+          .freed_by_input_gradient = {98},
+          .gradients_for_weights = {96},
+          .selective_activation = {97},
+          .selective_forward = {0.5 * scale},
+          .splitting = {0.05 * scale},
+          .contended = {.forward = {0.15 * scale},
+                        .input_gradient = {0.25 * scale},
+                        .weight_gradient = {0.35 * scale},
+                        .splitting = {0.06 * scale},
+                        .optimizer_step = {0.45 * scale}}};
+}
+
+LayerCosts costs() {
+  return {.device = "a processor",
+          .dtype = "float32",
+          .software = "LibTorch 2.11.0",
+          .microbatch_size = 4,
+          .load = {1e-5 / 3},
+          .input = {512},
+          .target = {513},
+          .layers = {cost_of("first", 1.0 / 3), cost_of("second", 1e-9)},
+          .loss = cost_of("loss", 7),
+          .busy_cores = 3,
+          .drift = 0.07,
+          .measured_over = {61.5}};
+}
+
+std::string error_in(const Json& json) {
+  return error_of([&] { layer_costs_from_json(JsonDocument::parse(json.dump(), "costs.json")); });
+}
+
+TEST_CASE("Layer costs read back bit for bit", "[plan][costs]") {
+  const auto text = to_json(costs()).dump(2);
+  CHECK(layer_costs_from_json(JsonDocument::parse(text, "costs.json")) == costs());
+}
+
+TEST_CASE("The compute time of a layer is forward and backward", "[plan][costs]") {
+  CHECK(compute_time({.name = "a",
+                      .forward = {1},
+                      .input_gradient = {2},
+                      .weight_gradient = {4},
+                      .optimizer_step = {8},
+                      .parameters = {},
+                      .activation = {},
+                      .output = {},
+                      .forward_peak = {},
+                      .backward_peak = {}}) == Seconds{7});
+}
+
+TEST_CASE("Contended costs are the same layers with the times beside others", "[plan][costs]") {
+  LayerCosts alone = costs();
+  const LayerCosts beside = contended(alone);
+  CHECK(beside.layers[0].forward == alone.layers[0].contended.forward);
+  CHECK(beside.loss.weight_gradient == alone.loss.contended.weight_gradient);
+  CHECK(compute_time(beside.layers[0]).value == Approx((0.15 + 0.25 + 0.35 - 0.06) / 3));
+  CHECK(beside.layers[0].activation == alone.layers[0].activation);
+  alone.busy_cores = 1;  // nobody measured them
+  CHECK(contended(alone) == alone);
+}
+
+TEST_CASE("A negative time is refused", "[plan][costs]") {
+  Json json = to_json(costs());
+  json["layers"][1]["forward_s"] = -1e-3;
+  CHECK_THAT(error_in(json),
+             Catch::Matchers::EndsWith(
+                 "/layers/1/forward_s: -0.001 is not possible: it must be at least 0"));
+}
+
+TEST_CASE("Of a layer's figures those that came later, and the spread, may be left out",
+          "[plan][costs]") {
+  const std::vector<std::string> optional{"spread",
+                                          "tied_bytes",
+                                          "freed_by_input_gradient_bytes",
+                                          "gradients_for_weights_bytes",
+                                          "selective_activation_bytes",
+                                          "selective_forward_s",
+                                          "splitting_s",
+                                          "contended_forward_s",
+                                          "contended_input_gradient_s",
+                                          "contended_weight_gradient_s",
+                                          "contended_splitting_s",
+                                          "contended_optimizer_step_s"};
+  const Json whole = to_json(costs());
+  for (const auto& item : whole["layers"][0].items()) {
+    Json json = whole;
+    json["layers"][0].erase(item.key());
+    const std::string error = error_in(json);
+    CAPTURE(item.key());
+    if (std::find(optional.begin(), optional.end(), item.key()) != optional.end())
+      CHECK(error == "no error");
+    else
+      CHECK_THAT(error, Catch::Matchers::EndsWith("/layers/0: \"" + item.key() + "\" is missing"));
+  }
+}
+
+TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
+  const auto refused = [](const std::string& part, const std::string& message) {
+    Json json = to_json(costs());
+    json["layers"][0][part] = 102 + 1;
+    CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers/0/" + part + ": " + message));
+  };
+  Json split = to_json(costs());
+  split["layers"][0]["splitting_s"] = 1;
+  CHECK_THAT(error_in(split),
+             Catch::Matchers::Contains("/layers/0/splitting_s: 1 is more than input_gradient_s and "
+                                       "weight_gradient_s together"));
+  refused("tied_bytes", "103 is more than parameter_bytes, 101, of which it is a part");
+  refused("freed_by_input_gradient_bytes",
+          "103 is more than activation_bytes, 102, of which it is a part");
+  refused("selective_activation_bytes",
+          "103 is more than activation_bytes, 102, of which it is a part");
+}
+
+TEST_CASE("Costs without a layer are refused", "[plan][costs]") {
+  Json json = to_json(costs());
+  json["layers"] = Json::array();
+  CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers: at least one layer is needed"));
+}
+
+}  // namespace layer_costs_test

@@ -1,0 +1,376 @@
+#include "pipewright/plan/costs/stage_costs.hpp"
+
+#include <limits>
+
+#include "pipewright/plan/costs/usable_costs.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace stage_costs_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+/// Times in seconds and 40 bytes of parameters; every layer takes `scale` times as long.
+LayerCost timed(const char* name, double scale) {
+  LayerCost layer;
+  layer.name = name;
+  layer.forward = {1 * scale};
+  layer.input_gradient = {2 * scale};
+  layer.weight_gradient = {3 * scale};
+  layer.optimizer_step = {0.5 * scale};
+  layer.parameters = {40};
+  layer.output = {100};
+  return layer;
+}
+
+LayerCosts three_layers() {
+  LayerCosts costs;
+  costs.load = {0.25};
+  costs.input = {7};
+  costs.target = {5};
+  costs.layers = {timed("a", 1), timed("b", 10), timed("c", 100)};
+  costs.loss = timed("loss", 1000);
+  costs.loss.parameters = {};
+  costs.loss.output = {4};
+  return costs;
+}
+
+/// "a" keeps 10 bytes and puts out 20, "b" keeps 5 and puts out 30. They are the first of two
+/// stages, so that no loss comes in.
+struct TwoLayers {
+  LayerCost a;
+  LayerCost b;
+};
+TwoLayers two_layers() {
+  TwoLayers layers;
+  layers.a.activation = {10};
+  layers.a.output = {20};
+  layers.a.forward_peak = {40};
+  layers.a.backward_peak = {100};
+  layers.b.activation = {5};
+  layers.b.output = {30};
+  layers.b.forward_peak = {50};
+  layers.b.backward_peak = {60};
+  return layers;
+}
+
+StageCost stage_of(std::vector<LayerCost> layers) {
+  LayerCosts costs;
+  const auto count = static_cast<int>(layers.size());
+  costs.layers = std::move(layers);
+  costs.layers.push_back({});  // the last stage
+  return stage_costs(costs, Partition{{0, count, count + 1}}).front();
+}
+StageCost stage_of(const TwoLayers& layers) { return stage_of(std::vector{layers.a, layers.b}); }
+
+TEST_CASE("A stage's times and parameters are the sums of its layers", "[plan][stage_costs]") {
+  const auto stages = stage_costs(three_layers(), Partition{{0, 2, 3}});
+  REQUIRE(stages.size() == 2);
+  CHECK(stages[0].forward == Seconds{11});
+  CHECK(stages[0].input_gradient == Seconds{22});
+  CHECK(stages[0].weight_gradient == Seconds{33});
+  CHECK(stages[0].optimizer_step == Seconds{5.5});
+  CHECK(stages[0].parameters == Bytes{80});
+  CHECK(stages[0].gradients == Bytes{80});         // as large as the parameters
+  CHECK(stages[0].optimizer_state == Bytes{160});  // AdamW: two moments
+}
+
+TEST_CASE("The loss runs on the last stage", "[plan][stage_costs]") {
+  const auto stages = stage_costs(three_layers(), Partition{{0, 2, 3}});
+  CHECK(stages[1].forward == Seconds{1100});
+  CHECK(stages[1].input_gradient == Seconds{2200});
+  CHECK(stages[1].weight_gradient == Seconds{3300});
+  CHECK(stages[1].parameters == Bytes{40});
+}
+
+TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_costs]") {
+  const auto stages = stage_costs(three_layers(), Partition{{0, 1, 2, 3}});
+  CHECK(stages[0].load == Seconds{0.25});
+  CHECK(stages[1].load == Seconds{0});
+  CHECK(stages[2].load == Seconds{0});
+  CHECK(stages[0].loaded == Bytes{7});
+  CHECK(stages[1].loaded == Bytes{0});
+  CHECK(stages[2].loaded == Bytes{5});
+  const auto alone = stage_costs(three_layers(), Partition{{0, 3}});
+  CHECK(alone[0].loaded == Bytes{12});
+}
+
+TEST_CASE("What a stage sends is its last layer's output, and as much comes back",
+          "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[1].output = {60};
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}});
+  CHECK(stages[0].output == Bytes{60});
+  CHECK(stages[0].input_gradient_bytes == Bytes{0});
+  CHECK(stages[1].input_gradient_bytes == Bytes{60});
+  CHECK(stages[1].output == Bytes{0});  // the loss is sent nowhere
+}
+
+TEST_CASE("A stage keeps its own output; one inside only if a layer saves it",
+          "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  CHECK(stage_of(layers).activation == Bytes{10 + 5 + 30});
+  layers.b.saves_input = true;
+  CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5 + 30});
+}
+
+TEST_CASE("A layer that saves its output counts it in its activation, once",
+          "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.a.saves_output = true;
+  layers.b.saves_input = true;
+  CHECK(stage_of(layers).activation == Bytes{10 + 5 + 30});
+  layers.b.saves_output = true;
+  CHECK(stage_of(layers).activation == Bytes{10 + 5});
+}
+
+TEST_CASE("A view keeps the memory that it shows", "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.b.output_is_view = true;
+  CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5});  // the stage ends with the view
+
+  LayerCost user;
+  user.output = {3};
+  CHECK(stage_of(std::vector{layers.a, layers.b, user}).activation == Bytes{10 + 5 + 3});
+  user.saves_input = true;
+  CHECK(stage_of(std::vector{layers.a, layers.b, user}).activation == Bytes{10 + 20 + 5 + 3});
+}
+
+TEST_CASE("The forward's peak has the running layer's input in it, kept or not",
+          "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  CHECK(stage_of(layers).forward_peak == Bytes{10 + 20 + 50});  // in b
+  layers.b.saves_input = true;
+  CHECK(stage_of(layers).forward_peak == Bytes{10 + 20 + 50});
+  layers.a.forward_peak = {200};
+  CHECK(stage_of(layers).forward_peak == Bytes{200});  // in a
+}
+
+TEST_CASE("The forward's peak is never below what the forward keeps", "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.a.forward_peak = {};
+  layers.b.forward_peak = {};
+  CHECK(stage_of(layers).forward_peak == Bytes{10 + 5 + 30});
+}
+
+TEST_CASE("While a layer reads a view, the memory behind it is alive", "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.b = LayerCost();
+  layers.b.output = {20};
+  layers.b.output_is_view = true;
+  LayerCost reader;
+  reader.output = {4};
+  reader.forward_peak = {50};
+  CHECK(stage_of(std::vector{layers.a, layers.b, reader}).forward_peak == Bytes{10 + 20 + 50});
+}
+
+TEST_CASE("The backward's peak: later layers have freed, the stage's output stays",
+          "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.b.saves_input = true;  // 65 bytes are kept
+  // In b: kept by a, its output, kept by b, the stage's output, and 60, of which the output's
+  // gradient (30) is on the account of the stage after: 95, which is 30 above the 65.
+  // In a: kept by a, 100, the stage's output: 140, which is 75 above.
+  CHECK(stage_of(layers).backward_peak == Bytes{75});
+  layers.a.backward_peak = {50};
+  CHECK(stage_of(layers).backward_peak == Bytes{30});
+}
+
+TEST_CASE("An output that the last layer saves is alive in the backward once, too",
+          "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.b.activation = {35};  // 5 and the output
+  layers.b.saves_output = true;
+  // Kept: 10 + 35. In b: 10 + 35 + 60 - 30 is 30 above; in a: 10 + 100 + 30 is 95 above.
+  CHECK(stage_of(layers).backward_peak == Bytes{95});
+  layers.a.backward_peak = {0};
+  CHECK(stage_of(layers).backward_peak == Bytes{30});
+}
+
+TEST_CASE("A backward that needs less than was kept has no peak", "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  layers.a.backward_peak = {};
+  layers.b.backward_peak = {30};
+  CHECK(stage_of(layers).backward_peak == Bytes{0});
+}
+
+TEST_CASE("A partition of another number of layers than the costs is refused",
+          "[plan][stage_costs]") {
+  CHECK(error_of([] {
+          stage_costs(three_layers(), Partition{{0, 2}});
+        }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
+}
+
+/// 40 bytes of parameters in fp32 are 10 parameters.
+StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
+  LayerCosts costs;
+  costs.dtype = "float32";
+  costs.layers = {timed("a", 1)};
+  costs.layers[0].parameters = parameters;
+  return stage_costs(costs, Partition{{0, 1}}, training).front();
+}
+
+/// Parameters, gradients, optimizer state.
+std::vector<std::int64_t> stand(const StageCost& cost) {
+  return {cost.parameters.value, cost.gradients.value, cost.optimizer_state.value};
+}
+
+using Three = std::vector<std::int64_t>;
+
+LayerCosts three_to_recompute() {
+  LayerCosts costs;
+  costs.layers = {two_layers().a, two_layers().b, {}};
+  costs.layers[0].forward = {1};
+  costs.layers[1].forward = {2};
+  costs.layers[0].input_gradient = costs.layers[1].input_gradient = {10};
+  costs.layers[0].weight_gradient = costs.layers[1].weight_gradient = {20};
+  costs.layers[0].freed_by_input_gradient = {4};
+  costs.layers[0].selective_activation = {7};
+  costs.layers[0].selective_forward = {0.25};
+  return costs;
+}
+
+StageCost recomputed(RecomputeMode mode) {
+  return stage_costs(three_to_recompute(), Partition{{0, 2, 3}}, {.recompute = mode}).front();
+}
+
+TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
+          "[plan][stage_costs]") {
+  CHECK(stand(trained({})) == Three{40, 40, 80});
+  CHECK(stand(trained({.optimizer = Optimizer::SgdMomentum})) == Three{40, 40, 40});
+  CHECK(stand(trained({.optimizer = Optimizer::Sgd})) == Three{40, 40, 0});
+}
+
+TEST_CASE("Mixed precision takes 2, 2 and 12 bytes a parameter under AdamW",
+          "[plan][stage_costs]") {
+  const auto mixed = [](Optimizer optimizer) {
+    return stand(trained({.optimizer = optimizer, .precision = Precision::Mixed}));
+  };
+  CHECK(mixed(Optimizer::AdamW) == Three{20, 20, 120});
+  CHECK(mixed(Optimizer::SgdMomentum) == Three{20, 20, 80});
+  CHECK(mixed(Optimizer::Sgd) == Three{20, 20, 40});
+}
+
+TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.dtype = "int8";
+  CHECK(error_of([&] {
+          stage_costs(costs, Partition{{0, 3}}, {.precision = Precision::Mixed});
+        }) ==
+        "mixed precision needs to know how many parameters there are, but costs are for the "
+        "type \"int8\" (possible: float64, float32, float16 or bfloat16)");
+}
+
+TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
+          "[plan][stage_costs]") {
+  for (const int shards : {1, 2, 3, 4, 7, 64}) {
+    const StageCost plain = trained({});
+    const StageCost full = trained({.shards = shards});
+    CAPTURE(shards);
+    CHECK(stand(full) == Three{40, 40, (80 + shards - 1) / shards});
+    CHECK(full.optimizer_step.value == Approx(plain.optimizer_step.value / shards));
+    CHECK(stand(trained({.precision = Precision::Mixed, .shards = shards})) ==
+          Three{20, 20, (120 + shards - 1) / shards});
+  }
+}
+
+TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].tied = {30};
+  costs.layers[2].tied = {30};
+  const auto apart = stage_costs(costs, Partition{{0, 2, 3}});
+  CHECK(apart[0].parameters == Bytes{80});
+  CHECK(apart[0].tied == Bytes{30});
+  CHECK(apart[1].tied == Bytes{30});
+  const auto together = stage_costs(costs, Partition{{0, 3}});
+  CHECK(stand(together[0]) == Three{90, 90, 180});
+  CHECK(together[0].tied == Bytes{30});
+}
+
+TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]") {
+  const StageCost plain = recomputed(RecomputeMode::None);
+  CHECK(plain.activation == Bytes{10 + 5 + 30});
+  CHECK(plain.freed_by_input_gradient == Bytes{4});
+  CHECK(plain.input_gradient == Seconds{20});
+  CHECK(plain.rerun == rerun_at_once(plain));  // should the Program have an R
+  CHECK(plain.rerun.first == Seconds{3});
+  CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
+}
+
+TEST_CASE("Full recomputation keeps each layer's input and runs its forward again",
+          "[plan][stage_costs]") {
+  const StageCost full = recomputed(RecomputeMode::Full), plain = recomputed(RecomputeMode::None);
+  CHECK(full.activation == plain.activation);  // of a microbatch that does not run again
+  CHECK(full.input_gradient == plain.input_gradient);
+  CHECK(full.rerun.first + full.rerun.others == Seconds{3});
+  CHECK(full.rerun.kept == Bytes{20});        // b's input, beside the stage's output
+  CHECK(full.rerun.remade == Bytes{5 + 30});  // by R: b, and the stage's output again
+  CHECK(full.rerun.freed_by_input_gradient == Bytes{0});
+  // In b: 20 and the stage's output, and, while 30 of gradient are on the account of the stage
+  // after, what b makes again (5 + 30) and 60 more: 115, which is 30 above the 50 and the 35.
+  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 75 above.
+  CHECK(full.rerun.backward_peak == Bytes{75});
+  // A lone input gradient leaves all of a but the 4 bytes that it frees.
+  CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
+}
+
+TEST_CASE("Selective recomputation drops the attention core and computes it again",
+          "[plan][stage_costs]") {
+  const StageCost selective = recomputed(RecomputeMode::Selective);
+  CHECK(selective.activation == Bytes{10 - 7 + 5 + 30});
+  CHECK(selective.freed_by_input_gradient == Bytes{0});  // its 4 bytes are among the 7
+  CHECK(selective.input_gradient == Seconds{20.25});
+  CHECK(selective.weight_gradient == Seconds{40});
+  // In a: 3 kept, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
+  CHECK(selective.backward_peak == Bytes{102});
+}
+
+TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[2].forward = {7};
+  costs.loss.forward = {2};
+  costs.loss.activation = {6};
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
+  CHECK(stages[1].rerun.first == Seconds{7 + 2});
+  CHECK(stages[1].rerun.others == Seconds{0});
+  CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
+}
+
+TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].forward = {std::numeric_limits<double>::quiet_NaN()};
+  costs.layers[1].weight_gradient = {-1};
+  costs.layers[2].activation = {-5};
+  CHECK(error_of([&] {
+          require_usable(costs, Partition{{0, 2, 3}}, true);
+        }) ==
+        "the costs cannot be used: layer a: its forward of nan s is not a duration; layer b: its "
+        "weight gradient of -1 s is not a duration; layer c: its activation of -5 bytes is "
+        "negative");
+  CHECK_NOTHROW(require_usable(three_layers(), Partition{{0, 2, 3}}, true));
+}
+
+TEST_CASE("A stage that takes no time is refused, a layer that takes none is not",
+          "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.layers[0].forward = {};
+  const auto check = [&](std::vector<int> boundaries, bool training) {
+    return error_of([&] { require_usable(costs, Partition{std::move(boundaries)}, training); });
+  };
+  CHECK(check({0, 2, 3}, true) == "no error");
+  CHECK(check({0, 1, 3}, true) ==
+        "the costs cannot be used: stage 0 (a): the forward would take no time at all");
+  costs.layers[1].forward = {};
+  costs.layers[0].input_gradient = costs.layers[1].input_gradient = {};
+  costs.layers[0].weight_gradient = costs.layers[1].weight_gradient = {};
+  CHECK(check({0, 2, 3}, true) ==
+        "the costs cannot be used: stage 0 (a .. b): the forward and the backward would take no "
+        "time at all");
+  costs.layers[0].forward = {1};
+  CHECK(check({0, 2, 3}, true) ==
+        "the costs cannot be used: stage 0 (a .. b): the backward would take no time at all");
+  CHECK(check({0, 2, 3}, false) == "no error");  // an inference has no backward
+}
+
+}  // namespace stage_costs_test

@@ -1,0 +1,276 @@
+#include "pipewright/plan/scenario/scenario.hpp"
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace scenario_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+/// The least that a scenario must say; each line can be pointed at.
+const std::string least = R"({
+"format": "pipewright/scenario/1", "name": "small",
+"model": {"kind": "gpt"},
+"data": {"kind": "text", "path": "text.txt"},
+"cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"},
+  "within_node": {"latency_s": 0, "bandwidth_per_s": 1e12}},
+"pipeline": {"ranks": 2, "microbatches": 8, "schedule": "1f1b"},
+"training": {"steps": 1, "microbatch_size": 4}
+})";
+
+std::string with(const std::string& old_part, const std::string& new_part,
+                 std::string text = least) {
+  const auto at = text.find(old_part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, old_part.size(), new_part);
+}
+
+Scenario read(const std::string& text, const std::string& name = "s.json") {
+  return scenario_from_json(JsonDocument::parse(text, name));
+}
+
+std::string error_in(const std::string& text) {
+  return error_of([&] { read(text); });
+}
+
+Scenario unusual() {
+  Scenario scenario = read(least);
+  scenario.name = "unusual";
+  scenario.model =
+      GptShape{.blocks = 3, .hidden = 24, .heads = 3, .sequence = 5, .vocabulary = 256};
+  scenario.cluster.nodes = 2;
+  scenario.cluster.device.memory = {1'000'000};
+  scenario.cluster.between_nodes = {.latency = {0.1 + 0.2}, .bandwidth_per_s = 7, .shared = true};
+  scenario.pipeline = {.ranks = 5,
+                       .microbatches = 9,
+                       .schedule = "gpipe",
+                       .partition = "uniform",
+                       .communicators = CommunicatorLayout::Rank,
+                       .transfers = TransferMode::Rendezvous,
+                       .blocking = true,
+                       .replicas = 3,
+                       .overlap_reductions = false,
+                       .hand_over = HandOver::Copy};
+  scenario.cluster.rank_speeds = {1, 0.5, 1.0 / 3, 2, 1};
+  scenario.training = {.steps = 2,
+                       .microbatch_size = 3,
+                       .learning_rate = 1.0 / 3,
+                       .warm_up_steps = 1,
+                       .decay = Decay::Cosine,
+                       .weight_decay = 0,
+                       .clip_norm = 1.0 / 3,
+                       .gradient_groups = 9,
+                       .seed = 0,
+                       .optimizer = Optimizer::SgdMomentum,
+                       .precision = Precision::Mixed,
+                       .zero = 1,
+                       .recompute = RecomputeMode::Selective,
+                       .microbatch_lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1.0 / 7},
+                       .jitter = 0.1};
+  scenario.profile = {.warm_up = 0, .least_repeats = 4, .most_repeats = 4, .spread = 1.0 / 7};
+  return scenario;
+}
+
+TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
+  CHECK(read(to_json(unusual()).dump(2), "/elsewhere/s.json") == unusual());
+  const Scenario alexnet = read(with(R"({"kind": "text")", R"({"kind": "cifar10")",
+                                     with(R"("gpt")", R"("alexnet", "image_size": 64)")));
+  CHECK(alexnet.model == ModelShape{AlexNetShape{.classes = 10, .image_size = 64}});
+  CHECK(read(to_json(alexnet).dump()) == alexnet);
+}
+
+TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
+  const Scenario scenario = read(least);
+  CHECK(scenario.model == ModelShape{GptShape{}});
+  CHECK(scenario.pipeline == Pipeline{});
+  CHECK(scenario.training.seed == Training{}.seed);
+  CHECK(scenario.profile == ProfileSettings{});
+}
+
+TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenario]") {
+  CHECK(error_in(with("\"nodes\"", "\"rank_speeds\": [1, 2, 3], \"nodes\"")) ==
+        "s.json:5:26: /cluster/rank_speeds: 3 numbers are given for 2 ranks");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [1], \"steps\"")) ==
+        "s.json:8:14: /training/microbatch_lengths: 1 numbers are given for 8 microbatches");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [0], \"steps\"")) ==
+        "s.json:8:37: /training/microbatch_lengths/0: 0 is not possible: it must be more than 0");
+  CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [\"a\"], \"steps\"")) ==
+        "s.json:8:37: /training/microbatch_lengths/0: a number is needed here, not the text \"a\"");
+  CHECK(read(with("\"steps\"", "\"microbatch_lengths\": [], \"steps\"")).training ==
+        read(least).training);
+}
+
+TEST_CASE("What training cannot do yet is named, field by field", "[plan][scenario]") {
+  const Scenario plain = read(least);
+  CHECK(only_predicted(plain).empty());
+  CHECK_NOTHROW(require_trainable(plain));
+  for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+           {"cluster.rank_speeds", "[1, 2]"},
+           {"pipeline.hand_over", "copy"},
+           {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
+           {"training.jitter", "0.1"}})
+    CHECK(only_predicted(changed(plain, field + "=" + value)) == std::vector{field});
+  CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 1]")).empty());
+  CHECK(only_predicted(unusual()).size() == 4);
+  for (const char* trained :
+       {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
+        "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
+    CHECK(only_predicted(changed(plain, trained)).empty());
+  Scenario two = changed(plain, "training.jitter=0.1");
+  CHECK(error_of([&] { require_trainable(two); }) ==
+        "training.jitter is predicted but not trained yet: leave it out to train, or use "
+        "`pipewright simulate`");
+  two.pipeline.hand_over = HandOver::Copy;
+  CHECK(error_of([&] { require_trainable(two); }) ==
+        "pipeline.hand_over, training.jitter are predicted but not trained yet: leave them out "
+        "to train, or use `pipewright simulate`");
+}
+
+TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[plan][scenario]") {
+  Scenario scenario = read(least);
+  scenario.pipeline.replicas = 4;
+  CHECK(training_memory(scenario) == TrainingMemory{});
+  scenario.training.zero = 1;
+  CHECK(training_memory(scenario).shards == 4);
+  CHECK(training_memory(unusual()) == TrainingMemory{.optimizer = Optimizer::SgdMomentum,
+                                                     .precision = Precision::Mixed,
+                                                     .recompute = RecomputeMode::Selective,
+                                                     .shards = 3});
+}
+
+TEST_CASE("A change sets one field and is checked as if it stood in the file", "[plan][scenario]") {
+  Scenario more = read(least);
+  more.pipeline.ranks = 4;
+  CHECK(changed(read(least), "pipeline.ranks=4") == more);
+  CHECK_THROWS_AS(changed(read(least), "pipeline.ranks=9"), InputError);
+}
+
+TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]") {
+  CHECK(read(least, "/a/b/s.json").data.path == "/a/b/text.txt");
+  CHECK(read(with("text.txt", "../c.txt"), "/a/b/s.json").data.path == "/a/c.txt");
+  CHECK(read(with("text.txt", "/d/c.txt"), "/a/b/s.json").data.path == "/d/c.txt");
+  CHECK(read(least, "s.json").data.path.is_absolute());
+}
+
+TEST_CASE("A misspelt key of a scenario is told with the one that was meant", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"partion\": \"profile\"")) ==
+        "s.json:7:26: /pipeline/partion: unknown key \"partion\", did you mean \"partition\"?");
+}
+
+TEST_CASE("An unknown schedule or partition is told with the possible ones", "[plan][scenario]") {
+  CHECK_THAT(
+      error_in(with("1f1b", "1f1")),
+      Catch::Matchers::StartsWith("s.json:7:45: /pipeline/schedule: \"1f1\" is not known here, did "
+                                  "you mean \"1f1b\"? (possible: "));
+  CHECK(
+      error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": \"profiel\"")) ==
+      "s.json:7:65: /pipeline/partition: \"profiel\" is not known here, did you mean \"profile\"? "
+      "(possible: profile, parameters, uniform or type:REGEX)");
+}
+
+TEST_CASE("Zero microbatches are refused", "[plan][scenario]") {
+  CHECK(error_in(with("\"microbatches\": 8", "\"microbatches\": 0")) ==
+        "s.json:7:26: /pipeline/microbatches: 0 is not possible: it must be at least 1");
+}
+
+TEST_CASE("More ranks than layers are refused, more than devices are not", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9")) ==
+        "s.json:7:14: /pipeline/ranks: 9 ranks asked for, but the model has 8 layers");
+  CHECK(read(with("\"ranks\": 2", "\"ranks\": 8")).pipeline.ranks == 8);
+}
+
+TEST_CASE("Model and data must fit each other", "[plan][scenario]") {
+  CHECK(error_in(with("\"kind\": \"text\"", "\"kind\": \"cifar10\"")) ==
+        "s.json:4:10: /data/kind: a gpt model learns from text, not from cifar10");
+  CHECK(error_in(with("\"gpt\"", "\"alexnet\"")) ==
+        "s.json:4:10: /data/kind: an alexnet model learns from cifar10, not from text");
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"vocabulary\": 100")) ==
+        "s.json:3:26: /model/vocabulary: a text is read byte by byte, so the vocabulary must be "
+        "256, not 100");
+}
+
+TEST_CASE("A model must have a shape that can be built", "[plan][scenario]") {
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 10, \"heads\": 4")) ==
+        "s.json:3:40: /model/heads: 4 heads cannot share a hidden width of 10 equally: the nearest "
+        "numbers that can are 2 and 5");
+  CHECK(
+      error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 10, \"heads\": 12")) ==
+      "s.json:3:40: /model/heads: 12 heads cannot share a hidden width of 10 equally: the nearest "
+      "number that can is 10");
+  const auto alexnet =
+      with("\"text\"", "\"cifar10\"", with("\"gpt\"", "\"alexnet\", \"image_size\": 62"));
+  CHECK(error_in(alexnet) ==
+        "s.json:3:30: /model/image_size: 62 is not possible: it must be at least 63 and at most "
+        "10000");
+}
+
+TEST_CASE("The least number of repeats is no more than the most", "[plan][scenario]") {
+  const std::string text = with("\"steps\": 1, \"microbatch_size\": 4}",
+                                "\"steps\": 1, \"microbatch_size\": 4},\n"
+                                "\"profile\": {\"least_repeats\": 200}");
+  CHECK(error_in(text) ==
+        "s.json:9:13: /profile/least_repeats: the least number of repeats, 200, is more than the "
+        "most, 100");
+}
+
+TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[plan][scenario]") {
+  CHECK(error_in(R"({"format": "pipewright/scenario/1",
+"model": {"kind": "gtp", "block": 3},
+"data": {"kind": "cifar10", "path": ""},
+"cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"}},
+"pipeline": {"ranks": 90, "microbatches": "8", "schedule": "1f1b"},
+"training": {"steps": 1, "microbatch_size": 4, "learning_rate": 0}})") ==
+        "s.json:1:1: /: \"name\" is missing\n"
+        "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt "
+        "or alexnet)\n"
+        "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
+        "s.json:3:29: /data/path: the path is empty\n"
+        "s.json:4:1: /cluster: \"within_node\" is missing\n"
+        "s.json:5:27: /pipeline/microbatches: a whole number is needed here, not the text \"8\"\n"
+        "s.json:6:48: /training/learning_rate: 0 is not possible: it must be more than 0");
+}
+
+TEST_CASE("A stand-in for a refused number is not judged", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9", with("\"gpt\"", "\"gpt\", \"blocks\": 0"))) ==
+        "s.json:3:26: /model/blocks: 0 is not possible: it must be at least 1 and at most 10000");
+  CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 6, \"heads\": 0")) ==
+        "s.json:3:39: /model/heads: 0 is not possible: it must be at least 1 and at most 1000000");
+}
+
+TEST_CASE("--set overrides a scenario and names itself in errors", "[plan][scenario]") {
+  auto document = JsonDocument::parse(least, "s.json");
+  document.set("pipeline.ranks=4");
+  document.set("pipeline.schedule=gpipe");
+  CHECK(scenario_from_json(document).pipeline.ranks == 4);
+  CHECK(scenario_from_json(document).pipeline.schedule == "gpipe");
+  document.set("pipeline.rank=4");
+  CHECK(error_of([&] { scenario_from_json(document); }) ==
+        "--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean \"ranks\"?");
+}
+
+TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][scenario]") {
+  CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"chunks\": 2147483647")) ==
+        "s.json:7:26: /pipeline/chunks: 2 ranks with 2147483647 stages each are more stages than "
+        "can be counted");
+}
+
+TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan][scenario]") {
+  const auto many = with("\"microbatches\": 8", "\"microbatches\": 2000000000");
+  CHECK(error_in(with("\"1f1b\"", "\"data-parallel\"", many)) ==
+        "s.json:7:26: /pipeline/microbatches: 2 ranks with 2000000000 microbatches each are more "
+        "microbatches than can be counted");
+  CHECK(
+      error_in(with("\"ranks\": 2", "\"ranks\": 2, \"replicas\": 3", many)) ==
+      "s.json:7:41: /pipeline/microbatches: 3 replicas with 2000000000 microbatches each are more "
+      "microbatches than can be counted");
+}
+
+TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
+  CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
+}
+
+}  // namespace scenario_test

@@ -5,6 +5,7 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/loop/sensitivities.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"

@@ -10,8 +10,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "exit_code.hpp"
 #include "print/console.hpp"

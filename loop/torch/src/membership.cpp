@@ -1,6 +1,7 @@
 #include "pipewright/loop_torch/membership.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <numeric>
 

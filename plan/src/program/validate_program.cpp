@@ -10,6 +10,7 @@
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
 #include "pipewright/plan/program/instruction_index.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -39,7 +39,8 @@ enum class IdleCause {
   Imbalance,  // the same between the two: the ranks are not equally loaded
   Transfer,   // what it waits for is on its way
   Queue,      // what it waits for stands behind another transfer
-  Exposed,    // a transfer or a reduction that holds the lane itself
+  Exposed,    // a transfer or a collective that holds the lane itself
+  Launch,     // nothing: it could go on, and had not begun yet
 };
 /// In the order of the enumeration: "warm-up", "cool-down", …
 const std::vector<std::string>& idle_causes();

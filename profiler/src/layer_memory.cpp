@@ -73,10 +73,17 @@ void measure_freed(const Probe& probe, const Subject& subject, const at::Tensor&
   at::Tensor output = probe.forward(input);
   if (!output.requires_grad())
     return;
+  const Bytes with_output = subject.memory.held();
+  subject.memory.reset_peak();
   at::Tensor gradient = at::ones_like(output);
   const auto weights = subject.input_gradient(output, gradient, input).weights;
+  cost.input_gradient_peak = std::max(Bytes{1}, subject.memory.peak() - with_output);
   output = gradient = at::Tensor();
-  const Bytes kept = subject.memory.held() - before;
+  const Bytes held = subject.memory.held();
+  const Bytes kept = held - before;
+  subject.memory.reset_peak();
+  weights();
+  cost.weight_gradient_peak = std::max(Bytes{1}, subject.memory.peak() - held);
   cost.freed_by_input_gradient = std::clamp(cost.activation - kept, Bytes{}, cost.activation);
   cost.gradients_for_weights = std::max(Bytes{}, kept - cost.activation);
 }

@@ -31,6 +31,10 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return scaled(cost.output);
     case Amount::ForwardTransient:
       return beyond(scaled(cost.forward_peak), scaled(cost.activation));
+    case Amount::InputGradientTransient:
+      return beyond(scaled(cost.input_gradient_peak), 0);
+    case Amount::WeightGradientTransient:
+      return beyond(scaled(cost.weight_gradient_peak), 0);
     case Amount::RerunKept:
       return scaled(cost.rerun.kept);
     case Amount::RerunForwardTransient:
@@ -46,6 +50,8 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return beyond(scaled(cost.rerun.rerun_peak), scaled(cost.rerun.remade));
     case Amount::RerunBackwardTransient:
       return beyond(scaled(cost.rerun.backward_peak), 0);
+    case Amount::RerunInputGradientTransient:
+      return beyond(scaled(cost.rerun.input_gradient_peak), 0);
     case Amount::RerunForWeights:
       return scaled(cost.rerun.left_for_weights);
     case Amount::BackwardTransient:

@@ -23,6 +23,8 @@ enum class Amount : std::uint8_t {
   Output,
   ForwardTransient,   // most that a forward needs beside what it keeps
   BackwardTransient,  // … a backward
+  InputGradientTransient,
+  WeightGradientTransient,
   // Of a microbatch that runs again:
   RerunKept,  // by its forward, beside the output
   RerunForwardTransient,
@@ -31,6 +33,7 @@ enum class Amount : std::uint8_t {
   RemadeOfWeightGradientLessOutput,
   RerunTransient,  // most that R needs beside what it makes
   RerunBackwardTransient,
+  RerunInputGradientTransient,
   RerunForWeights,  // what an input gradient makes again for the weight gradient
   GradientsForWeights,
   InputGradient,       // made for the stage before
@@ -187,19 +190,22 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
       visit(HeldItem{"transient of", event, amount, at.stage, {event, true}, {event, false}});
   };
   const bool reruns = at.recompute >= 0;
-  const Amount backward = reruns ? Amount::RerunBackwardTransient : Amount::BackwardTransient;
+  const bool splits = at.weight_gradient >= 0;
+  const Amount backward =
+      splits ? (reruns ? Amount::RerunInputGradientTransient : Amount::InputGradientTransient)
+             : (reruns ? Amount::RerunBackwardTransient : Amount::BackwardTransient);
   beside(at.forward, reruns ? Amount::RerunForwardTransient : Amount::ForwardTransient);
   beside(at.recompute, Amount::RerunTransient);
   beside(at.backward, backward);
-  beside(at.weight_gradient, backward);
-  if (at.weight_gradient < 0)
+  beside(at.weight_gradient, Amount::WeightGradientTransient);
+  if (!splits)
     return;
   if (reruns)
     visit(HeldItem{"recomputed activations",
                    at.backward,
                    Amount::RerunForWeights,
                    at.stage,
-                   {at.backward, true},
+                   {at.backward, false},
                    at.done});
   visit(HeldItem{"gradients for weights of",
                  at.backward,

@@ -100,6 +100,8 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random) {
     stage.activation = stage.output + stage.freed_by_input_gradient + bytes(0, 90);
     stage.forward_peak = stage.activation + bytes(0, 90);
     stage.backward_peak = bytes(0, 90);
+    stage.input_gradient_peak = bytes(0, 90);
+    stage.weight_gradient_peak = bytes(0, 90);
     stage.rerun = rerun_at_once(stage);
     stage.rerun.kept = bytes(0, 20);
     stage.rerun.left_for_weights = bytes(0, 9);
@@ -230,6 +232,7 @@ TEST_CASE("A recomputing input gradient leaves what it made again to the weight 
                 .remade = {3},
                 .rerun_peak = {3},
                 .backward_peak = {9},
+                .input_gradient_peak = {9},
                 .left_for_weights = {5}};
   const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
   // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.

@@ -9,6 +9,14 @@
 namespace pipewright::plan {
 namespace {
 
+Bytes input_gradient_peak(const LayerCost& layer) {
+  return layer.input_gradient_peak > Bytes{} ? layer.input_gradient_peak : layer.backward_peak;
+}
+
+Bytes weight_gradient_peak(const LayerCost& layer) {
+  return layer.weight_gradient_peak > Bytes{} ? layer.weight_gradient_peak : layer.backward_peak;
+}
+
 /// Adds up the layers [first, last) of one stage in the order in which they run.
 class StageSum {
  public:
@@ -20,6 +28,7 @@ class StageSum {
     sum_.parameters -= shared_within();
     add_forward_memory();
     add_backward_peak();
+    add_split_peaks();
     return sum_;
   }
 
@@ -102,7 +111,26 @@ class StageSum {
     }
   }
 
+  /// Layer `at` runs when those after it have freed what their half frees, and left what the other
+  /// half needs.
+  void add_split_peaks() {
+    Bytes freed, left;  // of the layers after
+    for (std::size_t at = layers_.size(); at-- > 0;) {
+      const LayerCost& layer = layers_[at];
+      Bytes peak = input_gradient_peak(layer);
+      if (at + 1 == layers_.size())
+        peak -= layer.output;
+      sum_.input_gradient_peak = std::max(sum_.input_gradient_peak, peak - freed + gradients_left_);
+      sum_.weight_gradient_peak =
+          std::max(sum_.weight_gradient_peak, weight_gradient_peak(layer) - left);
+      freed += layer.freed_by_input_gradient;
+      gradients_left_ += layer.gradients_for_weights;
+      left += layer.activation - layer.freed_by_input_gradient + layer.gradients_for_weights;
+    }
+  }
+
   const std::vector<LayerCost> layers_;
+  Bytes gradients_left_;  // by the layers that ran I
   StageCost sum_;
   std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
 };
@@ -136,8 +164,20 @@ LayerCost selectively_recomputed(LayerCost layer) {
   layer.freed_by_input_gradient =
       std::max(Bytes{}, layer.freed_by_input_gradient - layer.selective_activation);
   layer.backward_peak += layer.selective_activation;
+  if (layer.input_gradient_peak > Bytes{})
+    layer.input_gradient_peak += layer.selective_activation;
   layer.input_gradient += layer.selective_forward;
   return layer;
+}
+
+/// What a layer makes when it runs again.
+Bytes remade(const LayerCost& layer) {
+  return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
+}
+
+/// A view has nothing of its own to drop: what it shows is its maker's.
+bool is_bare_view(const LayerCost& layer) {
+  return layer.output_is_view && layer.activation == Bytes{};
 }
 
 /// Two neighbours as one layer. The gradient of its output is on its account again.
@@ -152,17 +192,28 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   layer.saves_input = first.saves_input;
   layer.saves_output = true;
   layer.freed_by_input_gradient = sum.freed_by_input_gradient;
+  layer.gradients_for_weights = sum.gradients_for_weights;
+  layer.input_gradient_peak = sum.input_gradient_peak + second.output;
+  layer.weight_gradient_peak = sum.weight_gradient_peak;
   return layer;
 }
 
-/// What a layer makes when it runs again.
-Bytes remade(const LayerCost& layer) {
-  return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
-}
-
-/// A view has nothing of its own to drop: what it shows is its maker's.
-bool is_bare_view(const LayerCost& layer) {
-  return layer.output_is_view && layer.activation == Bytes{};
+/// During a lone input gradient, above what R has left. `layers`: as they are when they run again.
+Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes remade_by_r) {
+  Bytes peak, before;  // what the layers after have left, less what they have freed
+  for (std::size_t at = layers.size(); at-- > 0;) {
+    const LayerCost& layer = layers[at];
+    if (is_bare_view(layer))
+      continue;
+    const bool last = at + 1 == layers.size();
+    const Bytes own = remade(layer) + input_gradient_peak(layer);
+    peak = std::max(peak, last ? own - remade_by_r - layer.output
+                               : before + std::max(layer.output + layer.forward_peak, own));
+    before += layer.gradients_for_weights - layer.freed_by_input_gradient;
+    if (!last)
+      before += layer.activation;
+  }
+  return peak;
 }
 
 /// The layer keeps its input alone and runs its forward again inside its backward.
@@ -198,6 +249,7 @@ RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   rerun.freed_by_input_gradient = last.freed_by_input_gradient;
   rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
   rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
+  rerun.input_gradient_peak = rerun_input_gradient_peak(layers, rerun.remade);
   return rerun;
 }
 
@@ -262,7 +314,8 @@ RerunCost rerun_at_once(const StageCost& cost) {
           .remade = cost.activation,
           .freed_by_input_gradient = cost.freed_by_input_gradient,
           .rerun_peak = cost.forward_peak,
-          .backward_peak = cost.backward_peak};
+          .backward_peak = cost.backward_peak,
+          .input_gradient_peak = cost.input_gradient_peak};
 }
 
 Bytes stage_memory(const StageCost& cost, int in_flight) {

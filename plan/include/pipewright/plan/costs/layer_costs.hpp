@@ -43,8 +43,12 @@ struct LayerCost {
                                     // rest goes with the weight gradient
   Bytes gradients_for_weights{};    // beside the activation: what the input gradient leaves to the
                                     // weight gradient, the gradients on its way
-  Bytes selective_activation{};     // of the activation: what selective recomputation drops
-  Seconds selective_forward{};      // to compute that again
+  // Most that is alive during a lone input gradient, as `backward_peak`, and during a lone weight
+  // gradient, above what that found. 0: not known, and taken to be `backward_peak`.
+  Bytes input_gradient_peak{};
+  Bytes weight_gradient_peak{};
+  Bytes selective_activation{};  // of the activation: what selective recomputation drops
+  Seconds selective_forward{};   // to compute that again
   Seconds splitting{};     // that the two parts of the backward take longer than it does in one go
   LayerTimes contended{};  // the times while `LayerCosts::busy_cores` compute at once
   friend bool operator==(const LayerCost&, const LayerCost&) = default;

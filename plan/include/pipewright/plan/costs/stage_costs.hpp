@@ -21,6 +21,7 @@ struct RerunCost {
   Bytes freed_by_input_gradient{};  // of that
   Bytes rerun_peak{};               // most alive during R, above what was before
   Bytes backward_peak{};            // most alive during the backward, above what R has left
+  Bytes input_gradient_peak{};      // … during a lone input gradient
   Bytes
       left_for_weights{};  // by a lone input gradient of what it ran again, to the weight gradient
   friend bool operator==(const RerunCost&, const RerunCost&) = default;
@@ -41,6 +42,8 @@ struct StageCost : PassTimes {
   Bytes tied{};                // of the gradients: those of a weight that other stages share
   Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
                                     // there; the rest goes with the weight gradient
+  Bytes input_gradient_peak{};      // most alive during I, above what was before
+  Bytes weight_gradient_peak{};     // … during W
   Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
   Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
   RerunCost rerun{};

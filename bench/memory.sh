@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# How near the predicted peak of memory is: trains a few steps under each set-up that changes it, and prints
+# predicted and measured peaks of the fullest rank and the largest error of any rank as a Markdown table.
+# usage: bench/memory.sh [OPTION of pipewright run …]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+setups=(
+  ""
+  "training.optimizer=sgd"
+  "pipeline.replicas=2"
+  "pipeline.replicas=2 training.zero=1"
+  "pipeline.replicas=2 training.zero=1 training.clip_norm=1"
+  "training.precision=mixed"
+  "training.recompute=full"
+  "training.recompute=selective"
+  "training.precision=mixed training.recompute=full"
+  "pipeline.replicas=2 training.zero=1 training.precision=mixed training.recompute=selective"
+)
+schedules=(gpipe 1f1b zb-h1 interleaved-1f1b interleaved-zb zbv v-min)
+for schedule in "${schedules[@]:1:2}"; do
+  for setup in "${setups[@]}"; do runs+=("pipeline.schedule=$schedule $setup"); done
+done
+for schedule in gpipe "${schedules[@]:3}"; do
+  for setup in "" "training.recompute=full"; do runs+=("pipeline.schedule=$schedule $setup"); done
+done
+for i in "${!runs[@]}"; do
+  sets=()
+  for assignment in ${runs[i]}; do sets+=(--set "$assignment"); done
+  build/bin/pipewright run scenarios/gpt-text/scenario.json --set training.steps=3 --set profile.most_repeats=10 \
+    "${sets[@]}" "$@" --out "$folder/$i" --json >/dev/null 2>"$folder/$i.err" || cat "$folder/$i.err" >&2
+  printf '%s\n' "${runs[i]}" >"$folder/$i.setup"
+done
+python3 - "$folder" "${#runs[@]}" <<'END'
+import json, sys
+
+folder, runs = sys.argv[1], int(sys.argv[2])
+print("| schedule | set-up | predicted, MB | measured, MB | largest error of a rank |")
+print("|---|---|---|---|---|")
+worst = 0
+for i in range(runs):
+    schedule, *setup = open(f"{folder}/{i}.setup").read().split()
+    r = json.load(open(f"{folder}/{i}/report.json"))
+    errors = r["error_percent"]["peak_bytes"]
+    error = max(errors, key=abs)
+    worst = max(worst, abs(error))
+    print(f"| `{schedule.split('=')[1]}` | {', '.join(f'`{s}`' for s in setup) or '–'}"
+          f" | {max(r['predicted']['peak_bytes']) / 1e6:.2f} | {max(r['measured']['peak_bytes']) / 1e6:.2f} | {error:+.3f} % |")
+print(f"\nThe largest error is {worst:.2f} %.")
+END

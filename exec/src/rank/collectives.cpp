@@ -22,7 +22,7 @@ Collectives::Collectives(const GridPlace& place, at::Device device, const plan::
       transport_(transport),
       account_(account),
       stopwatch_(stopwatch),
-      lane_(Lane::of(device, /*urgent=*/false)) {
+      stream_(Stream::of(device, /*urgent=*/false)) {
   for (std::size_t rank = 0; rank < trained.ranks.size(); ++rank)
     for (const Instruction& i : trained.ranks[rank])
       if (i.kind == InstructionKind::ReduceTied)
@@ -40,9 +40,9 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
 }
 
 void Collectives::submit(const Instruction& i) {
-  beside_.submit([this, &i, computed = Mark::now()] {
+  beside_.submit([this, &i, computed = Event::now()] {
     const ChargeTo charge(account_);
-    const OnLane lane(lane_);
+    const OnStream stream(stream_);
     computed.wait();
     const Moment begin = stopwatch_.now();
     const auto held_before = account_.held();
@@ -55,7 +55,7 @@ void Collectives::submit(const Instruction& i) {
                                     pass_.step, first_line(error.what())));
     }
     stopwatch_.note_beside(i, begin, held_before);
-    done_ = Mark::now();
+    done_ = Event::now();
   });
 }
 

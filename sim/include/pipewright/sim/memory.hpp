@@ -79,7 +79,7 @@ class MemoryModel {
     int at_start = -1;
     int at_release = -1;
   };
-  /// Changes that come in order of time by themselves: those of a lane or a queue.
+  /// Changes that come in order of time by themselves: those of a rank's compute or of a queue.
   struct Stream {
     std::size_t begin = 0;  // in entries_
     std::size_t end = 0;
@@ -110,7 +110,7 @@ class MemoryModel {
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;
-  std::vector<std::vector<Stream>> streams_;  // by rank: first its lane, then what others time
+  std::vector<std::vector<Stream>> streams_;  // by rank: first its compute, then what others time
   std::vector<AmountClass> classes_;
 
   std::vector<double> lengths_;           // the different ones, rising

@@ -24,7 +24,7 @@ using BatchSource = std::function<std::optional<Batch>()>;
 /// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
 BatchSource batches_of(const Batch& all, int size);
 
-/// The microbatches of a Dataset, `microbatches` a step, step after step: they never end. The
+/// The microbatches of a Dataset, `microbatches` per step, step after step: they never end. The
 /// dataset outlives the source.
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs a Program on real tensors: one thread a rank, for all ranks of this process. There is no
+// Runs a Program on real tensors: one thread per rank, for all ranks of this process. There is no
 // schedule in here; each rank interprets its list of instructions.
 
 #include <atomic>

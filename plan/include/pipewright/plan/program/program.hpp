@@ -25,7 +25,7 @@ struct Program {
   Placement placement;
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
-  bool blocking = false;  // true: a transfer holds the compute lane
+  bool blocking = false;  // true: a rank computes nothing during a transfer
   /// Whether weights are updated as gradients come, without a flush (PipeDream): a stage then steps
   /// several times, and a forward may use older weights than the newest.
   bool asynchronous = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Schedules with two stages a rank in the shape of a V: rank r of P holds the stages r and
+// Schedules with two stages per rank in the shape of a V: rank r of P holds the stages r and
 // 2P - 1 - r, so a microbatch turns on the last rank and its loss stands where it entered. The
 // backward is split into input and weight gradients; the latter fill bubbles.
 //

@@ -44,11 +44,11 @@ struct MemoryCurves {
   std::vector<std::size_t> counts;
 };
 
-/// Of the executor's ways, those that decide what a rank holds.
+/// How the executor works, as far as it decides what a rank holds.
 struct Holding {
   plan::HandOver hand_over = plan::HandOver::Reference;
-  /// In so many equal groups a copy of a stage adds up its gradients, in the order of microbatches,
-  /// and sets aside what comes too early. 0: each is added as it comes.
+  /// A copy of a stage adds up its gradients in this many equal groups, in the order of
+  /// microbatches, and sets aside what comes too early. 0: each is added as it comes.
   int gradient_groups = 0;
 };
 
@@ -58,7 +58,7 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
-/// One a thread. It is built once for a Program and keeps its working memory, so that another
+/// One per thread. It is built once for a Program and keeps its working memory, so that another
 /// answer allocates nothing.
 class MemoryModel {
  public:

@@ -28,7 +28,7 @@ BatchSource batches_of(const Batch& all, int size);
 /// dataset outlives the source.
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 
-/// Opens the data anew when it ends: it then never does, unless there is none at all.
+/// Starts over when the data end, so that they never do, unless there are none at all.
 class RepeatingLoader {
  public:
   explicit RepeatingLoader(std::function<BatchSource()> open);

@@ -28,8 +28,8 @@ class Dependencies {
     int event = 0;  // that waits
     Until until = Until::Done;
   };
-  /// The events before this one in the lists of its own rank, and the one that makes its data; -1
-  /// where there is none.
+  /// An instruction, with the events that it waits for: those before it on its own rank and the one
+  /// that makes its data; -1 where there is none.
   struct Event {
     const Instruction* instruction = nullptr;
     int rank = 0;

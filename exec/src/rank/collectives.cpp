@@ -81,7 +81,19 @@ void Collectives::perform(const Instruction& i) {
       return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
     case InstructionKind::ShareLoss:
       return share_loss();
-    default:
+    case InstructionKind::Load:
+    case InstructionKind::Forward:
+    case InstructionKind::Backward:
+    case InstructionKind::InputGradient:
+    case InstructionKind::WeightGradient:
+    case InstructionKind::Recompute:
+    case InstructionKind::SendActivation:
+    case InstructionKind::ReceiveActivation:
+    case InstructionKind::SendGradient:
+    case InstructionKind::ReceiveGradient:
+    case InstructionKind::OptimizerStep:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
       throw std::logic_error("no collective");
   }
 }

@@ -126,7 +126,7 @@ void visit_fields(Struct& s, Visit&& visit) {
         "or all of a rank.");
   visit("transfers", s.transfers, one_of(transfer_modes()),
         "When a transfer may start: once both ends have reached it, or once the sender has.");
-  visit("blocking", s.blocking, any(), "Whether a transfer holds its ranks.");
+  visit("blocking", s.blocking, any(), "Whether a rank computes nothing during its transfers.");
   visit("replicas", s.replicas, within(at_least(1)),
         "Pipelines side by side, which sum their gradients.");
   visit("overlap_reductions", s.overlap_reductions, any(),

@@ -13,8 +13,11 @@ namespace {
 struct CompareOptions {
   std::string predicted;
   std::string measured;
+  std::string actions;
   bool json = false;
 };
+
+constexpr std::size_t most_actions = 5;
 
 plan::Timeline read_timeline(const std::string& file) {
   return plan::timeline_from_trace(plan::JsonDocument::read(file));
@@ -28,18 +31,21 @@ int compare(const CompareOptions& options) {
                                        options.predicted, predicted.ranks, options.measured,
                                        measured.ranks));
   const loop::Comparison found = loop::compare(predicted, measured);
+  if (!options.actions.empty())
+    plan::write_file(options.actions, plan::actions_csv(found.actions));
   if (options.json)
     fmt::print("{}\n", to_json(found).dump(2));
   else
-    fmt::print("{}\n{}", plan::comparison_table(found.predicted, found.measured),
-               plan::kind_table(found.predicted_kinds, found.measured_kinds));
+    fmt::print("{}\n{}\n{}{}", plan::comparison_table(found.predicted, found.measured),
+               plan::kind_table(found.predicted_kinds, found.measured_kinds), found.idle_line,
+               plan::actions_table(found.actions, most_actions));
   return Done;
 }
 
 Command describe(CompareOptions& options) {
   return {
       .name = "compare",
-      .summary = "Errors of a prediction: overall, by rank, by kind of action",
+      .summary = "Errors of a prediction: overall, by rank, by kind and by action",
       .options = {{.names = "predicted",
                    .target = &options.predicted,
                    .help = "A timeline's trace file",
@@ -50,6 +56,11 @@ Command describe(CompareOptions& options) {
                    .help = "A timeline's trace file",
                    .value = "FILE",
                    .required = true},
+                  {.names = "--actions",
+                   .target = &options.actions,
+                   .help =
+                       "Write each action with its predicted and measured start and time as CSV",
+                   .value = "FILE"},
                   {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =
           "Example: pipewright compare runs/x/predicted.trace.json "

@@ -40,8 +40,8 @@ std::size_t look_index(std::string_view kind);
 /// Pale, so that work stands out, and chosen by search so that any two of them stay well apart in
 /// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
 /// not blue and cool-down not green, because of the bars that stand among them.
-constexpr std::array<const char*, 6> idle_tints{
-    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd",
+constexpr std::array<const char*, 7> idle_tints{
+    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd", "#c696fc",
 };
 
 }  // namespace pipewright::draw

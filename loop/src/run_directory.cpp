@@ -9,6 +9,7 @@
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
+#include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::loop {
@@ -61,6 +62,8 @@ void RunDirectory::write_rehearsal(const plan::LayerCosts& costs, const plan::Ti
 void RunDirectory::write_timelines(const Plan& plan, const plan::Timeline& measured,
                                    const std::string& title) {
   plan::write_file(path_ / "measured.trace.json", plan::to_trace(measured));
+  plan::write_file(path_ / "actions.csv",
+                   plan::actions_csv(plan::compare_actions(plan.predicted, measured)));
   plan::write_file(path_ / "timeline.svg",
                    draw::to_svg(draw::timeline_scene({plan.predicted, measured}, title)));
 }

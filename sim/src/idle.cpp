@@ -125,7 +125,7 @@ void IdleCauses::explain_gap(const ComputeEntry& entry, IdleCause phase, double 
       explain_reductions(entry.event, phase, times);
       break;
   }
-  enter(phase, gap_end_);  // nothing is left, unless clocks disagree
+  enter(IdleCause::Launch, gap_end_);
 }
 
 void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const Times& times) {
@@ -133,7 +133,7 @@ void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const 
   enter(IdleCause::Queue, times[entry.send].start);
   enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,
         times[entry.send].end);
-  enter(IdleCause::Queue, gap_end_);
+  enter(IdleCause::Queue, times[structure_.events()[entry.send].partner].end);
 }
 
 /// The step waits for the last of its reductions.
@@ -142,7 +142,7 @@ void IdleCauses::explain_reductions(int step, IdleCause phase, const Times& time
   if (last < 0)
     return;
   enter(phase, times[last].start);
-  enter(IdleCause::Exposed, gap_end_);
+  enter(IdleCause::Exposed, times[last].end);
 }
 
 void IdleCauses::enter(IdleCause cause, double until) {

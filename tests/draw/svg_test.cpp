@@ -298,8 +298,8 @@ TEST_CASE("SVG: idle time without causes stays plain", "[draw][svg]") {
 }
 
 TEST_CASE("SVG: no two causes look alike, whichever cones an eye lacks", "[draw][svg]") {
-  Timeline timeline = of_spans("t", 6, {});
-  for (int cause = 0; cause < 6; ++cause)
+  Timeline timeline = of_spans("t", 7, {});
+  for (int cause = 0; cause < 7; ++cause)
     timeline.idle.push_back({0, static_cast<IdleCause>(cause), {1.0 * cause}, {cause + 1.0}});
   const std::string svg = to_svg_of({timeline});
   for (const Eye& eye : eyes)

@@ -8,6 +8,7 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
+#include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -53,11 +54,12 @@ std::string error_lines(const loop::Told& told) {
 }
 
 std::string summary(const plan::Json& report, const loop::Told& told,
-                    const loop::TrainingOutcome& outcome, const loop::Workload& workload) {
+                    const loop::TrainingOutcome& outcome, const loop::Workload& workload,
+                    const std::string& idle) {
   return fmt::format(
-      "\n{}{}loss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s (figures: medians of {} steps after "
+      "\n{}{}{}loss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s (figures: medians of {} steps after "
       "warm-up; peak: largest)\n",
-      plan::comparison_table(told.predicted, told.measured), error_lines(told),
+      plan::comparison_table(told.predicted, told.measured), error_lines(told), idle,
       outcome.losses.front(), outcome.losses.back(), outcome.losses.size(), outcome.units_per_s,
       workload.unit(), report["steps_measured"].get<int>());
 }
@@ -113,7 +115,9 @@ int run_scenario(const RunOptions& options) {
   if (options.scenario.json)
     fmt::print("{}\n", report.dump(2));
   else
-    fmt::print("{}{}the run lies in {}\n", summary(report, outcome.told, training, workload),
+    fmt::print("{}{}the run lies in {}\n",
+               summary(report, outcome.told, training, workload,
+                       plan::idle_line(outcome.plan.predicted, *outcome.measured)),
                verdict, directory.path().string());
   return identical ? Done : NegativeAnswer;
 }

@@ -12,6 +12,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
+#include "pipewright/sim/measured_times.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "process/interrupt.hpp"
@@ -120,14 +121,14 @@ loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& 
 
 /// The first process has it all.
 void write_trace(const std::string& file, const loop::MeasuredTimeline& measured,
-                 const loop::Membership& members) {
+                 const loop::Plan& plan, const loop::Membership& members) {
   if (!members.is_first())
     return;
   if (measured.clocks)
     say(fmt::format("one clock for {} ranks: offsets known to {:.0f} us, {:.0f} us unexplained",
                     measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
                     measured.clocks->residual.value * 1e6));
-  plan::write_file(file, plan::to_trace(measured.timeline));
+  plan::write_file(file, plan::to_trace(sim::with_idle_causes(*plan.structure, measured.timeline)));
 }
 
 int train_as_member(plan::Scenario scenario, const TrainOptions& options,
@@ -150,7 +151,7 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
   if (outcome.interrupted)
     return Interrupted;
   if (!options.trace.empty() && !outcome.steps.empty())
-    write_trace(options.trace, loop::measured_timeline(outcome, members), members);
+    write_trace(options.trace, loop::measured_timeline(outcome, members), plan, members);
   return members.is_first() ? report(scenario, workload, outcome, options) : Done;
 }
 

@@ -181,6 +181,9 @@ void RankWorker::perform(const Instruction& i) {
       }
       return;
     case InstructionKind::OptimizerStep:
+      // To wait for gradients is not to step.
+      say_starting(i);
+      collectives_.drain();
       return timed(i, [&] { optimizer_step(*own); });
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
@@ -203,7 +206,6 @@ void RankWorker::receive(const Instruction& i) {
 }
 
 void RankWorker::optimizer_step(Stage& own) {
-  collectives_.drain();
   collectives_.finish_gradients(own);
   own.update(learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
 }

@@ -1,7 +1,9 @@
 #include "pipewright/loop_torch/run.hpp"
 
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -44,7 +46,8 @@ RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts
   if (!trained.steps.empty()) {
     told.measured = typical_figures(trained.steps, trained.warm_up());
     told.parts = explain(plan, trained, told.predicted.iteration, told.measured.iteration);
-    outcome.measured = timeline_of(typical_step(trained.steps, trained.warm_up()), "measured");
+    outcome.measured = sim::with_idle_causes(
+        *plan.structure, timeline_of(typical_step(trained.steps, trained.warm_up()), "measured"));
   }
   outcome.plan = std::move(plan);
   return outcome;
@@ -72,6 +75,8 @@ plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& run,
   report["error_parts_percent"] = {{"layers", percent(told.parts.layers, whole)},
                                    {"launch", percent(told.parts.launch, whole)},
                                    {"transfers_and_waiting", percent(told.parts.waiting, whole)}};
+  if (run.measured)
+    report["idle_s"] = plan::idle_json(run.plan.predicted, *run.measured);
   report["machine_drift_percent"] = 100 * told.drift;
   report["steps_measured"] = outcome.steps.size() - outcome.warm_up();
   report["loss"] = outcome.losses;

@@ -39,8 +39,8 @@ std::string kind_of(std::string_view action) {
 }
 
 const std::vector<std::string>& idle_causes() {
-  static const std::vector<std::string> names{"warm-up",  "cool-down", "imbalance",
-                                              "transfer", "queue",     "exposed"};
+  static const std::vector<std::string> names{"warm-up", "cool-down", "imbalance", "transfer",
+                                              "queue",   "exposed",   "launch"};
   return names;
 }
 

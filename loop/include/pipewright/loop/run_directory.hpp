@@ -25,7 +25,8 @@ class RunDirectory {
   void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
   /// rehearsed_costs.json, and predicted.trace.json anew: what was measured between the steps.
   void write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted);
-  /// measured.trace.json (the typical step) and timeline.svg: predicted above measured.
+  /// measured.trace.json (the typical step), actions.csv (each of its actions beside its own
+  /// prediction) and timeline.svg: predicted above measured.
   void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);
   /// Written last: a folder with a report is whole.
   void write_report(const plan::Json& report);

@@ -12,7 +12,7 @@
 
 namespace pipewright::sim {
 
-inline constexpr std::size_t idle_cause_count = 6;
+inline constexpr std::size_t idle_cause_count = 7;
 
 struct IdleTime {
   std::vector<plan::IdleSpan> spans;                             // by rank and time
@@ -28,8 +28,9 @@ struct IdleTime {
 /// warm-up up to the first backward of the idle rank (of an inference, up to its first forward),
 /// cool-down after its last forward, else imbalance. From then until the transfer starts, other
 /// transfers of its queue are before it: queue. While it moves: transfer, or exposed where it holds
-/// compute. A reduction that the optimizer step waits for is exposed while it runs. Behind the
-/// last action of a rank its idle time is cool-down.
+/// compute. A collective that the optimizer step waits for is exposed while it runs. Behind the
+/// last action of a rank its idle time is cool-down. What is left is the time that an action which
+/// nothing holds back takes to begin: launch. Predicted, there is none of it.
 class IdleCauses {
  public:
   /// `structure` must outlive it.

@@ -39,7 +39,8 @@ enum class IdleCause {
   Imbalance,  // the same between the two: the ranks are not equally loaded
   Transfer,   // what it waits for is on its way
   Queue,      // what it waits for stands behind another transfer
-  Exposed,    // a transfer or a reduction during which the rank may not compute
+  Exposed,    // a transfer or a collective during which the rank may not compute
+  Launch,     // nothing: it could go on, and had not begun yet
 };
 /// In the order of the enumeration: "warm-up", "cool-down", …
 const std::vector<std::string>& idle_causes();

@@ -1,0 +1,93 @@
+#include "pipewright/sim/measured_times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/idle.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using Spans = std::map<std::pair<int, std::string>, std::vector<const plan::Span*>>;
+
+/// By rank and action, in the order of time.
+Spans spans_of(const plan::Timeline& timeline) {
+  Spans spans;
+  for (const plan::Span& span : timeline.spans)
+    spans[{span.rank, span.action}].push_back(&span);
+  for (auto& [name, all] : spans)
+    std::stable_sort(all.begin(), all.end(),
+                     [](const plan::Span* a, const plan::Span* b) { return a->start < b->start; });
+  return spans;
+}
+
+/// A transfer ends where it arrives, if its receiver waited for it.
+void join_transfers(const Structure& structure, Times& times) {
+  const plan::Dependencies& events = structure.events();
+  for (int event = 0; event < structure.size(); ++event)
+    if (plan::is_send(events[event].instruction->kind)) {
+      EventTimes& send = times.events[static_cast<std::size_t>(event)];
+      const EventTimes& receive = times[events[event].partner];
+      if (receive.end > receive.start)
+        send.end = std::max(send.end, receive.end);
+    }
+}
+
+/// What a member waits for the others is not the collective's time.
+void join_collectives(const Structure& structure, Times& times) {
+  const plan::Dependencies& events = structure.events();
+  for (int event = 0; event < structure.size(); ++event) {
+    const int leader = events.leader_of(event);
+    if (leader == event)
+      continue;
+    EventTimes& all = times.events[static_cast<std::size_t>(leader)];
+    all.start = std::min(std::max(all.start, times[event].start), all.end);
+  }
+  structure.begin_together(times);
+}
+
+}  // namespace
+
+Times times_of(const Structure& structure, const plan::Timeline& measured) {
+  const auto ranks = static_cast<int>(structure.program().ranks.size());
+  if (measured.ranks != ranks)
+    throw plan::InputError(
+        fmt::format("the timeline has {} ranks, but the program has {}", measured.ranks, ranks));
+  Times times;
+  times.iteration = measured.length.value;
+  times.events.resize(static_cast<std::size_t>(structure.size()));
+  Spans spans = spans_of(measured);
+  std::map<std::pair<int, std::string>, std::size_t> taken;
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = structure.events()[event];
+    const std::pair name{own.rank, to_string(*own.instruction)};
+    const auto& found = spans[name];
+    const std::size_t next = taken[name]++;
+    if (next >= found.size())
+      throw plan::InputError(
+          fmt::format("the timeline has no span of {} on rank {}, which the "
+                      "program runs: they are not of one run",
+                      name.second, name.first));
+    times.events[static_cast<std::size_t>(event)] = {
+        found[next]->start.value, found[next]->end.value, found[next]->end.value};
+  }
+  for (const auto& [name, found] : spans)
+    if (found.size() > taken[name])
+      throw plan::InputError(
+          fmt::format("the timeline has {} on rank {}, which the program does "
+                      "not run there: they are not of one run",
+                      name.second, name.first));
+  join_transfers(structure, times);
+  join_collectives(structure, times);
+  return times;
+}
+
+plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured) {
+  measured.idle = IdleCauses(structure).of(times_of(structure, measured)).spans;
+  return measured;
+}
+
+}  // namespace pipewright::sim

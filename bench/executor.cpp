@@ -36,7 +36,7 @@ namespace {
 struct Options {
   int ranks = 2;
   std::string schedule = "1F1B";
-  int chunks = 1;  // stages a rank
+  int chunks = 1;  // stages per rank
   int microbatches = 8;
   int layers = 8;  // blocks; embedding and head come on top
   int hidden = 256;
@@ -127,7 +127,7 @@ double rounded(double value, int decimals) {
 
 struct Measurement {
   std::vector<double> iteration, single;  // seconds; a round's median each
-  std::vector<double> recording_ratio;    // recorded over unrecorded; one a pair of steps
+  std::vector<double> recording_ratio;    // recorded over unrecorded; one per pair of steps
 };
 
 class Bench {
@@ -283,7 +283,7 @@ int main(int argc, char** argv) {
   };
   add_size("--ranks", options.ranks, "Threads");
   program.add_option("--schedule", options.schedule, "Any case")->capture_default_str();
-  add_size("--chunks", options.chunks, "Stages a rank");
+  add_size("--chunks", options.chunks, "Stages per rank");
   add_size("--microbatches", options.microbatches, "Of a step");
   add_size("--layers", options.layers, "Transformer blocks");
   add_size("--hidden", options.hidden, "Width");

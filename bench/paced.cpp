@@ -1,5 +1,5 @@
 // How near the executor comes to what the simulator predicts when every action takes its time and
-// no more: paced layers, a thread a rank, every schedule that trains. One JSON line each.
+// no more: paced layers, a thread per rank, every schedule that trains. One JSON line each.
 
 #include <fmt/format.h>
 
@@ -117,7 +117,7 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App program("Times paced pipelines against their prediction; one JSON line a schedule.");
+  CLI::App program("Times paced pipelines against their prediction; one JSON line per schedule.");
   program.add_option("--schedule", options.schedules, "Any; all by default");
   const auto add_size = [&](const std::string& name, auto& value, const std::string& help) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();

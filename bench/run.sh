@@ -26,7 +26,7 @@ trap 'rm -f "$results"' EXIT
 
 say() { echo "bench: $*" >&2; }
 ours() { build/bin/pipewright_bench_executor --ranks 2 "$@" >>"$results"; }
-# As torch runs: a process a rank, over Gloo.
+# As torch runs: a process per rank, over Gloo.
 rank() {
   local rank=$1
   shift
@@ -112,7 +112,7 @@ def table(title, key):
 
 table("iteration, s", "iteration_s")
 print()
-# The ideal has the bubble of one stage a rank; several have a smaller one.
+# The ideal has the bubble of one stage per rank; several have a smaller one.
 table("iteration over ideal", "over_ideal")
 
 low, high = recording["recording_cost_quartiles"]
@@ -145,7 +145,7 @@ print(f"all of ours takes {ours['total_s']:.2f} s; generating alone, "
 END
 
 echo
-echo "The simulator. One JSON line a Program: seconds, and compute actions a second on one core"
+echo "The simulator. One JSON line per Program: seconds, and compute actions per second on one core"
 simulator=build/bin/pipewright_bench_simulator
 $simulator
 $simulator --schedule 1f1b --ranks 16 --microbatches 64 --chunks 1 --vectors 10000 --simgrid |

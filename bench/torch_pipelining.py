@@ -2,7 +2,7 @@
 """Time torch.distributed.pipelining on a small GPT against one thread that trains the same batch
 without a pipeline, and print one JSON line. The peer of executor.cpp: same model, cut and keys.
 
-One process a rank, one thread each, pinned to a core, over Gloo. Rank 0 also runs the serial
+One process per rank, one thread each, pinned to a core, over Gloo. Rank 0 also runs the serial
 steps, while the others wait; both kinds take turns, so that a drift of the machine meets both. The
 optimizer is the fused AdamW, as in our executor.
 """
@@ -180,7 +180,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--schedule", default="1F1B")
-    parser.add_argument("--chunks", type=int, default=1, help="stages a rank")
+    parser.add_argument("--chunks", type=int, default=1, help="stages per rank")
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--layers", type=int, default=8, help="transformer blocks")
     parser.add_argument("--hidden", type=int, default=256)

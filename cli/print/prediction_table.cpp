@@ -66,7 +66,7 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
   const loop::Sensitivities found = loop::sensitivities_of(plan);
   std::string text =
-      "1 ms less a microbatch saves, in ms an iteration:\n"
+      "1 ms less per microbatch saves, in ms per iteration:\n"
       "stage  whole  forward  input gradient  weight gradient\n";
   for (std::size_t s = 0; s < found.stages.size(); ++s)
     text += fmt::format("{:<5} {:6.2f} {:8.2f} {:15.2f} {:16.2f}\n", s, found.stages[s].all,

@@ -51,7 +51,7 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
   const auto chunks = chunks_of(spans);
   BarGroups groups;
   for (const plan::Span* span : spans) {
-    if (span->lane != plan::Lane::Compute)
+    if (span->row != plan::Row::Compute)
       continue;
     const auto instruction = plan::parse_instruction(span->action);
     const int chunk = instruction ? chunks.at(instruction->stage) : 0;

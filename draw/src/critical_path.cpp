@@ -53,9 +53,9 @@ void draw_critical_path(Scene& scene, const plan::Timeline& timeline, double top
     const double y = figure.rank_top(top, span.rank) + figure.rows.bar - 1.4;
     // A transfer leaves where the send begins and is there when the receive ends; how long the one
     // or the other stood waiting is not part of the path.
-    if (span.lane != plan::Lane::Receive)
+    if (span.row != plan::Row::Receive)
       course.go_to({figure.time.x(span.start), y});
-    if (span.lane != plan::Lane::Send)
+    if (span.row != plan::Row::Send)
       course.go_to({figure.time.x(span.end), y});
   }
   // White on both sides parts the line from the bars that it crosses.

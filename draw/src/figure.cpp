@@ -36,7 +36,7 @@ void choose_label_fonts(Figure& figure, const std::vector<plan::Timeline>& timel
   int last_microbatch = 0;
   for (const plan::Timeline& timeline : timelines)
     for (const plan::Span& span : timeline.spans) {
-      if (span.lane != plan::Lane::Compute)
+      if (span.row != plan::Row::Compute)
         continue;
       const auto instruction = plan::parse_instruction(span.action);
       if (!instruction || !is_labelled(*instruction))
@@ -61,14 +61,14 @@ void note_contents(Figure& figure, const plan::Timeline& timeline) {
     if (chunks_of(spans).size() > 1)
       figure.any_chunks = true;
   for (const plan::Span& span : timeline.spans)
-    if (span.lane == plan::Lane::Send || span.lane == plan::Lane::Reduce)
-      figure.wires.insert(span.lane);
+    if (span.row == plan::Row::Send || span.row == plan::Row::Reduce)
+      figure.wires.insert(span.row);
 }
 
 }  // namespace
 
-double Figure::wire_offset(plan::Lane lane) const {
-  const auto before = std::distance(wires.begin(), wires.find(lane));
+double Figure::wire_offset(plan::Row row) const {
+  const auto before = std::distance(wires.begin(), wires.find(row));
   return rows.bar + static_cast<double>(before) * rows.wire + 1;
 }
 
@@ -103,7 +103,7 @@ bool is_labelled(const plan::Instruction& instruction) {
 std::map<int, int> chunks_of(const std::vector<const plan::Span*>& spans) {
   std::map<int, int> chunks;
   for (const plan::Span* span : spans)
-    if (span->lane == plan::Lane::Compute)
+    if (span->row == plan::Row::Compute)
       if (const auto instruction = plan::parse_instruction(span->action))
         chunks.emplace(instruction->stage, 0);
   int next = 0;

@@ -42,8 +42,8 @@ struct Figure {
   plan::Seconds length;  // of the axis
   double tick = 0;
   RowSizes rows;
-  plan::Bytes most_memory;     // the top of every memory strip
-  std::set<plan::Lane> wires;  // that are drawn under the bars: Send, Reduce or both
+  plan::Bytes most_memory;    // the top of every memory strip
+  std::set<plan::Row> wires;  // that are drawn under the bars: Send, Reduce or both
   bool any_chunks = false;
   std::set<std::size_t> looks;                          // of the kinds that occur
   std::array<double, kind_looks.size()> label_fonts{};  // 0: too narrow for labels
@@ -53,8 +53,8 @@ struct Figure {
   double ranks_height(int ranks) const { return ranks * (row_height() + rows.gap) - rows.gap; }
   double strip_top(double top, int rank) const { return top + rank * (rows.strip + rows.gap); }
   double strips_height(int ranks) const { return ranks * (rows.strip + rows.gap) - rows.gap; }
-  /// From the top of a rank's row to the top of what is drawn of this lane.
-  double wire_offset(plan::Lane lane) const;
+  /// From the top of a rank's row to the top of what is drawn of this row of the timeline.
+  double wire_offset(plan::Row row) const;
   int tick_count() const;
 };
 

@@ -49,9 +49,9 @@ double draw_legend(Scene& scene, const std::vector<plan::Timeline>& timelines, d
     legend.box(kind_looks[look].meaning, {.fill = kind_looks[look].fill});
   if (!all_have_causes)
     legend.box("idle", {.fill = idle_fill});
-  if (figure.wires.contains(plan::Lane::Send))
+  if (figure.wires.contains(plan::Row::Send))
     legend.line("send", {.stroke = send_fill, .stroke_width = 3});
-  if (figure.wires.contains(plan::Lane::Reduce))
+  if (figure.wires.contains(plan::Row::Reduce))
     legend.line("reduction", {.stroke = reduce_fill, .stroke_width = 3});
   if (any([](const plan::Timeline& timeline) { return !timeline.critical.empty(); }))
     legend.line("critical path", critical_look());

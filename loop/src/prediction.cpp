@@ -20,7 +20,7 @@ plan::Timeline timeline_of(const Prediction& prediction, const sim::ScenarioPlan
   timeline.memory = sim::samples_of(memory);
   timeline.idle = prediction.idle.spans;
   for (const int event : prediction.critical)
-    timeline.critical.push_back(static_cast<std::size_t>(event));  // one span an event
+    timeline.critical.push_back(static_cast<std::size_t>(event));  // one span per event
   return timeline;
 }
 
@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, double>> critical_shares(const Prediction& pr
     until = prediction.times[event].end;
     if (plan::is_send(i.kind) || plan::is_receive(i.kind))
       shares["transfers"] += seconds;
-    else if (plan::is_reduce(i.kind))
+    else if (plan::is_collective(i.kind))
       shares["reductions"] += seconds;
     else if (i.kind == plan::InstructionKind::OptimizerStep)
       shares["optimizer step"] += seconds;
@@ -85,7 +85,7 @@ std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& p
     critical[static_cast<std::size_t>(event)] = 1;
   std::string text = "rank,action,start_s,end_s,slack_s,critical\n";
   for (std::size_t event = 0; event < slacks.size(); ++event) {
-    const plan::Span& span = prediction.timeline.spans[event];  // one an event
+    const plan::Span& span = prediction.timeline.spans[event];  // one per event
     text += fmt::format("{},{},{},{},{},{}\n", span.rank, span.action, span.start.value,
                         span.end.value, slacks[event], critical[event] == 0 ? 0 : 1);
   }

@@ -19,7 +19,7 @@ int binding_wait(const Structure& structure, const Times& times, int event) {
     if (receives && before == own.partner)
       return;
     const double time = until == plan::Until::Done ? times[before].end : times[before].released;
-    if (time > latest) {  // the lane is visited first, so it wins a draw
+    if (time > latest) {  // compute is visited first, so it wins a draw
       latest = time;
       binding = before;
     }

@@ -71,7 +71,7 @@ class Pricing {
           slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, size);
       return {plan::occupancy(link, size).value, link.latency.value};
     }
-    if (plan::is_reduce(i.kind))
+    if (plan::is_collective(i.kind))
       return {structure_.events().leader_of(event) == event ? collective(i) : 0, 0};
     Seconds time = compute(i);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
@@ -156,7 +156,7 @@ double uniform(std::uint64_t seed, std::uint64_t number) {
 /// Which draw is an event's: one of its own, but one for all members of a collective.
 std::uint64_t draw_of(const Structure& structure, int event) {
   const Instruction& i = *structure.events()[event].instruction;
-  if (!plan::is_reduce(i.kind))
+  if (!plan::is_collective(i.kind))
     return static_cast<std::uint64_t>(event);
   return static_cast<std::uint64_t>(structure.size()) +
          static_cast<std::uint64_t>(structure.events().leader_of(event));

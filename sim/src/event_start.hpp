@@ -14,8 +14,8 @@ namespace pipewright::sim {
 inline double start_of(const Structure& structure, const TimedEvent& event,
                        const EventTimes* times) {
   double start = 0;
-  if (event.lane >= 0)
-    start = times[event.lane].end;
+  if (event.compute >= 0)
+    start = times[event.compute].end;
   if (event.queue >= 0)
     start = std::max(start, times[event.queue].released);
   if (event.kind == TimedEvent::Kind::Compute && event.data >= 0)

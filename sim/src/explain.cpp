@@ -33,7 +33,7 @@ class Explanation {
   }
 
  private:
-  /// What surrounds the instant on a rank's compute lane; -1 for nothing.
+  /// What surrounds the instant in a rank's compute; -1 for nothing.
   struct Neighbours {
     int running = -1;
     int next = -1;
@@ -73,7 +73,7 @@ class Explanation {
 
   /// " waits for …": what `event` of `rank` lacks at the instant.
   std::string reason(int event, int rank, int depth) {
-    const int transfer = held_up_by_lane_transfer(event);
+    const int transfer = held_up_by_blocking_transfer(event);
     if (transfer >= 0)
       return fmt::format(" stands behind the blocking {}", span(transfer));
     const bool steps = events()[event].instruction->kind == plan::InstructionKind::OptimizerStep;
@@ -86,14 +86,14 @@ class Explanation {
     return transfer_reason(data, rank, depth);
   }
 
-  int held_up_by_lane_transfer(int event) const {
+  int held_up_by_blocking_transfer(int event) const {
     if (!structure_.program().blocking)
       return -1;
-    for (int lane = events()[event].lane; lane >= 0; lane = events()[lane].lane) {
-      if (plan::is_compute(events()[lane].instruction->kind))
+    for (int before = events()[event].compute; before >= 0; before = events()[before].compute) {
+      if (plan::is_compute(events()[before].instruction->kind))
         return -1;
-      if (times_[lane].start <= time_ && time_ < times_[lane].end)
-        return lane;
+      if (times_[before].start <= time_ && time_ < times_[before].end)
+        return before;
     }
     return -1;
   }
@@ -118,7 +118,7 @@ class Explanation {
     const int send = events()[receive].partner;
     const int sender = events()[send].rank;
     const EventTimes& at = times_[send];
-    const int maker = events()[send].lane;
+    const int maker = events()[send].compute;
     if (time_ >= at.end)
       return fmt::format(" waits for {}, which stands behind another transfer of rank {} until {}",
                          name(receive), rank, ms(times_[receive].end));

@@ -34,17 +34,17 @@ IdleCauses::IdleCauses(const Structure& structure)
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = structure.events()[event];
     const InstructionKind kind = own.instruction->kind;
-    if (plan::holds_lane(program, kind))
-      ranks_[static_cast<std::size_t>(own.rank)].lane.push_back(entry(event));
+    if (plan::holds_compute(program, kind))
+      ranks_[static_cast<std::size_t>(own.rank)].compute.push_back(entry(event));
   }
   std::size_t most_spans = 0;
   for (Rank& rank : ranks_) {
-    most_spans += most_causes_of_a_gap * rank.lane.size() + 1;  // one at the end
+    most_spans += most_causes_of_a_gap * rank.compute.size() + 1;  // one at the end
     const auto kind_at = [&](std::size_t i) {
-      return structure.events()[rank.lane[i].event].instruction->kind;
+      return structure.events()[rank.compute[i].event].instruction->kind;
     };
     int first_backward = -1, first_forward = 0;
-    for (std::size_t i = rank.lane.size(); i-- > 0;) {
+    for (std::size_t i = rank.compute.size(); i-- > 0;) {
       if (is_backward(kind_at(i)))
         first_backward = static_cast<int>(i);
       if (kind_at(i) == InstructionKind::Forward)
@@ -57,22 +57,22 @@ IdleCauses::IdleCauses(const Structure& structure)
   idle_.spans.reserve(most_spans);
 }
 
-IdleCauses::LaneEntry IdleCauses::entry(int event) const {
+IdleCauses::ComputeEntry IdleCauses::entry(int event) const {
   const plan::Program& program = structure_.program();
   const auto& own = structure_.events()[event];
   const InstructionKind kind = own.instruction->kind;
-  LaneEntry entry{.event = event, .computes = plan::is_compute(kind)};
+  ComputeEntry entry{.event = event, .computes = plan::is_compute(kind)};
   if (kind == InstructionKind::OptimizerStep) {
     entry.wait = Wait::Reductions;
   } else if (plan::is_send(kind)) {  // blocking, and perhaps waiting for its receiver
     entry.wait = Wait::Receiver;
     if (program.transfers == plan::TransferMode::Rendezvous)
-      entry.maker = structure_.events()[own.partner].lane;
+      entry.maker = structure_.events()[own.partner].compute;
   } else {
     const int receive = plan::is_receive(kind) ? event : own.data;
     const int send = receive < 0 ? -1 : structure_.events()[receive].partner;
     if (send >= 0)
-      entry = {event, send, structure_.events()[send].lane, Wait::Data, entry.computes};
+      entry = {event, send, structure_.events()[send].compute, Wait::Data, entry.computes};
   }
   return entry;
 }
@@ -89,9 +89,9 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
   rank_ = static_cast<int>(rank);
   from_ = 0;
   const Rank& own = ranks_[rank];
-  const int count = static_cast<int>(own.lane.size());
+  const int count = static_cast<int>(own.compute.size());
   for (int i = 0; i < count; ++i) {
-    const LaneEntry& entry = own.lane[static_cast<std::size_t>(i)];
+    const ComputeEntry& entry = own.compute[static_cast<std::size_t>(i)];
     const EventTimes& at = times[entry.event];
     const double until = entry.computes ? at.start : at.end;
     if (until > from_) {
@@ -106,7 +106,7 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
   enter(IdleCause::CoolDown, gap_end_);
 }
 
-void IdleCauses::explain_gap(const LaneEntry& entry, IdleCause phase, double until,
+void IdleCauses::explain_gap(const ComputeEntry& entry, IdleCause phase, double until,
                              const Times& times) {
   gap_end_ = until;
   switch (entry.wait) {
@@ -128,7 +128,7 @@ void IdleCauses::explain_gap(const LaneEntry& entry, IdleCause phase, double unt
   enter(IdleCause::Launch, gap_end_);
 }
 
-void IdleCauses::explain_data(const LaneEntry& entry, IdleCause phase, const Times& times) {
+void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const Times& times) {
   enter(phase, entry.maker < 0 ? 0 : times[entry.maker].end);
   enter(IdleCause::Queue, times[entry.send].start);
   enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,

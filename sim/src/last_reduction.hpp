@@ -8,7 +8,7 @@ namespace pipewright::sim {
 inline int last_reduction(const Structure& structure, const Times& times, int step) {
   int last = -1;
   structure.events().for_each_predecessor(step, [&](int before, plan::Until) {
-    const bool reduces = plan::is_reduce(structure.events()[before].instruction->kind);
+    const bool reduces = plan::is_collective(structure.events()[before].instruction->kind);
     if (reduces && (last < 0 || times[before].end > times[last].end))
       last = before;
   });

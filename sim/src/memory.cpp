@@ -112,8 +112,8 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
   curves_.peaks.resize(ranks);
 }
 
-/// The lane of a rank is in order of time, a queue is, and so is what the lane of another rank ends
-/// on this one. Each is a stream; entries are by event, which is the order of the lists.
+/// The compute of a rank is in order of time, a queue is, and so is what another rank's compute
+/// ends on this one. Each is a stream; entries are by event, which is the order of the lists.
 void MemoryModel::make_streams() {
   const auto& events = structure_.events();
   const int ranks = static_cast<int>(structure_.program().ranks.size());
@@ -143,8 +143,8 @@ void MemoryModel::make_streams() {
     return known;
   };
 
-  // By owner: the entries of each stream. The lane comes first, then the queues (numbered behind
-  // the lanes), then the lanes of others.
+  // By owner: the entries of each stream. Compute comes first, then the queues (numbered behind
+  // the ranks), then the compute of others.
   std::vector<std::map<int, std::vector<Entry>>> by_source(static_cast<std::size_t>(ranks));
   const Changes changes(structure_, holding_);
   for (auto at = changes.sorted().begin(); at != changes.sorted().end();) {
@@ -177,7 +177,7 @@ void MemoryModel::make_streams() {
   streams_.resize(static_cast<std::size_t>(ranks));
   for (std::size_t rank = 0; rank < by_source.size(); ++rank) {
     if (by_source[rank].empty() || by_source[rank].begin()->first != 0)
-      streams_[rank].push_back({entries_.size(), entries_.size()});  // an idle lane
+      streams_[rank].push_back({entries_.size(), entries_.size()});  // a rank without compute
     for (const auto& [source, entries] : by_source[rank]) {
       const std::size_t begin = entries_.size();
       entries_.insert(entries_.end(), entries.begin(), entries.end());
@@ -240,7 +240,7 @@ void MemoryModel::expand(const Stream& stream, const Times& times,
   changes.resize(static_cast<std::size_t>(next - changes.data()));
 }
 
-/// All that other lanes and queues time on this rank, into `other_changes_`.
+/// All that the compute and queues of others time on this rank, into `other_changes_`.
 void MemoryModel::merge_neighbours(int rank, const Times& times) {
   other_changes_.clear();
   const auto& streams = streams_[static_cast<std::size_t>(rank)];

@@ -27,9 +27,9 @@ class ReducedGraph::Builder {
         class_of_(class_of),
         node_of_(static_cast<std::size_t>(events.size()), -1),
         waits_of_(static_cast<std::size_t>(events.size())),
-        on_lane_(static_cast<std::size_t>(events.size()), 0),
-        lane_place_(static_cast<std::size_t>(events.size()), never) {
-    number_lanes();
+        holds_compute_(static_cast<std::size_t>(events.size()), 0),
+        compute_place_(static_cast<std::size_t>(events.size()), never) {
+    number_compute();
   }
 
   void run(const std::vector<int>& order) {
@@ -42,20 +42,20 @@ class ReducedGraph::Builder {
   }
 
  private:
-  /// A place on the lane of its rank by which an event is over: its own for what holds the lane,
+  /// A place in the compute of its rank by which an event is over: its own for what holds compute,
   /// that of its consumer for a receive.
-  void number_lanes() {
+  void number_compute() {
     std::vector<int> next(program_.ranks.size(), 0);
     for (int event = 0; event < events_.size(); ++event) {
-      if (!plan::holds_lane(program_, events_[event].instruction->kind))
+      if (!plan::holds_compute(program_, events_[event].instruction->kind))
         continue;
-      on_lane_[at(event)] = 1;
-      lane_place_[at(event)] = next[static_cast<std::size_t>(events_[event].rank)]++;
+      holds_compute_[at(event)] = 1;
+      compute_place_[at(event)] = next[static_cast<std::size_t>(events_[event].rank)]++;
     }
     for (int event = 0; event < events_.size(); ++event) {
       const int data = events_[event].data;
-      if (data >= 0 && on_lane_[at(event)] != 0 && events_[data].rank == events_[event].rank)
-        lane_place_[at(data)] = std::min(lane_place_[at(data)], lane_place_[at(event)]);
+      if (data >= 0 && holds_compute_[at(event)] != 0 && events_[data].rank == events_[event].rank)
+        compute_place_[at(data)] = std::min(compute_place_[at(data)], compute_place_[at(event)]);
     }
   }
 
@@ -70,13 +70,13 @@ class ReducedGraph::Builder {
     drop_implied(waits, event);
     if (plan::is_send(i.kind) && program_.transfers == plan::TransferMode::Rendezvous)
       drop_implied(waits, events_[event].partner);  // it waits for both ends
-    // A receive takes no time: who waits for it waits for what it waits for. One that holds the
-    // lane or that many wait for in turn stays.
+    // A receive takes no time: who waits for it waits for what it waits for. One that holds
+    // compute or that many wait for in turn stays.
     if (plan::is_receive(i.kind)) {
       for (Wait& wait : waits)
         if (wait.event == events_[event].partner)
           wait.for_data = false;  // released with the send; `append` adds the arrival
-      if (on_lane_[at(event)] == 0 && waits.size() <= 2) {
+      if (holds_compute_[at(event)] == 0 && waits.size() <= 2) {
         std::copy(waits.begin(), waits.end(), waits_of_[at(event)].begin());
         return;
       }
@@ -110,11 +110,11 @@ class ReducedGraph::Builder {
     waits.push_back(wait);
   }
 
-  /// Whether `other` is over before what `event` waits for on its own lane.
+  /// Whether `other` is over before what `event` waits for in its own rank's compute.
   bool is_implied(int other, int event) const {
-    const int lane = events_[event].lane;
-    return lane >= 0 && other != lane && events_[other].rank == events_[event].rank &&
-           lane_place_[at(other)] <= lane_place_[at(lane)];
+    const int before = events_[event].compute;
+    return before >= 0 && other != before && events_[other].rank == events_[event].rank &&
+           compute_place_[at(other)] <= compute_place_[at(before)];
   }
 
   void drop_implied(std::vector<Wait>& waits, int event) {
@@ -192,8 +192,8 @@ class ReducedGraph::Builder {
   const std::vector<int>& class_of_;
   std::vector<int> node_of_;                   // by event; -1 where it dissolved
   std::vector<std::array<Wait, 2>> waits_of_;  // of receives that dissolved
-  std::vector<char> on_lane_;                  // by event
-  std::vector<int> lane_place_;                // by event: over at this place of its rank's lane
+  std::vector<char> holds_compute_;            // by event
+  std::vector<int> compute_place_;             // by event: over at this place of its rank's compute
   std::vector<Wait> scratch_;
   std::vector<std::vector<std::uint32_t>> cost_classes_;  // by class of what is held, few each
 };

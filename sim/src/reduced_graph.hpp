@@ -22,7 +22,7 @@ class ReducedGraph {
 
   int size() const { return static_cast<int>(nodes_.size()); }
 
-  /// Fills `costs`, one entry a node class or, where durations differ by event, one a node.
+  /// Fills `costs`, one entry per node class or, where durations differ by event, one per node.
   void fill_costs(const Durations& durations, std::vector<EventCost>& costs) const;
   /// The last end of all events. `ends` is working memory.
   double longest_path(const Durations& durations, const std::vector<EventCost>& costs,

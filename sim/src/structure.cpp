@@ -127,14 +127,14 @@ void Structure::make_timed_events() {
     if (plan::is_send(kind))
       return program_.transfers == plan::TransferMode::Eager ? Kind::EagerSend : Kind::Other;
     const bool waits_for_reductions =
-        plan::is_reduce(kind) || kind == plan::InstructionKind::OptimizerStep;
+        plan::is_collective(kind) || kind == plan::InstructionKind::OptimizerStep;
     return waits_for_reductions ? Kind::Other : Kind::Compute;
   };
   timed_events_.reserve(order_.size());
   for (const int event : order_) {
     const auto& own = events_[event];
     timed_events_.push_back({.event = event,
-                             .lane = own.lane,
+                             .compute = own.compute,
                              .queue = own.queue,
                              .data = own.data,
                              .cost_class = class_of(event),

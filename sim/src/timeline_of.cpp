@@ -13,7 +13,7 @@ plan::Timeline timeline_of(const Structure& structure, const Times& times) {
   for (int event = 0; event < events.size(); ++event) {
     const plan::Instruction& instruction = *events[event].instruction;
     timeline.spans.push_back({events[event].rank,
-                              plan::lane_of(instruction.kind),
+                              plan::row_of(instruction.kind),
                               plan::to_string(instruction),
                               {times[event].start},
                               {times[event].end}});

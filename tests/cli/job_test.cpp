@@ -1,4 +1,4 @@
-// Training as one process a rank, as a user starts it.
+// Training as one process per rank, as a user starts it.
 
 #include <signal.h>
 

@@ -22,9 +22,9 @@ Timeline of_spans(const char* name, double length, std::vector<Span> spans) {
 
 Timeline predicted() {
   Timeline timeline = of_spans("predicted", 8,
-                               {{0, Lane::Compute, "0F0", {1}, {3}},
-                                {0, Lane::Compute, "0B0", {3}, {7}},
-                                {0, Lane::Compute, "0STEP", {7}, {8}}});
+                               {{0, Row::Compute, "0F0", {1}, {3}},
+                                {0, Row::Compute, "0B0", {3}, {7}},
+                                {0, Row::Compute, "0STEP", {7}, {8}}});
   timeline.memory = {{0, {0}, {1'000'000'000}}, {0, {1}, {1'500'000'000}}};
   return timeline;
 }
@@ -32,7 +32,7 @@ Timeline predicted() {
 /// The same first forward in a longer iteration.
 Timeline measured() {
   Timeline timeline = of_spans(
-      "measured", 10, {{0, Lane::Compute, "0F0", {1}, {3}}, {0, Lane::Compute, "0B0", {5}, {9}}});
+      "measured", 10, {{0, Row::Compute, "0F0", {1}, {3}}, {0, Row::Compute, "0B0", {5}, {9}}});
   timeline.memory = {{0, {0}, {1'000'000'000}}, {0, {1}, {2'000'000'000}}};
   return timeline;
 }
@@ -62,11 +62,11 @@ Timeline explained() {
   return {.name = "explained",
           .ranks = 2,
           .length = {10},
-          .spans = {{0, Lane::Compute, "0F0", {0}, {1}},
-                    {0, Lane::Send, "0SEND_F0", {1}, {2}},
-                    {1, Lane::Receive, "1RECV_F0", {0.5}, {2}},
-                    {1, Lane::Compute, "1F0", {2}, {4}},
-                    {1, Lane::Reduce, "1REDUCE_GRAD", {4}, {6}}},
+          .spans = {{0, Row::Compute, "0F0", {0}, {1}},
+                    {0, Row::Send, "0SEND_F0", {1}, {2}},
+                    {1, Row::Receive, "1RECV_F0", {0.5}, {2}},
+                    {1, Row::Compute, "1F0", {2}, {4}},
+                    {1, Row::Reduce, "1REDUCE_GRAD", {4}, {6}}},
           .memory = {{0, {0}, {1'000'000'000}}, {1, {0}, {500'000'000}}},
           .idle = {{1, IdleCause::WarmUp, {0}, {1}},
                    {1, IdleCause::Transfer, {1}, {2}},
@@ -101,15 +101,15 @@ Timeline crowded(int ranks, int microbatches) {
       const double start = rank + m;
       const std::string number = std::to_string(m);
       timeline.critical.push_back(timeline.spans.size());
-      timeline.spans.push_back({rank, Lane::Compute, stage + "F" + number, {start}, {start + 0.5}});
+      timeline.spans.push_back({rank, Row::Compute, stage + "F" + number, {start}, {start + 0.5}});
       timeline.spans.push_back(
-          {rank, Lane::Compute, stage + "I" + number, {start + .5}, {start + .7}});
-      timeline.spans.push_back({rank, Lane::Send, stage + "SEND_F" + number, {start}, {start + 1}});
+          {rank, Row::Compute, stage + "I" + number, {start + .5}, {start + .7}});
+      timeline.spans.push_back({rank, Row::Send, stage + "SEND_F" + number, {start}, {start + 1}});
       timeline.idle.push_back(
           {rank, static_cast<IdleCause>((rank + m) % 6), {start + 0.7}, {start + 1}});
       timeline.memory.push_back({rank, {start}, {1'000'000 * m}});
     }
-    timeline.spans.push_back({rank, Lane::Reduce, stage + "REDUCE_GRAD", {0}, timeline.length});
+    timeline.spans.push_back({rank, Row::Reduce, stage + "REDUCE_GRAD", {0}, timeline.length});
   }
   return timeline;
 }
@@ -205,7 +205,7 @@ TEST_CASE("SVG: titles and names may hold what XML gives a meaning to", "[draw][
 }
 
 TEST_CASE("SVG: transfers draw no bars", "[draw][svg]") {
-  const auto svg = to_svg_of({of_spans("t", 1, {{0, Lane::Send, "0SEND_F0", {0}, {1}}})});
+  const auto svg = to_svg_of({of_spans("t", 1, {{0, Row::Send, "0SEND_F0", {0}, {1}}})});
   CHECK(paths(svg, "other").empty());
   CHECK(paths(svg, "idle").size() == 1);
 }
@@ -232,7 +232,7 @@ TEST_CASE("SVG: memory has one scale, named after the largest of all timelines",
 }
 
 TEST_CASE("SVG: wide bars carry their microbatch, narrow ones nothing", "[draw][svg]") {
-  const std::vector<Span> spans{{0, Lane::Compute, "0F77", {0}, {5}}};
+  const std::vector<Span> spans{{0, Row::Compute, "0F77", {0}, {5}}};
   CHECK(count_text(to_svg_of({of_spans("t", 10, spans)}), "77") == 1);
   CHECK(count_text(to_svg_of({of_spans("t", 10'000, spans)}), "77") == 0);
 }
@@ -240,7 +240,7 @@ TEST_CASE("SVG: wide bars carry their microbatch, narrow ones nothing", "[draw][
 TEST_CASE("SVG: ten thousand narrow bars are one path", "[draw][svg]") {
   std::vector<Span> spans;
   for (int m = 0; m < 10'000; ++m)
-    spans.push_back({0, Lane::Compute, "0F" + std::to_string(m), {1.0 * m}, {m + 0.5}});
+    spans.push_back({0, Row::Compute, "0F" + std::to_string(m), {1.0 * m}, {m + 0.5}});
   const std::string svg = to_svg_of({of_spans("t", 10'000, spans)});
   CHECK(paths(svg, "F").size() == 1);
   CHECK(std::count(svg.begin(), svg.end(), '<') < 100);
@@ -256,8 +256,8 @@ TEST_CASE("SVG: the axis has round ticks in the unit that suits", "[draw][svg]")
 }
 
 TEST_CASE("SVG: a rank's later stages are lighter than its first", "[draw][svg]") {
-  const std::string svg = to_svg_of({of_spans(
-      "t", 2, {{0, Lane::Compute, "0F0", {0}, {1}}, {0, Lane::Compute, "2F0", {1}, {2}}})});
+  const std::string svg = to_svg_of(
+      {of_spans("t", 2, {{0, Row::Compute, "0F0", {0}, {1}}, {0, Row::Compute, "2F0", {1}, {2}}})});
   const auto forwards = paths(svg, "F");
   REQUIRE(forwards.size() == 2);
   CHECK(attribute(forwards[0], "fill-opacity") == "1");
@@ -349,7 +349,7 @@ TEST_CASE("SVG: sends and reductions run beside the bars, between two rows", "[d
 
 TEST_CASE("SVG: without transfers rows are as close as they were", "[draw][svg]") {
   Timeline timeline = explained();
-  std::erase_if(timeline.spans, [](const Span& span) { return span.lane != Lane::Compute; });
+  std::erase_if(timeline.spans, [](const Span& span) { return span.row != Row::Compute; });
   timeline.critical.clear();
   const std::string svg = to_svg_of({timeline});
   CHECK(row_of(svg, 1).first - row_of(svg, 0).second == Approx(5));

@@ -258,7 +258,7 @@ TEST_CASE("twenty steps hold no more memory than two", "[exec]") {
   CHECK(held == after_two);
 }
 
-/// One engine a rank, as in a job of several processes, on threads that share a transport.
+/// One engine per rank, as in a job of several processes, on threads that share a transport.
 template <class Body>
 void run_job(int pipe, int data, const Body& body) {
   const std::shared_ptr<Transport> transport = make_in_process_transport(pipe * data);

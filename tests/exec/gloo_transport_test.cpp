@@ -89,8 +89,8 @@ std::string shown(const std::vector<Tensors>& all) {
   return text;
 }
 
-/// All three ranks exchange in one thread while ranks 0 and 2 do in another.
-void exchange(Job& job) {
+/// All three ranks gather in one thread while ranks 0 and 2 do in another.
+void all_gather(Job& job) {
   const auto transport = make_gloo_transport(job);
   const int rank = job.rank();
   std::string of_two;
@@ -188,7 +188,7 @@ void be_alone(Job& job) {
 const std::map<std::string, std::function<void(Job&)>> roles{
     {"echo", [](Job& job) { echo(job, false); }},
     {"echo-dynamic", [](Job& job) { echo(job, true); }},
-    {"exchange", exchange},
+    {"all_gather", all_gather},
     {"change-shape", change_shape},
     {"change-size-between-passes", change_size_between_passes},
     {"cross", cross},
@@ -241,9 +241,9 @@ TEST_CASE("gloo: a receive takes what its name says, whatever was sent first", "
   CHECK(ranks.said(1) == "3\n1\n0\n2\nend\n");
 }
 
-TEST_CASE("gloo: an exchange gives every member what all have handed in, beside another one",
+TEST_CASE("gloo: an all-gather gives every member what all have handed in, beside another one",
           "[exec][gloo]") {
-  Ranks ranks = ranks_in("exchange", 3);
+  Ranks ranks = ranks_in("all_gather", 3);
   const std::string of_three = "|| 1x21| 2x22 2x22\n";  // rows x value: of rank 0, 1 and 2
   const std::string of_two = "|| 2x22 2x22\n";
   CHECK(ranks.said(0) == of_three + of_two + "end\n");

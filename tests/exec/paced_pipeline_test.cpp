@@ -33,8 +33,8 @@ Run run(const test::PacedPipeline& pipeline) {
   return run;
 }
 
-/// The instructions that hold the compute lane, in their order.
-std::string lane_of(const std::vector<plan::Instruction>& instructions) {
+/// The compute instructions, in their order.
+std::string compute_of(const std::vector<plan::Instruction>& instructions) {
   std::string text;
   for (const plan::Instruction& i : instructions)
     if (plan::is_compute(i.kind))
@@ -43,7 +43,7 @@ std::string lane_of(const std::vector<plan::Instruction>& instructions) {
 }
 
 /// The same as they ran. Checks that none began before the one before was over.
-std::string lane_of(const std::vector<InstructionRecord>& records) {
+std::string compute_of(const std::vector<InstructionRecord>& records) {
   std::vector<plan::Instruction> instructions;
   Seconds end;
   for (const InstructionRecord& record : records) {
@@ -53,7 +53,7 @@ std::string lane_of(const std::vector<InstructionRecord>& records) {
     CHECK(record.start.value >= end.value);
     end = record.end;
   }
-  return lane_of(instructions);
+  return compute_of(instructions);
 }
 
 /// What an action takes at the least.
@@ -74,14 +74,14 @@ plan::Timeline timeline_of(const Run& run) {
                           .memory = {}};
   for (const auto& records : run.ranks)
     for (const InstructionRecord& record : records)
-      timeline.spans.push_back({record.rank, plan::lane_of(record.instruction.kind),
+      timeline.spans.push_back({record.rank, plan::row_of(record.instruction.kind),
                                 to_string(record.instruction), record.start, record.end});
   return timeline;
 }
 
 void check(const test::PacedPipeline& pipeline, const Run& run) {
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
-    CHECK(lane_of(run.ranks[rank]) == lane_of(pipeline.program.ranks[rank]));
+    CHECK(compute_of(run.ranks[rank]) == compute_of(pipeline.program.ranks[rank]));
     CHECK(run.ranks[rank].size() == pipeline.program.ranks[rank].size());
     for (const InstructionRecord& record : run.ranks[rank])
       CHECK((record.end - record.start).value >= pace_of(record.instruction.kind).value);

@@ -88,7 +88,7 @@ TEST_CASE("stages can be looked at", "[exec]") {
   CHECK((stages[1].is_last && !stages[1].is_first));
 }
 
-TEST_CASE("topology and stages a rank say how many stages there are", "[exec]") {
+TEST_CASE("topology and stages per rank say how many stages there are", "[exec]") {
   auto options = two_stages(std::string("uniform"));
   options.topology = plan::pipe_data_topology(2, 3);
   options.stages_per_rank = 2;

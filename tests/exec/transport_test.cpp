@@ -54,7 +54,7 @@ TEST_CASE("in process: abort ends a wait that has begun and every one after", "[
   CHECK_THROWS_AS(transport->send(transfer("0SEND_F0"), {}), Aborted);
 }
 
-TEST_CASE("in process: an exchange gives every member what all handed in, round after round",
+TEST_CASE("in process: an all-gather gives every member what all handed in, round after round",
           "[exec][transport]") {
   const auto transport = make_in_process_transport(4);
   const std::vector<int> group{0, 2, 3};
@@ -76,7 +76,7 @@ TEST_CASE("in process: an exchange gives every member what all handed in, round 
     CHECK(seen[static_cast<std::size_t>(rank)] == std::vector<std::int64_t>(200, 2030));
 }
 
-TEST_CASE("in process: abort ends an exchange that waits for a member", "[exec][transport]") {
+TEST_CASE("in process: abort ends an all-gather that waits for a member", "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   std::thread waiting([&] { CHECK_THROWS_AS(transport->all_gather({0, 1}, 0, {}), Aborted); });
   transport->abort("rank 1 is out");

@@ -61,7 +61,7 @@ Tables throughput_tables() {
   if (!file || !profile_file)
     return tables;
   const ProfileGraph profile = without_ends(read_profile_graph(*profile_file));
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     Cell cell{std::stoi(row.at("partitions_K")), std::stoi(row.at("microbatches_M")),
               std::stod(row.at("normalized_throughput")), 0, 0};
     cell.equal = speedup(equal_stages(cell.partitions), cell.microbatches);
@@ -114,7 +114,7 @@ struct Parameters {
 std::vector<Parameters> parameter_table() {
   std::vector<Parameters> all;
   if (const auto file = reference_file("papers/gpipe_table1_memory.csv"))
-    for_each_row(*file, [&](const Row& row) {
+    for_each_row(*file, [&](const ReferenceRow& row) {
       all.push_back({row.at("config"), row.at("model"), row.at("params"),
                      12e-9 * count_of(row.at("params")), std::stod(row.at("param_memory_gb"))});
     });

@@ -75,7 +75,7 @@ TEST_CASE("Long transfers on one link: each is waited for while it moves", "[sim
         "warm-up 0..1, transfer 1..4, transfer 4.25..7, cool-down 11.25..17.25");
 }
 
-TEST_CASE("One queue a rank: a receive behind a send is queue time", "[sim][idle]") {
+TEST_CASE("One queue per rank: a receive behind a send is queue time", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2), {.communicators = CommunicatorLayout::Rank}));
   Simulator simulator(structure);
   IdleCauses causes(structure);

@@ -34,10 +34,10 @@ TEST_CASE("A timeline that went as predicted has the predicted causes of idle ti
 
 /// 1F1B on two ranks, one microbatch, as somebody measured it.
 Timeline measured() {
-  const auto span = [](int rank, Lane lane, const char* action, double start, double end) {
-    return Span{rank, lane, action, {start}, {end}};
+  const auto span = [](int rank, Row row, const char* action, double start, double end) {
+    return Span{rank, row, action, {start}, {end}};
   };
-  using enum Lane;
+  using enum Row;
   return {.name = "measured",
           .ranks = 2,
           .length = {20},
@@ -89,7 +89,7 @@ TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
         "the timeline has no span of 0F0 on rank 0, which the program runs: they are not of one "
         "run");
   Timeline more = measured();
-  more.spans.push_back({1, Lane::Compute, "1F1", {12}, {13}});
+  more.spans.push_back({1, Row::Compute, "1F1", {12}, {13}});
   CHECK(refusal(more) ==
         "the timeline has 1F1 on rank 1, which the program does not run there: they are not of one "
         "run");

@@ -89,7 +89,7 @@ double number_after(const std::string& text, const std::string& key) {
 }
 
 /// "4;4" and "1e+10;1.25e+09", innermost first.
-std::vector<MachineLevel> levels_of(const Row& row) {
+std::vector<MachineLevel> levels_of(const ReferenceRow& row) {
   std::istringstream machines(row.at("machines_per_level"));
   std::istringstream bandwidths(row.at("bandwidth_per_level_bytes_per_s"));
   std::vector<MachineLevel> levels;
@@ -99,7 +99,7 @@ std::vector<MachineLevel> levels_of(const Row& row) {
   return levels;
 }
 
-TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one a second",
+TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one per second",
           "[sim][schedule]") {
   std::vector<ReplicatedStage> stages(2);
   stages[0].replicas = 2;
@@ -138,7 +138,7 @@ TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promis
   if (!file)
     return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("planner") != "PipeDream optimizer")
       return;
     const int machines = static_cast<int>(number_after(row.at("params"), "n="));
@@ -156,13 +156,13 @@ TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promis
 }
 
 // Where it counts transfers, a cut is a machine of its own that is busy in both directions by
-// turns; our links have a lane for each direction.
+// turns; our links carry both directions at once.
 TEST_CASE("So do those of its published answers that count no transfers", "[sim][reference]") {
   const auto file = reference_file("papers/pipedream_optimizer_reference.csv");
   if (!file)
     return;
   std::size_t equal = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("activation_transfer_counted") == "1")
       return;
     const auto partition = cut(row.at("profile"), {.levels = levels_of(row),

@@ -54,7 +54,7 @@ Schedule schedule_of(const std::vector<std::vector<std::string>>& ranks) {
 std::map<std::string, std::map<std::string, double>> ends_by_configuration(
     const std::filesystem::path& file) {
   std::map<std::string, std::map<std::string, double>> ends;
-  for_each_row(file, [&](const Row& row) {
+  for_each_row(file, [&](const ReferenceRow& row) {
     if (!row.at("action").empty() && !row.at("end").empty())
       ends[row.at("P") + "/" + row.at("M") + "/" + row.at("setup")][row.at("action")] =
           std::stod(row.at("end"));
@@ -110,7 +110,7 @@ ScheduleCosts costs_with_transfers(const std::string& setup, const Schedule& sch
   return costs;
 }
 
-std::string case_of(const Row& row) {
+std::string case_of(const ReferenceRow& row) {
   return row.at("P") + "/" + row.at("M") + "/" + row.at("V") + "/" + row.at("setup");
 }
 
@@ -119,14 +119,14 @@ void replay_with_transfers(const std::string& name) {
   if (!file)
     return;
   std::map<std::string, std::map<std::string, double>> ends;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("action").find('_') == std::string::npos && !row.at("end").empty())
       ends[case_of(row) + row.at("post_validation")][row.at("action")] = std::stod(row.at("end"));
   });
   std::size_t matching = 0;
   const auto references = read_reference_schedules(*file, {"setup", "post_validation"});
   for (const ReferenceSchedule& reference : references) {
-    const Row& columns = reference.columns;
+    const ReferenceRow& columns = reference.columns;
     const auto& expected = ends.at(case_of(columns) + columns.at("post_validation"));
     const Schedule schedule = schedule_of(compute_of(reference));
     const auto costs = costs_with_transfers(columns.at("setup"), schedule);
@@ -171,7 +171,7 @@ TEST_CASE("With its transfers placed, an order completes when zero-bubble's cloc
     return;
   std::map<std::string, std::map<std::string, ReferenceSchedule>> orders;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     const std::string& name = row.at("schedule");
     if (!orders.contains(name)) {
       const auto of_name = reference_file("schedules/zerobubble_" + name + ".csv");

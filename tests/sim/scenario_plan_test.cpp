@@ -25,7 +25,7 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
 
-TEST_CASE("Tokens a second count the length of each microbatch, MFU the passes that there are",
+TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes that there are",
           "[sim][scenario]") {
   const auto plan = lay_out(shared_card(), costs());
   // 16 microbatches of 4 sequences of 128 tokens in 4 pipelines.

@@ -27,7 +27,7 @@ double most_activations(const Schedule& schedule, int chunks) {
   return 0.5 * *std::max_element(units.begin(), units.end()) / chunks;
 }
 
-ScheduleRequest request_of(const Row& row, const std::string& name) {
+ScheduleRequest request_of(const ReferenceRow& row, const std::string& name) {
   ScheduleRequest request;
   request.name = name;
   request.ranks = std::stoi(row.at("pp"));
@@ -41,7 +41,7 @@ ScheduleRequest request_of(const Row& row, const std::string& name) {
 }
 
 /// "100MB @25GB/s+10us" between any two ranks, "10ms" and "20ms (B+W)" on each.
-std::vector<StageCost> stages_of(const Row& row) {
+std::vector<StageCost> stages_of(const ReferenceRow& row) {
   StageCost cost;
   cost.forward = {std::stod(row.at("F")) * 1e-3};
   cost.input_gradient = {std::stod(row.at("B")) * 1e-3};
@@ -49,7 +49,7 @@ std::vector<StageCost> stages_of(const Row& row) {
   return std::vector<StageCost>(std::stoul(row.at("pp")), cost);
 }
 
-Cluster cluster_of(const Row& row) {
+Cluster cluster_of(const ReferenceRow& row) {
   const std::string& comm = row.at("comm");
   Cluster cluster;
   cluster.devices_per_node = std::stoi(row.at("pp"));
@@ -58,7 +58,7 @@ Cluster cluster_of(const Row& row) {
   return cluster;
 }
 
-double seconds_of_1f1b(const Row& row, TransferMode mode) {
+double seconds_of_1f1b(const ReferenceRow& row, TransferMode mode) {
   const Schedule schedule =
       make("1f1b", std::stoi(row.at("pp")), std::stoi(row.at("microbatches")));
   const auto outcome =
@@ -66,7 +66,7 @@ double seconds_of_1f1b(const Row& row, TransferMode mode) {
   return std::get<Completed>(outcome).timeline.length.value;
 }
 
-TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's a pass longer",
+TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's one pass longer",
           "[sim][reference]") {
   const auto file = reference_file("planners/schedule_reference.csv");
   if (!file)
@@ -80,7 +80,7 @@ TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's a p
                                                  {"ZB-heuristic mem8", "zb-auto"},
                                                  {"ZB-heuristic mem10", "zb-auto"}};
   Matches matches;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("comm") != "0")
       return;
     const std::string& their_name = row.at("schedule");
@@ -108,7 +108,7 @@ TEST_CASE("V-Min's bubble on eight ranks is its authors' 27 passes of a chunk; P
     return;
   const auto ours = [](int m) { return timed(make("v-min", 8, m), 1, 1, 1).length.value - 6 * m; };
   int full = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("schedule") != "V-Min" || row.at("P") != "8" || row.at("setup") != "f=1 b=1 w=1 c=0")
       return;
     const int m = std::stoi(row.at("M"));
@@ -131,7 +131,7 @@ TEST_CASE("1F1B with transfers: SimGrid's activities are eager transfers, its ma
   if (!file)
     return;
   Matches matches;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     if (row.at("comm").find('@') == std::string::npos)
       return;
     const auto expect = [&](TransferMode mode, const std::string& printed) {

@@ -75,7 +75,7 @@ TEST_CASE("Sensitivities are what finite differences say: links", "[sim][sensiti
   for_each_structure([&](const Structure& structure) {
     // All links change together here, reductions as well, which are no links of two ranks.
     for (int event = 0; event < structure.size(); ++event)
-      if (is_reduce(structure.events()[event].instruction->kind))
+      if (is_collective(structure.events()[event].instruction->kind))
         return;
     Simulator simulator(structure);
     StepCosts costs = random_costs(structure.program(), random, 0);

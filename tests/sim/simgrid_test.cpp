@@ -60,7 +60,7 @@ struct Agreement {
   }
 };
 
-/// Two nodes of `width` devices each, whose cards, and buses inside, move 100 bytes a second.
+/// Two nodes of `width` devices each, whose cards, and buses inside, move 100 bytes per second.
 Cluster two_nodes(int width, bool shared) {
   Cluster cluster;
   cluster.nodes = 2;
@@ -90,7 +90,7 @@ double end_of(const Structure& structure, const Times& times, const std::string&
   return 0;
 }
 
-/// Two pairs of hosts, z to x and y to w, over one backbone of 100 bytes a second.
+/// Two pairs of hosts, z to x and y to w, over one backbone of 100 bytes per second.
 std::string crossing_platform() {
   std::string text =
       "<?xml version='1.0'?>\n"

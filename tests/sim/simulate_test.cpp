@@ -312,7 +312,7 @@ TEST_CASE("Ranks of two nodes use the link between them", "[sim][simulate]") {
   CHECK(span_of(timeline, "0SEND_F0") == Interval{1, 3});
 }
 
-TEST_CASE("One queue a rank: a receive waits for the send before it", "[sim][simulate]") {
+TEST_CASE("One queue per rank: a receive waits for the send before it", "[sim][simulate]") {
   // Rank 1 sends its first output from 3 to 4. The second input has arrived at 3, but in a single
   // queue its receive stands behind that send.
   auto costs = equal_stages(3, times(1, 1, 0));
@@ -327,7 +327,7 @@ TEST_CASE("One queue a rank: a receive waits for the send before it", "[sim][sim
   CHECK(run(CommunicatorLayout::Rank).length > run(CommunicatorLayout::Edge).length);
 }
 
-TEST_CASE("One queue a pair: a receive waits for the send in the other direction",
+TEST_CASE("One queue per pair: a receive waits for the send in the other direction",
           "[sim][simulate]") {
   // Rank 1 sends the gradient of microbatch 0 from 4 to 5; the input of microbatch 1 came long ago.
   auto costs = equal_stages(2, times(1, 1, 0));
@@ -355,7 +355,7 @@ TEST_CASE("Rendezvous: a transfer starts when both ends have reached it", "[sim]
   CHECK(span_of(rendezvous, "1F1") == Interval{5, 6});
 }
 
-TEST_CASE("Blocking communication holds the compute lane", "[sim][simulate]") {
+TEST_CASE("During blocking communication a rank computes nothing", "[sim][simulate]") {
   const auto costs = equal_stages(2, times(1, 1, 1));
   const Timeline beside = timeline_of(make_gpipe(2, 2), costs, linked(0.5));
   CHECK(span_of(beside, "0F1") == Interval{1, 2});
@@ -364,7 +364,8 @@ TEST_CASE("Blocking communication holds the compute lane", "[sim][simulate]") {
   CHECK(span_of(blocking, "0F1") == Interval{1.5, 2.5});
 }
 
-TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue a rank", "[sim][simulate]") {
+TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue per rank",
+          "[sim][simulate]") {
   // Rank 0 offers microbatch 1 while rank 1 offers the gradient of microbatch 0.
   const Outcome outcome = simulate(lower(make_1f1b(2, 3), rank_rendezvous),
                                    equal_stages(2, times(1, 1, 1)), linked(0.5));
@@ -374,7 +375,7 @@ TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue a rank", 
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
 }
 
-TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in one an edge",
+TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in one per edge",
           "[sim][simulate]") {
   const auto costs = equal_stages(3, times(1, 1, 1));
   const auto run = [&](const LoweringOptions& options) {
@@ -450,7 +451,7 @@ TEST_CASE("The same question twice has the same answer", "[sim][simulate]") {
   }
 }
 
-TEST_CASE("A timeline has one span an instruction, in listed order on every lane",
+TEST_CASE("A timeline has one span per instruction, in listed order in every row",
           "[sim][simulate]") {
   const Program program = lower(make_1f1b(3, 5));
   const Timeline timeline =
@@ -459,7 +460,7 @@ TEST_CASE("A timeline has one span an instruction, in listed order on every lane
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     for (const Instruction& instruction : program.ranks[rank]) {
       REQUIRE(timeline.spans[at].rank == static_cast<int>(rank));
-      REQUIRE(timeline.spans[at].lane == lane_of(instruction.kind));
+      REQUIRE(timeline.spans[at].row == row_of(instruction.kind));
       REQUIRE(timeline.spans[at].action == to_string(instruction));
       ++at;
     }

@@ -28,7 +28,7 @@ TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed deci
   if (!file)
     return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     const auto number = [&](const char* column) { return std::stod(row.at(column)); };
     const ProfiledPasses passes = profiled_passes(row);
     const ScheduleCosts& costs = passes.costs;
@@ -69,7 +69,7 @@ TEST_CASE("Zero Bubble, Table 8: ZB-H2 and 1F1B-I follow from 1F1B and ZB-H1", "
   if (!file)
     return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     const auto over_ideal = [&](const char* column) {
       const double fraction = std::stod(row.at(column));
       return std::stod(row.at("m")) * fraction / (1 - fraction);
@@ -102,7 +102,7 @@ TEST_CASE("Zero Bubble, appendix H at the sizes of Table 12: (M + P - 1)(F + B) 
     return;
   const auto profiled = profiled_passes(*profile);
   std::size_t matching = 0, all = 0;
-  for_each_row(*table, [&](const Row& row) {
+  for_each_row(*table, [&](const ReferenceRow& row) {
     ProfiledPasses passes = passes_of(profiled, row.at("model"), 24);
     passes.microbatches = std::stoi(row.at("m"));
     passes.costs.transfer = {};  // as in the appendix
@@ -131,7 +131,7 @@ TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the 
     return;
   const auto profiled = profiled_passes(*profile);
   std::map<std::pair<std::string, int>, std::map<std::string, double>> measured;
-  for_each_row(*table, [&](const Row& row) {
+  for_each_row(*table, [&](const ReferenceRow& row) {
     measured[{row.at("model"), std::stoi(row.at("m"))}][row.at("schedule")] =
         std::stod(row.at("samples_per_gpu_per_s"));
   });

@@ -30,7 +30,7 @@ using Table4 = std::map<std::pair<std::string, int>, std::map<std::string, Measu
 
 /// What a layer of Table 3's transformers keeps (formulas.md, section 4), 18 bytes a parameter. The
 /// vocabulary is not printed, so the first and the last stage lack theirs.
-StageCost layer_memory(const Row& model) {
+StageCost layer_memory(const ReferenceRow& model) {
   const auto number = [&](const char* column) { return std::stod(model.at(column)); };
   const double s = number("seq"), b = number("micro_batch"), h = number("hidden");
   const auto bytes = [](double count) { return Bytes{static_cast<std::int64_t>(count)}; };
@@ -45,7 +45,7 @@ StageCost layer_memory(const Row& model) {
 }
 
 /// The stages of a schedule: equal times, but the first and the last hold one layer less.
-std::vector<StageCost> stages_of(const ScheduleRequest& request, const Row& model) {
+std::vector<StageCost> stages_of(const ScheduleRequest& request, const ReferenceRow& model) {
   const int count = stage_count(request);
   const int layers = (std::stoi(model.at("layers")) + 2) / count;
   const StageCost layer = layer_memory(model);
@@ -65,7 +65,8 @@ std::vector<StageCost> stages_of(const ScheduleRequest& request, const Row& mode
   return stages;
 }
 
-Timeline predicted(const Schedule& schedule, const ScheduleRequest& request, const Row& model) {
+Timeline predicted(const Schedule& schedule, const ScheduleRequest& request,
+                   const ReferenceRow& model) {
   Cluster cluster;
   cluster.devices_per_node = request.ranks;
   cluster.within_node.latency = request.costs.transfer * 1e-3;
@@ -81,9 +82,9 @@ Table4 table4() {
   if (!measured || !profile || !model_file)
     return table;
   const auto profiled = profiled_passes(*profile);
-  std::map<std::string, Row> models;
-  for_each_row(*model_file, [&](const Row& row) { models[row.at("model")] = row; });
-  for_each_row(*measured, [&](const Row& row) {
+  std::map<std::string, ReferenceRow> models;
+  for_each_row(*model_file, [&](const ReferenceRow& row) { models[row.at("model")] = row; });
+  for_each_row(*measured, [&](const ReferenceRow& row) {
     const int m = std::stoi(row.at("m"));
     const auto request =
         zero_bubble_request(row.at("schedule"), passes_of(profiled, row.at("model"), m));
@@ -99,7 +100,7 @@ Table4 table4() {
   return table;
 }
 
-/// One line a model and number of microbatches, one column a schedule.
+/// One line per model and number of microbatches, one column per schedule.
 template <class Cell>
 std::string lines(const Table4& table, const Cell& cell, std::size_t first_name = 0) {
   std::vector<std::vector<std::string>> rows{{"model", "M"}};
@@ -208,7 +209,7 @@ TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]
     return;
   fmt::print(
       "Iteration, seconds: predicted, measured\n\n{}\nOver 1F1B\n\n{}\n"
-      "Missing: ms a microbatch; ms an iteration\n\n{}\nPeak memory, GB\n\n{}\n",
+      "Missing: ms per microbatch; ms per iteration\n\n{}\nPeak memory, GB\n\n{}\n",
       iterations(table), gains(table), misses(table), peaks(table));
   fmt::print("medians: iteration {:.1f} %, gain {:.1f} %, memory {:.1f} %\n\n",
              100 * median_size(time_errors(table)), 100 * median_size(gain_errors(table)),

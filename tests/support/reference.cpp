@@ -34,7 +34,8 @@ std::optional<std::filesystem::path> reference_file(const std::string& name) {
   return file;
 }
 
-void for_each_row(const std::filesystem::path& file, const std::function<void(const Row&)>& visit) {
+void for_each_row(const std::filesystem::path& file,
+                  const std::function<void(const ReferenceRow&)>& visit) {
   std::ifstream stream(file);
   REQUIRE(stream);
   std::string line;
@@ -43,7 +44,7 @@ void for_each_row(const std::filesystem::path& file, const std::function<void(co
   while (std::getline(stream, line)) {
     const auto cells = split_cells(line);
     REQUIRE(cells.size() == header.size());
-    Row row;
+    ReferenceRow row;
     for (std::size_t i = 0; i < header.size(); ++i)
       row[header[i]] = cells[i];
     visit(row);
@@ -54,7 +55,7 @@ std::vector<ReferenceSchedule> read_reference_schedules(const std::filesystem::p
                                                         const std::vector<std::string>& keys) {
   std::vector<ReferenceSchedule> all;
   std::map<std::string, std::size_t> known;
-  for_each_row(file, [&](const Row& row) {
+  for_each_row(file, [&](const ReferenceRow& row) {
     std::string key = row.at("P") + "/" + row.at("M") + "/" + row.at("V");
     for (const std::string& column : keys)
       key += "/" + row.at(column);

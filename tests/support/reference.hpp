@@ -19,14 +19,15 @@ namespace pipewright::test {
 std::optional<std::filesystem::path> reference_file(const std::string& name);
 
 /// One row of a CSV file with a header: column → cell.
-using Row = std::map<std::string, std::string>;
+using ReferenceRow = std::map<std::string, std::string>;
 /// Calls `visit` for each row, quoted cells included.
-void for_each_row(const std::filesystem::path& file, const std::function<void(const Row&)>& visit);
+void for_each_row(const std::filesystem::path& file,
+                  const std::function<void(const ReferenceRow&)>& visit);
 
 /// One configuration of a reference schedule: what its rows have in common, and its orders. Empty
 /// actions, idle slots, are left out.
 struct ReferenceSchedule {
-  Row columns;  // of its first row
+  ReferenceRow columns;  // of its first row
   std::vector<std::vector<std::string>> ranks;
   int number(const std::string& column) const { return std::stoi(columns.at(column)); }
 };

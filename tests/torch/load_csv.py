@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pipewright import DIALECTS, Plan, cells, run
 
-# Ranks, microbatches and stages a rank.
+# Ranks, microbatches and stages per rank.
 SINGLE = [(2, 4, 1), (4, 3, 1), (8, 20, 1)]
 LOOPED = [(2, 6, 3), (4, 8, 2), (4, 16, 4)]
 V = [(2, 4, 2), (4, 8, 2), (8, 20, 2)]
-# Where it is not one stage a rank, or two in a V.
+# Where it is not one stage per rank, or two in a V.
 SIZES = {
     "interleaved-1f1b": LOOPED,
     "megatron-interleaved": LOOPED,
@@ -61,7 +61,7 @@ def check_refused(plan: Plan, options: tuple[str, ...], reason: str, folder: Pat
 
 
 def sizes_by_name() -> dict[str, list]:
-    """All schedules, by the stages a rank that the table shows them with."""
+    """All schedules, by the stages per rank that the table shows them with."""
     rows = re.findall(r"^\| `([\w-]+)` \| (\d) \|", run("schedule", "--list"), re.MULTILINE)
     assert len(rows) > 20, rows
     return {name: SIZES.get(name, V if chunks == "2" else SINGLE) for name, chunks in rows}

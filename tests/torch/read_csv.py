@@ -1,7 +1,7 @@
 """What torch writes, pipewright reads: torch's own schedules, dumped in both dialects, are proved
 sound, known by name and read to the last cell.
 
-Only schedules with several stages a rank can be dumped: torch's GPipe and 1F1B have no such method.
+Only schedules with several stages per rank can be dumped: torch's GPipe and 1F1B have no such method.
 """
 
 import json
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from pipewright import DIALECTS, Cells, Plan, cells, run
 from torch.distributed.pipelining.schedules import get_schedule_class
 
-# Ranks, microbatches and stages a rank.
+# Ranks, microbatches and stages per rank.
 LOOPED = [(2, 6, 2), (4, 8, 2), (4, 16, 4)]
 V = [(2, 4, 2), (4, 8, 2), (8, 20, 2)]
 SCHEDULES = {  # torch's name: ours

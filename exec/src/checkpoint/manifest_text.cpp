@@ -67,7 +67,7 @@ std::string part_keys(const Manifest& manifest) {
 
 }  // namespace
 
-/// One line a layer.
+/// One line per layer.
 std::string manifest_text(const Manifest& manifest) {
   std::string layers;
   for (const StoredLayer& layer : manifest.layers)

@@ -24,11 +24,11 @@ int require_gpus() {
 
 struct OnDevice::State {
   State(const RankDevice& where, const MemoryAccount& account)
-      : lane(compute_lane(where)), on_lane(lane) {
-    charge_lane(lane, account.entry());
+      : stream(compute_stream(where)), on_stream(stream) {
+    charge_stream(stream, account.entry());
   }
-  Lane lane;
-  OnLane on_lane;
+  Stream stream;
+  OnStream on_stream;
 };
 
 OnDevice::OnDevice(const RankDevice& where, const MemoryAccount& account)
@@ -36,7 +36,7 @@ OnDevice::OnDevice(const RankDevice& where, const MemoryAccount& account)
 
 OnDevice::~OnDevice() = default;
 
-void OnDevice::finish() const { state_->lane.finish(); }
+void OnDevice::finish() const { state_->stream.finish(); }
 
 const Gpus& gpus() {
   static const Gpus found = find_gpus();

@@ -3,7 +3,7 @@
 // What LibTorch has no common words for on all devices. Without the CUDA headers `gpu_absent` says
 // so instead.
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/rank/memory_meter.hpp"
 
@@ -11,12 +11,12 @@ namespace pipewright::exec {
 
 Gpus find_gpus();
 
-/// The compute lane of a rank: a stream, of its part of the multiprocessors alone where the GPU is
+/// The stream on which a rank computes, of its part of the multiprocessors alone where the GPU is
 /// divided. Throws InputError where it cannot be divided so.
-Lane compute_lane(const RankDevice& where);
+Stream compute_stream(const RankDevice& where);
 
-/// From now on what this lane allocates on its device is charged to `account`, whichever thread
+/// From now on what this stream allocates on its device is charged to `account`, whichever thread
 /// submits the work: LibTorch computes backward on threads of its own.
-void charge_lane(const Lane& lane, AccountEntry* account);
+void charge_stream(const Stream& stream, AccountEntry* account);
 
 }  // namespace pipewright::exec

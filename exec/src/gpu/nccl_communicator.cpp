@@ -30,8 +30,8 @@ ncclUniqueId common_id(c10d::Store& store, const std::string& name, bool is_firs
   return id;
 }
 
-cudaStream_t stream_of(const Lane& lane) {
-  return static_cast<cudaStream_t>(lane.stream()->native_handle());
+cudaStream_t stream_of(const Stream& stream) {
+  return static_cast<cudaStream_t>(stream.native()->native_handle());
 }
 
 }  // namespace
@@ -55,45 +55,46 @@ struct NcclCommunicator::State {
 NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vector<int> members,
                                    at::Device device)
     : members_(std::move(members)),
-      lane_(Lane::of(device, /*urgent=*/true)),
+      stream_(Stream::of(device, /*urgent=*/true)),
       state_(std::make_shared<State>()) {
-  charge_lane(lane_, current_account());
+  charge_stream(stream_, current_account());
   const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
   // What the thread uses is its own: it may have to be left behind.
-  job.watch().run_interruptibly(
-      "the making of NCCL connections",
-      [state = state_, store = job.watch().store("nccl"), name, size, self, device, lane = lane_] {
-        const c10::DeviceGuard guard(device);
-        const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        // Transfers run beside the compute: they must leave it most of the multiprocessors.
-        config.maxCTAs = 4;
-        ncclComm_t made = nullptr;
-        require(
-            state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
-        {
-          const std::lock_guard lock(state->mutex);
-          state->communicator = made;
-        }
-        // A byte each way connects all of them.
-        const OnLane on_lane(lane);
-        const at::Tensor bytes = at::zeros({2, size}, at::TensorOptions(at::kByte).device(device));
-        auto* const place = static_cast<std::uint8_t*>(bytes.mutable_data_ptr());
-        require(state->nccl.group_start());
-        for (int member = 0; member < size; ++member)
-          if (member != self) {
-            require(state->nccl.send(place + member, 1, ncclUint8, member, made, stream_of(lane)));
-            require(state->nccl.receive(place + size + member, 1, ncclUint8, member, made,
-                                        stream_of(lane)));
-          }
-        require(state->nccl.group_end());
-        lane.finish();
-      });
+  job.watch().run_interruptibly("the making of NCCL connections", [state = state_,
+                                                                   store =
+                                                                       job.watch().store("nccl"),
+                                                                   name, size, self, device,
+                                                                   stream = stream_] {
+    const c10::DeviceGuard guard(device);
+    const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    // Transfers run beside the compute: they must leave it most of the multiprocessors.
+    config.maxCTAs = 4;
+    ncclComm_t made = nullptr;
+    require(state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
+    {
+      const std::lock_guard lock(state->mutex);
+      state->communicator = made;
+    }
+    // A byte each way connects all of them.
+    const OnStream on_stream(stream);
+    const at::Tensor bytes = at::zeros({2, size}, at::TensorOptions(at::kByte).device(device));
+    auto* const place = static_cast<std::uint8_t*>(bytes.mutable_data_ptr());
+    require(state->nccl.group_start());
+    for (int member = 0; member < size; ++member)
+      if (member != self) {
+        require(state->nccl.send(place + member, 1, ncclUint8, member, made, stream_of(stream)));
+        require(state->nccl.receive(place + size + member, 1, ncclUint8, member, made,
+                                    stream_of(stream)));
+      }
+    require(state->nccl.group_end());
+    stream.finish();
+  });
 }
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    lane_.finish();
+    stream_.finish();
   } catch (const std::exception&) {
     // The device has failed, which those who wait for their results are told.
   }
@@ -106,9 +107,9 @@ int NcclCommunicator::index_of(int rank) const {
                           members_.begin());
 }
 
-Mark NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
-  const Mark made = Mark::now();
-  const OnLane on_lane(lane_);
+Event NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
+  const Event made = Event::now();
+  const OnStream on_stream(stream_);
   for (const Outgoing& each : out)
     adopt(each.values, made);
   made.wait();
@@ -116,7 +117,7 @@ Mark NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector<
   if (state_->aborted)
     throw Aborted();
   const NcclLibrary& nccl = state_->nccl;
-  const auto stream = stream_of(lane_);
+  const auto stream = stream_of(stream_);
   nccl.require(nccl.group_start(), "a transfer");
   for (const Outgoing& each : out)
     for (const at::Tensor& value : each.values)
@@ -129,7 +130,7 @@ Mark NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector<
                                 index_of(each.from), state_->communicator, stream),
                    "a receive");
   nccl.require(nccl.group_end(), "a transfer");
-  return Mark::now();
+  return Event::now();
 }
 
 void NcclCommunicator::abort() { state_->end(); }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "pipewright/exec/job/job.hpp"
 
 namespace pipewright::exec {
@@ -26,15 +26,15 @@ class NcclCommunicator {
     int to = 0;      // a rank of the job
   };
   struct Incoming {
-    Tensors places;  // contiguous, allocated on `lane`
+    Tensors places;  // contiguous, allocated on `stream`
     int from = 0;
   };
-  /// Submits all of it as one operation, after what the current lane has been given. The mark is of
-  /// its end.
-  Mark move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
+  /// Submits all of it as one operation, after what the current stream has been given. The event is
+  /// of its end.
+  Event move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
 
   /// The queue, where places are to be allocated.
-  const Lane& lane() const { return lane_; }
+  const Stream& stream() const { return stream_; }
   /// From any thread: ends what is under way; afterwards nothing moves.
   void abort();
 
@@ -43,7 +43,7 @@ class NcclCommunicator {
   int index_of(int rank) const;
 
   std::vector<int> members_;
-  Lane lane_;
+  Stream stream_;
   std::shared_ptr<State> state_;
 };
 

@@ -138,7 +138,7 @@ class NcclTransport final : public Transport {
       board_.tell(key_of_route(transfer), forms);
     queue.communicator->move({{values_on_gpu(tensors), transfer.to}}, {});
     if (options_.wait_until_taken)
-      queue.communicator->lane().finish();
+      queue.communicator->stream().finish();
   }
 
   Tensors receive(const Transfer& transfer) override {
@@ -191,7 +191,7 @@ class NcclTransport final : public Transport {
     }
     if (communicator == nullptr)
       return all;
-    const Mark there = communicator->move(outgoing, incoming);
+    const Event there = communicator->move(outgoing, incoming);
     for (std::size_t m = 0; m < all.size(); ++m)
       if (group[m] != rank)
         all[m] = adopt(std::move(all[m]), there);
@@ -209,7 +209,7 @@ class NcclTransport final : public Transport {
   struct Submitted {
     Tensors tensors;
     TensorForms forms;
-    Mark there;
+    Event there;
   };
   struct Slot {
     std::mutex making;
@@ -260,10 +260,10 @@ class NcclTransport final : public Transport {
     }
     Tensors tensors;
     {
-      const OnLane lane(queue.communicator->lane());
+      const OnStream stream(queue.communicator->stream());
       tensors = tensors_like(forms, device_);
     }
-    const Mark there = queue.communicator->move({}, {{on_gpu(tensors), transfer.from}});
+    const Event there = queue.communicator->move({}, {{on_gpu(tensors), transfer.from}});
     submitted_[key_of(transfer.instruction)] = {std::move(tensors), std::move(forms), there};
   }
 
@@ -278,7 +278,7 @@ class NcclTransport final : public Transport {
                    const NcclCommunicator* communicator) const {
     Tensors tensors;
     {
-      const OnLane lane(communicator == nullptr ? OnLane::current() : communicator->lane());
+      const OnStream stream(communicator == nullptr ? OnStream::current() : communicator->stream());
       tensors = tensors_like(forms, device_);
     }
     std::size_t next = 1;

@@ -12,13 +12,13 @@ constexpr const char* reason = "this Pipewright was built without the CUDA heade
 
 Gpus find_gpus() { return {{}, reason}; }
 
-Lane compute_lane(const RankDevice& where) {
+Stream compute_stream(const RankDevice& where) {
   if (where.device.is_cpu())
     return {};
   throw plan::InputError(reason);
 }
 
-void charge_lane(const Lane&, AccountEntry*) {}
+void charge_stream(const Stream&, AccountEntry*) {}
 
 std::unique_ptr<Transport> make_nccl_transport(Job&, at::Device, TransferOptions) {
   throw plan::InputError(reason);

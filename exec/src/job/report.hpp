@@ -15,7 +15,7 @@ struct Wait {
   friend bool operator==(const Wait&, const Wait&) = default;
 };
 
-/// What a rank posts a few times a second.
+/// What a rank posts a few times per second.
 struct Beat {
   long count = 0;
   std::string at;          // its action, such as 2B3, or a phase, such as "its start"

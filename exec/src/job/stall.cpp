@@ -15,7 +15,7 @@ const Beat& of(int rank, const std::vector<Beat>& beats) {
   return beats[static_cast<std::size_t>(rank)];
 }
 
-/// Those that `wait` of `rank` is for and that have not come: two in one exchange do not wait for
+/// Those that `wait` of `rank` is for and that have not come: two in one all-gather do not wait for
 /// each other.
 Ranks missing(int rank, const Wait& wait, const std::vector<Beat>& beats) {
   const auto has_come = [&](int other) {

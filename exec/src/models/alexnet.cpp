@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "hash.hpp"
 #include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"

@@ -22,7 +22,7 @@ Collectives::Collectives(const GridPlace& place, at::Device device, const plan::
       transport_(transport),
       account_(account),
       stopwatch_(stopwatch),
-      lane_(Lane::of(device, /*urgent=*/false)) {
+      stream_(Stream::of(device, /*urgent=*/false)) {
   for (std::size_t rank = 0; rank < trained.ranks.size(); ++rank)
     for (const Instruction& i : trained.ranks[rank])
       if (i.kind == InstructionKind::ReduceTied)
@@ -40,9 +40,9 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
 }
 
 void Collectives::submit(const Instruction& i) {
-  beside_.submit([this, &i, computed = Mark::now()] {
+  beside_.submit([this, &i, computed = Event::now()] {
     const ChargeTo charge(account_);
-    const OnLane lane(lane_);
+    const OnStream stream(stream_);
     computed.wait();
     const Moment begin = stopwatch_.now();
     const auto held_before = account_.held();
@@ -55,7 +55,7 @@ void Collectives::submit(const Instruction& i) {
                                     pass_.step, first_line(error.what())));
     }
     stopwatch_.note_beside(i, begin, held_before);
-    done_ = Mark::now();
+    done_ = Event::now();
   });
 }
 
@@ -81,7 +81,19 @@ void Collectives::perform(const Instruction& i) {
       return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
     case InstructionKind::ShareLoss:
       return share_loss();
-    default:
+    case InstructionKind::Load:
+    case InstructionKind::Forward:
+    case InstructionKind::Backward:
+    case InstructionKind::InputGradient:
+    case InstructionKind::WeightGradient:
+    case InstructionKind::Recompute:
+    case InstructionKind::SendActivation:
+    case InstructionKind::ReceiveActivation:
+    case InstructionKind::SendGradient:
+    case InstructionKind::ReceiveGradient:
+    case InstructionKind::OptimizerStep:
+    case InstructionKind::Unshard:
+    case InstructionKind::Reshard:
       throw std::logic_error("no collective");
   }
 }

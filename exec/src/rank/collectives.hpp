@@ -1,14 +1,14 @@
 #pragma once
 
 // A rank's collectives: sums of gradients, their norm, parameters that are gathered, losses that
-// are shared. They hold no compute lane: a rank that reaches one goes on, as others may need what
+// are shared. They do not hold up compute: a rank that reaches one goes on, as others may need what
 // it does next, and they run beside, one after the other in the order of its list.
 
 #include <set>
 #include <vector>
 
+#include "collective_thread.hpp"
 #include "inbox.hpp"
-#include "reduce_lane.hpp"
 #include "reductions.hpp"
 #include "stage/gradient_norm.hpp"
 
@@ -22,15 +22,15 @@ class Collectives {
               MemoryAccount& account, Stopwatch& stopwatch);
 
   void begin(const plan::Program& program, const Pass& pass);
-  const Lane& lane() const { return lane_; }
+  const Stream& stream() const { return stream_; }
 
-  /// Behind all that the current lane has been given.
+  /// Behind all that the current stream has been given.
   void submit(const plan::Instruction& i);
-  /// Returns when all that were submitted are over; the current lane comes after them. Throws what
-  /// one of them threw, RankFailure with its name.
+  /// Returns when all that were submitted are over; the current stream comes after them. Throws
+  /// what one of them threw, RankFailure with its name.
   void drain();
 
-  /// Makes the gradients of a stage what its optimizer steps with, once a step of a stage.
+  /// Makes the gradients of a stage what its optimizer steps with, once per step of a stage.
   void finish_gradients(Stage& stage);
   /// Where the Program takes no norm: as they are.
   const GradientUse& use() const { return use_; }
@@ -55,7 +55,7 @@ class Collectives {
   Transport& transport_;
   MemoryAccount& account_;
   Stopwatch& stopwatch_;
-  Lane lane_;
+  Stream stream_;
   std::vector<int> tied_ranks_;  // of a pipeline, that sum tied weights
 
   const plan::Program* program_ = nullptr;  // that runs
@@ -65,8 +65,8 @@ class Collectives {
   at::Tensor scaled_norm_;
   GradientUse use_;
   std::vector<double> losses_;
-  Mark done_;
-  ReduceLane beside_;  // last: it ends before all that it uses
+  Event done_;
+  CollectiveThread beside_;  // last: it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

@@ -69,7 +69,7 @@ struct Executor::State {
       thread.join();
   }
 
-  /// A rank's thread: one turn a pass, between two meetings at the gate.
+  /// A rank's thread: one turn per pass, between two meetings at the gate.
   void serve(std::size_t worker) {
     at::set_num_threads(1);
     if (options.pin_threads)
@@ -251,7 +251,7 @@ Snapshot Executor::snapshot(int next_step) const {
 void Executor::restore(const Checkpoint& checkpoint) {
   for (const auto& worker : state_->workers) {
     const ChargeTo charge(worker->account());
-    const OnLane lane(worker->lane());
+    const OnStream stream(worker->stream());
     for (const auto& [index, stage] : worker->stages())
       restore_state(*stage, checkpoint);
     worker->scaler().restore(checkpoint.training().loss_scale,
@@ -262,7 +262,7 @@ void Executor::restore(const Checkpoint& checkpoint) {
 void Executor::take_over(const Executor& other) {
   for (std::size_t w = 0; w < state_->workers.size(); ++w) {
     RankWorker& from = *other.state_->workers.at(w);
-    const OnLane lane(state_->workers[w]->lane());
+    const OnStream stream(state_->workers[w]->stream());
     for (const auto& [index, stage] : state_->workers[w]->stages())
       copy_state(*from.stages().at(index), *stage);
     state_->workers[w]->scaler() = from.scaler();

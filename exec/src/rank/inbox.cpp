@@ -10,7 +10,7 @@ using plan::InstructionKind;
 Inbox::Inbox(const GridPlace& place, at::Device device, Stages& stages, Transport& transport,
              const MemoryAccount& account, Stopwatch& stopwatch, Progress& progress)
     : place_(place),
-      lane_(Lane::of(device, /*urgent=*/true)),
+      stream_(Stream::of(device, /*urgent=*/true)),
       stages_(stages),
       transport_(transport),
       account_(account),
@@ -35,21 +35,21 @@ Transfer Inbox::transfer_of(const Instruction& i) const {
 }
 
 void Inbox::post(const Instruction& receive) {
-  const OnLane lane(lane_);
+  const OnStream stream(stream_);
   posted_[key_of(receive)] = stopwatch_.now();
   transport_.post(transfer_of(receive));
 }
 
 void Inbox::complete(const Instruction& receive) {
   Tensors tensors;
-  Mark there;
+  Event there;
   {
-    const OnLane lane(lane_);
+    const OnStream stream(stream_);
     const Transfer transfer = transfer_of(receive);
     progress_.waits_for(transfer.from);
     tensors = transport_.receive(transfer);
     progress_.waits_for(-1);
-    there = Mark::now();
+    there = Event::now();
     stopwatch_.note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
   }
   lay_down(receive, adopt(std::move(tensors), there));

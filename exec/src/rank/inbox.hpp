@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "grid_place.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "progress.hpp"
@@ -25,7 +25,7 @@ class Inbox {
 
   /// Before a pass of `program`, which must outlive it.
   void begin(const plan::Program& program);
-  const Lane& lane() const { return lane_; }
+  const Stream& stream() const { return stream_; }
   Transfer transfer_of(const plan::Instruction& i) const;
 
   /// The rank has come to this receive.
@@ -46,7 +46,7 @@ class Inbox {
   void lay_down(const plan::Instruction& receive, Tensors tensors);
 
   const GridPlace& place_;
-  Lane lane_;
+  Stream stream_;
   Stages& stages_;
   Transport& transport_;
   const MemoryAccount& account_;

@@ -1,10 +1,10 @@
 #pragma once
 
-// When something happens: on the CPU now, on a GPU when its lane comes to it.
+// When something happens: on the CPU now, on a GPU when its stream comes to it.
 
 #include <chrono>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 
 namespace pipewright::exec {
@@ -13,11 +13,11 @@ using Clock = std::chrono::steady_clock;
 
 struct Moment {
   Clock::time_point host;
-  Mark device;
+  Event device;
 
   /// `timed`: whether anybody will ask when that was.
-  static Moment now(bool timed) { return {Clock::now(), timed ? Mark::timed() : Mark()}; }
-  /// Of two moments of one lane or device that have passed.
+  static Moment now(bool timed) { return {Clock::now(), timed ? Event::timed() : Event()}; }
+  /// Of two moments of one stream or device that have passed.
   plan::Seconds since(const Moment& earlier) const {
     if (!device.on_cpu() && !earlier.device.on_cpu())
       return device.since(earlier.device);

@@ -26,15 +26,15 @@ RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Pr
       setup_(setup),
       options_(options),
       transport_(transport),
-      compute_(compute_lane(device)),
-      stopwatch_(place_.self(), options.observer, account_, compute_.stream().has_value()),
+      compute_(compute_stream(device)),
+      stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
       inbox_(place_, device.device, stages_, transport, account_, stopwatch_, progress_),
       collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
       scaler_(setup.loss_scaling) {
-  for (const Lane& lane : {compute_, inbox_.lane(), collectives_.lane()})
-    charge_lane(lane, account_.entry());
+  for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
+    charge_stream(stream, account_.entry());
   const ChargeTo charge(account_);
-  const OnLane lane(compute_);
+  const OnStream stream(compute_);
   build_stages(partition);
 }
 
@@ -76,7 +76,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
 
 void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
   const ChargeTo charge(account_);
-  const OnLane lane(compute_);
+  const OnStream stream(compute_);
   program_ = &program;
   pass_ = pass;
   pass_.first_microbatch = place_.replica * program.microbatches;
@@ -119,7 +119,7 @@ void RankWorker::named(const Name& name, const Work& work) const {
 /// The one place where a rank waits for its device.
 void RankWorker::end_pass() {
   collectives_.drain();
-  for (const Lane& own : {inbox_.lane(), collectives_.lane(), compute_})
+  for (const Stream& own : {inbox_.stream(), collectives_.stream(), compute_})
     own.finish();
   transport_.require_going();
   const at::Tensor& norm = collectives_.scaled_norm();

@@ -32,7 +32,7 @@ class RankWorker {
   const Stages& stages() const { return stages_; }
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
-  const Lane& lane() const { return compute_; }
+  const Stream& stream() const { return compute_; }
   /// For another thread.
   Beat beat() const;
   /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
@@ -60,7 +60,7 @@ class RankWorker {
   const ExecutorOptions& options_;
   Transport& transport_;
   MemoryAccount account_;
-  Lane compute_;
+  Stream compute_;
   Stages stages_;
   std::set<std::pair<int, int>> run_again_;  // (stage, microbatch) of the trained Program
 

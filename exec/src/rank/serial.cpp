@@ -28,8 +28,8 @@ plan::Instruction action(plan::InstructionKind kind, int microbatch) {
 
 struct SerialTrainer::State {
   State(const TrainingSetup& s, int m, const std::vector<int>& groups, const RankDevice& device)
-      : setup(s), microbatches(m), lane(compute_lane(device)), scaler(s.loss_scaling) {
-    const OnLane on_lane(lane);
+      : setup(s), microbatches(m), stream(compute_stream(device)), scaler(s.loss_scaling) {
+    const OnStream on_stream(stream);
     stage.emplace(Stage::Place{.index = 0,
                                .first = 0,
                                .last = static_cast<int>(s.layers.size()),
@@ -64,7 +64,7 @@ struct SerialTrainer::State {
 
   TrainingSetup setup;
   int microbatches;
-  Lane lane;
+  Stream stream;
   std::optional<Stage> stage;
   LossScaler scaler;
 };
@@ -79,7 +79,7 @@ StepResult SerialTrainer::step(int step) {
   // As on a rank: with more threads the kernels would add up in another order.
   at::set_num_threads(1);
   const auto begin = std::chrono::steady_clock::now();
-  const OnLane lane(state_->lane);
+  const OnStream stream(state_->stream);
   Stage& stage = *state_->stage;
   stage.begin({.data = state_->setup.data,
                .step = step,
@@ -95,7 +95,7 @@ StepResult SerialTrainer::step(int step) {
   StepResult result;
   result.loss = state_->mean_loss();
   state_->update(step, result);
-  state_->lane.finish();
+  state_->stream.finish();
   const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
   result.duration = {duration.count()};
   return result;
@@ -103,7 +103,7 @@ StepResult SerialTrainer::step(int step) {
 
 Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int step) {
   at::set_num_threads(1);
-  const OnLane lane(state_->lane);
+  const OnStream stream(state_->stream);
   Stage& stage = *state_->stage;
   stage.begin({.data = &data,
                .step = step,

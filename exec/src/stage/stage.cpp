@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/exec/device/devices.hpp"

@@ -7,8 +7,8 @@
 
 #include "gloo_collectives.hpp"
 #include "pipewright/plan/error.hpp"
-#include "receive_lane.hpp"
-#include "send_lane.hpp"
+#include "receive_thread.hpp"
+#include "send_thread.hpp"
 #include "sent_forms.hpp"
 
 namespace pipewright::exec {
@@ -50,8 +50,8 @@ class GlooTransport final : public Transport {
   ~GlooTransport() override {
     if (std::uncaught_exceptions() > exceptions_)
       job_.abort(fmt::format("rank {} has ended early", job_.rank()));
-    for (auto& [to, lane] : sending_)
-      lane.flush();
+    for (auto& [to, thread] : sending_)
+      thread.flush();
     job_.watch().forget(listener_);
     end("the transport has been closed");
   }
@@ -62,7 +62,7 @@ class GlooTransport final : public Transport {
     for (Transfer transfer : transfers)
       if (plan::is_receive(transfer.instruction.kind)) {
         transfer.pass = pass_;
-        lane_from(transfer.from).expect(transfer);
+        receiver_from(transfer.from).expect(transfer);
       }
   }
 
@@ -81,15 +81,15 @@ class GlooTransport final : public Transport {
     if (options_.wait_until_taken)
       wait_for(started, {to}, to_string(transfer.instruction));
     else
-      lane_to(to).add(std::move(started));
+      sender_to(to).add(std::move(started));
   }
 
   Tensors receive(const Transfer& transfer) override {
-    ReceiveLane& lane = lane_from(transfer.from);
-    if (auto tensors = lane.take_if_there(transfer))
+    ReceiveThread& receiver = receiver_from(transfer.from);
+    if (auto tensors = receiver.take_if_there(transfer))
       return std::move(*tensors);
     const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
-    return lane.take(transfer);
+    return receiver.take(transfer);
   }
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
@@ -113,7 +113,7 @@ class GlooTransport final : public Transport {
     TensorForms forms;
   };
 
-  /// Runs on the thread of the lane.
+  /// Runs on the thread of the receiver.
   Tensors fetch(const Transfer& transfer, std::map<Route, KnownForms>& known) {
     GlooMesh& mesh = mesh_of(transfer);
     const int from = transfer.from;
@@ -127,8 +127,8 @@ class GlooTransport final : public Transport {
     return receive_tensors(mesh, of_route.forms, from, tag);
   }
 
-  ReceiveLane& lane_from(int peer) {
-    const std::lock_guard lock(lanes_mutex_);
+  ReceiveThread& receiver_from(int peer) {
+    const std::lock_guard lock(threads_mutex_);
     const auto found = receiving_.find(peer);
     if (found != receiving_.end())
       return found->second;
@@ -145,18 +145,18 @@ class GlooTransport final : public Transport {
         throw Aborted(why);
       }
     };
-    ReceiveLane& lane = receiving_.try_emplace(peer, ahead(), fetch_here).first->second;
+    ReceiveThread& receiver = receiving_.try_emplace(peer, ahead(), fetch_here).first->second;
     if (ended_)
-      lane.end(why_);
-    return lane;
+      receiver.end(why_);
+    return receiver;
   }
 
-  SendLane& lane_to(int peer) {
-    const std::lock_guard lock(lanes_mutex_);
-    SendLane& lane = sending_.try_emplace(peer, mesh_to(peer)).first->second;
+  SendThread& sender_to(int peer) {
+    const std::lock_guard lock(threads_mutex_);
+    SendThread& sender = sending_.try_emplace(peer, mesh_to(peer)).first->second;
     if (ended_)
-      lane.end();
-    return lane;
+      sender.end();
+    return sender;
   }
 
   GlooMesh& mesh_to(int peer) {
@@ -171,13 +171,13 @@ class GlooTransport final : public Transport {
   }
 
   void end(const std::string& why) {
-    const std::lock_guard lock(lanes_mutex_);
+    const std::lock_guard lock(threads_mutex_);
     ended_ = true;
     why_ = why;
-    for (auto& [from, lane] : receiving_)
-      lane.end(why);
-    for (auto& [to, lane] : sending_)
-      lane.end();
+    for (auto& [from, thread] : receiving_)
+      thread.end(why);
+    for (auto& [to, thread] : sending_)
+      thread.end();
     down_.end(why);
     if (up_)
       up_->end(why);
@@ -194,11 +194,11 @@ class GlooTransport final : public Transport {
 
   SentForms sent_forms_;
   int pass_ = 0;
-  std::mutex lanes_mutex_;
+  std::mutex threads_mutex_;
   bool ended_ = false;
   std::string why_;
-  std::map<int, ReceiveLane> receiving_;  // by peer
-  std::map<int, SendLane> sending_;       // by peer
+  std::map<int, ReceiveThread> receiving_;  // by peer
+  std::map<int, SendThread> sending_;       // by peer
 };
 
 }  // namespace

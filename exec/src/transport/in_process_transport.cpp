@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "device/lane.hpp"
+#include "device/stream.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
@@ -67,16 +67,16 @@ class Watched {
   std::string why_;
 };
 
-/// What a rank hands to another: on a GPU from the point on where its lane has made it.
+/// What a rank hands to another: on a GPU from the point on where its stream has made it.
 struct Letter {
   Tensors tensors;
-  Mark made;
+  Event made;
 };
 
 /// What a member of a group hands in: a part for each.
 struct Parts {
   std::vector<Tensors> tensors;
-  Mark made;
+  Event made;
 };
 
 /// What one directed pair of ranks has under way.
@@ -85,7 +85,7 @@ class Mailbox {
   explicit Mailbox(Clock::duration patience) : state_(patience) {}
 
   void put(const plan::InstructionKey& send, Tensors tensors, bool wait_until_taken) {
-    Letter letter{std::move(tensors), Mark::now()};
+    Letter letter{std::move(tensors), Event::now()};
     auto lock = state_.lock();
     state_.require_going();
     letters_[send] = std::move(letter);
@@ -116,7 +116,7 @@ class Table {
   Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
 
   std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
-    Parts parts{mine, Mark::now()};
+    Parts parts{mine, Event::now()};
     auto lock = state_.lock();
     state_.require_going();
     // A member that is quick waits here for the others to take the round before.

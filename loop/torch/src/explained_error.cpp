@@ -32,7 +32,7 @@ void add_rank(const std::vector<plan::Instruction>& instructions, const Records&
   std::map<plan::InstructionKey, const exec::InstructionRecord*> known;
   for (const exec::InstructionRecord& record : records)
     known[key_of(record.instruction)] = &record;
-  double free = 0;  // since when the lane is
+  double free = 0;  // since when the rank is
   for (const plan::Instruction& i : instructions) {
     const auto found = known.find(key_of(i));
     double seconds = 0, gap = 0;

@@ -37,10 +37,10 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
                           .memory = {}};
   for (const auto& records : step.ranks)
     for (const exec::InstructionRecord& record : records) {
-      const auto lane = plan::lane_of(record.instruction.kind);
+      const auto row = plan::row_of(record.instruction.kind);
       timeline.spans.push_back(
-          {record.rank, lane, to_string(record.instruction), record.start, record.end});
-      if (lane != plan::Lane::Compute)
+          {record.rank, row, to_string(record.instruction), record.start, record.end});
+      if (row != plan::Row::Compute)
         continue;
       timeline.memory.push_back({record.rank, record.start, record.peak});
       timeline.memory.push_back({record.rank, record.end, record.held_after});

@@ -1,6 +1,6 @@
 #pragma once
 
-// The outer shape of torch's schedule files, in both dialects: one row a rank, cells separated by
+// The outer shape of torch's schedule files, in both dialects: one row per rank, cells separated by
 // commas, quoted or not, empty cells idle.
 
 #include <string_view>

@@ -22,7 +22,7 @@ void check(const Schedule& schedule, const LoweringOptions& options) {
 void check_steps(const Program& program, int step_every) {
   for (const auto& instructions : program.ranks)
     for (const Instruction& i : instructions)
-      if (is_reduce(i.kind))
+      if (is_collective(i.kind))
         throw InputError(
             fmt::format("the gradients of stage {} are summed over its copies or with those of a "
                         "tied stage at the end of the iteration, which does not go with a step "

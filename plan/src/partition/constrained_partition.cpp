@@ -148,7 +148,7 @@ class Search {
     if (++steps_ > most_steps)
       throw InputError(fmt::format(
           "{} stages on {} ranks under one memory cap have too many partitions to search: fix some "
-          "borders, or have one stage a rank",
+          "borders, or have one stage per rank",
           request_.stages, request_.ranks));
     Bytes* held = nullptr;
     Bytes before;

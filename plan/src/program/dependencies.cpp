@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The event that makes what `i` takes in; -1 when it comes from the lane before it.
+/// The event that makes what `i` takes in; -1 when it comes from the compute before it.
 int data_of(const Program& program, const InstructionIndex& index, const Instruction& i) {
   const auto neighbour = [&](InstructionKind receive, int stage, InstructionKind kind,
                              InstructionKind other) {
@@ -72,11 +72,11 @@ void Dependencies::link_events() {
     }
 
   const auto ranks = program_.ranks.size();
-  int places = static_cast<int>(ranks);  // the first are the lanes
+  int places = static_cast<int>(ranks);  // the first are the ranks' compute
   std::size_t at = 0;
   std::vector<int> last_of_queue(2 * ranks), place_of_queue(2 * ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    int lane = -1;
+    int compute = -1;
     int last_collective = -1;
     int place_of_collectives = -1;
     std::fill(last_of_queue.begin(), last_of_queue.end(), -1);
@@ -84,7 +84,7 @@ void Dependencies::link_events() {
     for (const Instruction& i : program_.ranks[rank]) {
       const auto number = static_cast<int>(at);
       Event& event = events_[at++];
-      event.lane = lane;
+      event.compute = compute;
       event.place = static_cast<int>(rank);
       if (has_microbatch(i.kind))
         event.data = data_of(program_, index, i);
@@ -95,15 +95,15 @@ void Dependencies::link_events() {
         if (place_of_queue[queue] < 0)
           place_of_queue[queue] = places++;
         event.place = place_of_queue[queue];
-      } else if (is_reduce(i.kind)) {
+      } else if (is_collective(i.kind)) {
         // A rank runs its collectives one after the other.
         event.queue = std::exchange(last_collective, number);
         if (place_of_collectives < 0)
           place_of_collectives = places++;
         event.place = place_of_collectives;
       }
-      if (holds_lane(program_, i.kind))
-        lane = number;
+      if (holds_compute(program_, i.kind))
+        compute = number;
     }
   }
 }
@@ -115,14 +115,14 @@ void Dependencies::join_collectives() {
   std::map<std::pair<InstructionKind, int>, std::vector<int>> members;
   for (int event = 0; event < size(); ++event) {
     const Instruction& i = *(*this)[event].instruction;
-    if (is_reduce(i.kind))
+    if (is_collective(i.kind))
       members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0}].push_back(event);
   }
   for (const auto& [key, events] : members) {
     const int first = events.front();
     for (const int member : events) {
       const Event& own = (*this)[member];
-      for (const int before : {own.lane, own.queue})
+      for (const int before : {own.compute, own.queue})
         if (member != first && before >= 0)
           collective_waits_.emplace_back(first, before);
       if (member != first) {
@@ -134,7 +134,7 @@ void Dependencies::join_collectives() {
   int last_collective = -1;
   for (int event = 0; event < size(); ++event) {
     const Event& own = (*this)[event];
-    if (is_reduce(own.instruction->kind))
+    if (is_collective(own.instruction->kind))
       last_collective = event;
     if (own.instruction->kind == InstructionKind::OptimizerStep && last_collective >= 0 &&
         (*this)[last_collective].rank == own.rank)

@@ -205,7 +205,7 @@ class ProgramChecker {
     std::map<std::pair<InstructionKind, int>, std::pair<Instruction, std::set<int>>> found;
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       for (const Instruction& i : program_.ranks[rank]) {
-        if (!is_reduce(i.kind))
+        if (!is_collective(i.kind))
           continue;
         const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
         auto& [first, ranks] = found.try_emplace({i.kind, stage}, i, std::set<int>{}).first->second;

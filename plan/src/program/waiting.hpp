@@ -1,6 +1,6 @@
 #pragma once
 
-// Who waits for whom in a deadlock. Every list of work that stopped (a rank's compute lane, or one
+// Who waits for whom in a deadlock. Every list of work that stopped (a rank's compute, or one
 // of its queues) stands at an action, and waits for another that some list has further back.
 
 #include <string>

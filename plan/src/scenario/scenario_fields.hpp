@@ -69,13 +69,13 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("memory_bytes", s.memory, any(), "0: not limited.");
   visit("flops_per_s", s.flops_per_s, within(at_least(0)), "Peak; 0: not known.");
   visit("memory_bandwidth_per_s", s.memory_bandwidth_per_s, within(at_least(0)),
-        "Bytes a second; 0: not known.");
+        "Bytes per second; 0: not known.");
 }
 
 template <MaybeConst<Link> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("latency_s", s.latency, needed(any()), "Seconds before the first byte arrives.");
-  visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes a second.");
+  visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes per second.");
   visit("shared", s.shared, any(),
         "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
 }
@@ -126,7 +126,7 @@ void visit_fields(Struct& s, Visit&& visit) {
         "or all of a rank.");
   visit("transfers", s.transfers, one_of(transfer_modes()),
         "When a transfer may start: once both ends have reached it, or once the sender has.");
-  visit("blocking", s.blocking, any(), "Whether a transfer holds its ranks.");
+  visit("blocking", s.blocking, any(), "Whether a rank computes nothing during its transfers.");
   visit("replicas", s.replicas, within(at_least(1)),
         "Pipelines side by side, which sum their gradients.");
   visit("overlap_reductions", s.overlap_reductions, any(),

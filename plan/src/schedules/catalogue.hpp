@@ -2,7 +2,7 @@
 
 #include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
-// One line a schedule: the function with which its file ends.
+// One line per schedule: the function with which its file ends.
 #define PIPEWRIGHT_SCHEDULES(SCHEDULE) \
   SCHEDULE(gpipe)                      \
   SCHEDULE(one_f_one_b)                \

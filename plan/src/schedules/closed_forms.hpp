@@ -8,7 +8,7 @@
 
 namespace pipewright::plan {
 
-/// One stage a rank, and a flush.
+/// One stage per rank, and a flush.
 inline ClosedForm flush_bubble(std::string words = "(P-1)(F+B)") {
   return {std::move(words),
           [](const ScheduleSizes& s) { return (s.ranks - 1) * (s.forward + s.backward()); }};

@@ -14,20 +14,20 @@ constexpr int interval = 6;  // forward, input and weight gradient of two stages
 using Cell = int;
 constexpr Cell weight_gradient = v_legs;
 constexpr Cell idle = -1;
-using Row = std::vector<Cell>;
+using BlockRow = std::vector<Cell>;
 
 bool is_forward(Cell cell) { return cell == 0 || cell == 1; }
 
 bool is_input_gradient(Cell cell) { return cell == 2 || cell == 3; }
 
-void put(Row& row, int slot, Cell cell) {
+void put(BlockRow& row, int slot, Cell cell) {
   if (slot >= static_cast<int>(row.size()))
     row.resize(static_cast<std::size_t>(slot) + 1, idle);
   row[static_cast<std::size_t>(slot)] = cell;
 }
 
-std::vector<Row> repeated(const Block& block, int microbatches) {
-  std::vector<Row> rows(block.size());
+std::vector<BlockRow> repeated(const Block& block, int microbatches) {
+  std::vector<BlockRow> rows(block.size());
   for (std::size_t rank = 0; rank < block.size(); ++rank)
     for (int leg = 0; leg < v_legs; ++leg)
       for (int m = 0; m < microbatches; ++m)
@@ -36,7 +36,7 @@ std::vector<Row> repeated(const Block& block, int microbatches) {
 }
 
 /// Each weight gradient goes into the first slot that its input gradient leaves idle.
-void fill_with_weight_gradients(Row& row) {
+void fill_with_weight_gradients(BlockRow& row) {
   int owed = 0;
   for (Cell& cell : row) {
     if (is_input_gradient(cell))
@@ -49,14 +49,14 @@ void fill_with_weight_gradients(Row& row) {
   row.insert(row.end(), static_cast<std::size_t>(owed), weight_gradient);
 }
 
-void drop_weight_gradients(Row& row) {
+void drop_weight_gradients(BlockRow& row) {
   std::replace(row.begin(), row.end(), weight_gradient, idle);
   while (row.back() == idle)
     row.pop_back();
 }
 
 /// The most activations kept at once.
-int peak(const Row& row) {
+int peak(const BlockRow& row) {
   int kept = 0, most = 0;
   for (const Cell cell : row) {
     kept += is_forward(cell) ? 1 : cell == weight_gradient ? -1 : 0;
@@ -66,7 +66,7 @@ int peak(const Row& row) {
 }
 
 /// The same, where weight gradients that are not in the row yet fill its idle slots.
-int peak_when_filled(Row row) {
+int peak_when_filled(BlockRow row) {
   fill_with_weight_gradients(row);
   return peak(row);
 }
@@ -84,7 +84,7 @@ class Walk {
   }
 
   /// The first slot in which the next such cell may stand, after what it needs.
-  int earliest(const Row& row, int rank, Cell cell) const {
+  int earliest(const BlockRow& row, int rank, Cell cell) const {
     const auto m = static_cast<std::size_t>(microbatch(rank, cell));
     const int after_same_kind =
         last_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)];
@@ -104,7 +104,7 @@ class Walk {
   }
 
  private:
-  static int slot_of_input_gradient(const Row& row, std::size_t number) {
+  static int slot_of_input_gradient(const BlockRow& row, std::size_t number) {
     for (std::size_t slot = 0;; ++slot)
       if (is_input_gradient(row[slot]) && number-- == 0)
         return static_cast<int>(slot);
@@ -118,9 +118,9 @@ class Walk {
 
 /// Calls `visit(slot, rank)` for every cell that is not idle, in the order of time.
 template <class Visit>
-void for_each_cell(const std::vector<Row>& rows, const Visit& visit) {
+void for_each_cell(const std::vector<BlockRow>& rows, const Visit& visit) {
   std::size_t slots = 0;
-  for (const Row& row : rows)
+  for (const BlockRow& row : rows)
     slots = std::max(slots, row.size());
   for (std::size_t slot = 0; slot < slots; ++slot)
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
@@ -129,11 +129,11 @@ void for_each_cell(const std::vector<Row>& rows, const Visit& visit) {
 }
 
 /// Closes the slots in which everybody waits, without changing any rank's order.
-std::vector<Row> squeezed(const std::vector<Row>& rows) {
-  std::vector<Row> result(rows.size());
+std::vector<BlockRow> squeezed(const std::vector<BlockRow>& rows) {
+  std::vector<BlockRow> result(rows.size());
   Walk walk(rows.size());
   for_each_cell(rows, [&](int slot, int rank) {
-    Row& row = result[static_cast<std::size_t>(rank)];
+    BlockRow& row = result[static_cast<std::size_t>(rank)];
     const Cell cell = rows[static_cast<std::size_t>(rank)][static_cast<std::size_t>(slot)];
     const int after_row = static_cast<int>(row.size());
     const int to =
@@ -145,7 +145,7 @@ std::vector<Row> squeezed(const std::vector<Row>& rows) {
 }
 
 /// Moves the cell to the first idle slot that holds the peak, and says where it stands then.
-int move_forward(Row& row, int earliest, int slot, int most, int (*peak_of)(const Row&)) {
+int move_forward(BlockRow& row, int earliest, int slot, int most, int (*peak_of)(const BlockRow&)) {
   auto& from = row[static_cast<std::size_t>(slot)];
   for (int to = earliest; to < slot; ++to) {
     auto& cell = row[static_cast<std::size_t>(to)];
@@ -164,16 +164,16 @@ enum class Phase { WarmUp, Steady, CoolDown };
 /// Lets the cells of the cool-down, and of the warm-up where weight gradients are placed, run as
 /// early as the peak allows. The steady phase stays: from the end of the first microbatch to the
 /// start of the last.
-std::vector<Row> reordered(std::vector<Row> rows, int microbatches, bool placed) {
-  const auto peak_of = placed ? &peak : +[](const Row& row) { return peak_when_filled(row); };
+std::vector<BlockRow> reordered(std::vector<BlockRow> rows, int microbatches, bool placed) {
+  const auto peak_of = placed ? &peak : +[](const BlockRow& row) { return peak_when_filled(row); };
   int most = 0;
-  for (const Row& row : rows)
+  for (const BlockRow& row : rows)
     most = std::max(most, peak_of(row));
 
   Phase phase = Phase::WarmUp;
   Walk walk(rows.size());
   for_each_cell(rows, [&](int slot, int rank) {
-    Row& row = rows[static_cast<std::size_t>(rank)];
+    BlockRow& row = rows[static_cast<std::size_t>(rank)];
     const Cell cell = row[static_cast<std::size_t>(slot)];
     if (phase == Phase::WarmUp && rank == 0 && cell == v_legs - 1)
       phase = Phase::Steady;
@@ -187,7 +187,7 @@ std::vector<Row> reordered(std::vector<Row> rows, int microbatches, bool placed)
   return rows;
 }
 
-Schedule to_schedule(const std::vector<Row>& rows, int microbatches) {
+Schedule to_schedule(const std::vector<BlockRow>& rows, int microbatches) {
   const int ranks = static_cast<int>(rows.size());
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (int rank = 0; rank < ranks; ++rank) {
@@ -213,10 +213,10 @@ Schedule to_schedule(const std::vector<Row>& rows, int microbatches) {
 }  // namespace
 
 Schedule repeat_block(const Block& block, int microbatches) {
-  const auto for_each_row = [](std::vector<Row>& rows, void (*change)(Row&)) {
+  const auto for_each_row = [](std::vector<BlockRow>& rows, void (*change)(BlockRow&)) {
     std::for_each(rows.begin(), rows.end(), change);
   };
-  std::vector<Row> rows = repeated(block, microbatches);
+  std::vector<BlockRow> rows = repeated(block, microbatches);
   for_each_row(rows, fill_with_weight_gradients);
   rows = squeezed(reordered(rows, microbatches, true));
 

@@ -17,7 +17,7 @@ using Name = std::tuple<int, std::string, int>;
 std::map<Name, const Span*> named_spans(const Timeline& timeline) {
   std::vector<const Span*> spans;
   for (const Span& span : timeline.spans)
-    if (span.lane != Lane::Send)
+    if (span.row != Row::Send)
       spans.push_back(&span);
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span* a, const Span* b) { return a->start < b->start; });

@@ -16,7 +16,7 @@ std::vector<std::vector<const Span*>> reductions_of(const Timeline& timeline) {
   std::map<std::pair<int, std::string>, int> runs;
   std::map<std::pair<std::string, int>, std::vector<const Span*>> reductions;
   for (const Span& span : timeline.spans)
-    if (span.lane == Lane::Reduce)
+    if (span.row == Row::Reduce)
       reductions[{span.action, runs[{span.rank, span.action}]++}].push_back(&span);
   std::vector<std::vector<const Span*>> members;
   members.reserve(reductions.size());

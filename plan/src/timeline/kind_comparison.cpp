@@ -68,7 +68,7 @@ KindTimes time_per_kind(const Timeline& timeline) {
     times[kind].total += std::max(time, Seconds{});  // a clock may have stepped back
   };
   for (const Span& span : timeline.spans)
-    if (span.lane == Lane::Compute || span.lane == Lane::Reduce)
+    if (span.row == Row::Compute || span.row == Row::Reduce)
       add(kind_of(span.action), span.end - span.start);
   for (const TransferSplit& transfer : split_transfers(timeline)) {
     const std::string kind = kind_of(transfer.action);

@@ -6,10 +6,10 @@
 namespace pipewright::plan {
 namespace {
 
-/// What a span adds to the busy time of its rank. Transfers run beside the compute lane and add
+/// What a span adds to the busy time of its rank. Transfers run beside compute and add
 /// nothing; a clock that stepped back must not take away what other spans added.
 Seconds busy_time(const Span& span) {
-  if (span.lane != Lane::Compute)
+  if (span.row != Row::Compute)
     return {};
   return std::max(span.end - span.start, Seconds{});
 }
@@ -22,12 +22,12 @@ std::size_t index_of(int rank, const Timeline& timeline) {
 
 }  // namespace
 
-Lane lane_of(InstructionKind kind) {
+Row row_of(InstructionKind kind) {
   if (is_send(kind))
-    return Lane::Send;
-  if (is_reduce(kind))
-    return Lane::Reduce;
-  return is_receive(kind) ? Lane::Receive : Lane::Compute;
+    return Row::Send;
+  if (is_collective(kind))
+    return Row::Reduce;
+  return is_receive(kind) ? Row::Receive : Row::Compute;
 }
 
 std::string kind_of(std::string_view action) {
@@ -87,7 +87,7 @@ std::vector<Bytes> peak_per_rank(const Timeline& timeline) {
 std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline) {
   std::map<std::string, Seconds> busy;
   for (const Span& span : timeline.spans)
-    if (span.lane == Lane::Compute)
+    if (span.row == Row::Compute)
       busy[kind_of(span.action)] += busy_time(span);
   return busy;
 }

@@ -12,14 +12,14 @@ using Places = std::unordered_map<std::string, std::vector<std::size_t>>;
 Places places_of_receives(const std::vector<Span>& spans) {
   Places places;
   for (std::size_t i = 0; i < spans.size(); ++i)
-    if (spans[i].lane == Lane::Receive)
+    if (spans[i].row == Row::Receive)
       places[spans[i].action].push_back(i);
   return places;
 }
 
 /// What the receive at the other end is called; nothing when this is no send.
 std::optional<std::string> receive_of(const Span& send) {
-  if (send.lane != Lane::Send)
+  if (send.row != Row::Send)
     return {};
   const auto instruction = parse_instruction(send.action);
   if (!instruction || !is_send(instruction->kind))

@@ -24,12 +24,12 @@ namespace {
 constexpr const char* format = "pipewright/timeline/1";
 constexpr int most_ranks = 1'000'000;
 
-constexpr std::array<const char*, 4> lane_names{"compute", "send", "receive", "reduce"};
+constexpr std::array<const char*, 4> row_names{"compute", "send", "receive", "reduce"};
 
 /// Thread numbers begin at 1: viewers take thread 0 for the idle task.
-int thread_of(Lane lane) { return static_cast<int>(lane) + 1; }
-Lane lane_of(int thread) { return static_cast<Lane>(thread - 1); }
-constexpr int idle_thread = static_cast<int>(lane_names.size()) + 1;
+int thread_of(Row row) { return static_cast<int>(row) + 1; }
+Row row_of(int thread) { return static_cast<Row>(thread - 1); }
+constexpr int idle_thread = static_cast<int>(row_names.size()) + 1;
 
 double microseconds(Seconds time) { return time.value * 1e6; }
 
@@ -47,7 +47,7 @@ std::string quoted(const std::string& text) {
   return plain ? '"' + text + '"' : Json(text).dump();
 }
 
-/// The events as text, one a line, so that a file of many spans can be read and compared by line.
+/// The events as text, one per line, so that a file of many spans can be read and compared by line.
 /// A file has millions of them: they are put together without a Json value for each.
 class EventList {
  public:
@@ -62,11 +62,11 @@ class EventList {
   std::string text_;
 };
 
-/// The threads of each rank: those of the lanes that occur there, and that of idle time.
+/// The threads of each rank: those of the rows that occur there, and that of idle time.
 std::vector<std::set<int>> threads_by_rank(const Timeline& timeline) {
   std::vector<std::set<int>> threads(static_cast<std::size_t>(timeline.ranks));
   for (const Span& span : timeline.spans)
-    threads[static_cast<std::size_t>(span.rank)].insert(thread_of(span.lane));
+    threads[static_cast<std::size_t>(span.rank)].insert(thread_of(span.row));
   for (const IdleSpan& idle : timeline.idle)
     threads[static_cast<std::size_t>(idle.rank)].insert(idle_thread);
   return threads;
@@ -80,7 +80,7 @@ void add_names(EventList& events, const Timeline& timeline) {
     for (const int thread : threads[rank])
       events.add(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
                  rank, thread,
-                 thread == idle_thread ? "idle" : lane_names[static_cast<std::size_t>(thread - 1)]);
+                 thread == idle_thread ? "idle" : row_names[static_cast<std::size_t>(thread - 1)]);
   }
 }
 
@@ -88,7 +88,7 @@ void add_names(EventList& events, const Timeline& timeline) {
 void add_span(EventList& events, const Span& span, int critical_step) {
   events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
              R"("args":{{"start_s":{},"end_s":{}{}}}}})",
-             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.lane),
+             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.row),
              number(microseconds(span.start)), number(microseconds(span.end - span.start)),
              number(span.start.value), number(span.end.value),
              critical_step < 0
@@ -124,10 +124,10 @@ void add_memory(EventList& events, const MemorySample& sample) {
 /// an arrow must not point back in time. "bp" lets it end at the span around it, not at the next.
 void add_flow(EventList& events, int id, const Span& send, const Span& receive) {
   events.add(R"({{"name":"transfer","cat":"transfer","ph":"s","id":{},"pid":{},"tid":{},"ts":{}}})",
-             id, send.rank, thread_of(send.lane), number(microseconds(send.start)));
+             id, send.rank, thread_of(send.row), number(microseconds(send.start)));
   events.add(R"({{"name":"transfer","cat":"transfer","ph":"f","bp":"e","id":{},"pid":{},"tid":{},)"
              R"("ts":{}}})",
-             id, receive.rank, thread_of(receive.lane),
+             id, receive.rank, thread_of(receive.row),
              number(microseconds(std::max(send.start, receive.start))));
 }
 
@@ -194,7 +194,7 @@ void read_span(JsonObject& event, Reading& reading) {
   JsonObject args(event.diagnostics(), event.child("args"));
   const auto [start, end] = read_times(args, action);
   read_critical(args, reading);
-  reading.timeline.spans.push_back({rank, lane_of(thread), action, start, end});
+  reading.timeline.spans.push_back({rank, row_of(thread), action, start, end});
 }
 
 MemorySample read_memory(JsonObject& event, const Timeline& timeline) {

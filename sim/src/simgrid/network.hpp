@@ -37,7 +37,7 @@ class Network {
   virtual void run() = 0;
 };
 
-/// One network a process: SimGrid has one engine, which cannot be started twice.
+/// One network per process: SimGrid has one engine, which cannot be started twice.
 std::unique_ptr<Network> network_of(const plan::Cluster& cluster, const Traffic& traffic);
 /// Throws InputError for a file that cannot be used.
 std::unique_ptr<Network> network_of(const std::filesystem::path& file, const Traffic& traffic);

@@ -32,7 +32,7 @@ void Replay::find_collectives() {
   const auto& events = structure_.events();
   for (int event = 0; event < structure_.size(); ++event) {
     const Instruction& i = *events[event].instruction;
-    if (!plan::is_reduce(i.kind))
+    if (!plan::is_collective(i.kind))
       continue;
     const int leader = events.leader_of(event);
     const bool within_pipeline = plan::group_of(i.kind) == plan::Group::Tied;
@@ -145,8 +145,8 @@ void Replay::begin_send(int id) {
   });
 }
 
-/// The ring turns once everybody is there. Its steps, n - 1 a round, pass on pieces of equal size,
-/// so each member sends to the next all the time, and pays a latency a step.
+/// The ring turns once everybody is there. Its steps, n - 1 per round, pass on pieces of equal
+/// size, so each member sends to the next all the time, and pays a latency per step.
 void Replay::join(Collective& collective, int id) {
   collective.start = std::max(collective.start, times_of(id).start);
   if (--collective.missing > 0)

@@ -26,8 +26,8 @@ class Replay {
  private:
   /// A ring of flows, all at once.
   struct Collective {
-    std::vector<int> leaders;  // one a pipeline, which waits for all of its members
-    std::vector<int> ring;     // one a device, in their order
+    std::vector<int> leaders;  // one per pipeline, which waits for all of its members
+    std::vector<int> ring;     // one per device, in their order
     int rounds = 1;
     double work = 0;  // bytes on each of its links
     int missing = 0;  // leaders that are not ready yet

@@ -35,7 +35,7 @@ inline exec::TrainingSetup small_setup() {
           .base_seed = 3};
 }
 
-/// Six layers over `parts` stages, one a rank.
+/// Six layers over `parts` stages, one per rank.
 inline plan::Partition small_partition(int parts) {
   return plan::Partition{plan::uniform_boundaries(6, parts)};
 }

@@ -16,7 +16,7 @@ namespace lower_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// One line a rank, without slots.
+/// One line per rank, without slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -88,7 +88,7 @@ TEST_CASE("Loads: the first stage's input and the last stage's target, right bef
   CHECK(text_of(with_loads(bare(make_gpipe(1, 1)))) == "0LOAD0 0F0 0B0\n");  // once, for both
 }
 
-TEST_CASE("Optimizer steps: one a stage, at the end of its rank's list", "[plan][lower]") {
+TEST_CASE("Optimizer steps: one per stage, at the end of its rank's list", "[plan][lower]") {
   CHECK(text_of(with_optimizer_steps(bare(v_of_two()))) ==
         "0F0 3F0 3B0 0B0 0STEP 3STEP\n"
         "1F0 2F0 2B0 1B0 1STEP 2STEP\n");

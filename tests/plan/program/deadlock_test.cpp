@@ -82,7 +82,7 @@ class Interpreter {
     const auto& list = program_.ranks[rank];
     if (is_transfer(list[at]))
       return heads_its_queue({rank, at});
-    if (is_reduce(list[at].kind))
+    if (is_collective(list[at].kind))
       return collectives_are_done({rank, at});
     for (std::size_t before = 0; before < at && is_compute(list[at].kind); ++before)
       if (is_compute(list[before].kind) && !is_done(rank, before))
@@ -153,7 +153,7 @@ class Interpreter {
         return may_start(p) && (may_start(other) || is_done(other.rank, other.at));
       return may_start(p) && (is_send(i.kind) || is_done(other.rank, other.at));
     }
-    if (is_reduce(i.kind))
+    if (is_collective(i.kind))
       return all_issued(i);
     return is_issued(p) && has_data(i) && reductions_are_done(p);
   }
@@ -186,7 +186,7 @@ class Interpreter {
 
   bool collectives_are_done(Place p) const {
     for (std::size_t before = 0; before < p.at; ++before)
-      if (is_reduce(instruction({p.rank, before}).kind) && !is_done(p.rank, before))
+      if (is_collective(instruction({p.rank, before}).kind) && !is_done(p.rank, before))
         return false;
     return true;
   }
@@ -343,7 +343,7 @@ TEST_CASE("Eager transfers with receives right before their use never deadlock",
       }
 }
 
-TEST_CASE("Receives that stand where the sender sends never deadlock, even in one queue a rank",
+TEST_CASE("Receives that stand where the sender sends never deadlock, even in one queue per rank",
           "[plan][deadlock]") {
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 4, 6}) {
@@ -353,7 +353,7 @@ TEST_CASE("Receives that stand where the sender sends never deadlock, even in on
     }
 }
 
-TEST_CASE("1F1B by rendezvous in one queue a pair: both offer, none takes", "[plan][deadlock]") {
+TEST_CASE("1F1B by rendezvous in one queue per pair: both offer, none takes", "[plan][deadlock]") {
   const Program program = lower(make_1f1b(2, 2));
   const std::string both_send =
       "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "

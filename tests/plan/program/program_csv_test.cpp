@@ -29,7 +29,7 @@ std::string no_instruction(const std::string& cell) {
          "REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch";
 }
 
-TEST_CASE("A program file has one row a rank, without loads and steps", "[plan][program_csv]") {
+TEST_CASE("A program file has one row per rank, without loads and steps", "[plan][program_csv]") {
   CHECK(to_csv(lower(make_1f1b(2, 2))) ==
         "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
         "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");

@@ -19,7 +19,7 @@ std::string text_with_slot(const Instruction& i) {
   return to_string(i) + (i.slot < 0 ? "" : "#" + std::to_string(i.slot));
 }
 
-/// One line a rank, with slots.
+/// One line per rank, with slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -31,7 +31,7 @@ std::string text_of(const Program& program) {
   return text;
 }
 
-/// A Program written by hand, one string a rank.
+/// A Program written by hand, one string per rank.
 Program program_of(std::vector<int> rank_of_stage, int microbatches,
                    const std::vector<std::string>& ranks) {
   Program program{.microbatches = microbatches,

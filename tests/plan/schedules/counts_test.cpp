@@ -117,7 +117,7 @@ TEST_CASE("Receive buffers: early receives hold more", "[plan][counts]") {
         Counts{1, 5, 4, 2});
 }
 
-TEST_CASE("Receive buffers: one pool a rank needs fewer than one buffer a stage and microbatch",
+TEST_CASE("Receive buffers: one pool per rank needs fewer than one buffer per stage and microbatch",
           "[plan][counts]") {
   // That would be 30 M for 16 stages: 15 pass on activations, and 15 gradients.
   for (const int M : {4, 8, 16, 32})

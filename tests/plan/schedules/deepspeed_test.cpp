@@ -17,7 +17,7 @@ using pipewright::test::error_of;
 
 using Kind = InstructionKind;
 
-/// One line a step: "LoadMicroBatch(0) ForwardPass(0)".
+/// One line per step: "LoadMicroBatch(0) ForwardPass(0)".
 std::string steps_of(const DeepSpeedStream& stream, std::size_t rank) {
   std::string text;
   for (const auto& step : stream.ranks[rank]) {

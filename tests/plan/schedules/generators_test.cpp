@@ -236,7 +236,7 @@ TEST_CASE("Every schedule is sound in all sizes that it takes, with every action
   }
 }
 
-TEST_CASE("Activations kept, exactly: one stage a rank", "[plan][generators]") {
+TEST_CASE("Activations kept, exactly: one stage per rank", "[plan][generators]") {
   for_each_size("gpipe", [](const Sizes& s, const Schedule& schedule) {
     REQUIRE(peak_activations(schedule) == on_each_rank(s.P, [&](int) { return s.M; }));
   });
@@ -335,7 +335,7 @@ TEST_CASE("Hanayo has at most 3P/2 microbatches in flight", "[plan][generators]"
   CHECK(peak_activations(make_hanayo(4, 8, 1)) == std::vector<int>{7, 8, 9, 9});
 }
 
-TEST_CASE("Bubbles: (P - 1)(F + B) for one stage a rank", "[plan][generators]") {
+TEST_CASE("Bubbles: (P - 1)(F + B) for one stage per rank", "[plan][generators]") {
   const Costs costs{3, 2, 5, 0};
   for (const char* name : {"gpipe", "1f1b", "pipedream", "pipedream-2bw", "deepspeed-train"})
     for_each_size(name, [&](const Sizes& s, const Schedule& schedule) {
@@ -596,7 +596,7 @@ TEST_CASE("On a placement: each order in its own way", "[plan][generators]") {
         "2F0 2F1 3F0 3F1\n");
 }
 
-TEST_CASE("On a placement of one stage a rank, the orders are the plain ones",
+TEST_CASE("On a placement of one stage per rank, the orders are the plain ones",
           "[plan][generators]") {
   for (int P = 1; P <= 16; ++P)
     for (const int M : {1, 2, 3, 4, 5, 8, 16, 17, 32})

@@ -101,7 +101,7 @@ void compare_streams(const std::string& name,
   if (!file)
     return;
   std::map<std::pair<int, int>, Orders> references;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     auto& ranks = references[{std::stoi(row.at("P")), std::stoi(row.at("M"))}];
     ranks.resize(std::max(ranks.size(), static_cast<std::size_t>(std::stoi(row.at("rank"))) + 1));
     ranks[static_cast<std::size_t>(std::stoi(row.at("rank")))].push_back(row.at("instructions"));
@@ -264,7 +264,7 @@ TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
       {"InferenceSchedule", deepspeed_inference},
       {"DataParallelSchedule", deepspeed_data_parallel}};
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     const auto maker = makers.find(row.at("schedule"));
     if (maker == makers.end())
       return;  // DeepSpeed's DualPipeV has other steps than those of DeepSeek
@@ -292,7 +292,7 @@ TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[pla
                                                  {"LoopedBFS", "looped-bfs"},
                                                  {"1F1B", "1f1b"}};
   std::size_t refused = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     ScheduleRequest request;
     request.name = names.at(row.at("schedule"));
     request.ranks = std::stoi(row.at("P"));
@@ -320,7 +320,7 @@ TEST_CASE("Sizes that Megatron and DualPipe refuse are refused", "[plan][referen
                                                    {"DualPipe", "dualpipe"},
                                                    {"DualPipeV", "dualpipev"}};
     std::size_t refused = 0, all = 0;
-    for_each_row(*file, [&](const Row& row) {
+    for_each_row(*file, [&](const ReferenceRow& row) {
       ScheduleRequest request;
       request.name = names.at(row.at("schedule"));
       request.ranks = std::stoi(row.at("P"));

@@ -19,7 +19,7 @@ using namespace pipewright::test;
 
 using Orders = std::vector<std::vector<std::string>>;
 
-int number(const Row& row, const std::string& column) { return std::stoi(row.at(column)); }
+int number(const ReferenceRow& row, const std::string& column) { return std::stoi(row.at(column)); }
 
 Orders cells_of_program(const Program& program) {
   Orders rows;
@@ -96,7 +96,7 @@ TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][r
   if (!file)
     return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const Row& row) {
+  for_each_row(*file, [&](const ReferenceRow& row) {
     ScheduleRequest request;
     request.name = row.at("schedule") == "1F1B" ? "1f1b" : "megatron-interleaved";
     request.ranks = number(row, "P");

@@ -73,7 +73,7 @@ TEST_CASE("A schedule without ranks or microbatches is refused in words", "[plan
   CHECK(error_of([] { make_1f1b(4, -2); }) == "1f1b: -2 microbatches asked for, the least is 1");
 }
 
-TEST_CASE("A schedule file has one row a rank", "[plan][schedule]") {
+TEST_CASE("A schedule file has one row per rank", "[plan][schedule]") {
   CHECK(to_csv(make_1f1b(2, 3)) ==
         "0F0,0F1,0B0,0F2,0B1,0B2\n"
         "1F0,1B0,1F1,1B1,1F2,1B2\n");

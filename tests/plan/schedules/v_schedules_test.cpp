@@ -126,14 +126,14 @@ bool at_most(const std::vector<int>& ours, const std::vector<int>& theirs) {
 }
 
 /// P, M and setup.
-using Row = std::tuple<int, int, std::string>;
+using TableRow = std::tuple<int, int, std::string>;
 
 std::ifstream open_reference(const std::string& name) {
   return std::ifstream(std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "schedules" / name);
 }
 
-std::map<Row, double> read_makespans(const std::string& schedule) {
-  std::map<Row, double> makespans;
+std::map<TableRow, double> read_makespans(const std::string& schedule) {
+  std::map<TableRow, double> makespans;
   std::ifstream in = open_reference("zerobubble_summary.csv");
   for (std::string line; std::getline(in, line);) {
     const auto cells = cells_of(line);
@@ -144,8 +144,8 @@ std::map<Row, double> read_makespans(const std::string& schedule) {
 }
 
 /// Orders are at hand for a part of the rows.
-std::map<Row, Schedule> read_orders(const std::string& schedule) {
-  std::map<Row, Schedule> orders;
+std::map<TableRow, Schedule> read_orders(const std::string& schedule) {
+  std::map<TableRow, Schedule> orders;
   std::ifstream in = open_reference("zerobubble_" + schedule + ".csv");
   std::string line;
   for (std::getline(in, line); std::getline(in, line);) {

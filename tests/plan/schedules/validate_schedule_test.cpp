@@ -16,7 +16,7 @@ std::string error_in(const std::string& csv) {
   return error_of([&] { validate(parse_csv(csv, "s.csv")); });
 }
 
-TEST_CASE("Sound schedules pass: split backwards, several stages a rank, recomputation",
+TEST_CASE("Sound schedules pass: split backwards, several stages per rank, recomputation",
           "[plan][schedule]") {
   CHECK(error_in("0F0,0I0,0W0\n") == "no error");
   CHECK(error_in("0F0,0F1,0I0,0I1,0W1,0W0\n1F0,1I0,1F1,1I1,1W0,1W1\n") == "no error");

@@ -12,7 +12,7 @@ Timeline timeline(std::vector<Span> spans) {
 }
 
 Span compute(int rank, const char* action, double start, double end) {
-  return {rank, Lane::Compute, action, {start}, {end}};
+  return {rank, Row::Compute, action, {start}, {end}};
 }
 
 TEST_CASE("Each action is compared with its own prediction", "[plan][actions]") {
@@ -21,7 +21,7 @@ TEST_CASE("Each action is compared with its own prediction", "[plan][actions]") 
                 compute(0, "0STEP", 5, 6),
                 compute(0, "0STEP", 8, 9),
                 compute(1, "1F0", 3, 4),
-                {0, Lane::Send, "0SEND_F0", {2}, {3}}}),
+                {0, Row::Send, "0SEND_F0", {2}, {3}}}),
       // The same actions in another order, and one that nobody predicted.
       timeline({compute(1, "1F0", 3.5, 5), compute(0, "0STEP", 9, 9.25), compute(0, "0STEP", 6, 7),
                 compute(0, "0F0", 0.5, 3), compute(1, "1F1", 5, 6)}));

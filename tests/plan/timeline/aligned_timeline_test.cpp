@@ -14,12 +14,12 @@ Timeline two_ranks() {
   return {.name = "measured",
           .ranks = 2,
           .length = {9},
-          .spans = {{0, Lane::Compute, "0F0", {1}, {2}},
-                    {0, Lane::Send, "0SEND_F0", {2}, {2.5}},
-                    {0, Lane::Receive, "0RECV_B0", {2.5}, {8}},
-                    {1, Lane::Receive, "1RECV_F0", {1}, {3}},
-                    {1, Lane::Compute, "1F0", {3}, {6}},
-                    {1, Lane::Send, "1SEND_B0", {7}, {7.5}}},
+          .spans = {{0, Row::Compute, "0F0", {1}, {2}},
+                    {0, Row::Send, "0SEND_F0", {2}, {2.5}},
+                    {0, Row::Receive, "0RECV_B0", {2.5}, {8}},
+                    {1, Row::Receive, "1RECV_F0", {1}, {3}},
+                    {1, Row::Compute, "1F0", {3}, {6}},
+                    {1, Row::Send, "1SEND_B0", {7}, {7.5}}},
           .memory = {{0, {2}, {70}}, {1, {6}, {50}}},
           .idle = {{1, IdleCause::WarmUp, {1}, {3}}}};
 }
@@ -58,11 +58,11 @@ TEST_CASE("each member's start of a reduction passes to every other's end", "[pl
   const Timeline timeline{.name = "measured",
                           .ranks = 3,
                           .length = {9},
-                          .spans = {{0, Lane::Reduce, "0REDUCE_GRAD", {1}, {4}},
-                                    {0, Lane::Reduce, "0REDUCE_GRAD", {5}, {8}},
-                                    {2, Lane::Reduce, "0REDUCE_GRAD", {2}, {3}},
-                                    {2, Lane::Reduce, "0REDUCE_GRAD", {6}, {7}},
-                                    {1, Lane::Reduce, "1REDUCE_GRAD", {0}, {9}}},
+                          .spans = {{0, Row::Reduce, "0REDUCE_GRAD", {1}, {4}},
+                                    {0, Row::Reduce, "0REDUCE_GRAD", {5}, {8}},
+                                    {2, Row::Reduce, "0REDUCE_GRAD", {2}, {3}},
+                                    {2, Row::Reduce, "0REDUCE_GRAD", {6}, {7}},
+                                    {1, Row::Reduce, "1REDUCE_GRAD", {0}, {9}}},
                           .memory = {}};
   CHECK(text_of(passages_of(timeline)) ==
         "0:1 > 2:3\n"
@@ -89,7 +89,7 @@ TEST_CASE("a rank that begins before the first rank's clock moves all times on",
 
 TEST_CASE("a timeline is as long as its last span", "[plan][clock]") {
   Timeline late = two_ranks();
-  late.spans.push_back({1, Lane::Compute, "1STEP", {9}, {12}});
+  late.spans.push_back({1, Row::Compute, "1STEP", {9}, {12}});
   CHECK(put_right(read_with(late, {-1})).length == Seconds{12});
 }
 

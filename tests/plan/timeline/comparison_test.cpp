@@ -26,9 +26,9 @@ TEST_CASE("The figures of a timeline are its length, busy, bubble and peak", "[p
   const Timeline timeline{.name = "measured",
                           .ranks = 2,
                           .length = {5},
-                          .spans = {{0, Lane::Compute, "0F0", {0}, {2}},
-                                    {0, Lane::Send, "0SEND_F0", {2}, {3}},
-                                    {1, Lane::Compute, "1F0", {3}, {4}}},
+                          .spans = {{0, Row::Compute, "0F0", {0}, {2}},
+                                    {0, Row::Send, "0SEND_F0", {2}, {3}},
+                                    {1, Row::Compute, "1F0", {3}, {4}}},
                           .memory = {{0, {0}, {70}}}};
   const StepFigures figures = figures_of(timeline);
   CHECK(figures.iteration == Seconds{5});

@@ -12,23 +12,23 @@ Timeline timeline_of(std::vector<Span> spans) {
 
 /// A microbatch forward through two ranks, split backward on the second.
 Timeline predicted() {
-  return timeline_of({{0, Lane::Compute, "0F0", {0}, {0.010}},
-                      {0, Lane::Send, "0SEND_F0", {0.010}, {0.012}},
-                      {1, Lane::Receive, "1RECV_F0", {0}, {0.0125}},
-                      {1, Lane::Compute, "1F0", {0.012}, {0.026}},
-                      {1, Lane::Compute, "1I0", {0.026}, {0.037}},
-                      {1, Lane::Compute, "1W0", {0.037}, {0.0415}},
-                      {0, Lane::Reduce, "0REDUCE_GRAD", {0.042}, {0.0435}}});
+  return timeline_of({{0, Row::Compute, "0F0", {0}, {0.010}},
+                      {0, Row::Send, "0SEND_F0", {0.010}, {0.012}},
+                      {1, Row::Receive, "1RECV_F0", {0}, {0.0125}},
+                      {1, Row::Compute, "1F0", {0.012}, {0.026}},
+                      {1, Row::Compute, "1I0", {0.026}, {0.037}},
+                      {1, Row::Compute, "1W0", {0.037}, {0.0415}},
+                      {0, Row::Reduce, "0REDUCE_GRAD", {0.042}, {0.0435}}});
 }
 
 /// The same with a full backward, slower forwards, and without a reduction.
 Timeline measured() {
-  return timeline_of({{0, Lane::Compute, "0F0", {0}, {0.012}},
-                      {0, Lane::Send, "0SEND_F0", {0.012}, {0.0123}},
-                      {1, Lane::Receive, "1RECV_F0", {0}, {0.0123}},
-                      {1, Lane::Compute, "1F0", {0.012}, {0.028}},
-                      {1, Lane::Compute, "1F1", {0.028}, {0.048}},
-                      {1, Lane::Compute, "1B0", {0.048}, {0.06}}});
+  return timeline_of({{0, Row::Compute, "0F0", {0}, {0.012}},
+                      {0, Row::Send, "0SEND_F0", {0.012}, {0.0123}},
+                      {1, Row::Receive, "1RECV_F0", {0}, {0.0123}},
+                      {1, Row::Compute, "1F0", {0.012}, {0.028}},
+                      {1, Row::Compute, "1F1", {0.028}, {0.048}},
+                      {1, Row::Compute, "1B0", {0.048}, {0.06}}});
 }
 
 TEST_CASE("times of a kind are counted and added up over all ranks", "[plan][comparison]") {
@@ -44,7 +44,7 @@ TEST_CASE("times of a kind are counted and added up over all ranks", "[plan][com
 
 TEST_CASE("a clock that stepped back takes no time away", "[plan][comparison]") {
   const auto times = time_per_kind(
-      timeline_of({{0, Lane::Compute, "0F0", {2}, {1}}, {0, Lane::Compute, "0F1", {2}, {3}}}));
+      timeline_of({{0, Row::Compute, "0F0", {2}, {1}}, {0, Row::Compute, "0F1", {2}, {3}}}));
   CHECK(times.at("F").total == Seconds{1});
 }
 

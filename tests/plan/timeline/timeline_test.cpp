@@ -7,7 +7,7 @@ namespace timeline_test {
 using namespace pipewright::plan;
 
 Span compute(int rank, const char* action, double start, double end) {
-  return {rank, Lane::Compute, action, {start}, {end}};
+  return {rank, Row::Compute, action, {start}, {end}};
 }
 
 /// 1F1B over 2 ranks and 3 microbatches: a forward takes 1 s, a backward 2 s, a transfer nothing.
@@ -45,8 +45,8 @@ TEST_CASE("Busy time by kind sums over all ranks", "[plan][timeline]") {
 
 TEST_CASE("A transfer is no busy time of its rank", "[plan][timeline]") {
   Timeline timeline = one_f_one_b();
-  timeline.spans.push_back({0, Lane::Send, "0SEND_F0", {1}, {3}});
-  timeline.spans.push_back({1, Lane::Receive, "1RECV_F0", {1}, {3}});
+  timeline.spans.push_back({0, Row::Send, "0SEND_F0", {1}, {3}});
+  timeline.spans.push_back({1, Row::Receive, "1RECV_F0", {1}, {3}});
   CHECK(busy_per_rank(timeline) == busy_per_rank(one_f_one_b()));
   CHECK(busy_per_kind(timeline) == busy_per_kind(one_f_one_b()));
 }

@@ -22,33 +22,33 @@ std::string ends_of(const Timeline& timeline) {
 
 /// A receive of rank 1 from `reached` to `there`, of what rank 0 sends from `began` on.
 TransferSplit split_of(Seconds reached, Seconds there, Seconds began) {
-  return split_transfers(timeline_of({{1, Lane::Receive, "1RECV_F2", reached, there},
-                                      {0, Lane::Send, "0SEND_F2", began, began}}))
+  return split_transfers(timeline_of({{1, Row::Receive, "1RECV_F2", reached, there},
+                                      {0, Row::Send, "0SEND_F2", began, began}}))
       .at(0);
 }
 
 TEST_CASE("a send is paired with the receive of the same data", "[plan][transfers]") {
-  CHECK(ends_of(timeline_of({{0, Lane::Compute, "0F0", {0}, {1}},
-                             {0, Lane::Send, "0SEND_F0", {1}, {2}},
-                             {0, Lane::Receive, "0RECV_B0", {2}, {4}},
-                             {1, Lane::Receive, "1RECV_F0", {0}, {2}},
-                             {1, Lane::Send, "1SEND_B0", {3}, {4}}})) == "1>3 4>2 ");
+  CHECK(ends_of(timeline_of({{0, Row::Compute, "0F0", {0}, {1}},
+                             {0, Row::Send, "0SEND_F0", {1}, {2}},
+                             {0, Row::Receive, "0RECV_B0", {2}, {4}},
+                             {1, Row::Receive, "1RECV_F0", {0}, {2}},
+                             {1, Row::Send, "1SEND_B0", {3}, {4}}})) == "1>3 4>2 ");
 }
 
 TEST_CASE("of replicas, the first send is paired with the first receive", "[plan][transfers]") {
-  CHECK(ends_of(timeline_of({{0, Lane::Send, "0SEND_F0", {1}, {2}},
-                             {1, Lane::Send, "0SEND_F0", {1}, {2}},
-                             {2, Lane::Receive, "1RECV_F0", {1}, {2}},
-                             {3, Lane::Receive, "1RECV_F0", {1}, {2}}})) == "0>2 1>3 ");
+  CHECK(ends_of(timeline_of({{0, Row::Send, "0SEND_F0", {1}, {2}},
+                             {1, Row::Send, "0SEND_F0", {1}, {2}},
+                             {2, Row::Receive, "1RECV_F0", {1}, {2}},
+                             {3, Row::Receive, "1RECV_F0", {1}, {2}}})) == "0>2 1>3 ");
 }
 
 TEST_CASE("what has no other end, or is no transfer, is no pair", "[plan][transfers]") {
-  CHECK(ends_of(timeline_of({{0, Lane::Send, "0SEND_F0", {1}, {2}},
-                             {0, Lane::Send, "0SEND_F1", {1}, {2}},
-                             {1, Lane::Receive, "1RECV_F1", {1}, {2}},
-                             {1, Lane::Receive, "1RECV_F3", {1}, {2}},
-                             {0, Lane::Send, "mail", {1}, {2}},
-                             {1, Lane::Receive, "", {1}, {2}}})) == "1>2 ");
+  CHECK(ends_of(timeline_of({{0, Row::Send, "0SEND_F0", {1}, {2}},
+                             {0, Row::Send, "0SEND_F1", {1}, {2}},
+                             {1, Row::Receive, "1RECV_F1", {1}, {2}},
+                             {1, Row::Receive, "1RECV_F3", {1}, {2}},
+                             {0, Row::Send, "mail", {1}, {2}},
+                             {1, Row::Receive, "", {1}, {2}}})) == "1>2 ");
 }
 
 TEST_CASE("a receive waits until its send begins; from then on data move", "[plan][transfers]") {

@@ -21,20 +21,20 @@ Timeline uneven() {
   return {.name = "measured \"twice\" <&>",
           .ranks = 2,
           .length = {1.0 / 3},
-          .spans = {{0, Lane::Compute, "0F0", {0}, {0.1 + 0.2}},
-                    {0, Lane::Send, "0SEND_F0", {1.0 / 7}, {2.0 / 7}},
-                    {1, Lane::Receive, "1RECV_F0", {1e-9 / 3}, {2.0 / 7}},
-                    {1, Lane::Send, "1SEND_B0", {0.30000000000000004}, {0.31}},
-                    {0, Lane::Receive, "0RECV_B0", {0.3}, {0.31}},
-                    {1, Lane::Compute, "1STEP", {0.32}, {0.32}}},
+          .spans = {{0, Row::Compute, "0F0", {0}, {0.1 + 0.2}},
+                    {0, Row::Send, "0SEND_F0", {1.0 / 7}, {2.0 / 7}},
+                    {1, Row::Receive, "1RECV_F0", {1e-9 / 3}, {2.0 / 7}},
+                    {1, Row::Send, "1SEND_B0", {0.30000000000000004}, {0.31}},
+                    {0, Row::Receive, "0RECV_B0", {0.3}, {0.31}},
+                    {1, Row::Compute, "1STEP", {0.32}, {0.32}}},
           .memory = {{0, {0}, {9'007'199'254'740'993}}, {1, {1.0 / 3}, {0}}}};
 }
 
-/// A span of every lane, and causes and a critical path that are in no order of their own.
+/// A span of every row, and causes and a critical path that are in no order of their own.
 Timeline explained() {
   Timeline timeline = uneven();
-  timeline.spans.push_back({1, Lane::Reduce, "1REDUCE_GRAD", {0.1}, {1.0 / 3}});
-  timeline.spans.push_back({0, Lane::Reduce, "0REDUCE_GRAD", {0.2}, {1.0 / 3}});
+  timeline.spans.push_back({1, Row::Reduce, "1REDUCE_GRAD", {0.1}, {1.0 / 3}});
+  timeline.spans.push_back({0, Row::Reduce, "0REDUCE_GRAD", {0.2}, {1.0 / 3}});
   timeline.idle = {
       {1, IdleCause::Exposed, {0.1}, {1.0 / 3}}, {0, IdleCause::WarmUp, {0}, {1e-9 / 3}},
       {0, IdleCause::Imbalance, {0.1}, {0.2}},   {1, IdleCause::Queue, {0}, {0}},
@@ -119,7 +119,7 @@ TEST_CASE("A trace without spans gives back its length and ranks", "[plan][trace
   CHECK(read(to_trace(empty)) == empty);
 }
 
-TEST_CASE("Viewers find ranks as processes and lanes as threads", "[plan][trace]") {
+TEST_CASE("Viewers find ranks as processes and rows as threads", "[plan][trace]") {
   std::string names;
   for (const Json& event : events_of_phase(to_trace(uneven()), "M"))
     names += event["args"]["name"].get<std::string>() + ", ";
@@ -128,11 +128,10 @@ TEST_CASE("Viewers find ranks as processes and lanes as threads", "[plan][trace]
         "rank 1, compute, send, receive, ");
 }
 
-TEST_CASE("A rank has a thread for each lane that it uses, and one for idle time",
-          "[plan][trace]") {
+TEST_CASE("A rank has a thread for each row that it uses, and one for idle time", "[plan][trace]") {
   Timeline timeline = explained();
   std::erase_if(timeline.spans, [](const Span& span) {
-    return span.rank == 0 && (span.lane == Lane::Receive || span.lane == Lane::Compute);
+    return span.rank == 0 && (span.row == Row::Receive || span.row == Row::Compute);
   });
   std::erase_if(timeline.idle, [](const IdleSpan& idle) { return idle.rank == 1; });
   timeline.critical.clear();
@@ -166,7 +165,7 @@ TEST_CASE("Viewers can ask which spans are critical", "[plan][trace]") {
 
 TEST_CASE("Viewers find times in microseconds", "[plan][trace]") {
   Timeline timeline{.name = "t", .ranks = 1, .length = {1}, .spans = {}, .memory = {}};
-  timeline.spans = {{0, Lane::Compute, "0F0", {0.25}, {0.75}}};
+  timeline.spans = {{0, Row::Compute, "0F0", {0.25}, {0.75}}};
   timeline.memory = {{0, {0.5}, {7}}};
   const std::string trace = to_trace(timeline);
   const Json span = events_of_phase(trace, "X").at(0);

@@ -26,7 +26,7 @@ struct ProfiledPasses {
   double all() const { return forward() + input_gradient() + weight_gradient(); }
 };
 
-inline ProfiledPasses profiled_passes(const Row& row) {
+inline ProfiledPasses profiled_passes(const ReferenceRow& row) {
   const auto number = [&](const char* column) { return std::stod(row.at(column)); };
   return {row.at("model"), std::stoi(row.at("p")), std::stoi(row.at("m")),
           std::stoi(row.at("v_interleaved")),
@@ -35,7 +35,7 @@ inline ProfiledPasses profiled_passes(const Row& row) {
 
 inline std::vector<ProfiledPasses> profiled_passes(const std::filesystem::path& file) {
   std::vector<ProfiledPasses> all;
-  for_each_row(file, [&](const Row& row) { all.push_back(profiled_passes(row)); });
+  for_each_row(file, [&](const ReferenceRow& row) { all.push_back(profiled_passes(row)); });
   return all;
 }
 

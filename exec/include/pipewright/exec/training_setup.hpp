@@ -36,9 +36,9 @@ struct TrainingSetup {
   /// Gradients are added up in an order that does not depend on the plan: results have the same
   /// bits under every schedule, partition and number of ranks.
   bool exact = true;
-  /// In exact mode the microbatches of the batch are added up in so many equal groups, and then the
-  /// groups: each pipeline, and each direction of a pipeline, must own whole groups. 0: as many as
-  /// there are of those.
+  /// In exact mode the gradients of the batch are added up in this many equal groups of
+  /// microbatches, and then the groups are. Each pipeline, and each direction of a pipeline, must
+  /// own whole groups. 0: one group for each of those.
   int gradient_groups = 0;
   plan::CpuBranch cpu_branch = plan::CpuBranch::Best;  // of the whole process, see cpu_branch.hpp
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch

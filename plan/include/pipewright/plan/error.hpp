@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 
 /// What was given cannot be used: the command line prints the message and exits with 2.
-/// A file's errors come all at once, one a line, each `file:line:column: /pointer: message`.
+/// A file's errors come all at once, one per line, each `file:line:column: /pointer: message`.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -11,7 +11,7 @@ namespace pipewright::plan::zero_bubble {
 
 struct Problem {
   int microbatches = 0;
-  ScheduleCosts costs;             // of each stage; one stage a rank
+  ScheduleCosts costs;             // of each stage; one stage per rank
   std::vector<int> memory_limits;  // of each, in units: a forward adds 2, either gradient frees 1
 
   int stage_count() const { return static_cast<int>(costs.stages.size()); }

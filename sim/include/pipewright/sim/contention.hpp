@@ -20,9 +20,9 @@ struct Contention {
   int one = 0, other = 0;  // the first two events that overlap
 };
 
-/// In order of node; empty where every transfer has its link to itself, so that the native answer
-/// is exact. Links are shared as the Cluster says: one card a node for all transfers to other
-/// nodes, its two directions apart; one bus a node for all transfers inside it. All
+/// In order of node. Empty where every transfer has its link to itself: then the native answer is
+/// exact. Links are shared as the Cluster says: one card per node for all transfers to other
+/// nodes, its two directions apart; one bus per node for all transfers inside it. All
 /// `costs.replicas` pipelines take part.
 std::vector<Contention> shared_link_overlaps(const Structure& structure, const StepCosts& costs,
                                              const Times& times);

@@ -9,9 +9,9 @@
 
 namespace pipewright::sim {
 
-/// The events of one longest path, from the start of the iteration to its end. Where several are
-/// equally long, the one that stays on its rank for longest, counted from the end. Times may come
-/// from any engine.
+/// The events of one longest path, from the start of the iteration to its end. Of several equally
+/// long paths it is the one that, followed back from the end, stays on its rank for longest. Times
+/// may come from any engine.
 std::vector<int> critical_path(const Structure& structure, const Times& times);
 
 /// In seconds, by event: how much later it could end with the iteration as long as it is, if

@@ -20,7 +20,7 @@ struct FastestPartition {
   int simulated = 0;       // partitions
 };
 
-/// With no more ways to cut than this all of them are tried.
+/// Up to this many ways to cut, all of them are tried.
 inline constexpr int most_to_try_all = 3000;
 
 /// Up to `most_to_try_all` partitions: all of them, exact. Beyond that a descent from the balanced

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where idle time comes from. Every stretch in which the compute lane of a rank stands still has
-// one cause: what holds back the action that comes next.
+// Where idle time comes from. Every stretch in which a rank computes nothing has one cause: what
+// holds back the action that comes next.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct IdleTime {
 /// warm-up up to the first backward of the idle rank (of an inference, up to its first forward),
 /// cool-down after its last forward, else imbalance. From then until the transfer starts, other
 /// transfers of its queue are before it: queue. While it moves: transfer, or exposed where it holds
-/// the lane. A collective that the optimizer step waits for is exposed while it runs. Behind the
+/// compute. A collective that the optimizer step waits for is exposed while it runs. Behind the
 /// last action of a rank its idle time is cool-down. What is left is the time that an action which
 /// nothing holds back takes to begin: launch. Predicted, there is none of it.
 class IdleCauses {
@@ -39,26 +39,27 @@ class IdleCauses {
   const IdleTime& of(const Times& times);
 
  private:
-  /// What an event on the compute lane can wait for.
+  /// What an event that holds compute can wait for.
   enum class Wait : std::uint8_t { Nothing, Data, Receiver, Reductions };
   /// Held together, because looking each up in the Structure takes longer than the search itself.
-  struct LaneEntry {
+  struct ComputeEntry {
     int event = 0;
     int send = -1;   // of the data that it waits for; -1: they are made here
-    int maker = -1;  // what comes before the send on its lane, or before the receive that it is for
+    int maker = -1;  // the compute before the send, or before the receive that it is for
     Wait wait = Wait::Nothing;
     bool computes = true;  // false: a transfer that blocks
   };
   struct Rank {
-    std::vector<LaneEntry> lane;  // who holds the compute lane, in order
-    int first_backward = 0;       // into `lane`
+    std::vector<ComputeEntry> compute;  // what holds compute, in order
+    int first_backward = 0;             // into `compute`
     int last_forward = 0;
   };
 
-  LaneEntry entry(int event) const;
+  ComputeEntry entry(int event) const;
   void visit_rank(std::size_t rank, const Times& times);
-  void explain_gap(const LaneEntry& entry, plan::IdleCause phase, double until, const Times& times);
-  void explain_data(const LaneEntry& entry, plan::IdleCause phase, const Times& times);
+  void explain_gap(const ComputeEntry& entry, plan::IdleCause phase, double until,
+                   const Times& times);
+  void explain_data(const ComputeEntry& entry, plan::IdleCause phase, const Times& times);
   void explain_reductions(int step, plan::IdleCause phase, const Times& times);
   /// The time from where the last stretch ended up to `until` has this cause.
   void enter(plan::IdleCause cause, double until);

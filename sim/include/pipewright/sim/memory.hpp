@@ -44,11 +44,11 @@ struct MemoryCurves {
   std::vector<std::size_t> counts;
 };
 
-/// Of the executor's ways, those that decide what a rank holds.
+/// How the executor works, as far as it decides what a rank holds.
 struct Holding {
   plan::HandOver hand_over = plan::HandOver::Reference;
-  /// In so many equal groups a copy of a stage adds up its gradients, in the order of microbatches,
-  /// and sets aside what comes too early. 0: each is added as it comes.
+  /// A copy of a stage adds up its gradients in this many equal groups, in the order of
+  /// microbatches, and sets aside what comes too early. 0: each is added as it comes.
   int gradient_groups = 0;
 };
 
@@ -58,7 +58,7 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
-/// One a thread. It is built once for a Program and keeps its working memory, so that another
+/// One per thread. It is built once for a Program and keeps its working memory, so that another
 /// answer allocates nothing.
 class MemoryModel {
  public:
@@ -79,7 +79,7 @@ class MemoryModel {
     int at_start = -1;
     int at_release = -1;
   };
-  /// Changes that come in order of time by themselves: those of a lane or a queue.
+  /// Changes that come in order of time by themselves: those of a rank's compute or of a queue.
   struct Stream {
     std::size_t begin = 0;  // in entries_
     std::size_t end = 0;
@@ -110,7 +110,7 @@ class MemoryModel {
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;
-  std::vector<std::vector<Stream>> streams_;  // by rank: first its lane, then what others time
+  std::vector<std::vector<Stream>> streams_;  // by rank: first its compute, then what others time
   std::vector<AmountClass> classes_;
 
   std::vector<double> lengths_;           // the different ones, rising

@@ -1,7 +1,7 @@
 #pragma once
 
-// When a device is too small: who fills it, in words, and which single change of the scenario
-// would fit.
+// When a device is too small: who fills it, in words, and with which single change of the scenario
+// the plan would fit.
 
 #include <functional>
 #include <optional>

@@ -17,14 +17,14 @@ struct StageSensitivity {
   double forward = 0;          // of every forward and recompute of the stage
   double input_gradient = 0;   //
   double weight_gradient = 0;  //
-  double all = 0;  // one second less a microbatch, shared among the three as their times are
+  double all = 0;  // one second less per microbatch, shared among the three as their times are
 };
 /// By stage.
 std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, const Times& times,
                                                   const StepCosts& costs);
 
 /// What one second less of a transfer saves, of every transfer between these two ranks in that
-/// direction, in seconds an iteration.
+/// direction, in seconds per iteration.
 struct LinkSensitivity {
   int from = 0;
   int to = 0;

@@ -12,7 +12,7 @@
 
 namespace pipewright::sim {
 
-/// One a thread: it keeps its working memory, so that timing again allocates nothing.
+/// One per thread: it keeps its working memory, so that timing again allocates nothing.
 class Simulator {
  public:
   /// `structure` must outlive it.

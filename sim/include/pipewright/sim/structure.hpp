@@ -19,9 +19,9 @@ struct Times;
 struct TimedEvent {
   enum class Kind : std::uint8_t { Compute, EagerSend, Receive, Other };
   int event = 0;
-  int lane = -1;   // waits until this one is over
-  int queue = -1;  // … has been released
-  int data = -1;   // … is over; of a receive: its send
+  int compute = -1;  // waits until this one is over
+  int queue = -1;    // … has been released
+  int data = -1;     // … is over; of a receive: its send
   int cost_class = 0;
   Kind kind = Kind::Other;  // Other: waits for more than these
 };
@@ -36,7 +36,7 @@ class Structure {
   Structure& operator=(const Structure&) = delete;
 
   const plan::Program& program() const { return program_; }
-  /// One event an instruction, numbered rank by rank in the order of the lists.
+  /// One event per instruction, numbered rank by rank in the order of the lists.
   const plan::Dependencies& events() const { return events_; }
   int size() const { return events_.size(); }
   /// Every event once, behind all that it waits for.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Checkpoints: what training needs to go on, in one file a layer, so that any other partition,
+// Checkpoints: what training needs to go on, in one file per layer, so that any other partition,
 // schedule, number of ranks or replicas can load it. Random numbers and data are functions of seed
 // and step (see layer.hpp and dataset.hpp): these two are the random-number state and the data
 // position, and there is nothing else to save of either.

@@ -24,11 +24,11 @@ using BatchSource = std::function<std::optional<Batch>()>;
 /// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
 BatchSource batches_of(const Batch& all, int size);
 
-/// The microbatches of a Dataset, `microbatches` a step, step after step: they never end. The
+/// The microbatches of a Dataset, `microbatches` per step, step after step: they never end. The
 /// dataset outlives the source.
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 
-/// Opens the data anew when it ends: it then never does, unless there is none at all.
+/// Starts over when the data end, so that they never do, unless there are none at all.
 class RepeatingLoader {
  public:
   explicit RepeatingLoader(std::function<BatchSource()> open);

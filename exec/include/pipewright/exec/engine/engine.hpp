@@ -48,8 +48,9 @@ class PipelineEngine {
   PipelineEngine(PipelineModule module, EngineOptions options);
   ~PipelineEngine();
 
-  /// What train_batch reads: one microbatch a call, those of all pipelines in order. Every process
-  /// is given the same data and keeps what its stages need; where none needs any it is not read.
+  /// What train_batch reads: one microbatch per call, those of all pipelines in order. Every
+  /// process is given the same data and keeps what its stages need; where none needs any it is not
+  /// read.
   void set_data(BatchSource source);
 
   /// One step on the next batch. Nothing when the data has ended (the same on every rank) or when

@@ -119,7 +119,7 @@ LayerSpec copied_layer(const std::string& name, const torch::nn::ModuleHolder<Mo
 std::vector<LayerSpec> layers_of(const torch::nn::Sequential& list);
 
 /// A layer that shares the parameter `weight` with all others of the same key, such as a head with
-/// the embedding. What it does with it is the own forward function of `layer`.
+/// the embedding. Its forward is that of `layer`.
 struct TiedLayerSpec {
   std::string key;
   std::string weight;

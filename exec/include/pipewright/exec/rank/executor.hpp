@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs a Program on real tensors: one thread a rank, for all ranks of this process. There is no
+// Runs a Program on real tensors: one thread per rank, for all ranks of this process. There is no
 // schedule in here; each rank interprets its list of instructions.
 
 #include <atomic>
@@ -35,13 +35,13 @@ struct InstructionRecord {
   plan::Bytes held_after;
 };
 
-/// Called on the rank's own thread after each instruction, of a rank on a GPU for all of them at
-/// the end of the step; calls of different ranks overlap.
+/// Called on the rank's own thread after each instruction; for a rank on a GPU at the end of the
+/// step, for all of them. Calls of different ranks overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {
   Observer observer{};  // empty: nothing is recorded
-  /// Called on the rank's own thread with what it does next, a receive when it waits for it.
+  /// Called on the rank's own thread with what it does next; with a receive when it waits for it.
   std::function<void(const plan::Instruction&)> starting{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;                  // a core for each rank, when there are enough

@@ -1,7 +1,7 @@
 #pragma once
 
 // Counts the bytes that tensors really hold, by account: an allocation is charged to the account
-// of the thread that makes it, on a GPU to that of the rank's lane, and credited back to that
+// of the thread that makes it, on a GPU to that of the rank's stream, and credited back to that
 // account by whichever thread frees it.
 
 #include <memory>

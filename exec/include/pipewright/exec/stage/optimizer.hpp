@@ -35,8 +35,8 @@ struct Shard {
   int count = 1;
 };
 
-/// How an update takes gradients, as tensors without dimensions on the parameters' device, so that
-/// nobody waits for their values. Undefined: as they are.
+/// What an update does to gradients first. Tensors without dimensions on the parameters' device, so
+/// that nobody waits for their values; undefined: nothing.
 struct GradientUse {
   at::Tensor scale;     // gradients are multiplied with it
   at::Tensor overflow;  // float32; 1: they are not finite, and nothing but themselves changes

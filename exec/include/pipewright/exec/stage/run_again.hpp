@@ -1,6 +1,6 @@
 #pragma once
 
-// Selective recomputation: what a layer computes of its activations, and does not keep.
+// Selective recomputation: activations that a layer does not keep, and computes again.
 
 #include <functional>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::exec {
 
-/// `work(inputs)`, of which the inputs alone are kept: the backward runs it again, with the same
-/// bits. `work` has no parameters of its own and draws no random numbers.
+/// `work(inputs)`. Only the inputs are kept: the backward runs `work` again, with the same bits.
+/// `work` has no parameters of its own and draws no random numbers.
 at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
                                  const Tensors& inputs);
 

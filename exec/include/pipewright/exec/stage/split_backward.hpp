@@ -35,8 +35,8 @@ class SplitBackward {
 
  private:
   struct Reached;
-  /// A node of the path that something branches off from, and what reached it. The node's hook
-  /// holds the latter alone: were it to hold the node as well, the graph would own itself.
+  /// A node of the path that something branches off from, and the gradient that reached it. The
+  /// node's hook holds the gradient alone: if it held the node as well, the graph would own itself.
   struct Remembered {
     std::shared_ptr<torch::autograd::Node> node;
     std::shared_ptr<Reached> reached;

@@ -34,7 +34,7 @@ struct TransferOptions {
   bool wait_until_taken = false;  // a send returns only then
 };
 
-/// Moves tensors between the ranks of a job, of which this process holds one, several or all.
+/// Moves tensors between the ranks of a job. This process holds one of them, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
 /// for one rank by one thread at a time and one more for its collectives. On a GPU "there" means
 /// that the calling thread's stream comes to it once it is there: no call waits for the device.
@@ -54,10 +54,10 @@ class Transport {
   /// Says that the Program has come to this receive, which `receive` will ask for.
   virtual void post(const Transfer& /*transfer*/) {}
 
-  /// Of `group`, ranks in rising order, each member hands in a part for each member, and gets what
-  /// all have for it, in their order, once all have. Every member calls it, and the calls of a
-  /// group come in the same order everywhere. What comes back may be another member's own memory:
-  /// to change what was handed in, gather nothing first, so that all have read.
+  /// Each member of `group`, ranks in rising order, hands in a part for each member. Once all have,
+  /// it gets the parts that are for it, in the order of members. Every member calls it, and the
+  /// calls of a group come in the same order everywhere. What comes back may be another member's
+  /// own memory: to change what was handed in, gather nothing first, so that all have read.
   virtual std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                           const std::vector<Tensors>& parts) = 0;
   /// The same part for all.

@@ -22,7 +22,7 @@ struct Device {
 struct Link {
   Seconds latency;
   double bandwidth_per_s = 1e12;  // bytes
-  bool shared = false;            // by all transfers of a node, instead of one a pair of ranks
+  bool shared = false;            // by all transfers of a node, instead of one per pair of ranks
   friend bool operator==(const Link&, const Link&) = default;
 };
 

@@ -27,7 +27,7 @@ struct LayerCost {
   Seconds forward;
   Seconds input_gradient;   // the part of the backward that leads to the layer's input
   Seconds weight_gradient;  // the rest of the backward
-  Seconds optimizer_step;   // for this layer's parameters, once a step
+  Seconds optimizer_step;   // for this layer's parameters, once per step
   Bytes parameters;
   Bytes activation;           // kept for the backward by the layer itself, its input not counted
   Bytes output;               //

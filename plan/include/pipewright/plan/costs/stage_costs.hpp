@@ -11,7 +11,7 @@
 
 namespace pipewright::plan {
 
-/// What is other for a microbatch whose forward runs again (a Recompute in the Program).
+/// The costs that differ where a microbatch's forward runs again (a Recompute in the Program).
 struct RerunCost {
   Seconds first{};       // R: the last of the layers that run again at a time
   Seconds others{};      // within the backward: the layers before
@@ -65,8 +65,8 @@ struct StageCost : PassTimes {
 /// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each
 /// layer but the loss:
 ///
-///   full       keeps its input alone; its backward begins with its forward, whose activations it
-///              needs beside
+///   full       keeps its input alone; its backward begins with its forward and needs memory for
+///              those activations as well
 ///   selective  keeps `selective_activation` less; its backward begins with `selective_forward`
 ///              (Korthikanti et al., 2205.05198)
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,

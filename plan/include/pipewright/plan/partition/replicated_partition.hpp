@@ -20,8 +20,8 @@ struct MachineLevel {
 
 struct ReplicationOptions {
   std::vector<MachineLevel> levels;  // innermost first
-  bool straight = false;             // one machine a stage, no replicas
-  bool count_transfers = false;      // what crosses a cut can be the slowest as well
+  bool straight = false;             // one machine per stage, no replicas
+  bool count_transfers = false;      // balance the time of transfers as well
 };
 
 struct ReplicatedStage {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A Program as a graph: one event an instruction, whose edges say what waits for what under the
+// A Program as a graph: one event per instruction, whose edges say what waits for what under the
 // Program's communicators and transfers. The validator looks for cycles in it; the simulator for
 // its longest path.
 
@@ -17,9 +17,9 @@ namespace pipewright::plan {
 /// transfer no longer holds them). For compute both are the same instant.
 enum class Until : std::uint8_t { Done, Released };
 
-/// Whether an instruction holds its rank's compute lane: compute, and transfers that block.
-inline bool holds_lane(const Program& program, InstructionKind kind) {
-  return is_compute(kind) || (program.blocking && !is_reduce(kind));
+/// Whether the rank computes nothing else meanwhile: compute itself, and transfers that block.
+inline bool holds_compute(const Program& program, InstructionKind kind) {
+  return is_compute(kind) || (program.blocking && !is_collective(kind));
 }
 
 class Dependencies {
@@ -28,17 +28,17 @@ class Dependencies {
     int event = 0;  // that waits
     Until until = Until::Done;
   };
-  /// The events before this one in the lists of its own rank, and the one that makes its data; -1
-  /// where there is none.
+  /// An instruction, with the events that it waits for: those before it on its own rank and the one
+  /// that makes its data; -1 where there is none.
   struct Event {
     const Instruction* instruction = nullptr;
     int rank = 0;
-    int lane = -1;   // the compute before it: its rank reaches it no earlier
+    int compute = -1;  // the compute before it: its rank reaches it no earlier
     int queue = -1;  // the transfer before it on its communicator, or the rank's collective before
     int data = -1;   // of a receive: its send
     int partner = -1;  // of a send or receive: the other end; of a collective's members: the first
                        // of them, which takes the time; -1 for itself
-    int place = 0;     // the in-order list on which it waits: its rank's lane, or a queue
+    int place = 0;     // the in-order list on which it waits: its rank's compute, or a queue
   };
 
   /// The Program must have passed the checks of `validate` that come before deadlocks: every
@@ -53,7 +53,7 @@ class Dependencies {
   /// Of a collective's member, the one that takes its time; else the event itself.
   int leader_of(int event) const {
     const Event& own = (*this)[event];
-    return is_reduce(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
+    return is_collective(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
   }
   /// How many events each one waits for.
   const std::vector<int>& predecessor_counts() const { return predecessor_counts_; }
@@ -79,8 +79,8 @@ class Dependencies {
 template <class Visit>
 void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
   const Event& own = (*this)[event];
-  if (own.lane >= 0)
-    visit(own.lane, Until::Done);
+  if (own.compute >= 0)
+    visit(own.compute, Until::Done);
   if (own.queue >= 0)
     visit(own.queue, Until::Released);
   if (own.data >= 0)
@@ -88,12 +88,13 @@ void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
   // A rendezvous starts when both ends could: what holds back the receive holds back the send.
   if (program_.transfers == TransferMode::Rendezvous && is_send(own.instruction->kind)) {
     const Event& receive = (*this)[own.partner];
-    if (receive.lane >= 0)
-      visit(receive.lane, Until::Done);
+    if (receive.compute >= 0)
+      visit(receive.compute, Until::Done);
     if (receive.queue >= 0)
       visit(receive.queue, Until::Released);
   }
-  if (is_reduce(own.instruction->kind) || own.instruction->kind == InstructionKind::OptimizerStep)
+  if (is_collective(own.instruction->kind) ||
+      own.instruction->kind == InstructionKind::OptimizerStep)
     for (auto wait = std::lower_bound(collective_waits_.begin(), collective_waits_.end(),
                                       std::pair{event, -1});
          wait != collective_waits_.end() && wait->first == event; ++wait)

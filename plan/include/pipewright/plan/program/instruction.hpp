@@ -135,7 +135,9 @@ static_assert([] {
 
 constexpr bool has_microbatch(InstructionKind kind) { return traits_of(kind).has_microbatch; }
 constexpr bool is_compute(InstructionKind kind) { return traits_of(kind).role == Role::Compute; }
-constexpr bool is_reduce(InstructionKind kind) { return traits_of(kind).role == Role::Collective; }
+constexpr bool is_collective(InstructionKind kind) {
+  return traits_of(kind).role == Role::Collective;
+}
 constexpr Group group_of(InstructionKind kind) { return traits_of(kind).group; }
 /// Whether instructions of this kind sum the gradients of a stage's copies.
 constexpr bool sums_copies(InstructionKind kind) {

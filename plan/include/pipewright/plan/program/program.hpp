@@ -25,14 +25,14 @@ struct Program {
   Placement placement;
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
-  bool blocking = false;  // true: a transfer holds the compute lane
+  bool blocking = false;  // true: a rank computes nothing during a transfer
   /// Whether weights are updated as gradients come, without a flush (PipeDream): a stage then steps
   /// several times, and a forward may use older weights than the newest.
   bool asynchronous = false;
   int step_every = 0;  // backwards of a stage for each of its steps, where that is so; else 0
-  /// What a Recompute does: a forward before it keeps the inputs of so many layers at a time alone;
-  /// R runs the last of them again, the backward the others, each when its turn comes. 0: the whole
-  /// stage at once.
+  /// How many layers run again at a time, where the Program has a Recompute. The forward keeps only
+  /// the input of each such group of layers; R runs the last group again, and the backward runs the
+  /// others, each when its turn comes. 0: R runs the whole stage again at once.
   int recompute_layers = 0;
   /// Whether every backward computes again what its layers call large to keep and quick to compute
   /// (attention; Korthikanti et al., 2205.05198).

@@ -7,7 +7,7 @@
 
 namespace pipewright::plan {
 
-/// torch's dialect with communication: one row a rank, cells separated by commas. Loads, tied
+/// torch's dialect with communication: one row per rank, cells separated by commas. Loads, tied
 /// reductions and optimizer steps are left out, which it has no words for.
 std::string to_csv(const Program& program);
 /// Reads that dialect; loads, optimizer steps and slots are added, for which its actions must be a

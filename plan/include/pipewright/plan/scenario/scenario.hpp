@@ -32,7 +32,7 @@ struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
   std::string schedule = "1f1b";
-  int chunks = 0;                     // stages a rank; 0: as few as the schedule can have
+  int chunks = 0;                     // stages per rank; 0: as few as the schedule can have
   std::string partition = "profile";  // what the boundaries balance
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
@@ -110,7 +110,7 @@ void require_trainable(const Scenario& scenario);
 
 Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the
-/// model, a list with one entry a rank or microbatch of another length.
+/// model, a list with one entry per rank or microbatch of another length.
 Scenario scenario_from_json(const JsonDocument& document);
 
 /// The scenario with one field set to something else: "pipeline.ranks=4". Throws InputError.

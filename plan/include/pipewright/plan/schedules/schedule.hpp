@@ -26,10 +26,10 @@ struct Schedule {
 /// The cells of one rank's row: an action each, a fused pair "(1F2;0B1)OVERLAP_F_B" as one.
 std::vector<std::string> cells(const std::vector<Action>& actions);
 
-/// One line a rank, cells separated by spaces.
+/// One line per rank, cells separated by spaces.
 std::string to_string(const Schedule& schedule);
 
-/// torch's compute-only dialect: one row a rank, cells separated by commas.
+/// torch's compute-only dialect: one row per rank, cells separated by commas.
 std::string to_csv(const Schedule& schedule);
 
 /// Reads torch's compute-only dialect; empty cells are idle slots. The number of microbatches is

@@ -16,7 +16,7 @@ struct ScheduleRequest {
   std::string name;
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 0;                   // stages a rank; 0: as few as the schedule can have
+  int chunks = 0;                   // stages per rank; 0: as few as the schedule can have
   int group = 0;                    // microbatches of a round (megatron-interleaved; 0: P) or of an
                                     // optimizer step (pipedream-2bw; 0: the least that is legal)
   std::vector<int> rank_of_stage;   // a placement of the user's own (gpipe, 1f1b, inference)

@@ -1,8 +1,8 @@
 #pragma once
 
-// Schedules with two stages a rank in the shape of a V: rank r of P holds the stages r and
+// Schedules with two stages per rank in the shape of a V: rank r of P holds the stages r and
 // 2P - 1 - r, so a microbatch turns on the last rank and its loss stands where it entered. The
-// backward is split into input and weight gradients; the latter fill bubbles.
+// backward is split into input and weight gradients, and weight gradients fill bubbles.
 //
 // Activations are counted in units of half a stage: a forward keeps two, its input gradient and its
 // weight gradient free one each. 1F1B over the same model keeps 4P units on its first rank.

@@ -14,7 +14,7 @@
 namespace pipewright::plan {
 
 struct ZeroBubblePlan {
-  Schedule schedule;     // one stage a rank; F, I and W
+  Schedule schedule;     // one stage per rank; F, I and W
   Seconds longest_span;  // over the stages, from the first start to the last end on one stage
   Seconds lower_bound;   // no schedule that keeps the microbatches in order has a shorter one
 };

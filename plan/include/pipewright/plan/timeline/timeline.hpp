@@ -12,12 +12,12 @@
 
 namespace pipewright::plan {
 
-enum class Lane { Compute, Send, Receive, Reduce };
+enum class Row { Compute, Send, Receive, Reduce };
 
 /// One piece of work on one rank; times count from the start of the step.
 struct Span {
   int rank = 0;
-  Lane lane = Lane::Compute;
+  Row row = Row::Compute;
   std::string action;  // the instruction's text, such as "2F0"
   Seconds start;
   Seconds end;
@@ -32,14 +32,14 @@ struct MemorySample {
   friend bool operator==(const MemorySample&, const MemorySample&) = default;
 };
 
-/// Why the compute lane of a rank stands still.
+/// Why a rank computes nothing.
 enum class IdleCause {
   WarmUp,     // another rank computes what it waits for; before its first backward
   CoolDown,   // the same after its last forward, up to the end of the iteration
   Imbalance,  // the same between the two: the ranks are not equally loaded
   Transfer,   // what it waits for is on its way
   Queue,      // what it waits for stands behind another transfer
-  Exposed,    // a transfer or a collective that holds the lane itself
+  Exposed,    // a transfer or a collective during which the rank may not compute
   Launch,     // nothing: it could go on, and had not begun yet
 };
 /// In the order of the enumeration: "warm-up", "cool-down", …
@@ -66,8 +66,8 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// The lane on which an instruction runs.
-Lane lane_of(InstructionKind kind);
+/// The row in which an instruction is shown.
+Row row_of(InstructionKind kind);
 
 /// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
 std::string kind_of(std::string_view action);

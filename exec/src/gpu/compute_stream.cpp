@@ -16,7 +16,7 @@ namespace {
 
 /// A stream for each of `parts` equal parts of a GPU's multiprocessors: green contexts (CUDA driver
 /// API, "Green Contexts").
-std::vector<Lane> divide(at::Device device, int parts) {
+std::vector<Stream> divide(at::Device device, int parts) {
   // Green contexts share the memory of LibTorch's own context, which must be there.
   at::zeros({1}, at::TensorOptions(device));
   const Driver driver;
@@ -39,7 +39,7 @@ std::vector<Lane> divide(at::Device device, int parts) {
     throw plan::InputError(
         fmt::format("a GPU of {} multiprocessors can be divided into {} parts of {}, not {}",
                     all.sm.smCount, made, each, parts));
-  std::vector<Lane> lanes;
+  std::vector<Stream> streams;
   for (CUdevResource& group : groups) {
     CUdevResourceDesc description{};
     PIPEWRIGHT_DRIVER(driver, cuDevResourceGenerateDesc, &description, &group, 1U);
@@ -49,25 +49,25 @@ std::vector<Lane> divide(at::Device device, int parts) {
     CUstream stream{};
     PIPEWRIGHT_DRIVER(driver, cuGreenCtxStreamCreate, &stream, context,
                       static_cast<unsigned>(CU_STREAM_NON_BLOCKING), 0);
-    lanes.emplace_back(c10::cuda::getStreamFromExternal(stream, device.index()).unwrap());
+    streams.emplace_back(c10::cuda::getStreamFromExternal(stream, device.index()).unwrap());
   }
-  return lanes;
+  return streams;
 }
 
 }  // namespace
 
-Lane compute_lane(const RankDevice& where) {
+Stream compute_stream(const RankDevice& where) {
   if (where.device.is_cpu() || where.parts <= 1)
-    return Lane::of(where.device, /*urgent=*/false);
+    return Stream::of(where.device, /*urgent=*/false);
   // Contexts and streams stay for the life of the process: LibTorch's allocator keeps memory for
   // each stream that it has seen.
   static std::mutex mutex;
-  static std::map<std::pair<int, int>, std::vector<Lane>> divided;  // by GPU and parts
+  static std::map<std::pair<int, int>, std::vector<Stream>> divided;  // by GPU and parts
   const std::lock_guard lock(mutex);
-  auto& lanes = divided[{where.device.index(), where.parts}];
-  if (lanes.empty())
-    lanes = divide(where.device, where.parts);
-  return lanes.at(static_cast<std::size_t>(where.part));
+  auto& streams = divided[{where.device.index(), where.parts}];
+  if (streams.empty())
+    streams = divide(where.device, where.parts);
+  return streams.at(static_cast<std::size_t>(where.part));
 }
 
 }  // namespace pipewright::exec

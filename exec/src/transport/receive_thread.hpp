@@ -15,15 +15,15 @@ namespace pipewright::exec {
 
 /// All that comes from one peer: fetched in the order of the Program by a thread of its own, some
 /// transfers ahead of what has been asked for, so that the peer need not wait for our compute.
-class ReceiveLane {
+class ReceiveThread {
  public:
   /// Waits for the tensors of a transfer. Throws Aborted.
   using Fetch = std::function<Tensors(const Transfer&)>;
 
   /// `ahead`: how many transfers are fetched before they are asked for.
-  ReceiveLane(int ahead, Fetch fetch);
-  /// The job or its mesh must have been ended, which ends `fetch`, and this lane.
-  ~ReceiveLane();
+  ReceiveThread(int ahead, Fetch fetch);
+  /// The job or its mesh must have been ended, which ends `fetch`, and this thread.
+  ~ReceiveThread();
 
   void expect(const Transfer& transfer);
   /// What a transfer brings, if it has come already. Throws Aborted.

@@ -1,4 +1,4 @@
-#include "receive_lane.hpp"
+#include "receive_thread.hpp"
 
 #include <algorithm>
 
@@ -6,19 +6,19 @@
 
 namespace pipewright::exec {
 
-ReceiveLane::ReceiveLane(int ahead, Fetch fetch)
+ReceiveThread::ReceiveThread(int ahead, Fetch fetch)
     : ahead_(ahead), fetch_(std::move(fetch)), allowed_(ahead) {
   thread_ = unpinned_thread([this] { fetch_until_ended(); });
 }
 
-ReceiveLane::~ReceiveLane() { thread_.join(); }
+ReceiveThread::~ReceiveThread() { thread_.join(); }
 
-void ReceiveLane::expect(const Transfer& transfer) {
+void ReceiveThread::expect(const Transfer& transfer) {
   const std::lock_guard lock(mutex_);
   add(transfer);
 }
 
-void ReceiveLane::add(const Transfer& transfer) {
+void ReceiveThread::add(const Transfer& transfer) {
   places_[key_of(transfer.instruction)] = expected_ever_++;
   expected_.push_back(transfer);
   account_ = current_account();
@@ -26,7 +26,7 @@ void ReceiveLane::add(const Transfer& transfer) {
 }
 
 /// Lets the thread come to this transfer, and a few further.
-void ReceiveLane::ask_for(const Transfer& transfer) {
+void ReceiveThread::ask_for(const Transfer& transfer) {
   const auto key = key_of(transfer.instruction);
   if (!places_.contains(key))
     add(transfer);
@@ -34,7 +34,7 @@ void ReceiveLane::ask_for(const Transfer& transfer) {
   changed_.notify_all();
 }
 
-std::optional<Tensors> ReceiveLane::take_if_there(const Transfer& transfer) {
+std::optional<Tensors> ReceiveThread::take_if_there(const Transfer& transfer) {
   const auto key = key_of(transfer.instruction);
   const std::lock_guard lock(mutex_);
   ask_for(transfer);
@@ -43,7 +43,7 @@ std::optional<Tensors> ReceiveLane::take_if_there(const Transfer& transfer) {
   return taken(key);
 }
 
-Tensors ReceiveLane::take(const Transfer& transfer) {
+Tensors ReceiveThread::take(const Transfer& transfer) {
   const auto key = key_of(transfer.instruction);
   std::unique_lock lock(mutex_);
   ask_for(transfer);
@@ -51,14 +51,14 @@ Tensors ReceiveLane::take(const Transfer& transfer) {
   return taken(key);
 }
 
-Tensors ReceiveLane::taken(const plan::InstructionKey& key) {
+Tensors ReceiveThread::taken(const plan::InstructionKey& key) {
   if (ended_)
     throw Aborted(why_);
   places_.erase(key);
   return std::move(letters_.extract(key).mapped());
 }
 
-void ReceiveLane::fetch_until_ended() {
+void ReceiveThread::fetch_until_ended() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ended_ || (!expected_.empty() && begun_ < allowed_); });
@@ -81,7 +81,7 @@ void ReceiveLane::fetch_until_ended() {
   }
 }
 
-void ReceiveLane::end(const std::string& why) {
+void ReceiveThread::end(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (ended_)
     return;

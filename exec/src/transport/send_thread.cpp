@@ -1,34 +1,34 @@
-#include "send_lane.hpp"
+#include "send_thread.hpp"
 
 #include "pipewright/exec/transport/transport.hpp"
 #include "unpinned_thread.hpp"
 
 namespace pipewright::exec {
 
-SendLane::SendLane(GlooMesh& mesh) : mesh_(mesh) {
+SendThread::SendThread(GlooMesh& mesh) : mesh_(mesh) {
   thread_ = unpinned_thread([this] { wait_until_ended(); });
 }
 
-SendLane::~SendLane() { thread_.join(); }
+SendThread::~SendThread() { thread_.join(); }
 
-void SendLane::add(Operations started) {
+void SendThread::add(Operations started) {
   const std::lock_guard lock(mutex_);
   under_way_.push_back(std::move(started));
   changed_.notify_all();
 }
 
-void SendLane::flush() {
+void SendThread::flush() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ended_ || under_way_.empty(); });
 }
 
-void SendLane::end() {
+void SendThread::end() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
   changed_.notify_all();
 }
 
-void SendLane::wait_until_ended() {
+void SendThread::wait_until_ended() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ended_ || !under_way_.empty(); });

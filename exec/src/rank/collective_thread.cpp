@@ -1,4 +1,4 @@
-#include "reduce_lane.hpp"
+#include "collective_thread.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -7,7 +7,7 @@
 
 namespace pipewright::exec {
 
-ReduceLane::~ReduceLane() {
+CollectiveThread::~CollectiveThread() {
   {
     const std::lock_guard lock(mutex_);
     finished_ = true;
@@ -17,7 +17,7 @@ ReduceLane::~ReduceLane() {
     thread_.join();
 }
 
-void ReduceLane::submit(std::function<void()> reduction) {
+void CollectiveThread::submit(std::function<void()> reduction) {
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(reduction));
@@ -27,14 +27,14 @@ void ReduceLane::submit(std::function<void()> reduction) {
   changed_.notify_all();
 }
 
-void ReduceLane::drain() {
+void CollectiveThread::drain() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return waiting_.empty(); });
   if (failure_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void ReduceLane::serve() {
+void CollectiveThread::serve() {
   at::set_num_threads(1);
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -1,6 +1,6 @@
-// Lanes and marks on a device that is none: it only keeps account of what its streams have waited
-// for. No GPU is needed, and every order that was forgotten shows, not only with luck.
-#include "device/lane.hpp"
+// Streams and events on a device that is none: it only keeps account of what its streams have
+// waited for. No GPU is needed, and every order that was forgotten shows, not only with luck.
+#include "device/stream.hpp"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -12,7 +12,7 @@
 #include "pipewright/exec/transport/transport.hpp"
 #include "support/catch.hpp"
 
-namespace lane_test {
+namespace stream_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -88,89 +88,90 @@ class NoDevice final : public c10::impl::DeviceGuardImplInterface {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, NoDevice)
 
-Lane new_lane() { return Lane::of({device_type, 0}, /*urgent=*/false); }
+Stream new_stream() { return Stream::of({device_type, 0}, /*urgent=*/false); }
 
 /// Whether all that `earlier` has been given so far comes before what `later` is given next.
-bool is_after(const Lane& later, const Lane& earlier) {
-  const auto done = account().past(*earlier.stream())[earlier.stream()->id()];
-  return account().past(*later.stream())[earlier.stream()->id()] == done;
+bool is_after(const Stream& later, const Stream& earlier) {
+  const auto done = account().past(*earlier.native())[earlier.native()->id()];
+  return account().past(*later.native())[earlier.native()->id()] == done;
 }
 
-TEST_CASE("a lane waits at a mark for what another was given before it, and for no more",
+TEST_CASE("a stream waits at an event for what another was given before it, and for no more",
           "[device]") {
-  const Lane first = new_lane(), second = new_lane();
-  Mark mark;
+  const Stream first = new_stream(), second = new_stream();
+  Event event;
   {
-    const OnLane on(first);
-    account().work(*first.stream());
-    mark = Mark::now();
+    const OnStream on(first);
+    account().work(*first.native());
+    event = Event::now();
   }
   CHECK_FALSE(is_after(second, first));
   {
-    const OnLane on(second);
-    mark.wait();
+    const OnStream on(second);
+    event.wait();
   }
   CHECK(is_after(second, first));
-  account().work(*first.stream());
+  account().work(*first.native());
   CHECK_FALSE(is_after(second, first));
 }
 
-TEST_CASE("lanes nest, and without one a thread computes on the CPU", "[device]") {
-  const Lane outer = new_lane(), inner = new_lane();
-  CHECK_FALSE(OnLane::current().stream());
-  CHECK(Mark::now().on_cpu());
+TEST_CASE("streams nest, and without one a thread computes on the CPU", "[device]") {
+  const Stream outer = new_stream(), inner = new_stream();
+  CHECK_FALSE(OnStream::current().native());
+  CHECK(Event::now().on_cpu());
   {
-    const OnLane on_outer(outer);
+    const OnStream on_outer(outer);
     {
-      const OnLane on_inner(inner);
-      CHECK(*OnLane::current().stream() == *inner.stream());
-      CHECK(current_stream == inner.stream()->id());
+      const OnStream on_inner(inner);
+      CHECK(*OnStream::current().native() == *inner.native());
+      CHECK(current_stream == inner.native()->id());
     }
-    CHECK(*OnLane::current().stream() == *outer.stream());
-    CHECK(current_stream == outer.stream()->id());
+    CHECK(*OnStream::current().native() == *outer.native());
+    CHECK(current_stream == outer.native()->id());
   }
-  CHECK_FALSE(OnLane::current().stream());
+  CHECK_FALSE(OnStream::current().native());
 }
 
 TEST_CASE("what is received is used after the sender has made it", "[device]") {
   const auto transport = make_in_process_transport(2);
-  const Lane sender = new_lane(), receiver = new_lane();
+  const Stream sender = new_stream(), receiver = new_stream();
   const Transfer send{plan::parse_instruction("0SEND_F3").value(), 0, 1};
   const Transfer receive{plan::counterpart(send.instruction), 0, 1};
   {
-    const OnLane on(sender);
-    account().work(*sender.stream());
+    const OnStream on(sender);
+    account().work(*sender.native());
     transport->send(send, {at::ones({2})});
   }
   {
-    const OnLane on(receiver);
+    const OnStream on(receiver);
     CHECK(transport->receive(receive).size() == 1);
   }
   CHECK(is_after(receiver, sender));
 }
 
-TEST_CASE("after an exchange each member's lane comes after what all have handed in", "[device]") {
+TEST_CASE("after an all-gather each member's stream comes after what all have handed in",
+          "[device]") {
   constexpr int members = 3;
   const auto transport = make_in_process_transport(members);
-  std::vector<Lane> lanes;
+  std::vector<Stream> streams;
   for (int member = 0; member < members; ++member)
-    lanes.push_back(new_lane());
+    streams.push_back(new_stream());
   const std::vector<int> group{0, 1, 2};
   // The second, with nothing in it, is by which all know that all have read.
   for (const Tensors& handed_in : {Tensors{at::ones({1})}, Tensors{}}) {
     std::vector<std::thread> threads;
     for (int member = 0; member < members; ++member)
       threads.emplace_back([&, member] {
-        const OnLane on(lanes[static_cast<std::size_t>(member)]);
-        account().work(*OnLane::current().stream());
+        const OnStream on(streams[static_cast<std::size_t>(member)]);
+        account().work(*OnStream::current().native());
         transport->all_gather(group, member, handed_in);
       });
     for (std::thread& thread : threads)
       thread.join();
-    for (const Lane& later : lanes)
-      for (const Lane& earlier : lanes)
+    for (const Stream& later : streams)
+      for (const Stream& earlier : streams)
         CHECK(is_after(later, earlier));
   }
 }
 
-}  // namespace lane_test
+}  // namespace stream_test

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reductions hold no compute lane: a rank that reaches one goes on, and the sums are made beside
+// Collectives do not hold up compute: a rank that reaches one goes on, and the sums are made beside
 // its compute by a thread of their own, one after the other in the order of the Program.
 
 #include <condition_variable>
@@ -12,12 +12,12 @@
 
 namespace pipewright::exec {
 
-class ReduceLane {
+class CollectiveThread {
  public:
-  ReduceLane() = default;
-  ~ReduceLane();
-  ReduceLane(const ReduceLane&) = delete;
-  ReduceLane& operator=(const ReduceLane&) = delete;
+  CollectiveThread() = default;
+  ~CollectiveThread();
+  CollectiveThread(const CollectiveThread&) = delete;
+  CollectiveThread& operator=(const CollectiveThread&) = delete;
 
   /// Starts the thread with the first one.
   void submit(std::function<void()> reduction);

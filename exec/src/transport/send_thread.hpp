@@ -11,14 +11,14 @@ namespace pipewright::exec {
 
 /// All that is under way to one peer: a thread of its own keeps the bytes until they have gone.
 /// Gloo has no way to ask whether they have, only to wait for it.
-class SendLane {
+class SendThread {
  public:
-  explicit SendLane(GlooMesh& mesh);
-  /// The mesh must have been ended, and this lane.
-  ~SendLane();
+  explicit SendThread(GlooMesh& mesh);
+  /// The mesh must have been ended, and this thread.
+  ~SendThread();
 
   void add(Operations started);
-  /// Until all has gone, or the lane has been ended.
+  /// Until all has gone, or the thread has been ended.
   void flush();
   void end();
 

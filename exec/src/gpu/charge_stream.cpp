@@ -50,8 +50,8 @@ class Follower {
 
 }  // namespace
 
-void charge_lane(const Lane& lane, AccountEntry* account) {
-  if (!lane.stream())
+void charge_stream(const Stream& stream, AccountEntry* account) {
+  if (!stream.native())
     return;
   static auto* const follower = [] {
     auto* const made = new Follower;  // as long as the allocator, which is as long as the process
@@ -59,7 +59,7 @@ void charge_lane(const Lane& lane, AccountEntry* account) {
         [made](const TraceEntry& entry) { (*made)(entry); });
     return made;
   }();
-  follower->follow(lane.stream()->native_handle(), account);
+  follower->follow(stream.native()->native_handle(), account);
 }
 
 }  // namespace pipewright::exec

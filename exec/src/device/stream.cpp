@@ -1,0 +1,101 @@
+#include "stream.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <map>
+
+namespace pipewright::exec {
+namespace {
+
+thread_local const Stream* current_stream = nullptr;
+
+/// What reads another device's memory for this thread.
+const Stream& copying_stream(at::Device device) {
+  thread_local std::map<at::DeviceIndex, Stream> streams;
+  const auto found = streams.find(device.index());
+  return found != streams.end()
+             ? found->second
+             : streams.try_emplace(device.index(), Stream::of(device, /*urgent=*/true))
+                   .first->second;
+}
+
+at::Tensor moved(const at::Tensor& tensor, at::Device device) {
+  const at::NoGradGuard no_grad;
+  at::Tensor copy = tensor.to(device, /*non_blocking=*/true);
+  return copy.set_requires_grad(tensor.requires_grad());
+}
+
+}  // namespace
+
+Stream Stream::of(at::Device device, bool urgent) {
+  if (device.is_cpu())
+    return {};
+  return Stream(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, urgent));
+}
+
+void Stream::finish() const {
+  if (stream_)
+    c10::impl::VirtualGuardImpl(stream_->device_type()).synchronizeStream(*stream_);
+}
+
+OnStream::OnStream(const Stream& stream) : before_(current_stream) {
+  current_stream = &stream;
+  if (stream.native())
+    guard_.emplace(*stream.native());
+}
+
+OnStream::~OnStream() { current_stream = before_; }
+
+const Stream& OnStream::current() {
+  static const Stream cpu;
+  return current_stream == nullptr ? cpu : *current_stream;
+}
+
+Event Event::at_end(c10::EventFlag flag) {
+  Event event;
+  if (const auto& stream = OnStream::current().native()) {
+    event.event_ = std::make_shared<c10::Event>(stream->device_type(), flag);
+    event.event_->record(*stream);
+  }
+  return event;
+}
+
+void Event::wait() const {
+  if (const auto& stream = OnStream::current().native(); stream && event_)
+    event_->block(*stream);
+}
+
+plan::Seconds Event::since(const Event& earlier) const {
+  return {earlier.event_->elapsedTime(*event_) / 1000};  // LibTorch counts milliseconds
+}
+
+Tensors adopt(Tensors tensors, const Event& made) {
+  const Stream& own = OnStream::current();
+  made.wait();
+  for (at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || tensor.is_cpu())
+      continue;
+    if (tensor.device() == own.device()) {
+      tensor.record_stream(*own.native());
+      continue;
+    }
+    const OnStream reading(copying_stream(tensor.device()));
+    made.wait();
+    tensor.record_stream(*OnStream::current().native());
+    // The copy runs on the source's current stream; LibTorch makes the target's wait for it, which
+    // is still the own stream's.
+    tensor = moved(tensor, own.device());
+  }
+  return tensors;
+}
+
+at::Tensor put_on(const at::Tensor& tensor, at::Device device) {
+  if (device.is_cpu() || !tensor.defined() || !tensor.is_cpu())
+    return tensor;
+  // From other memory than this the copy would hold up the thread.
+  return tensor.pin_memory().to(device, /*non_blocking=*/true);
+}
+
+}  // namespace pipewright::exec

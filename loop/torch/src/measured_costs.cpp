@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "pipewright/loop/stopped.hpp"
-#include "pipewright/loop_torch/layer_bench.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -21,16 +20,13 @@ int busy_cores(const plan::Scenario& scenario) {
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,
                                plan::Seconds over, const std::atomic<bool>& stop,
                                const std::function<void(const profiler::Progress&)>& progress) {
-  std::vector<std::unique_ptr<LayerBench>> benches;
-  std::vector<const profiler::Subject*> subjects;
+  std::vector<std::unique_ptr<profiler::LayerBench>> benches;
   const int count = workload.device().device.is_cpu() ? busy_cores(scenario) : 1;
   for (int core = 0; core < count; ++core)
-    subjects.push_back(&benches.emplace_back(std::make_unique<LayerBench>(workload))->subject());
-  profiler::Cores cores = rank_cores(benches);
-  plan::LayerCosts costs;
-  // The memory figures are those of the first bench, so all is measured on its thread.
-  const exec::ChargeTo charge(benches.front()->account());
-  costs = profiler::profile(subjects, cores, scenario.profile, progress, &stop, over);
+    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup(), workload.device()));
+  profiler::Cores cores = profiler::rank_cores(benches);
+  plan::LayerCosts costs =
+      profiler::profile(benches, cores, scenario.profile, progress, &stop, over);
   if (stop)
     throw Stopped{};
   return costs;

@@ -21,7 +21,7 @@ namespace pipewright::profiler {
 class LayerBench {
  public:
   /// `setup` must outlive it. `wanted`: which layers are built; the others have a name alone.
-  /// Empty: all.
+  /// Empty: all. On a GPU it is used on the thread that made it, which has its stream.
   explicit LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where = {},
                       const std::function<bool(int layer)>& wanted = {});
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "pipewright/exec/stage/split_backward.hpp"
+
 namespace pipewright::profiler {
 
 using plan::Bytes;
@@ -24,81 +26,79 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
 
 /// Drops output and input one after the other while the graph stays: what is still held then was
 /// saved for the backward.
-void measure_saved(const Probe& probe, const MemoryGauge& gauge, const at::Tensor& model_input,
-                   bool needs_gradient, plan::LayerCost& cost) {
-  at::Tensor input = inner_copy(model_input, needs_gradient);
+void measure_saved(const Trial& trial, plan::LayerCost& cost) {
+  exec::MemoryAccount& account = trial.bench.account();
+  at::Tensor input = inner_copy(trial.input, trial.input_needs_gradient());
   const Bytes input_size = size_of(input);
-  const Bytes before = gauge.held();
-  gauge.reset_peak();
-  at::Tensor output = probe.forward(input);
-  cost.forward_peak = gauge.peak() - before;
+  const Bytes before = account.held();
+  account.reset_peak();
+  at::Tensor output = trial.forward(input);
+  cost.forward_peak = account.peak() - before;
   cost.output = size_of(output);
   cost.output_is_view = output.storage().is_alias_of(input.storage());
 
   const auto graph = output.grad_fn();  // keeps what the backward needs, and nothing else
-  const Bytes with_output = gauge.held();
+  const Bytes with_output = account.held();
   output = at::Tensor();
-  const Bytes without_output = gauge.held();
+  const Bytes without_output = account.held();
   cost.saves_output = !cost.output_is_view && without_output == with_output;
   cost.activation = without_output - before;
   input = at::Tensor();
-  cost.saves_input = without_output - gauge.held() < input_size;
+  cost.saves_input = without_output - account.held() < input_size;
 }
 
 /// The gradient of the output is made inside the backward, as it is in a stage of several layers.
-void measure_backward_peak(const Probe& probe, const MemoryGauge& gauge,
-                           const at::Tensor& model_input, bool needs_gradient,
-                           plan::LayerCost& cost) {
-  at::Tensor input = model_input.detach().clone();
-  if (needs_gradient)
+void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
+  exec::MemoryAccount& account = trial.bench.account();
+  at::Tensor input = trial.input.detach().clone();
+  if (trial.input_needs_gradient())
     input.requires_grad_();
-  at::Tensor output = probe.forward(input);
+  at::Tensor output = trial.forward(input);
   if (!output.requires_grad())
     return;
   const at::Tensor ones = at::ones_like(output);  // outlives the backward, so it does not count
   const at::Tensor root = (output * ones).sum();
   output = at::Tensor();
-  const Bytes before = gauge.held();
-  gauge.reset_peak();
+  const Bytes before = account.held();
+  account.reset_peak();
   torch::autograd::backward({root}, {});
-  cost.backward_peak = std::max(Bytes{}, gauge.peak() - before);
+  cost.backward_peak = std::max(Bytes{}, account.peak() - before);
 }
 
 /// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
 /// gradient: only the sum of the two can be measured.
-void measure_freed(const Probe& probe, const Subject& subject, const at::Tensor& model_input,
-                   plan::LayerCost& cost) {
-  const at::Tensor input = model_input.detach().clone().requires_grad_();
-  const Bytes before = subject.memory.held();
-  at::Tensor output = probe.forward(input);
+void measure_freed(const Trial& trial, plan::LayerCost& cost) {
+  const exec::MemoryAccount& account = trial.bench.account();
+  const at::Tensor input = trial.input.detach().clone().requires_grad_();
+  const Bytes before = account.held();
+  at::Tensor output = trial.forward(input);
   if (!output.requires_grad())
     return;
-  const Bytes with_output = subject.memory.held();
-  subject.memory.reset_peak();
+  const Bytes with_output = account.held();
+  account.reset_peak();
   at::Tensor gradient = at::ones_like(output);
-  const auto weights = subject.input_gradient(output, gradient, input).weights;
-  cost.input_gradient_peak = std::max(Bytes{1}, subject.memory.peak() - with_output);
+  exec::SplitBackward split;  // holds what a stage holds between I and W
+  split.input_gradients({output}, {gradient}, {input});
+  cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
   output = gradient = at::Tensor();
-  const Bytes held = subject.memory.held();
+  const Bytes held = account.held();
   const Bytes kept = held - before;
-  subject.memory.reset_peak();
-  weights();
-  cost.weight_gradient_peak = std::max(Bytes{1}, subject.memory.peak() - held);
+  account.reset_peak();
+  split.weight_gradients();
+  cost.weight_gradient_peak = std::max(Bytes{1}, account.peak() - held);
   cost.freed_by_input_gradient = std::clamp(cost.activation - kept, Bytes{}, cost.activation);
   cost.gradients_for_weights = std::max(Bytes{}, kept - cost.activation);
 }
 
 }  // namespace
 
-void measure_memory(const Probe& probe, const Subject& subject, const at::Tensor& input,
-                    bool input_needs_gradient, plan::LayerCost& cost) {
-  const MemoryGauge& gauge = subject.memory;
-  for (const at::Tensor& parameter : probe.parameters)
+void measure_memory(const Trial& trial, plan::LayerCost& cost) {
+  for (const at::Tensor& parameter : trial.bench.parameters(trial.layer))
     cost.parameters += size_of(parameter);
-  measure_saved(probe, gauge, input, input_needs_gradient, cost);
-  measure_backward_peak(probe, gauge, input, input_needs_gradient, cost);
-  if (subject.input_gradient && input_needs_gradient)
-    measure_freed(probe, subject, input, cost);
+  measure_saved(trial, cost);
+  measure_backward_peak(trial, cost);
+  if (trial.input_needs_gradient())
+    measure_freed(trial, cost);
 }
 
 }  // namespace pipewright::profiler

@@ -1,12 +1,24 @@
 #pragma once
 
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/profiler/layer_bench.hpp"
 
 namespace pipewright::profiler {
 
-/// The memory figures of one layer, from a few passes of it alone. Parameters must have
-/// their gradients allocated.
-void measure_memory(const Probe& probe, const Subject& subject, const at::Tensor& input,
-                    bool input_needs_gradient, plan::LayerCost& cost);
+/// One layer by itself, with what comes to it in the model.
+struct Trial {
+  LayerBench& bench;
+  std::size_t layer = 0;
+  at::Tensor input;
+  bool selective = false;  // recomputation
+
+  bool input_needs_gradient() const { return layer > 0; }
+  at::Tensor forward(const at::Tensor& value) const {
+    return bench.forward(layer, value, selective);
+  }
+};
+
+/// The memory figures of one layer, from a few passes of it alone, charged to the bench's account.
+void measure_memory(const Trial& trial, plan::LayerCost& cost);
 
 }  // namespace pipewright::profiler

@@ -19,6 +19,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = plan::InstructionKind;
 
+/// As costs name it.
+std::string dtype_of(at::ScalarType precision) {
+  if (precision == at::kFloat)
+    return "float32";
+  return precision == at::kBFloat16 ? "bfloat16" : "float16";
+}
+
 /// A microbatch whose backward runs in one go, then one whose backward runs in halves.
 std::vector<plan::Instruction> both_backwards() {
   return {{Kind::Load, 0, 0},          {Kind::Forward, 0, 0},       {Kind::Backward, 0, 0},
@@ -27,18 +34,18 @@ std::vector<plan::Instruction> both_backwards() {
 }
 
 /// The whole model is one stage.
-Rehearsal whole_model(const Subject& subject) {
+Rehearsal whole_model(const LayerBench& bench) {
   StagePart all;
-  all.last = static_cast<int>(subject.layers.size());
-  return {subject, {{0, all}}, both_backwards()};
+  all.last = static_cast<int>(bench.loss());
+  return {bench, {{0, all}}, both_backwards()};
 }
 
 class Profile {
  public:
-  Profile(const std::vector<const Subject*>& subjects, Cores* cores)
-      : subject_(*subjects.front()), cores_(cores), contended_(subjects.size()) {
-    for (const Subject* subject : subjects)
-      rehearsals_.push_back(whole_model(*subject));
+  Profile(const std::vector<LayerBench*>& benches, Cores* cores)
+      : bench_(*benches.front()), cores_(cores), contended_(benches.size()) {
+    for (const LayerBench* bench : benches)
+      rehearsals_.push_back(whole_model(*bench));
   }
 
   void pass(bool counts) {
@@ -67,29 +74,26 @@ class Profile {
 
   plan::LayerCosts costs() {
     plan::LayerCosts costs;
-    costs.device = subject_.device.empty() ? cpu_name() : subject_.device;
-    costs.dtype = subject_.dtype;
+    costs.device = bench_.device().empty() ? cpu_name() : bench_.device();
+    costs.dtype = dtype_of(bench_.setup().precision);
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
-    costs.microbatch_size = subject_.microbatch_size;
+    costs.microbatch_size = bench_.setup().microbatch_size;
     costs.load = {plan::typical_mean(load_)};
-    costs.target = subject_.target;
+    costs.target = bench_.target_size();
     costs.busy_cores = static_cast<int>(rehearsals_.size());
     costs.drift = plan::drift(whole_);
     costs.measured_over = measured_over();
-    at::Tensor value = subject_.load();
+    at::Tensor value = bench_.load();
     costs.input = {static_cast<std::int64_t>(value.nbytes())};
-    std::vector<const Probe*> probes;
-    for (const Probe& layer : subject_.layers)
-      probes.push_back(&layer);
-    probes.push_back(&subject_.loss);
-    for (std::size_t l = 0; l < probes.size(); ++l) {
-      plan::LayerCost cost = times_of_layer(l, !probes[l]->parameters.empty());
-      cost.name = probes[l]->name;
-      measure_memory(*probes[l], subject_, value, l > 0, cost);
-      measure_selective(*probes[l], subject_, value, l > 0, cost);
+    for (std::size_t l = 0; l <= bench_.loss(); ++l) {
+      plan::LayerCost cost = times_of_layer(l, !bench_.parameters(l).empty());
+      cost.name = bench_.name(l);
+      const Trial trial{bench_, l, value};
+      measure_memory(trial, cost);
+      measure_selective(trial, cost);
       const at::NoGradGuard no_grad;
-      value = probes[l]->forward(value);
-      (l < subject_.layers.size() ? costs.layers.emplace_back() : costs.loss) = cost;
+      value = trial.forward(value);
+      (l < bench_.loss() ? costs.layers.emplace_back() : costs.loss) = cost;
     }
     return costs;
   }
@@ -135,7 +139,7 @@ class Profile {
     return times;
   }
 
-  const Subject& subject_;
+  LayerBench& bench_;
   Cores* cores_;
   std::vector<Rehearsal> rehearsals_;                 // by core
   std::vector<LayerSamples> alone_;                   // by layer, the loss last
@@ -145,11 +149,12 @@ class Profile {
   Clock::time_point begin_;
 };
 
-plan::LayerCosts run(const std::vector<const Subject*>& subjects, Cores* cores,
+plan::LayerCosts run(const std::vector<LayerBench*>& benches, Cores* cores,
                      const plan::ProfileSettings& settings,
                      const std::function<void(const Progress&)>& report,
                      const std::atomic<bool>* stop, plan::Seconds over) {
-  Profile profile(subjects, cores);
+  const exec::ChargeTo charge(benches.front()->account());
+  Profile profile(benches, cores);
   const auto stopped = [&] { return stop != nullptr && stop->load(); };
   for (int i = 0; i < settings.warm_up && !stopped(); ++i)
     profile.pass(/*counts=*/false);
@@ -169,17 +174,20 @@ plan::LayerCosts run(const std::vector<const Subject*>& subjects, Cores* cores,
 
 }  // namespace
 
-plan::LayerCosts profile(const Subject& subject, const plan::ProfileSettings& settings,
+plan::LayerCosts profile(LayerBench& bench, const plan::ProfileSettings& settings,
                          const std::function<void(const Progress&)>& report,
                          const std::atomic<bool>* stop, plan::Seconds over) {
-  return run({&subject}, nullptr, settings, report, stop, over);
+  return run({&bench}, nullptr, settings, report, stop, over);
 }
 
-plan::LayerCosts profile(const std::vector<const Subject*>& subjects, Cores& cores,
+plan::LayerCosts profile(const std::vector<std::unique_ptr<LayerBench>>& benches, Cores& cores,
                          const plan::ProfileSettings& settings,
                          const std::function<void(const Progress&)>& report,
                          const std::atomic<bool>* stop, plan::Seconds over) {
-  return run(subjects, &cores, settings, report, stop, over);
+  std::vector<LayerBench*> each;
+  for (const auto& bench : benches)
+    each.push_back(bench.get());
+  return run(each, &cores, settings, report, stop, over);
 }
 
 std::string cpu_name() {

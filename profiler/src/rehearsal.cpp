@@ -50,21 +50,19 @@ plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& p
   return times;
 }
 
-std::map<int, StagePart> stage_parts(const Subject& subject, const std::vector<int>& boundaries) {
+std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<int>& boundaries) {
   std::map<int, StagePart> parts;
-  std::vector<Probe> probes = subject.layers;
-  probes.push_back(subject.loss);
   std::vector<at::Tensor> inputs, outputs;
-  at::Tensor value = subject.load();
-  for (std::size_t l = 0; l < probes.size(); ++l) {
+  at::Tensor value = bench.load();
+  for (std::size_t l = 0; l <= bench.loss(); ++l) {
     inputs.push_back(value.detach());
     if (l > 0)
       inputs.back().requires_grad_();
-    outputs.push_back(probes[l].forward(inputs.back()));
+    outputs.push_back(bench.forward(l, inputs.back()));
     value = outputs.back();
   }
   at::Tensor gradient;  // of the loss: LibTorch takes 1
-  for (std::size_t l = probes.size(); l-- > 0;) {
+  for (std::size_t l = outputs.size(); l-- > 0;) {
     if (outputs[l].requires_grad())
       torch::autograd::backward({outputs[l]}, {gradient});
     gradient = inputs[l].grad();
@@ -82,18 +80,14 @@ std::map<int, StagePart> stage_parts(const Subject& subject, const std::vector<i
   return parts;
 }
 
-Rehearsal::Rehearsal(const Subject& subject, std::map<int, StagePart> stages,
+Rehearsal::Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
                      std::vector<Instruction> script)
-    : subject_(subject), stages_(std::move(stages)), script_(std::move(script)) {
-  for (const Probe& layer : subject.layers)
-    probes_.push_back(&layer);
-  probes_.push_back(&subject.loss);
-}
+    : bench_(bench), stages_(std::move(stages)), script_(std::move(script)) {}
 
 void Rehearsal::play(std::vector<LayerSamples>* samples) {
   samples_ = samples;
   if (samples != nullptr)
-    samples->resize(probes_.size());
+    samples->resize(bench_.loss() + 1);
   seconds_.clear();
   for (const Instruction& i : script_)
     seconds_.push_back(perform(i));
@@ -106,8 +100,7 @@ template <class Work>
 double Rehearsal::timed(const Work& work) const {
   const auto begin = std::chrono::steady_clock::now();
   work();
-  if (subject_.finish)
-    subject_.finish();
+  bench_.finish();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -119,7 +112,7 @@ void Rehearsal::note(std::size_t layer, std::vector<double> LayerSamples::*kind,
 double Rehearsal::perform(const Instruction& i) {
   switch (i.kind) {
     case InstructionKind::Load:
-      return timed([&] { loaded_[i.microbatch] = subject_.load(); });
+      return timed([&] { loaded_[i.microbatch] = bench_.load(); });
     case InstructionKind::Forward:
       return forward(i);
     case InstructionKind::Backward:
@@ -162,7 +155,7 @@ double Rehearsal::forward(const Instruction& i) {
     segment.input = value.detach();
     if (l > 0)
       segment.input.requires_grad_();
-    const double seconds = timed([&] { segment.output = probes_[l]->forward(segment.input); });
+    const double seconds = timed([&] { segment.output = bench_.forward(l, segment.input); });
     note(l, &LayerSamples::forward, seconds);
     sum += seconds;
     value = segment.output;
@@ -204,25 +197,19 @@ double Rehearsal::input_gradient(const Instruction& i) {
     Segment& segment = segments[at];
     double seconds = 0;
     if (!segment.input.requires_grad() && segment.output.requires_grad()) {
-      segment.weights = [output = segment.output, gradient] {
-        torch::autograd::backward({output}, {gradient});
-      };
-    } else if (segment.output.requires_grad() && subject_.input_gradient) {
-      HalfBackward half;
-      seconds =
-          timed([&] { half = subject_.input_gradient(segment.output, gradient, segment.input); });
-      gradient = half.input_gradient;
-      segment.weights = std::move(half.weights);
-    } else if (segment.output.requires_grad()) {
-      seconds = timed([&] {
-        gradient = torch::autograd::grad({segment.output}, {segment.input}, {gradient},
-                                         /*retain_graph=*/false)
-                       .front();
-      });
+      segment.gradient = gradient;
+    } else {
+      if (segment.output.requires_grad())
+        seconds = timed([&] {
+          gradient = segment.split.emplace()
+                         .input_gradients({segment.output}, {gradient}, {segment.input})
+                         .front();
+        });
+      segment.output = at::Tensor();
     }
     note(static_cast<std::size_t>(own.first) + at, &LayerSamples::input_gradient, seconds);
     sum += seconds;
-    segment.input = segment.output = at::Tensor();
+    segment.input = at::Tensor();
   }
   return sum;
 }
@@ -232,12 +219,18 @@ double Rehearsal::weight_gradient(const Instruction& i) {
   Microbatch& segments = under_way_[{i.stage, i.microbatch}];
   double sum = 0;
   for (std::size_t at = segments.size(); at-- > 0;) {
-    if (!segments[at].weights)
+    Segment& segment = segments[at];
+    if (!segment.split && !segment.output.defined())
       continue;
-    const double seconds = timed([&] { segments[at].weights(); });
+    const double seconds = timed([&] {
+      if (segment.split)
+        segment.split->weight_gradients();
+      else
+        torch::autograd::backward({segment.output}, {segment.gradient});
+    });
     note(static_cast<std::size_t>(own.first) + at, &LayerSamples::weight_gradient, seconds);
     sum += seconds;
-    segments[at] = {};
+    segment = {};
   }
   under_way_.erase({i.stage, i.microbatch});
   return sum;
@@ -247,9 +240,9 @@ double Rehearsal::optimizer_step(const Instruction& i) {
   const StagePart& own = part(i);
   double sum = 0;
   for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
-    if (!probes_[l]->optimizer_step)
+    if (l == bench_.loss())
       continue;
-    const double seconds = timed(probes_[l]->optimizer_step);
+    const double seconds = timed([&] { bench_.optimizer_step(l); });
     note(l, &LayerSamples::optimizer_step, seconds);
     sum += seconds;
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "layer_memory.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::profiler {
@@ -15,41 +14,35 @@ namespace {
 constexpr int pairs = 7;
 
 /// Of the whole backward, on a GPU until it has been computed.
-double backward_seconds(const std::function<at::Tensor(const at::Tensor&)>& forward,
-                        const Subject& subject, const at::Tensor& model_input,
-                        bool needs_gradient) {
-  at::Tensor input = model_input.detach().clone();
-  if (needs_gradient)
+double backward_seconds(const Trial& trial) {
+  at::Tensor input = trial.input.detach().clone();
+  if (trial.input_needs_gradient())
     input.requires_grad_();
-  const at::Tensor output = forward(input);
+  const at::Tensor output = trial.forward(input);
   const at::Tensor gradient = at::ones_like(output);
-  if (subject.finish)
-    subject.finish();
+  trial.bench.finish();
   const auto begin = std::chrono::steady_clock::now();
   torch::autograd::backward({output}, {gradient});
-  if (subject.finish)
-    subject.finish();
+  trial.bench.finish();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
 
-void measure_selective(const Probe& probe, const Subject& subject, const at::Tensor& input,
-                       bool input_needs_gradient, plan::LayerCost& cost) {
-  if (!probe.selective)
+void measure_selective(const Trial& trial, plan::LayerCost& cost) {
+  if (trial.layer == trial.bench.loss())
     return;
-  Probe selective = probe;
-  selective.forward = probe.selective;
+  Trial selective = trial;
+  selective.selective = true;
   plan::LayerCost again;
-  measure_memory(selective, subject, input, input_needs_gradient, again);
+  measure_memory(selective, again);
   cost.selective_activation = std::max(plan::Bytes{}, cost.activation - again.activation);
   if (cost.selective_activation == plan::Bytes{})
     return;
   std::vector<double> longer;  // measured in turn: the machine drifts
   for (int pair = 0; pair < pairs; ++pair) {
-    const double plain = backward_seconds(probe.forward, subject, input, input_needs_gradient);
-    longer.push_back(backward_seconds(probe.selective, subject, input, input_needs_gradient) -
-                     plain);
+    const double plain = backward_seconds(trial);
+    longer.push_back(backward_seconds(selective) - plain);
   }
   cost.selective_forward = {std::max(0.0, plan::median(longer))};
 }

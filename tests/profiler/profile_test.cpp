@@ -1,7 +1,10 @@
 #include "pipewright/profiler/profile.hpp"
 
-#include <torch/nn.h>
+#include <ATen/ATen.h>
 
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/stage/run_again.hpp"
+#include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 
 namespace profile_test {
@@ -12,37 +15,22 @@ namespace profile_test {
 using namespace pipewright;
 using namespace pipewright::profiler;
 using plan::Bytes;
-namespace nn = torch::nn;
 
-/// Counts nothing: for tests of times alone.
-MemoryGauge no_memory() {
-  return {[] { return Bytes{}; }, [] { return Bytes{}; }, [] {}};
-}
-
-Probe linear_probe(const std::string& name, int in, int out) {
-  nn::Linear linear(in, out);
-  for (at::Tensor& parameter : linear->parameters())
-    parameter.mutable_grad() = at::zeros_like(parameter);
-  return {name, [linear](const at::Tensor& x) mutable { return linear->forward(x); },
-          linear->parameters(), [] {}};
-}
-
-Subject small_subject() {
-  Subject subject;
-  subject.layers = {linear_probe("first", 64, 128),
-                    {"relu", [](const at::Tensor& x) { return at::relu(x); }, {}, {}},
-                    {"flatten", [](const at::Tensor& x) { return x.view({-1}); }, {}, {}}};
-  subject.loss = {"loss", [](const at::Tensor& x) { return x.sum(); }, {}, {}};
-  subject.load = [] { return at::ones({8, 64}); };
-  subject.microbatch_size = 8;
-  subject.memory = no_memory();
-  return subject;
-}
+struct Small {
+  test::Fixed data{at::ones({8, 64})};
+  exec::TrainingSetup setup = test::setup_of(
+      {test::linear("first", 64, 128),
+       exec::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); }),
+       exec::function_layer("flatten", [](const at::Tensor& x) { return x.view({-1}); })},
+      data);
+};
 
 TEST_CASE("profile: times are there, add up, and rest on enough passes", "[profiler]") {
+  const Small small;
+  LayerBench bench(small.setup);
   int passes = 0;
-  const auto costs = profile(small_subject(), {1, 5, 5, 0.0},
-                             [&](const Progress& progress) { passes = progress.passes; });
+  const auto costs =
+      profile(bench, {1, 5, 5, 0.0}, [&](const Progress& progress) { passes = progress.passes; });
   CHECK(passes == 5);
   REQUIRE(costs.layers.size() == 3);
   CHECK(costs.layers[0].name == "first");
@@ -57,17 +45,20 @@ TEST_CASE("profile: times are there, add up, and rest on enough passes", "[profi
 }
 
 TEST_CASE("profile: stops as soon as the spread is small enough", "[profiler]") {
+  const Small small;
+  LayerBench bench(small.setup);
   int passes = 0;
-  profile(small_subject(), {0, 3, 1000, 1e9},
-          [&](const Progress& progress) { passes = progress.passes; });
+  profile(bench, {0, 3, 1000, 1e9}, [&](const Progress& progress) { passes = progress.passes; });
   CHECK(passes == 3);
 }
 
 TEST_CASE("profile: a stop ends it early", "[profiler]") {
+  const Small small;
+  LayerBench bench(small.setup);
   std::atomic<bool> stop{false};
   int passes = 0;
   profile(
-      small_subject(), {0, 1000, 1000, 0.0},
+      bench, {0, 1000, 1000, 0.0},
       [&](const Progress& progress) {
         passes = progress.passes;
         stop = passes == 2;
@@ -78,10 +69,46 @@ TEST_CASE("profile: a stop ends it early", "[profiler]") {
 
 TEST_CASE("profile: the parameters' gradients are those of training, summed over passes",
           "[profiler]") {
-  const auto subject = small_subject();
-  const at::Tensor weight = subject.layers[0].parameters[0];
-  profile(subject, {0, 2, 2, 1e9});
-  CHECK(weight.grad().abs().sum().item<float>() > 0);
+  const Small small;
+  LayerBench bench(small.setup);
+  profile(bench, {0, 2, 2, 1e9});
+  CHECK(bench.parameters(0)[0].grad().abs().sum().item<float>() > 0);
+}
+
+TEST_CASE("profile: in half precision parameters, activations and input are half as large",
+          "[profiler]") {
+  Small small;
+  LayerBench whole(small.setup);
+  const auto of_whole = profile(whole, {0, 1, 1, 1e9});
+  small.setup.precision = at::kBFloat16;
+  LayerBench half(small.setup);
+  const auto of_half = profile(half, {0, 1, 1, 1e9});
+  CHECK(of_whole.dtype == "float32");
+  CHECK(of_half.dtype == "bfloat16");
+  CHECK(of_half.input == Bytes{of_whole.input.value / 2});
+  CHECK(of_half.layers[0].parameters == Bytes{2 * (64 * 128 + 128)});
+  CHECK(of_half.layers[0].output == Bytes{of_whole.layers[0].output.value / 2});
+}
+
+/// Under selective recomputation it keeps nothing but its input.
+class Exponentials final : public exec::Layer {
+ public:
+  at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
+    const auto work = [](const exec::Tensors& inputs) { return inputs.front().exp().exp().sum(); };
+    return context.selective_recompute ? exec::run_again_in_backward(work, {input}) : work({input});
+  }
+};
+
+TEST_CASE("profile: what selective recomputation saves is what the layer does not keep then",
+          "[profiler]") {
+  Small small;
+  small.setup.layers[1] = {.name = "exponentials",
+                           .build = [] { return std::make_shared<Exponentials>(); }};
+  LayerBench bench(small.setup);
+  const auto costs = profile(bench, {0, 1, 1, 1e9});
+  CHECK(costs.layers[0].selective_activation == Bytes{0});
+  CHECK(costs.layers[1].activation == Bytes{2 * 4 * 8 * 128});
+  CHECK(costs.layers[1].selective_activation == costs.layers[1].activation);
 }
 
 }  // namespace profile_test

@@ -3,11 +3,10 @@
 #include "pipewright/profiler/rehearsal.hpp"
 
 #include <ATen/ATen.h>
-#include <torch/nn/modules/linear.h>
 
 #include <atomic>
 
-#include "pipewright/exec/stage/split_backward.hpp"
+#include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 
 namespace rehearsal_test {
@@ -16,32 +15,16 @@ using namespace pipewright;
 using namespace pipewright::profiler;
 using Kind = plan::InstructionKind;
 
-Probe linear_probe(const std::string& name, int in, int out) {
-  torch::nn::Linear linear(in, out);
-  for (at::Tensor& parameter : linear->parameters())
-    parameter.mutable_grad() = at::zeros_like(parameter);
-  return {name, [linear](const at::Tensor& x) mutable { return linear->forward(x); },
-          linear->parameters(), [] {}};
-}
+struct ThreeLayers {
+  test::Fixed data{at::arange(16, at::kFloat).view({2, 8}) / 16};
+  exec::TrainingSetup setup = test::setup_of(
+      {test::linear("a", 8, 6), test::linear("b", 6, 5), test::linear("c", 5, 4)}, data);
+};
 
-Subject three_layers() {
-  Subject subject;
-  subject.layers = {linear_probe("a", 8, 6), linear_probe("b", 6, 5), linear_probe("c", 5, 4)};
-  subject.loss = {"loss", [](const at::Tensor& x) { return (x * x).sum(); }, {}, {}};
-  subject.load = [] { return at::arange(16, at::kFloat).view({2, 8}) / 16; };
-  subject.input_gradient = [](const at::Tensor& output, const at::Tensor& gradient,
-                              const at::Tensor& input) {
-    const auto split = std::make_shared<exec::SplitBackward>();
-    const auto gradients = split->input_gradients({output}, {gradient}, {input});
-    return HalfBackward{gradients.front(), [split] { split->weight_gradients(); }};
-  };
-  return subject;
-}
-
-std::vector<at::Tensor> gradients_of(const Subject& subject) {
+std::vector<at::Tensor> gradients_of(const LayerBench& bench) {
   std::vector<at::Tensor> gradients;
-  for (const Probe& layer : subject.layers)
-    for (const at::Tensor& parameter : layer.parameters) {
+  for (std::size_t layer = 0; layer < bench.loss(); ++layer)
+    for (const at::Tensor& parameter : bench.parameters(layer)) {
       gradients.push_back(parameter.grad().clone());
       parameter.grad().zero_();
     }
@@ -51,9 +34,10 @@ std::vector<at::Tensor> gradients_of(const Subject& subject) {
 TEST_CASE(
     "stages played by themselves have the gradients of the whole model, in one go or in halves",
     "[profiler][rehearsal]") {
-  const Subject subject = three_layers();
-  const auto parts = stage_parts(subject, {0, 1, 3});
-  const auto expected = gradients_of(subject);  // stage_parts went through the model once
+  const ThreeLayers three;
+  const LayerBench bench(three.setup);
+  const auto parts = stage_parts(bench, {0, 1, 3});
+  const auto expected = gradients_of(bench);  // stage_parts went through the model once
   CHECK_FALSE(parts.at(0).input.defined());
   CHECK(parts.at(0).gradient.sizes() == parts.at(1).input.sizes());
   CHECK_FALSE(parts.at(1).gradient.defined());
@@ -70,9 +54,9 @@ TEST_CASE(
       else
         script.push_back({Kind::Backward, stage, 0});
     }
-    Rehearsal rehearsal(subject, parts, script);
+    Rehearsal rehearsal(bench, parts, script);
     rehearsal.play(nullptr);
-    const auto played = gradients_of(subject);
+    const auto played = gradients_of(bench);
     REQUIRE(played.size() == expected.size());
     for (std::size_t g = 0; g < played.size(); ++g)
       CHECK(at::allclose(played[g], expected[g]));
@@ -81,11 +65,11 @@ TEST_CASE(
 
 TEST_CASE("every action of a rank is timed, and every layer of its stages",
           "[profiler][rehearsal]") {
-  Subject subject = three_layers();
-  const auto parts = stage_parts(subject, {0, 1, 3});
-  subject.layers[0].forward = {};  // this rank does not have it
+  const ThreeLayers three;
+  const auto parts = stage_parts(LayerBench(three.setup), {0, 1, 3});
+  const LayerBench bench(three.setup, {}, [](int layer) { return layer > 0; });
   std::vector<LayerSamples> samples;
-  Rehearsal rehearsal(subject, parts,
+  Rehearsal rehearsal(bench, parts,
                       {{Kind::ReceiveActivation, 1, 0},
                        {Kind::Forward, 1, 0},
                        {Kind::Forward, 1, 1},

@@ -237,8 +237,7 @@ TEST_CASE("A recomputing input gradient leaves what it made again to the weight 
   const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
   // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.
   CHECK(split.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 4: 10, 5: 0");
-  CHECK(split.holders(0, 2) ==
-        "transient of 0I0: 9, activations 0R0: 3, inputs of layers 0F0: 2");
+  CHECK(split.holders(0, 2) == "transient of 0I0: 9, activations 0R0: 3, inputs of layers 0F0: 2");
   CHECK(split.holders(0, 4) ==
         "recomputed activations 0I0: 5, activations 0R0: 3, inputs of layers 0F0: 2");
   // One backward is done with each layer's before it comes to the next.

@@ -19,6 +19,7 @@ class GlooCollectives {
   /// As Transport::all_to_all.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts);
+  plan::Bytes sent() const { return mesh_.sent(); }
   void end(const std::string& why) { mesh_.end(why); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <set>
@@ -44,6 +45,7 @@ struct GlooMesh::State {
   Watch& watch;
   c10::intrusive_ptr<ProcessGroupGloo> group;
   std::mutex posting;  // the group counts its operations without a lock
+  std::atomic<std::int64_t> sent{0};
   std::mutex mutex;
   std::set<c10d::Work*> waited_for;
   bool ended = false;
@@ -76,6 +78,7 @@ GlooMesh::GlooMesh(Job& job, const std::string& name)
 GlooMesh::~GlooMesh() = default;
 
 GlooMesh::Operation GlooMesh::send(at::Tensor bytes, int to, int tag) {
+  state_->sent.fetch_add(static_cast<std::int64_t>(bytes.nbytes()), std::memory_order_relaxed);
   std::vector<at::Tensor> tensors{std::move(bytes)};
   return state_->post(to, [&] { return state_->group->send(tensors, to, tag); });
 }
@@ -109,6 +112,8 @@ void GlooMesh::wait(const Operation& operation) {
   if (!done)
     state_->watch.lost(operation.peer, error);
 }
+
+plan::Bytes GlooMesh::sent() const { return {state_->sent.load(std::memory_order_relaxed)}; }
 
 void GlooMesh::end(const std::string& why) {
   const std::lock_guard lock(state_->mutex);

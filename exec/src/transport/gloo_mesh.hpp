@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
 
@@ -37,6 +38,9 @@ class GlooMesh {
   /// Until it is done, however long that takes: Gloo answers a time-out of its own by closing all
   /// connections, so it is the job that ends a wait. Throws Aborted.
   void wait(const Operation& operation);
+
+  /// What has been handed to Gloo so far, to whichever rank.
+  plan::Bytes sent() const;
 
   /// Ends every wait, now and later.
   void end(const std::string& why);

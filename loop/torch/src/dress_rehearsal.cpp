@@ -32,14 +32,16 @@ const std::vector<plan::Instruction>& script_of(const Plan& plan, int rank) {
   return plan.program().ranks[static_cast<std::size_t>(rank)];
 }
 
-std::vector<std::unique_ptr<LayerBench>> benches_of(const plan::Scenario& scenario,
-                                                    const Plan& plan, const Workload& workload) {
-  std::vector<std::unique_ptr<LayerBench>> benches;
+using Benches = std::vector<std::unique_ptr<profiler::LayerBench>>;
+
+Benches benches_of(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
+  Benches benches;
   for (int rank = 0; rank < scenario.pipeline.ranks; ++rank)
     for (int replica = 0; replica < scenario.pipeline.replicas; ++replica)
-      benches.push_back(std::make_unique<LayerBench>(workload, [&](int layer) {
-        return plan.program().placement.holds(rank, stage_of(plan.partition, layer));
-      }));
+      benches.push_back(std::make_unique<profiler::LayerBench>(
+          workload.setup(), workload.device(), [&](int layer) {
+            return plan.program().placement.holds(rank, stage_of(plan.partition, layer));
+          }));
   return benches;
 }
 
@@ -57,12 +59,12 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
     : scenario_(scenario),
       plan_(plan),
       benches_(benches_of(scenario, plan, workload)),
-      cores_(rank_cores(benches_)),
+      cores_(profiler::rank_cores(benches_)),
       contended_(benches_.size()) {
-  const LayerBench whole(workload);
-  const auto parts = profiler::stage_parts(whole.subject(), plan.partition.boundaries);
+  const profiler::LayerBench whole(workload.setup(), workload.device());
+  const auto parts = profiler::stage_parts(whole, plan.partition.boundaries);
   for (std::size_t bench = 0; bench < benches_.size(); ++bench)
-    rehearsals_.emplace_back(benches_[bench]->subject(), parts,
+    rehearsals_.emplace_back(*benches_[bench], parts,
                              script_of(plan, static_cast<int>(bench) / scenario.pipeline.replicas));
   for (int i = 0; i < warm_up_plays; ++i)
     cores_.together([&](int rank) { rehearsals_[static_cast<std::size_t>(rank)].play(nullptr); });

@@ -4,10 +4,11 @@
 #include <thread>
 
 #include "pipewright/loop/stopped.hpp"
-#include "pipewright/loop_torch/layer_bench.hpp"
 
 namespace pipewright::loop {
 namespace {
+
+using Report = std::function<void(const profiler::Progress&)>;
 
 /// How many ranks compute at once on one of the scenario's nodes, if this machine is one of them.
 int busy_cores(const plan::Scenario& scenario) {
@@ -16,21 +17,32 @@ int busy_cores(const plan::Scenario& scenario) {
   return std::min({ranks, scenario.cluster.devices_per_node, cores});
 }
 
+plan::LayerCosts costs_on_cores(const plan::Scenario& scenario, const Workload& workload,
+                                plan::Seconds over, const std::atomic<bool>& stop,
+                                const Report& report) {
+  std::vector<std::unique_ptr<profiler::LayerBench>> benches;
+  for (int core = 0; core < busy_cores(scenario); ++core)
+    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup()));
+  profiler::Cores cores = profiler::rank_cores(benches);
+  return profiler::profile(benches, cores, scenario.profile, report, &stop, over);
+}
+
+/// On this thread, which has the stream of the bench.
+plan::LayerCosts costs_on_gpu(const plan::Scenario& scenario, const Workload& workload,
+                              plan::Seconds over, const std::atomic<bool>& stop,
+                              const Report& report) {
+  profiler::LayerBench bench(workload.setup(), workload.device());
+  return profiler::profile(bench, scenario.profile, report, &stop, over);
+}
+
 }  // namespace
 
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,
                                plan::Seconds over, const std::atomic<bool>& stop,
                                const std::function<void(const profiler::Progress&)>& progress) {
-  std::vector<std::unique_ptr<LayerBench>> benches;
-  std::vector<const profiler::Subject*> subjects;
-  const int count = workload.device().device.is_cpu() ? busy_cores(scenario) : 1;
-  for (int core = 0; core < count; ++core)
-    subjects.push_back(&benches.emplace_back(std::make_unique<LayerBench>(workload))->subject());
-  profiler::Cores cores = rank_cores(benches);
-  plan::LayerCosts costs;
-  // The memory figures are those of the first bench, so all is measured on its thread.
-  const exec::ChargeTo charge(benches.front()->account());
-  costs = profiler::profile(subjects, cores, scenario.profile, progress, &stop, over);
+  const auto costs = workload.device().device.is_cpu()
+                         ? costs_on_cores(scenario, workload, over, stop, progress)
+                         : costs_on_gpu(scenario, workload, over, stop, progress);
   if (stop)
     throw Stopped{};
   return costs;

@@ -5,10 +5,13 @@
 // time that the layers take by themselves.
 
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "pipewright/exec/stage/split_backward.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/program/program.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/layer_bench.hpp"
 
 namespace pipewright::profiler {
 
@@ -29,19 +32,19 @@ plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& p
 
 /// A stage as its rank knows it.
 struct StagePart {
-  int first = 0, last = 0;  // layers of the subject
+  int first = 0, last = 0;  // layers
   at::Tensor input;         // undefined: the model's, which is loaded
   at::Tensor gradient;      // of the output; undefined: the stage ends with the loss
 };
 
 /// What crosses the borders of stages: `boundaries` as those of a Partition.
-std::map<int, StagePart> stage_parts(const Subject& subject, const std::vector<int>& boundaries);
+std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<int>& boundaries);
 
 class Rehearsal {
  public:
-  /// `script`: of these, what computes is played. The subject needs the layers of `stages` alone;
-  /// it must outlive this.
-  Rehearsal(const Subject& subject, std::map<int, StagePart> stages,
+  /// `script`: of these, what computes is played. The bench needs the layers of the script's stages
+  /// alone; it must outlive this.
+  Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
             std::vector<plan::Instruction> script);
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
@@ -54,7 +57,8 @@ class Rehearsal {
   struct Segment {
     at::Tensor input;
     at::Tensor output;
-    std::function<void()> weights;
+    std::optional<exec::SplitBackward> split;  // between I and W, and what it holds
+    at::Tensor gradient;                       // of the output, where all of its backward is W
   };
   using Microbatch = std::vector<Segment>;
 
@@ -70,8 +74,7 @@ class Rehearsal {
   double optimizer_step(const plan::Instruction& i);
   void note(std::size_t layer, std::vector<double> LayerSamples::*kind, double seconds);
 
-  const Subject& subject_;
-  std::vector<const Probe*> probes_;  // the layers, then the loss
+  const LayerBench& bench_;
   std::map<int, StagePart> stages_;
   std::vector<plan::Instruction> script_;
   std::map<int, at::Tensor> loaded_;                     // by microbatch

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pipewright/loop/plan.hpp"
-#include "pipewright/loop_torch/layer_bench.hpp"
+#include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
 
@@ -35,7 +35,7 @@ class DressRehearsal {
  private:
   const plan::Scenario& scenario_;
   const Plan& plan_;
-  std::vector<std::unique_ptr<LayerBench>> benches_;  // by rank
+  std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // by rank
   std::vector<profiler::Rehearsal> rehearsals_;
   profiler::Cores cores_;
   std::vector<profiler::LayerSamples> alone_;                   // by layer, the loss last

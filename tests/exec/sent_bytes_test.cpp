@@ -1,0 +1,160 @@
+// What sums of gradients over copies of a stage send between processes, beside what the simulator
+// makes them take.
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <array>
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+#include "exec/support/processes.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/sim/durations.hpp"
+#include "rank/reductions.hpp"
+#include "support/catch.hpp"
+#include "transport/gloo_collectives.hpp"
+
+namespace sent_bytes_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::Ranks;
+using test::say;
+using Kind = plan::InstructionKind;
+
+/// A large parameter and two small ones, of lengths that are multiples of nothing.
+class Three final : public Layer {
+ public:
+  Three() {
+    register_parameter("a", torch::zeros({611, 431}));
+    register_parameter("b", torch::zeros({7}));
+    register_parameter("c", torch::zeros({333}));
+  }
+  at::Tensor forward(const at::Tensor& input, const CallContext&) override { return input; }
+};
+
+constexpr plan::Bytes all_bytes{(611 * 431 + 7 + 333) * 4};
+
+constexpr std::array kinds{Kind::ReduceGradients, Kind::ScatterGradients, Kind::GatherParameters};
+
+/// The collectives alone, over Gloo.
+class OverGloo final : public Transport {
+ public:
+  explicit OverGloo(Job& job) : collectives_(job) {}
+
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
+    return collectives_.all_to_all(group, rank, parts);
+  }
+  void send(const Transfer&, Tensors) override { throw std::logic_error("no transfers here"); }
+  Tensors receive(const Transfer&) override { throw std::logic_error("no transfers here"); }
+  void abort(const std::string& why) override { collectives_.end(why); }
+
+  plan::Bytes sent() const { return collectives_.sent(); }
+
+ private:
+  GlooCollectives collectives_;
+};
+
+/// One copy of the stage, with the gradients of one microbatch: its rank's number and 1 more.
+Stage stage_of(const Job& job, const TrainingSetup& setup, Shard shard) {
+  Stage stage({.index = 0,
+               .first = 0,
+               .last = 1,
+               .shard = shard,
+               .microbatches = {{job.rank(), {job.rank()}}}},
+              setup);
+  const at::NoGradGuard no_grad;
+  stage.gradients().begin(job.rank());
+  for (const at::Tensor& parameter : stage.optimizer().parameters())
+    parameter.grad().fill_(job.rank() + 1);
+  stage.gradients().end(job.rank());
+  return stage;
+}
+
+/// Says how many bytes each of `kinds` has sent, in their order.
+void reduce_and_gather(Job& job) {
+  OverGloo transport(job);
+  Members all{.ranks = {}, .self = job.rank(), .transport = &transport};
+  for (int rank = 0; rank < job.size(); ++rank)
+    all.ranks.push_back(rank);
+  TrainingSetup setup;
+  setup.layers = {{.name = "three", .build = [] { return std::make_shared<Three>(); }}};
+  const auto sent_by = [&](const auto& collective) {
+    const plan::Bytes before = transport.sent();
+    collective();
+    say(std::to_string((transport.sent() - before).value));
+  };
+  Stage whole = stage_of(job, setup, {});
+  sent_by([&] { reduce_copies(whole, all, SumOf::Whole); });
+  Stage sharded = stage_of(job, setup, {job.rank(), job.size()});
+  sent_by([&] { reduce_copies(sharded, all, SumOf::Shard); });
+  sent_by([&] { gather_shards(sharded, all); });
+
+  whole.gradients().finish();
+  const float sum = static_cast<float>(job.size() * (job.size() + 1)) / 2;
+  for (const at::Tensor& parameter : whole.optimizer().parameters())
+    if (!at::equal(parameter.grad(), at::full_like(parameter, sum)))
+      say("another sum");
+}
+
+TEST_CASE("rank that counts what it sends", "[.]") {
+  const auto place = test::rank_place();
+  if (!place)
+    return;
+  try {
+    Job job(place->environment, {.join_timeout = std::chrono::seconds(20)});
+    reduce_and_gather(job);
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+}
+
+/// The bytes in the simulator's price: its seconds, at a byte a second and without latency.
+double priced(Kind kind, int copies) {
+  const sim::Structure structure(
+      plan::lower(plan::make_schedule("gpipe", 1, 1),
+                  {.replicas = copies, .shard_optimizer = kind != Kind::ReduceGradients}));
+  sim::StepCosts costs;
+  costs.stages.resize(1);
+  costs.stages[0].gradients = costs.stages[0].parameters = all_bytes;
+  costs.replicas = costs.cluster.devices_per_node = copies;
+  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = 1};
+  sim::Durations durations;
+  durations.fill(structure, costs);
+  for (int event = 0; event < structure.size(); ++event)
+    if (structure.events()[event].instruction->kind == kind)
+      return durations.of(structure, event).held;
+  throw std::logic_error("the Program has no such instruction");
+}
+
+TEST_CASE(
+    "gloo: each copy sends 2(n - 1)/n of the gradients for their sum, half of that for its shard "
+    "or to gather, as the simulator prices it",
+    "[exec][gloo][reductions]") {
+  for (const int copies : {2, 3, 4}) {
+    const double once = (copies - 1.0) / copies * static_cast<double>(all_bytes.value);
+    Ranks ranks({.size = copies, .test_case = "rank that counts what it sends"});
+    for (int rank = 0; rank < copies; ++rank) {
+      std::istringstream said(ranks.said(rank));
+      for (const Kind kind : kinds) {
+        CAPTURE(copies, rank, plan::traits_of(kind).word);
+        const double wanted = kind == Kind::ReduceGradients ? 2 * once : once;
+        CHECK(priced(kind, copies) == Approx(wanted));
+        double sent = 0;
+        REQUIRE(said >> sent);
+        // Forms of half a KiB and a few labels go to each of the others; cuts lie at multiples of
+        // 64 numbers.
+        CHECK(std::abs(sent - wanted) < 6 * 1024);
+      }
+      std::string more;
+      CHECK_FALSE(said >> more);
+    }
+  }
+}
+
+}  // namespace sent_bytes_test

@@ -1,0 +1,39 @@
+// A model of a few layers, as the profiler wants it.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+
+#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/exec/training_setup.hpp"
+
+namespace pipewright::test {
+
+/// The same microbatch each time, and nothing to compare with.
+class Fixed final : public exec::Dataset {
+ public:
+  explicit Fixed(at::Tensor input) : input_(std::move(input)) {}
+  at::Tensor input(int, int) const override { return input_.clone(); }
+  at::Tensor target(int, int) const override { return at::zeros({1}); }
+
+ private:
+  at::Tensor input_;
+};
+
+inline exec::LayerSpec linear(const std::string& name, int in, int out) {
+  return exec::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
+}
+
+/// The loss is the sum of squares.
+inline exec::TrainingSetup setup_of(std::vector<exec::LayerSpec> layers,
+                                    const exec::Dataset& data) {
+  exec::TrainingSetup setup;
+  setup.layers = std::move(layers);
+  setup.loss = [](const exec::Tensors& outputs, const exec::Tensors&) {
+    return outputs.front().square().sum();
+  };
+  setup.data = &data;
+  return setup;
+}
+
+}  // namespace pipewright::test

@@ -68,7 +68,7 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
 /// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
 /// gradient: only the sum of the two can be measured.
 void measure_freed(const Trial& trial, plan::LayerCost& cost) {
-  const exec::MemoryAccount& account = trial.bench.account();
+  exec::MemoryAccount& account = trial.bench.account();
   const at::Tensor input = trial.input.detach().clone().requires_grad_();
   const Bytes before = account.held();
   at::Tensor output = trial.forward(input);

@@ -535,7 +535,7 @@ TEST_CASE("A split backward keeps the activations until the weight gradient is o
   StageCost cost = times(1, 1, 1);
   cost.activation = {7};
   cost.forward_peak = {7};
-  cost.backward_peak = {2};
+  cost.input_gradient_peak = cost.weight_gradient_peak = {2};
   const Timeline timeline = timeline_of(parse_csv("0F0,0I0,0W0\n", "s.csv"), {cost}, linked(0));
   CHECK(memory_of(timeline, 0) == "0: 7, 1: 9, 2: 9, 3: 0");
 }

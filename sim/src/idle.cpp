@@ -133,7 +133,8 @@ void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const 
   enter(IdleCause::Queue, times[entry.send].start);
   enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,
         times[entry.send].end);
-  enter(IdleCause::Queue, times[structure_.events()[entry.send].partner].end);
+  if (from_ < gap_end_)  // rarely: so the receive is not looked up each time
+    enter(IdleCause::Queue, times[structure_.events()[entry.send].partner].end);
 }
 
 /// The step waits for the last of its reductions.

@@ -12,6 +12,13 @@
 
 namespace pipewright::exec {
 
+namespace {
+
+/// Gradients of 16 bits are stepped with in 32: about so many bytes of them at a time, not all.
+constexpr std::size_t most_cast = std::size_t{1} << 19;
+
+}  // namespace
+
 double learning_rate_at(const OptimizerOptions& options, int step) {
   const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
   if (step < options.warm_up_steps)
@@ -60,38 +67,47 @@ void Optimizer::step(double learning_rate, const GradientUse& use) {
   if (parameters_.empty())
     return;
   const at::NoGradGuard no_grad;
-  Tensors gradients;
-  for (const Slice& slice : own_) {
-    at::Tensor gradient = slice.of(parameters_[slice.parameter].grad());
-    if (has_masters_)
-      gradient = gradient.to(at::kFloat);
-    if (use.scale.defined())
-      gradient.mul_(use.scale);
-    gradients.push_back(std::move(gradient));
-  }
-  update(gradients, learning_rate, use.overflow);
-  if (has_masters_)
-    for (std::size_t s = 0; s < own_.size(); ++s)
+  for (std::size_t begin = 0; begin < own_.size();) {
+    Tensors gradients;
+    std::size_t bytes = 0;
+    for (std::size_t s = begin; s < own_.size() && (s == begin || bytes < most_cast); ++s) {
+      at::Tensor gradient = own_[s].of(parameters_[own_[s].parameter].grad());
+      if (has_masters_) {
+        gradient = gradient.to(at::kFloat);
+        bytes += gradient.nbytes();
+      }
+      if (use.scale.defined())
+        gradient.mul_(use.scale);
+      gradients.push_back(std::move(gradient));
+    }
+    update(gradients, begin, learning_rate, use.overflow);
+    for (std::size_t s = begin; has_masters_ && s < begin + gradients.size(); ++s)
       own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
+    begin += gradients.size();
+  }
   for (const at::Tensor& parameter : parameters_)
     parameter.grad().zero_();
 }
 
-void Optimizer::update(const Tensors& gradients, double learning_rate, const at::Tensor& overflow) {
-  if (own_.empty())
-    return;
+void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
+                       const at::Tensor& overflow) {
+  const auto own = [&](const Tensors& of_all) {
+    return of_all.empty() ? at::TensorList()
+                          : at::TensorList(of_all).slice(begin, gradients.size());
+  };
   const auto found_inf = overflow.defined() ? std::optional(overflow) : std::nullopt;
   if (options_.kind == plan::Optimizer::AdamW) {
-    for (at::Tensor& count : step_counts_)
+    for (const at::Tensor& count : own(step_counts_))
       overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
-    at::_fused_adamw_(updated_, gradients, first_moments_, second_moments_, {}, step_counts_,
-                      learning_rate, options_.beta1, options_.beta2, options_.weight_decay,
-                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+    at::_fused_adamw_(own(updated_), gradients, own(first_moments_), own(second_moments_), {},
+                      own(step_counts_), learning_rate, options_.beta1, options_.beta2,
+                      options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false,
                       /*grad_scale=*/{}, found_inf);
     return;
   }
   const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
-  at::_fused_sgd_(updated_, gradients, first_moments_, options_.weight_decay,
+  at::_fused_sgd_(own(updated_), gradients, own(first_moments_), options_.weight_decay,
                   momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
                   /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false,
                   /*grad_scale=*/{}, found_inf);

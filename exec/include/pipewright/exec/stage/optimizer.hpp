@@ -79,7 +79,8 @@ class Optimizer {
   void refresh_masters();
 
  private:
-  void update(const Tensors& gradients, double learning_rate, const at::Tensor& overflow);
+  void update(const Tensors& gradients, std::size_t begin, double learning_rate,
+              const at::Tensor& overflow);
 
   OptimizerOptions options_;
   Shard shard_;

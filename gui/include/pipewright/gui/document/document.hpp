@@ -1,0 +1,41 @@
+#pragma once
+
+// What a file or a folder was opened to. What could be read is here, and what could not is named.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/timeline/event_table.hpp"
+#include "pipewright/sim/structure.hpp"
+
+namespace pipewright::gui {
+
+struct Document {
+  enum class Kind { Nothing, Scenario, Run, Timeline, Program };
+  Kind kind = Kind::Nothing;
+  std::filesystem::path path;
+  std::string title;
+  std::vector<std::string> problems;  // lines: file, place and reason
+  std::vector<std::string> notes;     // what a reader should know, such as that costs are estimated
+
+  /// With these, a plan can be asked what would happen if.
+  std::optional<plan::Scenario> scenario;
+  std::optional<plan::LayerCosts> costs;
+
+  std::optional<loop::StoredRun> run;
+  /// Of the Program that the timelines are of, where one is known.
+  std::shared_ptr<const sim::Structure> structure;
+  std::optional<plan::EventTable> predicted;
+  std::optional<plan::EventTable> measured;  // or what else was opened
+};
+
+/// Never throws for what a file holds: what is wrong is in `problems`.
+Document open_document(const std::filesystem::path& path);
+
+}  // namespace pipewright::gui

@@ -1,0 +1,21 @@
+#pragma once
+
+// Times, sizes and actions as people write them.
+
+#include <QString>
+#include <string>
+
+namespace pipewright::gui {
+
+/// "12.34 ms"; four figures, in the unit that suits.
+QString time_words(double seconds);
+/// "+1.20 ms", "-3 ms".
+QString time_difference(double seconds);
+/// "1.25 GB", in powers of ten as everywhere in Pipewright.
+QString byte_words(double bytes);
+/// "12.3 %".
+QString percent_words(double part);
+/// "stage 3: backward of microbatch 5"; empty for what is no instruction.
+QString action_words(const std::string& action);
+
+}  // namespace pipewright::gui

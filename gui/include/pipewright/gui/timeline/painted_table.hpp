@@ -1,0 +1,65 @@
+#pragma once
+
+// An EventTable made ready to be painted: a class for each event, and sums of busy time per track.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "pipewright/gui/timeline/busy_sums.hpp"
+#include "pipewright/plan/timeline/event_table.hpp"
+
+namespace pipewright::gui {
+
+class PaintedTable {
+ public:
+  /// Classes are kinds of actions (Theme::kinds).
+  explicit PaintedTable(plan::EventTable table);
+  PaintedTable(const PaintedTable&) = delete;
+  PaintedTable& operator=(const PaintedTable&) = delete;
+
+  const plan::EventTable& table() const { return table_; }
+  double length() const { return table_.length.value; }
+
+  /// Tracks of a rank, as places in table().tracks.
+  struct RankTracks {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  RankTracks tracks_of(int rank) const { return rank_tracks_[static_cast<std::size_t>(rank)]; }
+  const BusySums& sums(std::size_t track) const { return tracks_[track]; }
+  /// By cause. Its event i is table().idle[idle_begin(rank) + i].
+  const BusySums& idle(int rank) const { return idle_[static_cast<std::size_t>(rank)]; }
+  std::uint64_t idle_begin(int rank) const { return idle_begin_[static_cast<std::size_t>(rank)]; }
+
+  /// Classes of another meaning, such as how far off the prediction was; one per event.
+  void set_classes(std::vector<std::uint8_t> classes);
+  /// Back to kinds of actions.
+  void set_kinds();
+
+  /// The event of a track at an instant; nothing where the track is idle.
+  std::optional<std::uint64_t> event_at(std::size_t track, double time) const;
+  /// The idle time of a rank at an instant, as a place in table().idle.
+  std::optional<std::uint64_t> idle_at(int rank, double time) const;
+  /// Compute time of a rank within [first, last), in seconds.
+  double busy(int rank, double first, double last) const;
+  /// The track that an event belongs to.
+  std::size_t track_of(std::uint64_t event) const;
+
+  /// Bytes held beside the table's own columns.
+  std::size_t own_bytes() const;
+
+ private:
+  void sum_tracks();
+
+  plan::EventTable table_;
+  std::vector<std::uint8_t> classes_;
+  std::vector<BusySums> tracks_;
+  std::vector<RankTracks> rank_tracks_;
+  std::vector<double> idle_start_, idle_end_;
+  std::vector<std::uint8_t> idle_class_;
+  std::vector<BusySums> idle_;
+  std::vector<std::uint64_t> idle_begin_;
+};
+
+}  // namespace pipewright::gui

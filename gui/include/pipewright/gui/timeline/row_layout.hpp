@@ -1,0 +1,54 @@
+#pragma once
+
+// In which order ranks stand below each other, and where, as a value.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pipewright/gui/timeline/painted_table.hpp"
+
+namespace pipewright::gui {
+
+/// What a person has done to the rows.
+struct RowState {
+  std::vector<int> order;  // ranks; those that are missing follow in their own order
+  std::set<int> pinned;    // stay at the top, with their names
+  std::set<int> collapsed;
+  std::string filter;  // of the ranks' names; empty: all
+  friend bool operator==(const RowState&, const RowState&) = default;
+};
+
+struct PlacedRow {
+  int rank = 0;
+  double top = 0;  // pixels; of pinned ones on the screen, of others from the first of them
+  double height = 0;
+  bool pinned = false;
+  bool collapsed = false;
+};
+
+struct RowLayout {
+  std::vector<PlacedRow> rows;  // pinned ones first
+  double pinned_height = 0;
+  double height = 0;  // of those that are not pinned
+};
+
+/// Rows share `room` pixels as far as each stays between its least and greatest height.
+RowLayout lay_out_rows(const plan::EventTable& table, const RowState& state, double room,
+                       bool with_ghost);
+
+/// The ranks from top to bottom after one was moved before another; -1: to the end.
+std::vector<int> moved_before(std::vector<int> order, int rank, int before);
+/// All ranks in the order of a state.
+std::vector<int> ordered_ranks(const RowState& state, int ranks);
+
+/// A track within its row.
+struct TrackBand {
+  std::size_t track = 0;
+  double top = 0;  // from the top of the row
+  double height = 0;
+};
+/// Compute tall, transfers and collectives thin below it.
+std::vector<TrackBand> bands_of(const PaintedTable& table, int rank, double top, double height);
+
+}  // namespace pipewright::gui

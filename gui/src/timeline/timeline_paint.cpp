@@ -1,0 +1,400 @@
+// How the timeline is painted: rows into an image that is kept as long as nothing moves, and over
+// it what changes with the mouse.
+
+#include <QPainter>
+#include <QPainterPath>
+#include <algorithm>
+#include <cmath>
+
+#include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/timeline/timeline_view.hpp"
+#include "pipewright/plan/program/instruction.hpp"
+
+namespace pipewright::gui {
+namespace {
+
+constexpr double narrowest_label = 22;
+constexpr std::size_t most_labels = 600;
+constexpr std::size_t most_arrows = 500;
+constexpr double ghost_part = 0.32;  // of a row
+constexpr int ticks_apart = 96;      // pixels, at least
+
+double round_tick(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (step * power >= least)
+      return step * power;
+  return 10 * power;
+}
+
+bool is_light(QRgb colour) {
+  return 0.299 * qRed(colour) + 0.587 * qGreen(colour) + 0.114 * qBlue(colour) > 150;
+}
+
+/// The microbatch where there is little room, the whole action where there is more.
+QString label_of(const std::string& name, double width, const QFontMetricsF& metrics) {
+  const auto instruction = plan::parse_instruction(name);
+  const QString whole = QString::fromStdString(name);
+  if (metrics.horizontalAdvance(whole) + 8 <= width)
+    return whole;
+  if (instruction)
+    return instruction->microbatch >= 0 ? QString::number(instruction->microbatch) : QString();
+  return metrics.elidedText(whole, Qt::ElideRight, width - 8);
+}
+
+}  // namespace
+
+ClassColours TimelineView::colours_for(plan::Row row, bool ghost) const {
+  ClassColours colours;
+  if (heat_ && !ghost)
+    return colours_of(theme_->heat);
+  switch (row) {
+    case plan::Row::Compute:
+      colours = colours_of(theme_->kinds);
+      break;
+    case plan::Row::Send:
+      colours = colours_of(theme_->send);
+      break;
+    case plan::Row::Receive:
+      colours = colours_of(theme_->receive);
+      break;
+    case plan::Row::Reduce:
+      colours = colours_of(theme_->reduce);
+      break;
+  }
+  if (ghost)
+    for (QRgb& fill : colours.fill)
+      fill = mixed(fill, theme_->plot.rgb(), 0.45);
+  return colours;
+}
+
+void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row, double top,
+                                double height, bool ghost, double scale) {
+  if (row.rank >= table.table().ranks || height < 1)
+    return;
+  const TimeScale pixels{scale_.first, scale_.per_pixel / scale};
+  const auto bands = bands_of(table, row.rank, 0, height);
+  const ClassColours causes = colours_of(theme_->causes);
+  for (const TrackBand& at : bands) {
+    const plan::Row kind = table.table().tracks[at.track].row;
+    const bool compute = kind == plan::Row::Compute;
+    const int band_top = static_cast<int>(std::lround((top + at.top) * scale));
+    const int band_bottom = static_cast<int>(std::lround((top + at.top + at.height) * scale));
+    const Band band{static_cast<int>(header_width * scale), static_cast<int>(plot_width() * scale),
+                    band_top, std::max(1, band_bottom - band_top)};
+    const QRgb blank = compute ? theme_->idle.rgb() : theme_->plot.rgb();
+    // Causes are of a rank, and many tracks of it would each repeat them.
+    const bool with_causes = compute && bands.front().track == at.track && !ghost;
+    const auto& wide =
+        raster_.paint(image_, band, pixels, table.sums(at.track), colours_for(kind, ghost),
+                      with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
+                      theme_->plot.rgb(), table.length(), narrowest_label * scale);
+    if (at.height < 11)
+      continue;
+    for (const WideEvent& event : wide) {
+      if (labels_.size() >= most_labels)
+        break;
+      const std::uint8_t c = table.sums(at.track).class_of(event.event);
+      labels_.push_back(
+          {{header_width + event.x / scale, top + at.top, event.width / scale, at.height},
+           table.table().tracks[at.track].begin + event.event,
+           ghost,
+           colours_for(kind, ghost).fill[c]});
+    }
+  }
+}
+
+void TimelineView::render_row(const PlacedRow& row, double scale) {
+  const double y = row_y(row);
+  const double ghost = ghost_ && !row.collapsed ? row.height * ghost_part : 0;
+  if (ghost > 0)
+    render_table(*ghost_, row, y + 1, ghost - 1, true, scale);
+  render_table(*front_, row, y + 1 + ghost, row.height - 2 - ghost, false, scale);
+}
+
+void TimelineView::render() {
+  const double scale = viewport()->devicePixelRatioF();
+  const QSize size = (QSizeF(viewport()->size()) * scale).toSize();
+  if (image_.size() != size)
+    image_ = QImage(size, QImage::Format_RGB32);
+  image_.setDevicePixelRatio(1);
+  image_.fill(theme_->plot);
+  labels_.clear();
+  // Pinned rows come last and cover what scrolls beneath them.
+  for (auto row = layout_.rows.rbegin(); row != layout_.rows.rend(); ++row) {
+    const double y = row_y(*row);
+    if (y + row->height < rows_top || y > viewport()->height())
+      continue;
+    render_row(*row, scale);
+  }
+  image_.setDevicePixelRatio(scale);
+  dirty_ = false;
+}
+
+void TimelineView::render_map(double scale) {
+  const int width = static_cast<int>(plot_width() * scale);
+  const int height = static_cast<int>((minimap_height - gap) * scale);
+  map_ = QImage(width, height, QImage::Format_RGB32);
+  map_.fill(theme_->plot);
+  const TimeScale all = fitted(0, front_->length(), width);
+  const int ranks = static_cast<int>(layout_.rows.size());
+  const ClassColours causes = colours_of(theme_->causes);
+  // In the order of the rows; where there are more rows than lines, some of them.
+  const int shown = std::min(ranks, height);
+  for (int i = 0; i < shown; ++i) {
+    const int rank = layout_
+                         .rows[static_cast<std::size_t>(i) * static_cast<std::size_t>(ranks) /
+                               static_cast<std::size_t>(shown)]
+                         .rank;
+    const int top = i * height / shown, bottom = (i + 1) * height / shown;
+    const auto tracks = front_->tracks_of(rank);
+    for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
+      if (front_->table().tracks[track].row != plan::Row::Compute)
+        continue;
+      ClassColours colours = colours_for(plan::Row::Compute, false);
+      colours.hatch.fill(Hatch::None);
+      raster_.paint(map_, {0, width, top, std::max(1, bottom - top - (bottom - top > 3 ? 1 : 0))},
+                    all, front_->sums(track), colours, nullptr, causes, theme_->idle.rgb(),
+                    theme_->plot.rgb(), front_->length(), 1e9);
+      break;
+    }
+  }
+  map_.setDevicePixelRatio(scale);
+  map_dirty_ = false;
+}
+
+void TimelineView::paint_labels(QPainter& painter) const {
+  const QFont large = font_of(small_size), small = font_of(small_size - 2);
+  const QFontMetricsF large_metrics(large), small_metrics(small);
+  for (const Label& label : labels_) {
+    const bool low = label.box.height() < 15;
+    const PaintedTable& table = label.ghost ? *ghost_ : *front_;
+    const QString text = label_of(table.table().name_at(label.event), label.box.width(),
+                                  low ? small_metrics : large_metrics);
+    if (text.isEmpty())
+      continue;
+    painter.setFont(low ? small : large);
+    painter.setPen(is_light(label.fill) ? QColor("#1f2630") : QColor("#ffffff"));
+    painter.drawText(label.box, Qt::AlignCenter, text);
+  }
+}
+
+void TimelineView::paint_headers(QPainter& painter) const {
+  const double bottom = viewport()->height();
+  painter.fillRect(QRectF(0, 0, header_width, bottom), theme_->panel);
+  painter.fillRect(QRectF(0, 0, viewport()->width(), rows_top), theme_->panel);
+  const double first = std::max(0.0, scale_.first);
+  const double last = std::min(front_->length(), scale_.time(plot_width()));
+  for (const PlacedRow& row : layout_.rows) {
+    const double y = row_y(row);
+    if (y + row.height < rows_top || y > bottom)
+      continue;
+    if (!row.pinned && y < rows_top + layout_.pinned_height - row.height)
+      continue;
+    painter.setClipRect(
+        QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height, header_width, bottom));
+    const QRectF name(row.pinned ? 22 : 10, y, header_width - 66, row.height);
+    painter.setFont(font_of(row.height < 16 ? small_size - 2 : text_size));
+    painter.setPen(theme_->text);
+    painter.drawText(name, Qt::AlignVCenter | Qt::AlignLeft,
+                     painter.fontMetrics().elidedText(
+                         QString::fromStdString(plan::rank_name(front_->table(), row.rank)),
+                         Qt::ElideMiddle, static_cast<int>(name.width())));
+    if (row.pinned) {
+      painter.setBrush(theme_->selection);
+      painter.setPen(Qt::NoPen);
+      painter.drawEllipse(QPointF(13, y + row.height / 2), 3, 3);
+    }
+    if (last > first) {
+      painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
+      painter.setPen(theme_->soft_text);
+      painter.drawText(
+          QRectF(header_width - 56, y, 46, row.height), Qt::AlignVCenter | Qt::AlignRight,
+          QString::number(100 * front_->busy(row.rank, first, last) / (last - first), 'f', 0) +
+              " %");
+    }
+  }
+  painter.setClipping(false);
+  painter.setPen(theme_->soft_text);
+  painter.setFont(font_of(small_size - 1));
+  painter.drawText(QRectF(10, minimap_height, header_width - 20, ruler_height),
+                   Qt::AlignVCenter | Qt::AlignLeft, "busy in view");
+  painter.fillRect(QRectF(0, rows_top - 1, viewport()->width(), 1), theme_->line);
+  painter.fillRect(QRectF(header_width - 1, 0, 1, bottom), theme_->line);
+}
+
+void TimelineView::paint_ruler(QPainter& painter) const {
+  const double tick = round_tick(ticks_apart * scale_.per_pixel);
+  const double from = std::ceil(std::max(0.0, scale_.first) / tick) * tick;
+  const double until = std::min(front_->length() * 1.0000001, scale_.time(plot_width()));
+  painter.setFont(font_of(small_size));
+  for (double time = from; time <= until; time += tick) {
+    const double x = header_width + scale_.x(time);
+    painter.fillRect(QRectF(x, rows_top - 6, 1, 5), theme_->soft_text);
+    painter.setPen(theme_->soft_text);
+    painter.drawText(QPointF(x + 4, rows_top - 8),
+                     time_words(std::abs(time) < tick / 2 ? 0 : time));
+  }
+}
+
+void TimelineView::paint_map_frame(QPainter& painter) const {
+  painter.drawImage(QPointF(header_width, gap / 2), map_);
+  const double left = std::clamp(scale_.first / front_->length(), 0.0, 1.0) * plot_width();
+  const double right =
+      std::clamp(scale_.time(plot_width()) / front_->length(), 0.0, 1.0) * plot_width();
+  const double top = gap / 2, height = minimap_height - gap;
+  QColor shade = theme_->window;
+  shade.setAlphaF(0.72F);
+  painter.fillRect(QRectF(header_width, top, left, height), shade);
+  painter.fillRect(QRectF(header_width + right, top, plot_width() - right, height), shade);
+  painter.setPen(QPen(theme_->accent, 1));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(QRectF(header_width + left, top, std::max(2.0, right - left), height));
+}
+
+void TimelineView::paint_critical(QPainter& painter) const {
+  const auto critical = front_->table().critical;
+  if (!show_critical_ || critical.empty() || critical.size() > 200'000)
+    return;
+  // One line under the bars of the path, up or down where it crosses to another rank.
+  QPainterPath path;
+  bool begun = false;
+  const double seen = plot_width();
+  QPointF at;
+  for (const std::uint64_t event : critical) {
+    const double x0 = scale_.x(front_->table().start[event]),
+                 x1 = scale_.x(front_->table().end[event]);
+    const std::size_t track = front_->track_of(event);
+    const plan::EventTrack& of = front_->table().tracks[track];
+    const QRectF row = row_rect(of.rank);
+    if (row.isEmpty())
+      continue;
+    const double y = row.bottom() - 2;
+    if (x1 < -seen || x0 > 2 * seen)
+      continue;
+    const QPointF from(header_width + x0, y), to(header_width + x1, y);
+    const bool is_compute = of.row == plan::Row::Compute;
+    if (!begun) {
+      path.moveTo(from);
+      begun = true;
+    } else if (of.row != plan::Row::Receive) {
+      path.lineTo(from);
+    }
+    if (is_compute || of.row != plan::Row::Send)
+      path.lineTo(to);
+    at = to;
+  }
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(theme_->plot, 4, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
+  painter.drawPath(path);
+  painter.setPen(QPen(theme_->text, 1.6, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
+  painter.drawPath(path);
+  painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void TimelineView::paint_area(QPainter& painter) const {
+  const auto* area = std::get_if<PickedArea>(&picked_);
+  if (area == nullptr || area->ranks.empty())
+    return;
+  QRectF box;
+  for (const int rank : area->ranks)
+    box = box.united(row_rect(rank));
+  const double left = header_width + scale_.x(area->first),
+               right = header_width + scale_.x(area->last);
+  box.setLeft(left);
+  box.setRight(right);
+  QColor wash = theme_->selection;
+  wash.setAlphaF(0.16F);
+  painter.fillRect(box, wash);
+  painter.setPen(QPen(theme_->selection, 1.5));
+  painter.drawLine(box.topLeft(), box.bottomLeft());
+  painter.drawLine(box.topRight(), box.bottomRight());
+  const QString words =
+      QString("%1 · %2").arg(time_words(area->last - area->first),
+                             percent_words((area->last - area->first) / front_->length()));
+  painter.setFont(font_of(small_size, true));
+  QRectF label(0, 0, painter.fontMetrics().horizontalAdvance(words) + 12, 18);
+  label.moveCenter({std::clamp(box.center().x(), header_width + label.width() / 2,
+                               viewport()->width() - label.width() / 2),
+                    std::max(rows_top + 10.0, box.top() + 10)});
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme_->selection);
+  painter.drawRoundedRect(label, 4, 4);
+  painter.setPen(QColor("#1f2630"));
+  painter.drawText(label, Qt::AlignCenter, words);
+}
+
+void TimelineView::paint_picked(QPainter& painter) const {
+  painter.setBrush(Qt::NoBrush);
+  for (const std::uint64_t event : highlight_) {
+    painter.setPen(QPen(theme_->selection, 1.5));
+    painter.drawRect(rect_of(event).adjusted(0.5, 0.5, -0.5, -0.5));
+  }
+  if (const auto* picked = std::get_if<PickedEvent>(&picked_);
+      picked != nullptr && !picked->ghost) {
+    const QRectF box = rect_of(picked->event);
+    painter.setPen(QPen(theme_->plot, 4));
+    painter.drawRect(box);
+    painter.setPen(QPen(theme_->selection, 2.5));
+    painter.drawRect(box);
+  } else if (const auto* idle = std::get_if<PickedIdle>(&picked_)) {
+    const QRectF row = row_rect(idle->rank);
+    const QRectF box(header_width + scale_.x(idle->start), row.top() + 1,
+                     (idle->end - idle->start) / scale_.per_pixel, row.height() - 2);
+    painter.setPen(QPen(theme_->selection, 2, Qt::DashLine));
+    painter.drawRect(box.adjusted(1, 1, -1, -1));
+  }
+}
+
+void TimelineView::paint_arrows(QPainter& painter) const {
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setBrush(Qt::NoBrush);
+  painter.setPen(QPen(theme_->selection, 1.6));
+  for (std::size_t i = 0; i < std::min(arrows_.size(), most_arrows); ++i) {
+    const QRectF from = rect_of(arrows_[i].from), to = rect_of(arrows_[i].to);
+    if (from.isNull() || to.isNull())
+      continue;
+    const QPointF begin(from.right(), from.center().y()), end(to.left(), to.center().y());
+    const double bend = std::max(16.0, std::abs(end.x() - begin.x()) / 2);
+    QPainterPath path(begin);
+    path.cubicTo(begin + QPointF(bend, 0), end - QPointF(bend, 0), end);
+    painter.drawPath(path);
+    painter.setBrush(theme_->selection);
+    painter.drawPolygon(QPolygonF{end, end + QPointF(-6, -3.5), end + QPointF(-6, 3.5)});
+    painter.setBrush(Qt::NoBrush);
+  }
+  painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void TimelineView::paintEvent(QPaintEvent*) {
+  QPainter painter(viewport());
+  if (!front_ || front_->table().ranks == 0) {
+    painter.fillRect(viewport()->rect(), theme_->plot);
+    painter.setPen(theme_->soft_text);
+    painter.setFont(font_of(heading_size));
+    painter.drawText(viewport()->rect(), Qt::AlignCenter, empty_text_);
+    return;
+  }
+  if (dirty_)
+    render();
+  if (map_dirty_)
+    render_map(viewport()->devicePixelRatioF());
+  painter.drawImage(QPointF(0, 0), image_);
+  painter.setClipRect(QRectF(header_width, rows_top, plot_width() + gap, viewport()->height()));
+  paint_labels(painter);
+  paint_critical(painter);
+  paint_picked(painter);
+  paint_arrows(painter);
+  paint_area(painter);
+  painter.setClipping(false);
+  paint_headers(painter);
+  paint_ruler(painter);
+  paint_map_frame(painter);
+  if (drag_ == Drag::Row && moved_) {
+    painter.setPen(QPen(theme_->selection, 2));
+    painter.drawLine(QPointF(0, mouse_.y()), QPointF(header_width, mouse_.y()));
+  }
+}
+
+}  // namespace pipewright::gui

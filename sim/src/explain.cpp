@@ -12,9 +12,9 @@ namespace {
 
 std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); }
 
-class Explanation {
+class Explainer {
  public:
-  Explanation(const Structure& structure, const Times& times, double time)
+  Explainer(const Structure& structure, const Times& times, double time)
       : structure_(structure), times_(times), time_(time) {}
 
   std::string of(int rank) {
@@ -161,7 +161,7 @@ std::string explain(const Structure& structure, const Times& times, int rank, do
   if (!(time >= 0) || time > times.iteration)
     throw plan::InputError(fmt::format("{} lies outside the iteration, which lasts {}", ms(time),
                                        ms(times.iteration)));
-  return Explanation(structure, times, time).of(rank);
+  return Explainer(structure, times, time).of(rank);
 }
 
 }  // namespace pipewright::sim

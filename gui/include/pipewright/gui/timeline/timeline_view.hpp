@@ -8,37 +8,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
+#include "pipewright/gui/timeline/picked.hpp"
 #include "pipewright/gui/timeline/row_layout.hpp"
 #include "pipewright/gui/timeline/row_raster.hpp"
 #include "pipewright/gui/timeline/time_scale.hpp"
 
 namespace pipewright::gui {
-
-/// What was pointed at.
-struct PickedEvent {
-  bool ghost = false;  // of the table behind
-  std::uint64_t event = 0;
-  friend bool operator==(const PickedEvent&, const PickedEvent&) = default;
-};
-struct PickedIdle {
-  int rank = 0;
-  double time = 0;  // seconds, where it was clicked
-  double start = 0;
-  double end = 0;
-  friend bool operator==(const PickedIdle&, const PickedIdle&) = default;
-};
-struct PickedArea {
-  double first = 0;  // seconds
-  double last = 0;
-  std::vector<int> ranks;  // from top to bottom
-  friend bool operator==(const PickedArea&, const PickedArea&) = default;
-};
-using Picked = std::variant<std::monostate, PickedEvent, PickedIdle, PickedArea>;
 
 /// From the end of one event to the start of another, of the front table.
 struct Arrow {

@@ -1,0 +1,326 @@
+#include "pipewright/gui/document/workspace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/measured_times.hpp"
+
+namespace pipewright::gui {
+namespace {
+
+/// Borders between the classes of Theme::heat: measured over predicted.
+constexpr std::array<double, class_count - 1> heat_borders{0.75, 0.87, 0.95, 1.0, 1.05, 1.15, 1.33};
+
+/// Events of one rank and name, in the order of time.
+using Named = std::unordered_map<std::string_view, std::vector<std::uint64_t>>;
+
+std::vector<Named> by_rank_and_name(const plan::EventTable& table) {
+  std::vector<Named> found(static_cast<std::size_t>(table.ranks));
+  for (const plan::EventTrack& track : table.tracks)
+    for (std::uint64_t event = track.begin; event < track.end; ++event)
+      found[static_cast<std::size_t>(track.rank)][table.name_at(event)].push_back(event);
+  for (Named& rank : found)
+    for (auto& [name, events] : rank)
+      std::sort(events.begin(), events.end(),
+                [&](std::uint64_t a, std::uint64_t b) { return table.start[a] < table.start[b]; });
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> heat_classes(const plan::EventTable& measured,
+                                       const plan::EventTable& predicted) {
+  constexpr std::uint8_t as_predicted = class_count / 2;
+  std::vector<std::uint8_t> classes(measured.size(), as_predicted);
+  const auto of_predicted = by_rank_and_name(predicted);
+  const auto of_measured = by_rank_and_name(measured);
+  for (std::size_t rank = 0; rank < std::min(of_measured.size(), of_predicted.size()); ++rank)
+    for (const auto& [name, events] : of_measured[rank]) {
+      const auto found = of_predicted[rank].find(name);
+      if (found == of_predicted[rank].end())
+        continue;
+      for (std::size_t i = 0; i < std::min(events.size(), found->second.size()); ++i) {
+        const std::uint64_t there = found->second[i];
+        const double expected = predicted.end[there] - predicted.start[there];
+        const double took = measured.end[events[i]] - measured.start[events[i]];
+        if (expected > 0)
+          classes[events[i]] = static_cast<std::uint8_t>(
+              std::upper_bound(heat_borders.begin(), heat_borders.end(), took / expected) -
+              heat_borders.begin());
+      }
+    }
+  return classes;
+}
+
+void Workspace::tell(Change change) {
+  for (const auto& observer : observers_)
+    observer(change);
+}
+
+void Workspace::open(const std::filesystem::path& path) { take(open_document(path)); }
+
+void Workspace::take(Document document) {
+  document_ = std::move(document);
+  history_.reset();
+  answer_.reset();
+  baseline_.reset();
+  refusal_ = {};
+  other_.reset();
+  residuals_.reset();
+  run_times_.reset();
+  picked_ = {};
+  if (document_.scenario) {
+    history_.emplace(loop::Draft{*document_.scenario, document_.costs});
+    baseline_draft_ = draft();
+    answer_draft();
+    if (answer_)
+      baseline_ = std::make_shared<loop::Answer>(*answer_);
+  }
+  if (document_.structure && document_.measured) {
+    try {
+      const plan::Timeline measured = plan::timeline_of(*document_.measured);
+      run_times_ = sim::times_of(*document_.structure, measured);
+      if (document_.predicted)
+        residuals_ = loop::residuals_of(*document_.structure,
+                                        plan::timeline_of(*document_.predicted), measured);
+    } catch (const std::exception& error) {
+      document_.problems.push_back(error.what());
+    }
+  }
+  shown_ = document_.measured || document_.predicted ? Shown::Run : Shown::Plan;
+  tell(Change::Document);
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::compare_with(const std::filesystem::path& path) {
+  Document other = open_document(path);
+  if (other.measured)
+    other_ = other.measured;
+  else if (other.predicted)
+    other_ = other.predicted;
+  else if (other.scenario) {
+    auto answer = what_if_.answer({*other.scenario, other.costs});
+    if (const auto* refused = std::get_if<loop::Refusal>(&answer))
+      throw plan::InputError(path.string() + ": " + refused->text);
+    other_ = std::get<loop::Answer>(answer).table;
+  } else {
+    throw plan::InputError(other.problems.empty()
+                               ? path.string() + ": has no timeline to compare with"
+                               : other.problems.front());
+  }
+  other_->name = other.title;
+  show_tables();
+}
+
+void Workspace::answer_draft() {
+  saved_ = false;
+  auto answer = what_if_.answer(draft());
+  if (auto* refused = std::get_if<loop::Refusal>(&answer)) {
+    refusal_ = std::move(*refused);
+    answer_.reset();
+  } else {
+    refusal_ = {};
+    answer_ = std::move(std::get<loop::Answer>(answer));
+  }
+}
+
+std::optional<sim::Remedy> Workspace::remedy() {
+  return has_plan() ? what_if_.remedy(draft()) : std::nullopt;
+}
+
+void Workspace::keep_as_baseline() {
+  if (!answer_)
+    return;
+  baseline_ = std::make_shared<loop::Answer>(*answer_);
+  baseline_draft_ = draft();
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::set(const std::string& assignment) {
+  if (!has_plan())
+    return;
+  history_->set(assignment);
+  answer_draft();
+  shown_ = Shown::Plan;
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::move_boundary(int boundary, int layer) {
+  if (!answer_)
+    return;
+  history_->move_boundary(answer_->plan.partition.boundaries, boundary, layer);
+  answer_draft();
+  shown_ = Shown::Plan;
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::settle() {
+  if (has_plan())
+    history_->settle();
+}
+
+void Workspace::undo() {
+  if (!has_plan() || !history_->can_undo())
+    return;
+  history_->undo();
+  answer_draft();
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::redo() {
+  if (!has_plan() || !history_->can_redo())
+    return;
+  history_->redo();
+  answer_draft();
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::show(Shown shown) {
+  shown_ = shown;
+  show_tables();
+}
+
+void Workspace::set_heat(bool heat) {
+  heat_ = heat;
+  colour();
+  tell(Change::Tables);
+}
+
+void Workspace::show_tables() {
+  const auto painted = [](const plan::EventTable& table) {
+    return std::make_shared<PaintedTable>(table);
+  };
+  front_.reset();
+  ghost_.reset();
+  if (shown_ == Shown::Run) {
+    if (document_.measured)
+      front_ = painted(*document_.measured);
+    if (document_.predicted)
+      (front_ ? ghost_ : front_) = painted(*document_.predicted);
+  } else if (answer_) {
+    front_ = painted(answer_->table);
+    if (changed() && baseline_)
+      ghost_ = painted(baseline_->table);
+  }
+  if (other_)
+    ghost_ = painted(*other_);
+  picked_ = {};
+  match_events();
+  colour();
+  tell(Change::Tables);
+  tell(Change::Pick);
+}
+
+void Workspace::colour() {
+  if (!front_)
+    return;
+  if (heat_ && ghost_)
+    front_->set_classes(heat_classes(front_->table(), ghost_->table()));
+  else
+    front_->set_kinds();
+}
+
+const sim::Structure* Workspace::structure() const {
+  if (shown_ == Shown::Plan)
+    return answer_ ? answer_->plan.structure.get() : nullptr;
+  return document_.structure.get();
+}
+
+const sim::Times* Workspace::times() const {
+  if (shown_ == Shown::Plan)
+    return answer_ ? &answer_->times : nullptr;
+  return run_times_ ? &*run_times_ : nullptr;
+}
+
+void Workspace::match_events() {
+  table_event_.clear();
+  structure_event_.clear();
+  const sim::Structure* of = structure();
+  if (of == nullptr || times() == nullptr || !front_)
+    return;
+  table_event_.assign(static_cast<std::size_t>(of->size()), -1);
+  structure_event_.assign(front_->table().size(), -1);
+  if (shown_ == Shown::Plan) {
+    for (std::size_t event = 0; event < answer_->places.size(); ++event)
+      table_event_[event] = static_cast<std::int64_t>(answer_->places[event]);
+  } else {
+    // Those of one rank and name in the order of time, as times_of takes them.
+    const auto named = by_rank_and_name(front_->table());
+    std::map<std::pair<int, std::string>, std::size_t> taken;
+    for (int event = 0; event < of->size(); ++event) {
+      const auto& at = of->events()[event];
+      const std::string name = plan::to_string(*at.instruction);
+      const auto rank = static_cast<std::size_t>(at.rank);
+      const auto found = named[rank].find(name);
+      if (found == named[rank].end())
+        continue;
+      const std::size_t nth = taken[std::pair(at.rank, name)]++;
+      if (nth < found->second.size())
+        table_event_[static_cast<std::size_t>(event)] =
+            static_cast<std::int64_t>(found->second[nth]);
+    }
+  }
+  for (std::size_t event = 0; event < table_event_.size(); ++event)
+    if (table_event_[event] >= 0)
+      structure_event_[static_cast<std::size_t>(table_event_[event])] = static_cast<int>(event);
+}
+
+std::int64_t Workspace::table_event(int event) const {
+  const auto at = static_cast<std::size_t>(event);
+  return at < table_event_.size() ? table_event_[at] : -1;
+}
+
+int Workspace::structure_event(std::uint64_t event) const {
+  return event < structure_event_.size() ? structure_event_[event] : -1;
+}
+
+void Workspace::pick(Picked picked) {
+  if (picked == picked_)
+    return;
+  picked_ = std::move(picked);
+  tell(Change::Pick);
+}
+
+std::optional<sim::Explanation> Workspace::explanation(int rank, double time) const {
+  const sim::Structure* of = structure();
+  const sim::Times* when = times();
+  if (of == nullptr || when == nullptr)
+    return {};
+  sim::LayersOfStages layers;
+  if (shown_ == Shown::Plan) {
+    layers = {&answer_->costs, &answer_->plan.partition};
+  } else if (document_.run) {
+    layers = {&document_.run->costs, &document_.run->partition};
+  }
+  try {
+    return sim::explanation_of(*of, *when, rank, time, layers);
+  } catch (const plan::InputError&) {
+    return {};  // beyond the iteration
+  }
+}
+
+const std::vector<loop::Saving>& Workspace::savings() const {
+  if (!saved_) {
+    savings_ =
+        answer_ ? loop::savings_of(answer_->plan, answer_->costs) : std::vector<loop::Saving>{};
+    slack_ = answer_ ? loop::slack_of(answer_->plan) : std::vector<double>{};
+    saved_ = true;
+  }
+  return savings_;
+}
+
+const std::vector<double>& Workspace::slack() const {
+  savings();
+  return slack_;
+}
+
+}  // namespace pipewright::gui

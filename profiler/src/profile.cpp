@@ -109,7 +109,7 @@ class Profile {
     cost.weight_gradient = alone.weight_gradient;
     cost.splitting = alone.splitting;
     cost.optimizer_step = alone.optimizer_step;
-    std::vector<double> whole = alone_[l].forward;  // two a pass, and one backward
+    std::vector<double> whole = alone_[l].forward;  // two per pass, and one backward
     std::vector<double> sums;
     for (std::size_t pass = 0; pass < alone_[l].backward.size(); ++pass)
       sums.push_back(whole[2 * pass] + alone_[l].backward[pass]);
@@ -139,7 +139,7 @@ class Profile {
   std::vector<LayerSamples> alone_;                   // by layer, the loss last
   std::vector<std::vector<LayerSamples>> contended_;  // by core and layer
   std::vector<double> load_;
-  std::vector<double> whole_;  // forward and backward of all layers alone, a pass each
+  std::vector<double> whole_;  // forward and backward of all layers alone, one per pass
   Clock::time_point begin_;
 };
 

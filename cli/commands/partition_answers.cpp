@@ -32,7 +32,7 @@ void print_json(const plan::Json& answer) { fmt::print("{}\n", answer.dump(2)); 
 plan::ReplicationOptions replication(const PartitionOptions& options) {
   if (options.machines.empty() || options.machines.size() != options.bandwidth.size())
     throw plan::InputError(fmt::format(
-        "--profile needs as many --machines as --bandwidth, one a level: {} and {} given",
+        "--profile needs as many --machines as --bandwidth, one per level: {} and {} given",
         options.machines.size(), options.bandwidth.size()));
   plan::ReplicationOptions replication{
       .levels = {}, .straight = options.straight, .count_transfers = options.count_transfers};

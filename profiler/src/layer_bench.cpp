@@ -20,10 +20,7 @@ LayerBench::LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice&
 }
 
 LayerBench::Built LayerBench::build(int layer) const {
-  Built built{exec::build_layer(setup_.layers, layer, setup_.base_seed), nullptr};
-  if (setup_.precision != at::kFloat)
-    built.layer->to(setup_.precision);
-  built.layer->to(device_);
+  Built built{exec::build_layer(setup_, layer, device_), nullptr};
   built.optimizer = std::make_unique<exec::Optimizer>(built.layer->parameters(), setup_.optimizer);
   return built;
 }

@@ -24,9 +24,10 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   return copy + at::zeros({}, copy.options()).requires_grad_();
 }
 
-/// Drops output and input one after the other while the graph stays: what is still held then was
-/// saved for the backward.
+}  // namespace
+
 void measure_saved(const Trial& trial, plan::LayerCost& cost) {
+  // Drops output and input one after the other while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
   at::Tensor input = inner_copy(trial.input, trial.input_needs_gradient());
   const Bytes input_size = size_of(input);
@@ -46,6 +47,8 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   input = at::Tensor();
   cost.saves_input = without_output - account.held() < input_size;
 }
+
+namespace {
 
 /// The gradient of the output is made inside the backward, as it is in a stage of several layers.
 void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {

@@ -18,6 +18,10 @@ struct Trial {
   }
 };
 
+/// Those of the forward alone: its peak, its output, and what is still held behind it, which was
+/// saved for the backward.
+void measure_saved(const Trial& trial, plan::LayerCost& cost);
+
 /// The memory figures of one layer, from a few passes of it alone, charged to the bench's account.
 void measure_memory(const Trial& trial, plan::LayerCost& cost);
 

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "layer_memory.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
 #include "selective.hpp"
@@ -18,13 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Kind = plan::InstructionKind;
-
-/// As costs name it.
-std::string dtype_of(at::ScalarType precision) {
-  if (precision == at::kFloat)
-    return "float32";
-  return precision == at::kBFloat16 ? "bfloat16" : "float16";
-}
 
 /// A microbatch whose backward runs in one go, then one whose backward runs in halves.
 std::vector<plan::Instruction> both_backwards() {
@@ -75,7 +69,7 @@ class Profile {
   plan::LayerCosts costs() {
     plan::LayerCosts costs;
     costs.device = bench_.device().empty() ? cpu_name() : bench_.device();
-    costs.dtype = dtype_of(bench_.setup().precision);
+    costs.dtype = exec::word_of(bench_.setup().precision);
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = bench_.setup().microbatch_size;
     costs.load = {plan::typical_mean(load_)};
@@ -115,7 +109,7 @@ class Profile {
     cost.weight_gradient = alone.weight_gradient;
     cost.splitting = alone.splitting;
     cost.optimizer_step = alone.optimizer_step;
-    std::vector<double> whole = alone_[l].forward;  // two a pass, and one backward
+    std::vector<double> whole = alone_[l].forward;  // two per pass, and one backward
     std::vector<double> sums;
     for (std::size_t pass = 0; pass < alone_[l].backward.size(); ++pass)
       sums.push_back(whole[2 * pass] + alone_[l].backward[pass]);
@@ -145,7 +139,7 @@ class Profile {
   std::vector<LayerSamples> alone_;                   // by layer, the loss last
   std::vector<std::vector<LayerSamples>> contended_;  // by core and layer
   std::vector<double> load_;
-  std::vector<double> whole_;  // forward and backward of all layers alone, a pass each
+  std::vector<double> whole_;  // forward and backward of all layers alone, one per pass
   Clock::time_point begin_;
 };
 

@@ -1,6 +1,7 @@
 #include "pipewright/profiler/rehearsal.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -81,8 +82,12 @@ std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<
 }
 
 Rehearsal::Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
-                     std::vector<Instruction> script)
-    : bench_(bench), stages_(std::move(stages)), script_(std::move(script)) {}
+                     std::vector<Instruction> script, const Recomputation& again)
+    : bench_(bench), stages_(std::move(stages)), script_(std::move(script)), again_(again) {
+  for (const Instruction& i : script_)
+    if (i.kind == InstructionKind::Recompute)
+      run_again_.emplace(i.stage, i.microbatch);
+}
 
 void Rehearsal::play(std::vector<LayerSamples>* samples) {
   samples_ = samples;
@@ -124,6 +129,7 @@ double Rehearsal::perform(const Instruction& i) {
     case InstructionKind::OptimizerStep:
       return optimizer_step(i);
     case InstructionKind::Recompute:
+      return recompute(i);
     case InstructionKind::SendActivation:
     case InstructionKind::ReceiveActivation:
     case InstructionKind::SendGradient:
@@ -145,22 +151,62 @@ std::size_t Rehearsal::layer_end(const StagePart& part) const {
   return static_cast<std::size_t>(part.last) + (part.gradient.defined() ? 0 : 1);
 }
 
+bool Rehearsal::runs_again(const Instruction& i) const {
+  return run_again_.contains({i.stage, i.microbatch});
+}
+
+/// The first of those that run again at a time with this one; the loss does so with the last layer.
+std::size_t Rehearsal::rerun_begin(const StagePart& part, std::size_t segment) const {
+  if (again_.layers == 0)
+    return 0;
+  const auto last_layer = static_cast<std::size_t>(part.last - part.first) - 1;
+  const auto layers = static_cast<std::size_t>(again_.layers);
+  return std::min(segment, last_layer) / layers * layers;
+}
+
+/// Some segments of a microbatch, from the input of the first one. Without a graph nothing stays
+/// but what will run again begins with.
+double Rehearsal::run_layers(const Instruction& i, std::size_t from, std::size_t to,
+                             bool with_graph) {
+  const StagePart& own = part(i);
+  Microbatch& segments = under_way_[{i.stage, i.microbatch}];
+  const at::AutoGradMode graph(with_graph);
+  at::Tensor value = segments[from].input;
+  double sum = 0;
+  for (std::size_t at = from; at < to; ++at) {
+    const std::size_t l = static_cast<std::size_t>(own.first) + at;
+    at::Tensor input = value.detach();
+    if (l > 0)
+      input.requires_grad_();
+    const double seconds = timed([&] { value = bench_.forward(l, input, again_.selective); });
+    note(l, &LayerSamples::forward, seconds);
+    sum += seconds;
+    if (with_graph)
+      segments[at].output = value;
+    if (with_graph || rerun_begin(own, at) == at)
+      segments[at].input = std::move(input);
+  }
+  return sum;
+}
+
 double Rehearsal::forward(const Instruction& i) {
   const StagePart& own = part(i);
   Microbatch& segments = under_way_[{i.stage, i.microbatch}];
-  at::Tensor value = own.input.defined() ? own.input : loaded_[i.microbatch];
-  double sum = 0;
-  for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
-    Segment& segment = segments.emplace_back();
-    segment.input = value.detach();
-    if (l > 0)
-      segment.input.requires_grad_();
-    const double seconds = timed([&] { segment.output = bench_.forward(l, segment.input); });
-    note(l, &LayerSamples::forward, seconds);
-    sum += seconds;
-    value = segment.output;
-  }
-  return sum;
+  segments.resize(layer_end(own) - static_cast<std::size_t>(own.first));
+  segments.front().input = own.input.defined() ? own.input : loaded_[i.microbatch];
+  return run_layers(i, 0, segments.size(), !runs_again(i));
+}
+
+/// Of what runs again at a time the last part; the backward goes on with the others.
+double Rehearsal::recompute(const Instruction& i) {
+  return rerun_up_to(i, under_way_[{i.stage, i.microbatch}].size() - 1);
+}
+
+/// Those that run again at a time, of which this one is the last; nothing where it has its graph.
+double Rehearsal::rerun_up_to(const Instruction& i, std::size_t segment) {
+  if (under_way_[{i.stage, i.microbatch}][segment].output.defined())
+    return 0;
+  return run_layers(i, rerun_begin(part(i), segment), segment + 1, /*with_graph=*/true);
 }
 
 double Rehearsal::backward(const Instruction& i) {
@@ -170,6 +216,7 @@ double Rehearsal::backward(const Instruction& i) {
   double sum = 0;
   for (std::size_t at = segments.size(); at-- > 0;) {
     Segment& segment = segments[at];
+    sum += rerun_up_to(i, at);
     double seconds = 0;
     if (segment.output.requires_grad())
       seconds = timed([&] {
@@ -195,6 +242,7 @@ double Rehearsal::input_gradient(const Instruction& i) {
   double sum = 0;
   for (std::size_t at = segments.size(); at-- > 0;) {
     Segment& segment = segments[at];
+    sum += rerun_up_to(i, at);
     double seconds = 0;
     if (!segment.input.requires_grad() && segment.output.requires_grad()) {
       segment.gradient = gradient;

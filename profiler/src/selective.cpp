@@ -35,7 +35,7 @@ void measure_selective(const Trial& trial, plan::LayerCost& cost) {
   Trial selective = trial;
   selective.selective = true;
   plan::LayerCost again;
-  measure_memory(selective, again);
+  measure_saved(selective, again);
   cost.selective_activation = std::max(plan::Bytes{}, cost.activation - again.activation);
   if (cost.selective_activation == plan::Bytes{})
     return;

@@ -4,6 +4,7 @@
 #include "cli/support/program.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
@@ -189,6 +190,57 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
 
   const auto other = folder.write("other.csv", "0F0,0B0\n1F0,1B0\n");
   CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);
+}
+
+TEST_CASE("simulate --schedule: what computes again otherwise than the scenario says is bad input",
+          "[cli][simulate]") {
+  const TempFolder folder;
+  const auto program_for = [](plan::RecomputeMode mode) {
+    plan::LoweringOptions options;
+    options.replicas = 4;
+    options.share_loss = true;
+    options.recompute = mode;
+    return plan::lower(plan::make_schedule("1f1b", 4, 16), options);
+  };
+  const auto simulated = [&](const std::filesystem::path& file, const std::string& mode) {
+    return run_program(shared_card(
+        "simulate", {"--schedule", file.string(), "--set", "training.recompute=" + mode}));
+  };
+  using Mode = plan::RecomputeMode;
+  const std::vector<std::string> modes{"none", "full", "selective"};
+  for (const Mode mode : {Mode::None, Mode::Full, Mode::Selective}) {
+    const auto file = folder.write("program.json", to_json(program_for(mode)).dump());
+    for (const std::string& wanted : modes) {
+      INFO(plan::to_string(mode) << " under " << wanted);
+      const auto result = simulated(file, wanted);
+      CHECK(result.exit_code == (wanted == plan::to_string(mode) ? 0 : 2));
+    }
+  }
+  const auto says = [](const test::Result& refused, const std::string& text) {
+    INFO(refused.err);
+    CHECK(refused.err.find(text) != std::string::npos);
+  };
+  const auto whole = folder.write("program.json", to_json(program_for(Mode::None)).dump());
+  const std::string missing =
+      "computes nothing again, but training.recompute is full: it needs an R before each backward "
+      "(possible without: training.recompute none, selective)";
+  says(simulated(whole, "full"), "program.json:1:");
+  says(simulated(whole, "full"), ": /ranks: " + missing);
+  says(simulated(whole, "selective"),
+       ": /selective_recompute: is false, but training.recompute is selective, which needs true");
+  const auto again = folder.write("again.json", to_json(program_for(Mode::Full)).dump());
+  says(
+      simulated(again, "none"),
+      ": /recompute_layers: is 1 and there is an R, but training.recompute is none, which needs 0");
+
+  // With communication a CSV is a Program too; without, what is missing is added.
+  const auto sends = folder.write("sends.csv", to_csv(program_for(Mode::None)));
+  says(simulated(sends, "full"), "sends.csv: " + missing);
+  CHECK(simulated(sends, "none").exit_code == 0);
+  CHECK(simulated(folder.write("more.csv", to_csv(program_for(Mode::Full))), "full").exit_code ==
+        0);
+  const auto named = run_program({"schedule", "1f1b", "--ranks", "4", "--microbatches", "16"});
+  CHECK(simulated(folder.write("named.csv", named.out), "full").exit_code == 0);
 }
 
 TEST_CASE("simulate: bad input is refused in words before anything is simulated",

@@ -47,15 +47,21 @@ TEST_CASE("events take as long as was measured, and the others what they took be
 
 TEST_CASE("a rehearsal times every action of every schedule that it knows, and all layers",
           "[loop][rehearsal]") {
-  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "dualpipev"}) {
-    INFO(schedule);
+  using Mode = plan::RecomputeMode;
+  const std::vector<std::pair<std::string, Mode>> cases{
+      {"gpipe", Mode::None},     {"1f1b", Mode::None},      {"zb-h1", Mode::None},
+      {"dualpipev", Mode::None}, {"1f1b", Mode::Full},      {"interleaved-1f1b", Mode::None},
+      {"zb-h1", Mode::Full},     {"1f1b", Mode::Selective}, {"zb-h1", Mode::Selective}};
+  for (const auto& [schedule, recompute] : cases) {
+    INFO(schedule << ", recompute " << plan::to_string(recompute));
     plan::Scenario scenario = odd_scenario();
     scenario.pipeline.schedule = schedule;
+    scenario.training.recompute = recompute;
     if (!test::choose_microbatches(scenario))
       continue;
     const loop::Workload workload(scenario);
     const loop::Plan plan = loop::make_plan(scenario, odd_costs());
-    REQUIRE(loop::can_rehearse(scenario, plan, workload));
+    REQUIRE(loop::can_rehearse(plan.program(), workload));
     loop::DressRehearsal rehearsal(scenario, plan, workload);
     for (int i = 0; i < 2; ++i)
       rehearsal.play();
@@ -84,15 +90,17 @@ TEST_CASE("what a rehearsal does not do is left to the profile", "[loop][rehears
   scenario.pipeline.microbatches = 4;
   const auto possible = [](const plan::Scenario& wanted) {
     const loop::Workload workload(wanted);
-    return loop::can_rehearse(wanted, loop::make_plan(wanted, odd_costs()), workload);
+    return loop::can_rehearse(loop::make_plan(wanted, odd_costs()).program(), workload);
   };
   CHECK(possible(scenario));
   plan::Scenario other = scenario;
   other.training.precision = plan::Precision::Mixed;
   CHECK(possible(other));
   other = scenario;
-  other.training.recompute = plan::RecomputeMode::Full;
-  CHECK_FALSE(possible(other));
+  for (const auto mode : {plan::RecomputeMode::Full, plan::RecomputeMode::Selective}) {
+    other.training.recompute = mode;
+    CHECK(possible(other));
+  }
   other = scenario;
   other.pipeline.schedule = "pipedream";
   CHECK_FALSE(possible(other));

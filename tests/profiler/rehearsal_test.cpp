@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "pipewright/exec/models/layer.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 
@@ -60,6 +61,91 @@ TEST_CASE(
     REQUIRE(played.size() == expected.size());
     for (std::size_t g = 0; g < played.size(); ++g)
       CHECK(at::allclose(played[g], expected[g]));
+  }
+}
+
+TEST_CASE("what runs again has the gradients of what does not, however many layers do so at a time",
+          "[profiler][rehearsal]") {
+  const ThreeLayers three;
+  const LayerBench bench(three.setup);
+  const auto parts = stage_parts(bench, {0, 3});
+  const auto expected = gradients_of(bench);
+  for (const int layers : {0, 1, 2})
+    for (const bool halves : {false, true}) {
+      std::vector<plan::Instruction> script{
+          {Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Recompute, 0, 0}};
+      if (halves)
+        script.insert(script.end(), {{Kind::InputGradient, 0, 0}, {Kind::WeightGradient, 0, 0}});
+      else
+        script.push_back({Kind::Backward, 0, 0});
+      Rehearsal rehearsal(bench, parts, script, {layers, /*selective=*/false});
+      std::vector<LayerSamples> samples;
+      rehearsal.play(&samples);
+      for (const double seconds : rehearsal.seconds())
+        CHECK(seconds > 0);
+      for (const LayerSamples& layer : samples)
+        CHECK(layer.forward.size() == 2);
+      const auto played = gradients_of(bench);
+      REQUIRE(played.size() == expected.size());
+      for (std::size_t g = 0; g < played.size(); ++g)
+        CHECK(at::allclose(played[g], expected[g]));
+    }
+}
+
+TEST_CASE("a forward whose microbatch runs again keeps the input of each part that does",
+          "[profiler][rehearsal]") {
+  const ThreeLayers three;
+  LayerBench bench(three.setup);
+  const auto parts = stage_parts(bench, {0, 3});
+  const exec::ChargeTo charge(bench.account());
+  const auto highest = [&](int layers, bool recomputes) {
+    std::vector<plan::Instruction> script{{Kind::Load, 0, 0}};
+    for (int m = 0; m < 20; ++m)
+      script.push_back({Kind::Forward, 0, m});
+    if (recomputes)
+      for (int m = 0; m < 20; ++m)
+        script.insert(script.end(), {{Kind::Recompute, 0, m}, {Kind::Backward, 0, m}});
+    else
+      for (int m = 0; m < 20; ++m)
+        script.push_back({Kind::Backward, 0, m});
+    for (int m = 1; m < 20; ++m)
+      script.insert(script.begin(), {Kind::Load, 0, m});
+    Rehearsal rehearsal(bench, parts, script, {layers, /*selective=*/false});
+    bench.account().reset_peak();
+    const plan::Bytes before = bench.account().held();
+    rehearsal.play(nullptr);
+    return bench.account().peak() - before;
+  };
+  const plan::Bytes all = highest(0, false);
+  CHECK(highest(0, true) < highest(1, true));
+  CHECK(highest(1, true) < all);
+}
+
+class TellsSelective final : public exec::Layer {
+ public:
+  explicit TellsSelective(std::vector<bool>& told) : told_(told) {}
+  at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
+    told_.push_back(context.selective_recompute);
+    return input * 2;
+  }
+
+ private:
+  std::vector<bool>& told_;
+};
+
+TEST_CASE("layers are told whether they compute again selectively", "[profiler][rehearsal]") {
+  std::vector<bool> told;
+  const exec::LayerSpec spec{"tells", [&] { return std::make_shared<TellsSelective>(told); }};
+  const test::Fixed data{at::ones({2, 4})};
+  const auto setup = test::setup_of({test::linear("a", 4, 4), spec}, data);
+  const LayerBench bench(setup);
+  const auto parts = stage_parts(bench, {0, 2});
+  for (const bool selective : {false, true}) {
+    told.clear();
+    Rehearsal(bench, parts, {{Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Backward, 0, 0}},
+              {.selective = selective})
+        .play(nullptr);
+    CHECK(told == std::vector{selective});
   }
 }
 

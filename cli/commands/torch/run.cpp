@@ -3,6 +3,7 @@
 #include "commands/torch/devices.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/torch_costs.hpp"
+#include "commands/torch/trainable.hpp"
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
 #include "exit_code.hpp"
@@ -67,13 +68,7 @@ std::string summary(const plan::Json& report, const loop::Told& told,
 }  // namespace
 
 int run_scenario(const RunOptions& options) {
-  auto scenario = read_scenario(options.scenario);
-  open_devices(options.device, scenario.training.cpu_branch);
-  plan::require_trainable(scenario);
-  const plan::Program program = sim::sound_program(scenario);
-  exec::require_trainable(program);
-  if (options.verify)
-    require_verifiable(program, scenario);
+  auto scenario = read_trainable(options.scenario, options.device, options.verify);
   const loop::Workload workload(
       scenario, loop::devices_for(choice_of(options.device),
                                   scenario.pipeline.ranks * scenario.pipeline.replicas, nullptr));

@@ -1,6 +1,7 @@
 #include "commands/torch/devices.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/torch_costs.hpp"
+#include "commands/torch/trainable.hpp"
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
 #include "exit_code.hpp"
@@ -165,13 +166,7 @@ void check(const TrainOptions& options) {
 
 int train_scenario(const TrainOptions& options) {
   check(options);
-  auto scenario = read_scenario(options.scenario);
-  open_devices(options.device, scenario.training.cpu_branch);
-  plan::require_trainable(scenario);
-  const plan::Program program = sim::sound_program(scenario);
-  exec::require_trainable(program);
-  if (options.verify)
-    require_verifiable(program, scenario);
+  auto scenario = read_trainable(options.scenario, options.device, options.verify);
   if (options.processes && !exec::job_from_environment())
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
                             options.patience.timeout_s);

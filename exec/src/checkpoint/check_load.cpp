@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 
 namespace pipewright::exec {

@@ -1,4 +1,4 @@
-#include "checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 
 #include <fmt/format.h>
 

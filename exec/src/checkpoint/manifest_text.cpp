@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "checkpoint/dtype.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/seal.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 

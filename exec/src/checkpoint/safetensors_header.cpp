@@ -1,6 +1,6 @@
 #include <array>
 
-#include "checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "hash.hpp"
+#include "pipewright/exec/training_setup.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -80,6 +81,15 @@ std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int inde
     const at::NoGradGuard no_grad;
     weight.copy_(shared);
   }
+  return layer;
+}
+
+std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::Device device) {
+  auto layer = build_layer(setup.layers, index, setup.base_seed);
+  if (setup.precision != at::kFloat)
+    layer->to(setup.precision);
+  if (!device.is_cpu())
+    layer->to(device);
   return layer;
 }
 

@@ -1,16 +1,29 @@
 #include "collectives.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
+#include <numeric>
 #include <utility>
 
-#include "first_line.hpp"
+#include "named_failure.hpp"
 
 namespace pipewright::exec {
 
 using plan::Instruction;
 using plan::InstructionKind;
+
+void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+                       std::vector<double>& losses) {
+  const int last = plan::stage_count(program) - 1;
+  const auto holder = stages.find(last);
+  if (holder == stages.end())
+    return;
+  const auto first = static_cast<std::size_t>(place.replica * program.microbatches);
+  for (int m = 0; m < program.microbatches; ++m)
+    if (program.placement.rank_of(last, m) == place.rank)
+      losses[first + static_cast<std::size_t>(m)] =
+          holder->second->losses()[static_cast<std::size_t>(m)];
+}
 
 Collectives::Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
                          const TrainingSetup& setup, Stages& stages, Transport& transport,
@@ -46,14 +59,8 @@ void Collectives::submit(const Instruction& i) {
     computed.wait();
     const Moment begin = stopwatch_.now();
     const auto held_before = account_.held();
-    try {
-      perform(i);
-    } catch (const Aborted&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw RankFailure(fmt::format("rank {}, action {}, step {}: {}", place_.self(), to_string(i),
-                                    pass_.step, first_line(error.what())));
-    }
+    with_named_failure(
+        place_.self(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
     stopwatch_.note_beside(i, begin, held_before);
     done_ = Event::now();
   });
@@ -138,15 +145,11 @@ void Collectives::take_norm() {
 
 /// Each loss is known to one rank.
 void Collectives::share_loss() {
-  at::Tensor known = at::zeros({pass_.microbatches}, at::kDouble);
-  auto* const own = known.data_ptr<double>();
-  const int last = plan::stage_count(*program_) - 1;
-  if (const auto holder = stages_.find(last); holder != stages_.end()) {
-    holder->second->read_losses();
-    for (int m = 0; m < program_->microbatches; ++m)
-      if (program_->placement.rank_of(last, m) == place_.rank)
-        own[pass_.first_microbatch + m] = holder->second->losses()[static_cast<std::size_t>(m)];
-  }
+  for (auto& [index, held] : stages_)
+    held->read_losses();
+  std::vector<double> own(static_cast<std::size_t>(pass_.microbatches));
+  note_known_losses(*program_, place_, stages_, own);
+  const at::Tensor known = at::tensor(own, at::kDouble);
   at::Tensor all = at::zeros_like(known);
   for (const Tensors& theirs : everybody().all_gather({known}))
     all += theirs.at(0);
@@ -158,10 +161,9 @@ Members Collectives::copies_of(int stage) const {
 }
 
 Members Collectives::everybody() const {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < static_cast<int>(trained_.ranks.size()); ++rank)
-    ranks.push_back(rank);
-  return {place_.of_all_replicas(ranks), place_.self(), &transport_};
+  std::vector<int> ranks(trained_.ranks.size() * static_cast<std::size_t>(place_.replicas));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return {std::move(ranks), place_.self(), &transport_};
 }
 
 }  // namespace pipewright::exec

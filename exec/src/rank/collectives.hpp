@@ -14,6 +14,11 @@
 
 namespace pipewright::exec {
 
+/// Of the losses of a pass, by microbatch of the whole batch, those that this rank's last stage has
+/// read go to `losses`.
+void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+                       std::vector<double>& losses);
+
 class Collectives {
  public:
   /// References are kept.
@@ -23,6 +28,9 @@ class Collectives {
 
   void begin(const plan::Program& program, const Pass& pass);
   const Stream& stream() const { return stream_; }
+
+  /// Who holds the stage, over all pipelines.
+  Members copies_of(int stage) const;
 
   /// Behind all that the current stream has been given.
   void submit(const plan::Instruction& i);
@@ -45,7 +53,6 @@ class Collectives {
   void sum_ties_within(Stage& stage);
   void take_norm();
   void share_loss();
-  Members copies_of(int stage) const;
   Members everybody() const;
 
   const GridPlace& place_;

@@ -141,13 +141,9 @@ struct Executor::State {
   std::vector<double> losses() const {
     if (const auto& shared = workers.front()->losses(); !shared.empty())
       return shared;
-    const int last = plan::stage_count(*running) - 1;
     std::vector<double> losses(static_cast<std::size_t>(running->microbatches * options.replicas));
     for (const auto& worker : workers)
-      for (int m = 0; m < running->microbatches; ++m)
-        if (running->placement.rank_of(last, m) == worker->place().rank)
-          losses[static_cast<std::size_t>(worker->place().replica * running->microbatches + m)] =
-              worker->stages().at(last)->losses()[static_cast<std::size_t>(m)];
+      note_known_losses(*running, worker->place(), worker->stages(), losses);
     return losses;
   }
 

@@ -7,6 +7,17 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
+namespace {
+
+/// The receive that brings what `i` needs, if a rank border lies before it.
+Instruction receive_for(const Instruction& i) {
+  const auto kind = i.kind == InstructionKind::Forward ? InstructionKind::ReceiveActivation
+                                                       : InstructionKind::ReceiveGradient;
+  return {kind, i.stage, i.microbatch, i.slot};
+}
+
+}  // namespace
+
 Inbox::Inbox(const GridPlace& place, at::Device device, Stages& stages, Transport& transport,
              const MemoryAccount& account, Stopwatch& stopwatch, Progress& progress)
     : place_(place),
@@ -41,6 +52,7 @@ void Inbox::post(const Instruction& receive) {
 }
 
 void Inbox::complete(const Instruction& receive) {
+  progress_.starting(receive);
   Tensors tensors;
   Event there;
   {
@@ -61,16 +73,6 @@ void Inbox::lay_down(const Instruction& receive, Tensors tensors) {
     stage.receive_inputs(receive, std::move(tensors));
   else
     stage.buffers(receive).output_gradients = std::move(tensors);
-}
-
-Instruction Inbox::receive_for(const Instruction& i) {
-  const auto kind = i.kind == InstructionKind::Forward ? InstructionKind::ReceiveActivation
-                                                       : InstructionKind::ReceiveGradient;
-  return {kind, i.stage, i.microbatch, i.slot};
-}
-
-bool Inbox::must_wait(const Instruction& i) const {
-  return posted_.contains(key_of(receive_for(i)));
 }
 
 void Inbox::fetch(const Instruction& i) {

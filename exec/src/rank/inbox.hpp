@@ -33,11 +33,7 @@ class Inbox {
   /// Waits for the data of a posted receive and lays it where its action looks for it. On a GPU it
   /// comes in beside the compute, which waits for it there.
   void complete(const plan::Instruction& receive);
-  /// The receive that brings what `i` needs, if a rank border lies before it.
-  static plan::Instruction receive_for(const plan::Instruction& i);
-  /// Whether it was posted and nothing has waited for it yet.
-  bool must_wait(const plan::Instruction& i) const;
-  /// Lays down what `i` takes in, if it does.
+  /// Lays down what `i` takes in, if it does, and waits for it if need be.
   void fetch(const plan::Instruction& i);
   /// Stages of one rank hand over without a transfer.
   void hand_on(const plan::Instruction& i);

@@ -4,11 +4,14 @@
 
 namespace pipewright::exec {
 
-Progress::Progress() : at_(activity_of(end_of_step)) {}
+Progress::Progress(const std::function<void(const plan::Instruction&)>& told)
+    : told_(told), at_(activity_of(end_of_step)) {}
 
 void Progress::starting(const plan::Instruction& i) {
   at_.store(activity_of(i), std::memory_order_relaxed);
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (told_)
+    told_(i);
 }
 
 void Progress::at_end_of_step() { at_.store(activity_of(end_of_step), std::memory_order_relaxed); }

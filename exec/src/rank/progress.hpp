@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "job/report.hpp"
 #include "pipewright/plan/program/instruction.hpp"
@@ -14,7 +15,8 @@ class Progress {
  public:
   static constexpr const char* end_of_step = "the end of a step";
 
-  Progress();
+  /// `told`: who else is told what the rank does next; may be empty. The reference is kept.
+  explicit Progress(const std::function<void(const plan::Instruction&)>& told);
 
   void starting(const plan::Instruction& i);
   void at_end_of_step();
@@ -26,6 +28,7 @@ class Progress {
   Beat beat(int ranks) const;
 
  private:
+  const std::function<void(const plan::Instruction&)>& told_;
   std::atomic<std::uint64_t> at_;
   std::atomic<int> waits_for_{-1};
   std::atomic<long> moves_{0};

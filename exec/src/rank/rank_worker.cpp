@@ -2,13 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
-#include "first_line.hpp"
 #include "gpu/gpu.hpp"
+#include "named_failure.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
@@ -27,6 +25,7 @@ RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Pr
       options_(options),
       transport_(transport),
       compute_(compute_stream(device)),
+      progress_(options.starting),
       stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
       inbox_(place_, device.device, stages_, transport, account_, stopwatch_, progress_),
       collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
@@ -64,12 +63,10 @@ void RankWorker::build_stages(const plan::Partition& partition) {
         const int microbatch = place_.replica * trained_.microbatches + m;
         place.microbatches[groups[static_cast<std::size_t>(microbatch)]].push_back(microbatch);
       }
-    const auto copies = place_.of_all_replicas(trained_.placement.ranks_of(index));
-    if (gathered.contains(index))
-      place.shard = {
-          static_cast<int>(std::lower_bound(copies.begin(), copies.end(), place_.self()) -
-                           copies.begin()),
-          static_cast<int>(copies.size())};
+    if (gathered.contains(index)) {
+      const Members copies = collectives_.copies_of(index);
+      place.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+    }
     stages_[index] = std::make_unique<Stage>(std::move(place), setup_);
   }
 }
@@ -93,27 +90,14 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
-    named([&] { return "action " + to_string(i); }, [&] { perform(i); });
+    with_named_failure(
+        place_.self(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
   }
   progress_.at_end_of_step();
-  named([] { return Progress::end_of_step; }, [&] { end_pass(); });
+  with_named_failure(
+      place_.self(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
   if (pass.training)
     scaler_.update(!skipped_);
-}
-
-/// Runs `work`; what it throws says which rank was at what: `name()`.
-template <class Name, class Work>
-void RankWorker::named(const Name& name, const Work& work) const {
-  try {
-    work();
-  } catch (const Aborted&) {
-    throw;
-  } catch (const RankFailure&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw RankFailure(fmt::format("rank {}, {}, step {}: {}", place_.self(), name(), pass_.step,
-                                  first_line(error.what())));
-  }
 }
 
 /// The one place where a rank waits for its device.
@@ -132,7 +116,12 @@ void RankWorker::end_pass() {
 
 template <class Work>
 void RankWorker::timed(const Instruction& i, const Work& work) {
-  say_starting(i);
+  progress_.starting(i);
+  noted(i, work);
+}
+
+template <class Work>
+void RankWorker::noted(const Instruction& i, const Work& work) {
   const Moment begin = stopwatch_.now();
   const auto held_before = account_.held();
   account_.reset_peak();
@@ -146,7 +135,7 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::Load:
       return timed(i, [&] { own->load(i); });
     case InstructionKind::Forward:
-      receive(i);
+      inbox_.fetch(i);
       return timed(i, [&] {
         own->forward(i, pass_.training && run_again_.contains({i.stage, i.microbatch}));
         inbox_.hand_on(i);
@@ -154,13 +143,13 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::Recompute:
       return timed(i, [&] { own->recompute(i); });
     case InstructionKind::Backward:
-      receive(i);
+      inbox_.fetch(i);
       return timed(i, [&] {
         own->backward(i);
         inbox_.hand_on(i);
       });
     case InstructionKind::InputGradient:
-      receive(i);
+      inbox_.fetch(i);
       return timed(i, [&] {
         own->input_gradient(i);
         inbox_.hand_on(i);
@@ -175,16 +164,13 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::ReceiveActivation:
     case InstructionKind::ReceiveGradient:
       inbox_.post(i);
-      if (program_->blocking) {
-        say_starting(i);
+      if (program_->blocking)
         inbox_.complete(i);
-      }
       return;
     case InstructionKind::OptimizerStep:
-      // To wait for gradients is not to step.
-      say_starting(i);
-      collectives_.drain();
-      return timed(i, [&] { optimizer_step(*own); });
+      progress_.starting(i);
+      collectives_.drain();  // to wait for gradients is not to step
+      return noted(i, [&] { optimizer_step(*own); });
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
@@ -198,22 +184,9 @@ void RankWorker::perform(const Instruction& i) {
   }
 }
 
-/// Takes in what `i` needs, and waits for it if need be.
-void RankWorker::receive(const Instruction& i) {
-  if (inbox_.must_wait(i))
-    say_starting(inbox_.receive_for(i));
-  inbox_.fetch(i);
-}
-
 void RankWorker::optimizer_step(Stage& own) {
   collectives_.finish_gradients(own);
   own.update(learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
-}
-
-void RankWorker::say_starting(const Instruction& i) {
-  progress_.starting(i);
-  if (options_.starting)
-    options_.starting(i);
 }
 
 Beat RankWorker::beat() const {

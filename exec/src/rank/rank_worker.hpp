@@ -46,12 +46,10 @@ class RankWorker {
   void perform(const plan::Instruction& i);
   template <class Work>
   void timed(const plan::Instruction& i, const Work& work);
-  void receive(const plan::Instruction& i);
+  template <class Work>
+  void noted(const plan::Instruction& i, const Work& work);
   void optimizer_step(Stage& stage);
   void end_pass();
-  void say_starting(const plan::Instruction& i);
-  template <class Name, class Work>
-  void named(const Name& name, const Work& work) const;
   bool stopped() const;
 
   const GridPlace place_;

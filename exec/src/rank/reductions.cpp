@@ -12,7 +12,7 @@ namespace {
 
 /// Tensors with a row of numbers each, which say what they are.
 struct Labelled {
-  std::vector<std::int64_t> labels;  // `width` a tensor
+  std::vector<std::int64_t> labels;  // `width` per tensor
   Tensors tensors;
 
   Tensors packed(std::int64_t width) const {

@@ -108,11 +108,7 @@ Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place))
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
   for (int layer = place_.first; layer < place_.last; ++layer) {
-    layers_.push_back(build_layer(setup.layers, layer, setup.base_seed));
-    if (setup.precision != at::kFloat)
-      layers_.back()->to(setup.precision);
-    if (!place_.device.is_cpu())
-      layers_.back()->to(place_.device);
+    layers_.push_back(build_layer(setup, layer, place_.device));
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());

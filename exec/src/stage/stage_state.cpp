@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/models/layer.hpp"
 #include "pipewright/exec/rank/executor.hpp"
@@ -128,9 +128,7 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
   std::vector<LayerShape> shapes;
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
-    const auto built = build_layer(setup.layers, layer, setup.base_seed);
-    if (setup.precision != at::kFloat)
-      built->to(setup.precision);
+    const auto built = build_layer(setup, layer);
     LayerShape& shape =
         shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
     for (const auto& [name, tensor] : tensors_of(*built))

@@ -13,14 +13,6 @@ namespace {
 constexpr int warm_up_plays = 1;
 constexpr int plays_to_one_alone = 4;
 
-bool recomputes(const plan::Program& program) {
-  for (const auto& rank : program.ranks)
-    for (const plan::Instruction& i : rank)
-      if (i.kind == plan::InstructionKind::Recompute)
-        return true;
-  return false;
-}
-
 int stage_of(const plan::Partition& partition, int layer) {
   const auto& borders = partition.boundaries;
   return static_cast<int>(std::upper_bound(borders.begin(), borders.end(), layer) -
@@ -47,11 +39,9 @@ Benches benches_of(const plan::Scenario& scenario, const Plan& plan, const Workl
 
 }  // namespace
 
-bool can_rehearse(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
-  const auto& training = scenario.training;
-  return workload.device().device.is_cpu() && !plan.program().asynchronous &&
-         !plan::is_forward_only(plan.program()) &&
-         training.recompute == plan::RecomputeMode::None && !recomputes(plan.program());
+bool can_rehearse(const plan::Program& program, const Workload& workload) {
+  return workload.device().device.is_cpu() && !program.asynchronous &&
+         !plan::is_forward_only(program);
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
@@ -63,9 +53,12 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       contended_(benches_.size()) {
   const profiler::LayerBench whole(workload.setup(), workload.device());
   const auto parts = profiler::stage_parts(whole, plan.partition.boundaries);
+  const profiler::Recomputation again{plan.program().recompute_layers,
+                                      plan.program().selective_recompute};
   for (std::size_t bench = 0; bench < benches_.size(); ++bench)
     rehearsals_.emplace_back(*benches_[bench], parts,
-                             script_of(plan, static_cast<int>(bench) / scenario.pipeline.replicas));
+                             script_of(plan, static_cast<int>(bench) / scenario.pipeline.replicas),
+                             again);
   for (int i = 0; i < warm_up_plays; ++i)
     cores_.together([&](int rank) { rehearsals_[static_cast<std::size_t>(rank)].play(nullptr); });
 }
@@ -105,12 +98,20 @@ plan::LayerCosts DressRehearsal::costs(plan::LayerCosts costs) const {
   costs.measured_over = measured_over_;
   for (std::size_t l = 0; l < all.size(); ++l) {
     plan::LayerCost& cost = l < costs.layers.size() ? costs.layers[l] : costs.loss;
-    const plan::LayerTimes planned{cost.forward, cost.input_gradient, cost.weight_gradient,
+    // What a backward computes again selectively, its costs name by itself.
+    const plan::Seconds again =
+        plan_.program().selective_recompute ? cost.selective_forward : plan::Seconds{};
+    const plan::LayerTimes planned{cost.forward, cost.input_gradient + again, cost.weight_gradient,
                                    cost.splitting, cost.optimizer_step};
-    const plan::LayerTimes together = profiler::times_of(all[l], planned);
+    const auto times_of = [&](const profiler::LayerSamples& samples) {
+      plan::LayerTimes times = profiler::times_of(samples, planned);
+      times.input_gradient = std::max(plan::Seconds{}, times.input_gradient - again);
+      return times;
+    };
+    const plan::LayerTimes together = times_of(all[l]);
     // A layer that was never played alone is as it was beside others.
     const bool heard = l < alone_.size() && !alone_[l].forward.empty();
-    const plan::LayerTimes alone = heard ? profiler::times_of(alone_[l], planned) : together;
+    const plan::LayerTimes alone = heard ? times_of(alone_[l]) : together;
     cost.contended = costs.busy_cores > 1 ? together : plan::LayerTimes{};
     cost.forward = alone.forward;
     cost.input_gradient = alone.input_gradient;

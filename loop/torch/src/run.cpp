@@ -18,7 +18,7 @@ plan::Json percent(plan::Seconds part, plan::Seconds whole) { return 100 * (part
 RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts& costs,
                const Workload& workload, const TrainingWishes& wishes, bool rehearses) {
   std::optional<DressRehearsal> rehearsal;
-  if (rehearses && can_rehearse(scenario, plan, workload))
+  if (rehearses && can_rehearse(plan.program(), workload))
     rehearsal.emplace(scenario, plan, workload);
   const int plays_apart = (scenario.training.steps + most_plays - 1) / most_plays;
   TrainingWishes own = wishes;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Threads that work at once or one alone, a core each.
+// Threads that work at once or one alone, each on a core of its own.
 
 #include <exception>
 #include <functional>

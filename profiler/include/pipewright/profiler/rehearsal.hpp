@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "pipewright/exec/stage/split_backward.hpp"
@@ -40,12 +41,18 @@ struct StagePart {
 /// What crosses the borders of stages: `boundaries` as those of a Partition.
 std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<int>& boundaries);
 
+/// How microbatches are computed again, as in plan::Program.
+struct Recomputation {
+  int layers = 0;  // that run again at a time, where the script has a Recompute; 0: all of a stage
+  bool selective = false;
+};
+
 class Rehearsal {
  public:
   /// `script`: of these, what computes is played. The bench needs the layers of the script's stages
   /// alone; it must outlive this.
   Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
-            std::vector<plan::Instruction> script);
+            std::vector<plan::Instruction> script, const Recomputation& again = {});
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
   void play(std::vector<LayerSamples>* samples);
@@ -53,7 +60,9 @@ class Rehearsal {
   const std::vector<double>& seconds() const { return seconds_; }
 
  private:
-  /// One layer's part of a microbatch: its input, cut off the layers before, and its output.
+  /// One layer's part of a microbatch: its input, cut off the layers before, and its output, the
+  /// root of its graph. What runs again has no graph before; of the layers that do so at a time the
+  /// first one has its input.
   struct Segment {
     at::Tensor input;
     at::Tensor output;
@@ -66,8 +75,13 @@ class Rehearsal {
   double timed(const Work& work) const;
   const StagePart& part(const plan::Instruction& i) const { return stages_.at(i.stage); }
   std::size_t layer_end(const StagePart& part) const;
+  bool runs_again(const plan::Instruction& i) const;
+  std::size_t rerun_begin(const StagePart& part, std::size_t segment) const;
+  double run_layers(const plan::Instruction& i, std::size_t from, std::size_t to, bool with_graph);
   double perform(const plan::Instruction& i);
   double forward(const plan::Instruction& i);
+  double recompute(const plan::Instruction& i);
+  double rerun_up_to(const plan::Instruction& i, std::size_t segment);
   double backward(const plan::Instruction& i);
   double input_gradient(const plan::Instruction& i);
   double weight_gradient(const plan::Instruction& i);
@@ -77,6 +91,8 @@ class Rehearsal {
   const LayerBench& bench_;
   std::map<int, StagePart> stages_;
   std::vector<plan::Instruction> script_;
+  Recomputation again_;
+  std::set<std::pair<int, int>> run_again_;              // (stage, microbatch)
   std::map<int, at::Tensor> loaded_;                     // by microbatch
   std::map<std::pair<int, int>, Microbatch> under_way_;  // by stage and microbatch
   std::vector<LayerSamples>* samples_ = nullptr;

@@ -15,9 +15,8 @@
 
 namespace pipewright::loop {
 
-/// Whether a rehearsal does what the training does: it knows CPUs, whole precision, and steps with
-/// a flush that compute nothing again.
-bool can_rehearse(const plan::Scenario& scenario, const Plan& plan, const Workload& workload);
+/// Whether a rehearsal does what the training does: it knows CPUs, and steps with a flush.
+bool can_rehearse(const plan::Program& program, const Workload& workload);
 
 class DressRehearsal {
  public:

@@ -18,7 +18,7 @@ namespace pipewright::loop {
 
 /// How long ranks wait for each other before the job fails, and what is done then.
 struct MembershipOptions {
-  bool on_gpu = false;                                             // NCCL, one GPU a process
+  bool on_gpu = false;                                             // NCCL, one GPU per process
   std::chrono::milliseconds timeout = exec::JobOptions{}.timeout;  // for one that is not heard of
   std::chrono::milliseconds stall = exec::JobOptions{}.stall;      // while no action ends; 0: ever
   /// Called, on another thread, where only the end of the process ends what hangs. `report` is

@@ -13,7 +13,7 @@ namespace pipewright::exec {
 std::string code_of(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of(std::string_view code);
 
-/// As in messages, such as "bfloat16".
+/// As in messages and costs, such as "bfloat16".
 std::string word_of(at::ScalarType dtype);
 
 }  // namespace pipewright::exec

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/spans_by_action.hpp"
 
 namespace pipewright::plan {
@@ -30,22 +29,6 @@ std::vector<std::string> beyond(const SpansByAction& others, const SpansByAction
     for (std::size_t at = count_of(others, action); at < own.size(); ++at)
       names.push_back(fmt::format("rank {}, {}", action.first, action.second));
   return names;
-}
-
-/// By cause, of one rank or of all.
-std::vector<Seconds> idle_of(const Timeline& timeline, int rank) {
-  std::vector<Seconds> idle(idle_causes().size());
-  for (const IdleSpan& span : timeline.idle)
-    if (rank < 0 || span.rank == rank)
-      idle[static_cast<std::size_t>(span.cause)] += span.end - span.start;
-  return idle;
-}
-
-Json by_cause(const std::vector<Seconds>& idle) {
-  Json json = Json::object();
-  for (std::size_t cause = 0; cause < idle.size(); ++cause)
-    json[idle_causes()[cause]] = idle[cause].value;
-  return json;
 }
 
 }  // namespace
@@ -103,29 +86,6 @@ std::string actions_table(const ActionComparison& comparison, std::size_t most) 
   add("predicted", comparison.only_predicted);
   add("measured", comparison.only_measured);
   return text;
-}
-
-Json idle_json(const Timeline& predicted, const Timeline& measured) {
-  Json ranks = Json::array();
-  if (predicted.idle.empty() || measured.idle.empty())
-    return ranks;
-  for (int rank = 0; rank < predicted.ranks; ++rank)
-    ranks.push_back({{"predicted", by_cause(idle_of(predicted, rank))},
-                     {"measured", by_cause(idle_of(measured, rank))}});
-  return ranks;
-}
-
-std::string idle_line(const Timeline& predicted, const Timeline& measured) {
-  if (predicted.idle.empty() || measured.idle.empty())
-    return "";
-  const auto expected = idle_of(predicted, -1), seen = idle_of(measured, -1);
-  std::string text;
-  for (std::size_t cause = 0; cause < expected.size(); ++cause)
-    if (expected[cause].value > 0 || seen[cause].value > 0)
-      text +=
-          fmt::format("{}{} {:.1f} (predicted {:.1f})", text.empty() ? "" : ", ",
-                      idle_causes()[cause], 1e3 * seen[cause].value, 1e3 * expected[cause].value);
-  return fmt::format("idle, all ranks, ms: {}\n", text.empty() ? "none" : text);
 }
 
 }  // namespace pipewright::plan

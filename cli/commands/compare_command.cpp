@@ -37,8 +37,8 @@ int compare(const CompareOptions& options) {
     fmt::print("{}\n", to_json(found).dump(2));
   else
     fmt::print("{}\n{}\n{}{}", plan::comparison_table(found.predicted, found.measured),
-               plan::kind_table(found.predicted_kinds, found.measured_kinds), found.idle_line,
-               plan::actions_table(found.actions, most_actions));
+               plan::kind_table(found.predicted_kinds, found.measured_kinds),
+               plan::idle_line(found.idle), plan::actions_table(found.actions, most_actions));
   return Done;
 }
 

@@ -40,8 +40,9 @@ std::size_t look_index(std::string_view kind);
 /// Pale, so that work stands out, and chosen by search so that any two of them stay well apart in
 /// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
 /// not blue and cool-down not green, because of the bars that stand among them.
-constexpr std::array<const char*, 7> idle_tints{
+constexpr std::array idle_tints{
     "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd", "#c696fc",
 };
+static_assert(idle_tints.size() == plan::idle_cause_count);
 
 }  // namespace pipewright::draw

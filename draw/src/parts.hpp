@@ -41,7 +41,7 @@ void draw_critical_path(Scene& scene, const plan::Timeline& timeline, double top
                         const Figure& figure);
 inline Look critical_look() { return {.fill = "none", .stroke = dark, .stroke_width = 1.8}; }
 
-/// One strip of memory a rank, from 0 to the most that any rank of any timeline holds.
+/// One strip of memory per rank, from 0 to the most that any rank of any timeline holds.
 void draw_memory_strips(Scene& scene, const plan::Timeline& timeline, double top,
                         const Figure& figure);
 

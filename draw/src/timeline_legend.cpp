@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "figure_text.hpp"
 #include "legend.hpp"
@@ -10,18 +9,12 @@
 namespace pipewright::draw {
 namespace {
 
-/// Idle time by cause, over all ranks of all timelines.
-std::array<plan::Seconds, idle_tints.size()> idle_by_cause(
-    const std::vector<plan::Timeline>& timelines) {
-  std::array<plan::Seconds, idle_tints.size()> sums{};
-  for (const plan::Timeline& timeline : timelines)
-    for (const plan::IdleSpan& idle : timeline.idle)
-      sums[static_cast<std::size_t>(idle.cause)] += idle.end - idle.start;
-  return sums;
-}
-
 void add_causes(Legend& legend, const std::vector<plan::Timeline>& timelines) {
-  const auto sums = idle_by_cause(timelines);
+  std::vector<plan::IdleByCause> ranks;  // of all timelines
+  for (const plan::Timeline& timeline : timelines)
+    for (const plan::IdleByCause& rank : plan::idle_by_cause(timeline))
+      ranks.push_back(rank);
+  const plan::IdleByCause sums = plan::sum(ranks);
   plan::Seconds whole;
   for (const plan::Seconds sum : sums)
     whole += sum;

@@ -10,8 +10,7 @@ Comparison compare(const plan::Timeline& predicted, const plan::Timeline& measur
           plan::time_per_kind(predicted),
           plan::time_per_kind(measured),
           plan::compare_actions(predicted, measured),
-          plan::idle_json(predicted, measured),
-          plan::idle_line(predicted, measured)};
+          plan::compare_idle(predicted, measured)};
 }
 
 plan::Json to_json(const Comparison& comparison) {
@@ -21,7 +20,7 @@ plan::Json to_json(const Comparison& comparison) {
           {"actions", plan::kinds_json(comparison.predicted_kinds, comparison.measured_kinds)},
           {"only_predicted", comparison.actions.only_predicted},
           {"only_measured", comparison.actions.only_measured},
-          {"idle_s", comparison.idle}};
+          {"idle_s", plan::idle_json(comparison.idle)}};
 }
 
 }  // namespace pipewright::loop

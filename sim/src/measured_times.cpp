@@ -6,23 +6,11 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/sim/idle.hpp"
 
 namespace pipewright::sim {
 namespace {
-
-using Spans = std::map<std::pair<int, std::string>, std::vector<const plan::Span*>>;
-
-/// By rank and action, in the order of time.
-Spans spans_of(const plan::Timeline& timeline) {
-  Spans spans;
-  for (const plan::Span& span : timeline.spans)
-    spans[{span.rank, span.action}].push_back(&span);
-  for (auto& [name, all] : spans)
-    std::stable_sort(all.begin(), all.end(),
-                     [](const plan::Span* a, const plan::Span* b) { return a->start < b->start; });
-  return spans;
-}
 
 /// A transfer ends where it arrives, if its receiver waited for it.
 void join_transfers(const Structure& structure, Times& times) {
@@ -59,7 +47,7 @@ Times times_of(const Structure& structure, const plan::Timeline& measured) {
   Times times;
   times.iteration = measured.length.value;
   times.events.resize(static_cast<std::size_t>(structure.size()));
-  Spans spans = spans_of(measured);
+  plan::SpansByAction spans = plan::spans_by_action(measured);
   std::map<std::pair<int, std::string>, std::size_t> taken;
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = structure.events()[event];

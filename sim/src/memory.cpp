@@ -84,11 +84,8 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
   if (program.asynchronous || plan::is_forward_only(program))
     holding_.gradient_groups = 0;
   const std::size_t ranks = program.ranks.size();
-  stages_of_rank_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    for (int stage = 0; stage < plan::stage_count(program); ++stage)
-      if (program.placement.holds(static_cast<int>(rank), stage))
-        stages_of_rank_[rank].push_back(stage);
+    stages_of_rank_.push_back(program.placement.stages_on(static_cast<int>(rank)));
   weight_versions_ =
       program.asynchronous ? plan::weight_versions(program) : std::vector<int>(ranks, 1);
   make_streams();

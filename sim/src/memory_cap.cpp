@@ -66,12 +66,12 @@ void require_cap_above_standing(const plan::Program& program,
     return;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     Bytes parameters, gradients, state;
-    for (std::size_t stage = 0; stage < costs.size(); ++stage)
-      if (program.placement.holds(rank, static_cast<int>(stage))) {
-        parameters += costs[stage].parameters;
-        gradients += costs[stage].gradients;
-        state += costs[stage].optimizer_state;
-      }
+    for (const int stage : program.placement.stages_on(rank)) {
+      const plan::StageCost& cost = costs[static_cast<std::size_t>(stage)];
+      parameters += cost.parameters;
+      gradients += cost.gradients;
+      state += cost.optimizer_state;
+    }
     const Bytes sum = parameters + gradients + state;
     if (sum > cap)
       throw plan::InputError(fmt::format(

@@ -26,7 +26,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
 
   IdleCauses causes(structure);
   const IdleTime& idle = causes.of(times);
-  row.idle_s.assign(idle_cause_count, 0);
+  row.idle_s.assign(plan::idle_cause_count, 0);
   for (const auto& rank : idle.by_cause)
     for (std::size_t cause = 0; cause < rank.size(); ++cause)
       row.idle_s[cause] += rank[cause];

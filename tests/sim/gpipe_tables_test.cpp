@@ -173,7 +173,7 @@ TEST_CASE("GPipe, Tables 2 and 3: uneven cells explain a part of AmoebaNet's los
       }
 }
 
-TEST_CASE("GPipe, Table 1: 12 bytes a parameter, within 13 % in all rows but one",
+TEST_CASE("GPipe, Table 1: 12 bytes per parameter, within 13 % in all rows but one",
           "[sim][reference]") {
   for (const Parameters& row : parameter_table()) {
     INFO(row.model);

@@ -50,7 +50,7 @@ ScheduleCosts costs_of(const std::vector<ReplicatedStage>& stages) {
   return costs;
 }
 
-/// Time a microbatch once the pipeline is full: between two backwards of its first stage in the
+/// Time per microbatch once the pipeline is full: between two backwards of its first stage in the
 /// middle of the run, a number of rounds of all replicas apart.
 double steady_time(const std::vector<ReplicatedStage>& stages) {
   int round = 1;
@@ -113,7 +113,7 @@ TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one p
   CHECK(steady_time(stages) == Approx(1.5).epsilon(1e-12));
 }
 
-TEST_CASE("Any stages, any replicas: the slowest stage sets the time a microbatch, exactly",
+TEST_CASE("Any stages, any replicas: the slowest stage sets the time per microbatch, exactly",
           "[sim][schedule]") {
   std::mt19937 random(41);
   const auto pick = [&](int least, int most) {

@@ -28,8 +28,8 @@ struct Measurement {
 /// By model and microbatches, then by schedule.
 using Table4 = std::map<std::pair<std::string, int>, std::map<std::string, Measurement>>;
 
-/// What a layer of Table 3's transformers keeps (formulas.md, section 4), 18 bytes a parameter. The
-/// vocabulary is not printed, so the first and the last stage lack theirs.
+/// What a layer of Table 3's transformers keeps (formulas.md, section 4), 18 bytes per parameter.
+/// The vocabulary is not printed, so the first and the last stage lack theirs.
 StageCost layer_memory(const ReferenceRow& model) {
   const auto number = [&](const char* column) { return std::stod(model.at(column)); };
   const double s = number("seq"), b = number("micro_batch"), h = number("hidden");
@@ -169,7 +169,7 @@ std::string misses(const Table4& table) {
     rows.push_back({model});
     for (const std::string& name : names) {
       const Miss miss = miss_of(table, model, name);
-      rows.back().push_back(fmt::format("{:.1f}, {:.1f} a pass; {}{:.0f}", miss.per_microbatch_ms,
+      rows.back().push_back(fmt::format("{:.1f}, {:.1f} per pass; {}{:.0f}", miss.per_microbatch_ms,
                                         miss.per_microbatch_ms / miss.passes,
                                         miss.per_iteration_ms < 0 ? "−" : "",
                                         std::abs(miss.per_iteration_ms)));

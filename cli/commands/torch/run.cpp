@@ -9,8 +9,8 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
-#include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "process/interrupt.hpp"
@@ -110,10 +110,11 @@ int run_scenario(const RunOptions& options) {
   if (options.scenario.json)
     fmt::print("{}\n", report.dump(2));
   else
-    fmt::print("{}{}the run lies in {}\n",
-               summary(report, outcome.told, training, workload,
-                       plan::idle_line(outcome.plan.predicted, *outcome.measured)),
-               verdict, directory.path().string());
+    fmt::print(
+        "{}{}the run lies in {}\n",
+        summary(report, outcome.told, training, workload,
+                plan::idle_line(plan::compare_idle(outcome.plan.predicted, *outcome.measured))),
+        verdict, directory.path().string());
   return identical ? Done : NegativeAnswer;
 }
 

@@ -48,9 +48,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
       gathered.insert(i.stage);
   }
   const auto groups = gradient_groups(trained_, setup_, place_.replicas);
-  for (int index = 0; index < plan::stage_count(trained_); ++index) {
-    if (!trained_.placement.holds(place_.rank, index))
-      continue;
+  for (const int index : trained_.placement.stages_on(place_.rank)) {
     const auto at = static_cast<std::size_t>(index);
     Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
     place.device = compute_.device();

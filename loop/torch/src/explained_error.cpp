@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "pipewright/loop/prediction.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/sim/measured_times.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
 namespace {
-
-using Records = std::vector<exec::InstructionRecord>;
 
 /// By event: how long it took, and how long after it could have begun it did; 0 of what is no
 /// compute.
@@ -20,39 +18,24 @@ struct MeasuredEvents {
   std::vector<double> gaps;
 };
 
-/// What brings the data of `i`, if it crosses the border of a rank.
-plan::InstructionKey receive_key(const plan::Instruction& i) {
-  using Kind = plan::InstructionKind;
-  return {i.kind == Kind::Forward ? Kind::ReceiveActivation : Kind::ReceiveGradient, i.stage,
-          i.microbatch};
-}
-
-void add_rank(const std::vector<plan::Instruction>& instructions, const Records& records,
-              MeasuredEvents& events) {
-  std::map<plan::InstructionKey, const exec::InstructionRecord*> known;
-  for (const exec::InstructionRecord& record : records)
-    known[key_of(record.instruction)] = &record;
-  double free = 0;  // since when the rank is
-  for (const plan::Instruction& i : instructions) {
-    const auto found = known.find(key_of(i));
+MeasuredEvents measured_events(const sim::Structure& structure, const StepRecord& step) {
+  const sim::Times times = sim::times_of(structure, timeline_of(step, "step"));
+  MeasuredEvents events;
+  std::vector<double> free(step.ranks.size());  // since when each rank is
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = structure.events()[event];
     double seconds = 0, gap = 0;
-    if (plan::is_compute(i.kind) && found != known.end()) {
-      const exec::InstructionRecord& own = *found->second;
-      const auto receive = known.find(receive_key(i));
-      const double arrived = receive == known.end() ? 0 : receive->second->end.value;
-      seconds = (own.end - own.start).value;
-      gap = std::max(0.0, own.start.value - std::max(free, arrived));
-      free = own.end.value;
+    if (plan::is_compute(own.instruction->kind)) {
+      const sim::EventTimes& ran = times[event];
+      const double arrived = own.data < 0 ? 0 : times[own.data].end;
+      double& since = free[static_cast<std::size_t>(own.rank)];
+      seconds = ran.end - ran.start;
+      gap = std::max(0.0, ran.start - std::max(since, arrived));
+      since = ran.end;
     }
     events.seconds.push_back(seconds);
     events.gaps.push_back(gap);
   }
-}
-
-MeasuredEvents measured_events(const plan::Program& program, const StepRecord& step) {
-  MeasuredEvents events;
-  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-    add_rank(program.ranks[rank], step.ranks[rank], events);
   return events;
 }
 
@@ -104,7 +87,7 @@ ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Secon
   sim::Simulator simulator(*plan.structure);
   std::vector<double> with_actions, with_gaps;
   for (std::size_t s = outcome.warm_up(); s < outcome.steps.size(); ++s) {
-    MeasuredEvents events = measured_events(plan.program(), outcome.steps[s]);
+    MeasuredEvents events = measured_events(*plan.structure, outcome.steps[s]);
     with_actions.push_back(
         simulator.iteration(with_measured(*plan.structure, costs, events.seconds)));
     for (std::size_t event = 0; event < events.seconds.size(); ++event)

@@ -1,8 +1,8 @@
 #include "pipewright/loop_torch/run.hpp"
 
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::loop {
@@ -76,7 +76,7 @@ plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& run,
                                    {"launch", percent(told.parts.launch, whole)},
                                    {"transfers_and_waiting", percent(told.parts.waiting, whole)}};
   if (run.measured)
-    report["idle_s"] = plan::idle_json(run.plan.predicted, *run.measured);
+    report["idle_s"] = plan::idle_json(plan::compare_idle(run.plan.predicted, *run.measured));
   report["machine_drift_percent"] = 100 * told.drift;
   report["steps_measured"] = outcome.steps.size() - outcome.warm_up();
   report["loss"] = outcome.losses;

@@ -114,23 +114,23 @@ class StageSum {
   /// Layer `at` runs when those after it have freed what their half frees, and left what the other
   /// half needs.
   void add_split_peaks() {
-    Bytes freed, left;  // of the layers after
+    Bytes freed, left;     // of the layers after
+    Bytes gradients_left;  // by those that ran I
     for (std::size_t at = layers_.size(); at-- > 0;) {
       const LayerCost& layer = layers_[at];
       Bytes peak = input_gradient_peak(layer);
       if (at + 1 == layers_.size())
         peak -= layer.output;
-      sum_.input_gradient_peak = std::max(sum_.input_gradient_peak, peak - freed + gradients_left_);
+      sum_.input_gradient_peak = std::max(sum_.input_gradient_peak, peak - freed + gradients_left);
       sum_.weight_gradient_peak =
           std::max(sum_.weight_gradient_peak, weight_gradient_peak(layer) - left);
       freed += layer.freed_by_input_gradient;
-      gradients_left_ += layer.gradients_for_weights;
+      gradients_left += layer.gradients_for_weights;
       left += layer.activation - layer.freed_by_input_gradient + layer.gradients_for_weights;
     }
   }
 
   const std::vector<LayerCost> layers_;
-  Bytes gradients_left_;  // by the layers that ran I
   StageCost sum_;
   std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
 };

@@ -2,7 +2,6 @@
 
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/computation.hpp"
-#include "rank_stages.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -39,7 +38,7 @@ Program with_optimizer_steps(Program program, int step_every) {
       instructions = stepping_every(instructions, step_every);
       continue;
     }
-    for (const int stage : stages_on(program, static_cast<int>(rank)))
+    for (const int stage : program.placement.stages_on(static_cast<int>(rank)))
       instructions.push_back({InstructionKind::OptimizerStep, stage});
   }
   return program;

@@ -4,7 +4,6 @@
 
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/computation.hpp"
-#include "rank_stages.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -139,7 +138,8 @@ class Reductions {
 /// Puts an instruction of the whole rank behind all others of each rank.
 Program with_last(Program program, InstructionKind kind) {
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-    program.ranks[rank].push_back({kind, stages_on(program, static_cast<int>(rank)).front()});
+    program.ranks[rank].push_back(
+        {kind, program.placement.stages_on(static_cast<int>(rank)).front()});
   return program;
 }
 

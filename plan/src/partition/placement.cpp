@@ -95,6 +95,14 @@ bool Placement::holds(int rank, int stage) const {
   });
 }
 
+std::vector<int> Placement::stages_on(int rank) const {
+  std::vector<int> stages;
+  for (int stage = 0; stage < stage_count(); ++stage)
+    if (holds(rank, stage))
+      stages.push_back(stage);
+  return stages;
+}
+
 std::vector<int> Placement::ranks_of(int stage) const {
   std::vector<int> ranks;
   for (const auto& route : routes)

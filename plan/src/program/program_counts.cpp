@@ -77,9 +77,8 @@ std::vector<int> weight_versions(const Program& program) {
   if (!program.asynchronous)
     return versions;
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-    for (int stage = 0; stage < stage_count(program); ++stage)
-      if (program.placement.holds(static_cast<int>(rank), stage))
-        versions[rank] = std::max(versions[rank], most_versions(program.ranks[rank], stage));
+    for (const int stage : program.placement.stages_on(static_cast<int>(rank)))
+      versions[rank] = std::max(versions[rank], most_versions(program.ranks[rank], stage));
   return versions;
 }
 

@@ -4,72 +4,51 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/spans_by_action.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-/// By rank, action, and how many of that name came before it.
-using Name = std::tuple<int, std::string, int>;
-
-std::map<Name, const Span*> named_spans(const Timeline& timeline) {
-  std::vector<const Span*> spans;
-  for (const Span& span : timeline.spans)
-    if (span.row != Row::Send)
-      spans.push_back(&span);
-  std::stable_sort(spans.begin(), spans.end(),
-                   [](const Span* a, const Span* b) { return a->start < b->start; });
-  std::map<std::pair<int, std::string>, int> counts;
-  std::map<Name, const Span*> named;
-  for (const Span* span : spans)
-    named[{span->rank, span->action, counts[{span->rank, span->action}]++}] = span;
-  return named;
+/// All but sends.
+SpansByAction compared_spans(const Timeline& timeline) {
+  SpansByAction spans = spans_by_action(timeline);
+  std::erase_if(spans, [](const auto& of) { return of.second.front()->row == Row::Send; });
+  return spans;
 }
 
-std::string in_words(const Name& name) {
-  return fmt::format("rank {}, {}", std::get<0>(name), std::get<1>(name));
+std::size_t count_of(const SpansByAction& spans, const SpansByAction::key_type& action) {
+  const auto found = spans.find(action);
+  return found == spans.end() ? 0 : found->second.size();
 }
 
-/// By cause, of one rank or of all.
-std::vector<Seconds> idle_of(const Timeline& timeline, int rank) {
-  std::vector<Seconds> idle(idle_causes().size());
-  for (const IdleSpan& span : timeline.idle)
-    if (rank < 0 || span.rank == rank)
-      idle[static_cast<std::size_t>(span.cause)] += span.end - span.start;
-  return idle;
-}
-
-Json by_cause(const std::vector<Seconds>& idle) {
-  Json json = Json::object();
-  for (std::size_t cause = 0; cause < idle.size(); ++cause)
-    json[idle_causes()[cause]] = idle[cause].value;
-  return json;
+/// What stands in `spans` more often than in `others`, in words.
+std::vector<std::string> beyond(const SpansByAction& others, const SpansByAction& spans) {
+  std::vector<std::string> names;
+  for (const auto& [action, own] : spans)
+    for (std::size_t at = count_of(others, action); at < own.size(); ++at)
+      names.push_back(fmt::format("rank {}, {}", action.first, action.second));
+  return names;
 }
 
 }  // namespace
 
 ActionComparison compare_actions(const Timeline& predicted, const Timeline& measured) {
-  const auto expected = named_spans(predicted), seen = named_spans(measured);
-  ActionComparison comparison;
-  for (const auto& [name, span] : expected) {
-    const auto found = seen.find(name);
-    if (found == seen.end()) {
-      comparison.only_predicted.push_back(in_words(name));
-      continue;
+  const SpansByAction expected = compared_spans(predicted), seen = compared_spans(measured);
+  ActionComparison comparison{.pairs = {},
+                              .only_predicted = beyond(seen, expected),
+                              .only_measured = beyond(expected, seen)};
+  for (const auto& [action, spans] : expected)
+    for (std::size_t at = 0; at < std::min(spans.size(), count_of(seen, action)); ++at) {
+      const Span& theirs = *spans[at];
+      const Span& own = *seen.at(action)[at];
+      comparison.pairs.push_back({.rank = theirs.rank,
+                                  .action = theirs.action,
+                                  .predicted_start = theirs.start,
+                                  .predicted = theirs.end - theirs.start,
+                                  .measured_start = own.start,
+                                  .measured = own.end - own.start});
     }
-    const Span& own = *found->second;
-    comparison.pairs.push_back({.rank = span->rank,
-                                .action = span->action,
-                                .predicted_start = span->start,
-                                .predicted = span->end - span->start,
-                                .measured_start = own.start,
-                                .measured = own.end - own.start});
-  }
-  for (const auto& [name, span] : seen)
-    if (!expected.contains(name))
-      comparison.only_measured.push_back(in_words(name));
   std::stable_sort(comparison.pairs.begin(), comparison.pairs.end(),
                    [](const ActionPair& a, const ActionPair& b) {
                      return std::pair(a.rank, a.predicted_start) <
@@ -107,29 +86,6 @@ std::string actions_table(const ActionComparison& comparison, std::size_t most) 
   add("predicted", comparison.only_predicted);
   add("measured", comparison.only_measured);
   return text;
-}
-
-Json idle_json(const Timeline& predicted, const Timeline& measured) {
-  Json ranks = Json::array();
-  if (predicted.idle.empty() || measured.idle.empty())
-    return ranks;
-  for (int rank = 0; rank < predicted.ranks; ++rank)
-    ranks.push_back({{"predicted", by_cause(idle_of(predicted, rank))},
-                     {"measured", by_cause(idle_of(measured, rank))}});
-  return ranks;
-}
-
-std::string idle_line(const Timeline& predicted, const Timeline& measured) {
-  if (predicted.idle.empty() || measured.idle.empty())
-    return "";
-  const auto expected = idle_of(predicted, -1), seen = idle_of(measured, -1);
-  std::string text;
-  for (std::size_t cause = 0; cause < expected.size(); ++cause)
-    if (expected[cause].value > 0 || seen[cause].value > 0)
-      text +=
-          fmt::format("{}{} {:.1f} (predicted {:.1f})", text.empty() ? "" : ", ",
-                      idle_causes()[cause], 1e3 * seen[cause].value, 1e3 * expected[cause].value);
-  return fmt::format("idle, all ranks, ms: {}\n", text.empty() ? "none" : text);
 }
 
 }  // namespace pipewright::plan

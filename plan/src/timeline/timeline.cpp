@@ -84,6 +84,22 @@ std::vector<Bytes> peak_per_rank(const Timeline& timeline) {
   return peak;
 }
 
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
+  std::vector<IdleByCause> idle(static_cast<std::size_t>(timeline.ranks));
+  for (const IdleSpan& span : timeline.idle)
+    idle[index_of(span.rank, timeline)][static_cast<std::size_t>(span.cause)] +=
+        span.end - span.start;
+  return idle;
+}
+
+IdleByCause sum(const std::vector<IdleByCause>& ranks) {
+  IdleByCause all{};
+  for (const IdleByCause& rank : ranks)
+    for (std::size_t cause = 0; cause < all.size(); ++cause)
+      all[cause] += rank[cause];
+  return all;
+}
+
 std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline) {
   std::map<std::string, Seconds> busy;
   for (const Span& span : timeline.spans)

@@ -26,7 +26,7 @@ double native_seconds(const Structure& structure, const StepCosts& costs, bool h
       has_file ? on_links_of(std::numeric_limits<double>::infinity(), costs) : costs);
 }
 
-// The way through the pipe from the child: the iteration, then three times an event.
+// The way through the pipe from the child: the iteration, then three times per event.
 std::vector<double> to_numbers(const Times& times) {
   std::vector<double> numbers{times.iteration};
   for (const EventTimes& event : times.events)
@@ -54,7 +54,7 @@ Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
 
   // SimGrid ends the process when it does not like its input, and starts only once in it.
   return times_from(in_child_process([&] {
-    Durations works;  // on links of one byte a second a transfer takes as long as it is large
+    Durations works;  // on links of one byte per second a transfer takes as long as it is large
     works.fill(structure, on_links_of(1, costs));
     Replay replay(structure, works, costs.replicas);
     Traffic traffic = replay.traffic();

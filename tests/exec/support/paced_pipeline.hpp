@@ -39,7 +39,7 @@ class Source final : public exec::Layer {
   at::Tensor weight_ = register_parameter("weight", at::ones({1}));
 };
 
-/// One paced layer a stage. Before the first stands one that takes no time: without it the first
+/// One paced layer per stage. Before the first stands one that takes no time: without it the first
 /// stage's input would require no gradient, and its backward would be shorter than the others'.
 inline std::vector<exec::LayerSpec> paced_layers(int stages, const exec::PacedTimes& times) {
   std::vector<exec::LayerSpec> layers{{"source", [] { return std::make_shared<Source>(); }}};

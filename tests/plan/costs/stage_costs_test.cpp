@@ -242,7 +242,7 @@ TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
   CHECK(stand(trained({.optimizer = Optimizer::Sgd})) == Three{40, 40, 0});
 }
 
-TEST_CASE("Mixed precision takes 2, 2 and 12 bytes a parameter under AdamW",
+TEST_CASE("Mixed precision takes 2, 2 and 12 bytes per parameter under AdamW",
           "[plan][stage_costs]") {
   const auto mixed = [](Optimizer optimizer) {
     return stand(trained({.optimizer = optimizer, .precision = Precision::Mixed}));

@@ -97,6 +97,7 @@ TEST_CASE("With one route, every microbatch takes it", "[plan][placement]") {
   CHECK_FALSE(placement.is_bidirectional());
   CHECK(placement.holds(0, 3));
   CHECK_FALSE(placement.holds(1, 3));
+  CHECK(placement.stages_on(0) == Ranks{0, 3});
   CHECK(placement.ranks_of(3) == Ranks{0});
   CHECK(Placement{}.stage_count() == 0);
 }
@@ -112,6 +113,7 @@ TEST_CASE("With two routes, a stage is on a rank of each", "[plan][placement]") 
   CHECK(placement.ranks_of(1) == Ranks{1});  // once, though on both routes
   CHECK(placement.holds(2, 0));
   CHECK_FALSE(placement.holds(1, 0));
+  CHECK(placement.stages_on(2) == Ranks{0, 2});
 }
 
 TEST_CASE("The routes of schedules", "[plan][placement]") {

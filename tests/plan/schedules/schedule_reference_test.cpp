@@ -94,7 +94,7 @@ void compare_merged(const std::string& file, const std::string& name) {
   });
 }
 
-/// DeepSpeed's files hold a row a step, with all its instructions.
+/// DeepSpeed's files hold a row per step, with all its instructions.
 void compare_streams(const std::string& name,
                      const std::function<DeepSpeedStream(int, int)>& stream_of) {
   const auto file = reference_file("schedules/" + name);

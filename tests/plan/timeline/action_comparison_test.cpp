@@ -1,6 +1,5 @@
 #include "pipewright/plan/timeline/action_comparison.hpp"
 
-#include "pipewright/plan/json/json_document.hpp"
 #include "support/catch.hpp"
 
 namespace action_comparison_test {
@@ -38,24 +37,6 @@ TEST_CASE("Each action is compared with its own prediction", "[plan][actions]") 
   CHECK(table.find("0STEP") != std::string::npos);  // the largest alone
   CHECK(table.find("0F0") == std::string::npos);
   CHECK(table.find("only measured: rank 1, 1F1\n") != std::string::npos);
-}
-
-TEST_CASE("Idle time is compared by cause, where both sides have causes", "[plan][actions]") {
-  Timeline predicted = timeline({}), measured = timeline({});
-  CHECK(idle_json(predicted, measured).empty());
-  CHECK(idle_line(predicted, measured).empty());
-  predicted.idle = {{1, IdleCause::WarmUp, {0}, {2}}};
-  CHECK(idle_line(predicted, measured).empty());
-  measured.idle = {{1, IdleCause::WarmUp, {0}, {2.5}},
-                   {1, IdleCause::Launch, {3}, {3.25}},
-                   {0, IdleCause::Launch, {3}, {3.25}}};
-  const Json json = idle_json(predicted, measured);
-  CHECK(json[1]["predicted"]["warm-up"] == 2);
-  CHECK(json[1]["measured"]["warm-up"] == 2.5);
-  CHECK(json[1]["measured"]["launch"] == 0.25);
-  CHECK(json[0]["predicted"]["launch"] == 0);
-  CHECK(idle_line(predicted, measured) ==
-        "idle, all ranks, ms: warm-up 2500.0 (predicted 2000.0), launch 500.0 (predicted 0.0)\n");
 }
 
 }  // namespace action_comparison_test

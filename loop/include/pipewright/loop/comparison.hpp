@@ -2,11 +2,10 @@
 
 // A prediction beside what was measured.
 
-#include <string>
-
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/timeline/action_comparison.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "pipewright/plan/timeline/kind_comparison.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
@@ -18,8 +17,7 @@ struct Comparison {
   plan::KindTimes predicted_kinds;
   plan::KindTimes measured_kinds;
   plan::ActionComparison actions;
-  plan::Json idle;        // per rank, by cause; empty where a side has none
-  std::string idle_line;  // the same over all ranks, for people
+  plan::IdleComparison idle;
 };
 
 /// Of two timelines with equally many ranks.

@@ -12,11 +12,9 @@
 
 namespace pipewright::sim {
 
-inline constexpr std::size_t idle_cause_count = 7;
-
 struct IdleTime {
-  std::vector<plan::IdleSpan> spans;                             // by rank and time
-  std::vector<std::array<double, idle_cause_count>> by_cause{};  // of each rank, in seconds
+  std::vector<plan::IdleSpan> spans;                                   // by rank and time
+  std::vector<std::array<double, plan::idle_cause_count>> by_cause{};  // of each rank, in seconds
 
   /// All idle time of a rank: its causes, added up in their order.
   double of_rank(int rank) const;

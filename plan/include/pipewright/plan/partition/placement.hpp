@@ -30,6 +30,8 @@ struct Placement {
   bool is_bidirectional() const { return routes.size() > 1; }
   /// Whether a rank holds a stage, on any route.
   bool holds(int rank, int stage) const;
+  /// The stages that a rank holds, in rising order.
+  std::vector<int> stages_on(int rank) const;
   /// The ranks that hold a stage, each once, in rising order. More than one: copies, whose
   /// gradients are reduced.
   std::vector<int> ranks_of(int stage) const;

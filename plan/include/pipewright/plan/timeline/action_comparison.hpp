@@ -35,10 +35,4 @@ std::string actions_csv(const ActionComparison& comparison);
 /// has.
 std::string actions_table(const ActionComparison& comparison, std::size_t most);
 
-/// Of each rank the idle time by cause: what `predicted` and `measured` say, in seconds, by cause.
-/// Empty where a side has no causes.
-Json idle_json(const Timeline& predicted, const Timeline& measured);
-/// The same for people, over all ranks: a line.
-std::string idle_line(const Timeline& predicted, const Timeline& measured);
-
 }  // namespace pipewright::plan

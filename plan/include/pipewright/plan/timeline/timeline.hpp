@@ -2,6 +2,7 @@
 
 // What happened, or what will: spans of work and samples of memory. Predicted and measured alike.
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ enum class IdleCause {
   Exposed,    // a transfer or a collective during which the rank may not compute
   Launch,     // nothing: it could go on, and had not begun yet
 };
+inline constexpr auto idle_cause_count = static_cast<std::size_t>(IdleCause::Launch) + 1;
 /// In the order of the enumeration: "warm-up", "cool-down", …
 const std::vector<std::string>& idle_causes();
 std::string to_string(IdleCause cause);
@@ -81,6 +83,14 @@ std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
 Seconds longest_span(const Timeline& timeline);
 /// The most memory that each rank holds; 0 where nothing was sampled.
 std::vector<Bytes> peak_per_rank(const Timeline& timeline);
+
+/// Idle time by IdleCause.
+using IdleByCause = std::array<Seconds, idle_cause_count>;
+/// Of each rank; zeros where nobody looked for causes.
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
+/// Of all of them together.
+IdleByCause sum(const std::vector<IdleByCause>& ranks);
+
 /// Compute time by kind of action, over all ranks.
 std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
 

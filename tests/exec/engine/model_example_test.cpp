@@ -74,8 +74,8 @@ std::string between(const std::string& text, const std::string& begin, const std
 }
 
 TEST_CASE("the example of docs/model.md is this one", "[exec]") {
-  const std::string here =
-      between(text_of("/tests/exec/model_example_test.cpp"), "\n// example\n", "// end of example");
+  const std::string here = between(text_of("/tests/exec/engine/model_example_test.cpp"),
+                                   "\n// example\n", "// end of example");
   REQUIRE(here.size() > 1000);
   CHECK(between(text_of("/docs/model.md"), "```cpp\n", "```") == here);
 }

@@ -1,27 +1,85 @@
-// pipewright-gui [FILE | FOLDER]
+// pipewright-gui [FILE | FOLDER]: the window.
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
-#include <QMainWindow>
+#include <QPixmap>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
-#include "pipewright/gui/document/document.hpp"
-#include "pipewright/gui/timeline/timeline_view.hpp"
+#include "pipewright/gui/window/main_window.hpp"
+
+namespace {
+
+struct Wanted {
+  std::filesystem::path file;
+  std::filesystem::path screenshot;
+  std::string size = "1920x1080";
+  std::string view = "timeline";
+  bool dark = false;
+};
+
+/// Draws without a display and exits.
+int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
+  int width = 0, height = 0;
+  if (std::sscanf(wanted.size.c_str(), "%dx%d", &width, &height) != 2 || width < 200 ||
+      height < 150 || width > 16384 || height > 16384) {
+    std::fprintf(stderr, "--size: \"%s\" is no size: give it as 1920x1080\n", wanted.size.c_str());
+    return 2;
+  }
+  window.resize(width, height);
+  window.show();
+  if (!window.show_view(QString::fromStdString(wanted.view))) {
+    std::fprintf(stderr, "--view: there is no view \"%s\":", wanted.view.c_str());
+    for (const QString& name : pipewright::gui::MainWindow::view_names())
+      std::fprintf(stderr, " %s", name.toUtf8().constData());
+    std::fputc('\n', stderr);
+    return 2;
+  }
+  QApplication::processEvents();
+  if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
+    std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  Wanted wanted;
+  CLI::App app{"Shows scenarios, runs and traces of pipeline-parallel training."};
+  app.set_version_flag("--version", PIPEWRIGHT_VERSION);
+  app.add_option("FILE", wanted.file,
+                 "a scenario, a run's folder, a timeline, Program or schedule");
+  app.add_option("--screenshot", wanted.screenshot,
+                 "draw into this PNG file without a display, and exit");
+  app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();
+  app.add_option("--view", wanted.view, "what is shown below the timeline")->capture_default_str();
+  app.add_flag("--dark", wanted.dark, "light on dark");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!wanted.screenshot.empty())
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+  else if (!qEnvironmentVariableIsSet("QT_QPA_PLATFORM") && !qEnvironmentVariableIsSet("DISPLAY") &&
+           !qEnvironmentVariableIsSet("WAYLAND_DISPLAY")) {
+    std::fputs("pipewright-gui: there is no display; --screenshot OUT.png draws without one\n",
+               stderr);
+    return 2;
+  }
+  if (!qEnvironmentVariableIsSet("XDG_RUNTIME_DIR"))
+    qputenv("XDG_RUNTIME_DIR", std::filesystem::temp_directory_path().c_str());
   QApplication application(argc, argv);
-  using namespace pipewright;
-  const gui::Document document = gui::open_document(argv[1]);
-  for (const auto& p : document.problems)
-    qWarning("%s", p.c_str());
-  gui::TimelineView view;
-  application.setPalette(gui::palette_of(gui::light_theme()));
-  view.resize(1400, 700);
-  view.show();
-  if (document.measured)
-    view.show_tables(
-        std::make_shared<gui::PaintedTable>(*document.measured),
-        document.predicted ? std::make_shared<gui::PaintedTable>(*document.predicted) : nullptr);
-  application.processEvents();
-  view.grab().save(argv[2]);
-  return 0;
+  QApplication::setApplicationName("pipewright");
+  pipewright::gui::MainWindow window;
+  window.set_dark(wanted.dark);
+  if (!wanted.file.empty())
+    window.open(wanted.file);
+  if (!wanted.screenshot.empty())
+    return take_screenshot(window, wanted);
+  window.show();
+  return QApplication::exec();
 }

@@ -50,7 +50,7 @@ struct Figures {
   double units_per_s = 0;
   std::string unit;                                    // "tokens", "images"
   double bubble_s = 0;                                 // idle time of a rank, on average
-  std::array<double, sim::idle_cause_count> idle_s{};  // the same by cause
+  std::array<double, plan::idle_cause_count> idle_s{};  // the same by cause
   plan::Bytes peak;                                    // of the rank that holds most
 };
 
@@ -116,7 +116,7 @@ struct Difference {
   double iteration_s = 0;
   double units_per_s = 0;
   double bubble_s = 0;
-  std::array<double, sim::idle_cause_count> idle_s{};
+  std::array<double, plan::idle_cause_count> idle_s{};
   plan::Bytes peak;
   /// "iteration -1.204 ms (-3.1 %), bubble -0.900 ms (warm-up -1.100 ms, transfer +0.200 ms),
   /// peak +2.0 MB"; "no difference" where there is none.

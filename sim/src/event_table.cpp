@@ -1,8 +1,9 @@
 #include "pipewright/sim/event_table.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <unordered_map>
+#include <array>
+#include <charconv>
+#include <map>
 
 namespace pipewright::sim {
 
@@ -34,6 +35,22 @@ void copy_memory(const MemoryCurves& curves, std::vector<plan::EventTable::Memor
   }
 }
 
+void append(std::string& text, int number) {
+  std::array<char, 16> digits{};
+  text.append(digits.data(),
+              std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+}
+
+/// As plan::to_string, without the detour over a format.
+std::string name_of(const plan::Instruction& instruction) {
+  std::string text;
+  append(text, instruction.stage);
+  text += plan::traits_of(instruction.kind).word;
+  if (instruction.microbatch >= 0)
+    append(text, instruction.microbatch);
+  return text;
+}
+
 }  // namespace
 
 EventTableMaker::EventTableMaker(const Structure& structure)
@@ -41,26 +58,56 @@ EventTableMaker::EventTableMaker(const Structure& structure)
       name_of_(static_cast<std::size_t>(structure.size())),
       row_events_(static_cast<std::size_t>(structure.size())),
       places_(static_cast<std::size_t>(structure.size())) {
-  const plan::Dependencies& events = structure.events();
-  std::unordered_map<std::string, std::uint32_t> numbers;
-  for (int event = 0; event < structure.size(); ++event) {
-    const auto [at, is_new] = numbers.try_emplace(to_string(*events[event].instruction),
-                                                  static_cast<std::uint32_t>(names_.size()));
-    if (is_new)
-      names_.push_back(at->first);
-    name_of_[static_cast<std::size_t>(event)] = at->second;
+  number_names();
+  make_rows();
+}
+
+/// Names are made where they first occur: to make one for each event and look it up takes ten times
+/// as long.
+void EventTableMaker::number_names() {
+  const plan::Dependencies& events = structure_.events();
+  const auto stages = static_cast<std::size_t>(plan::stage_count(structure_.program()));
+  const auto microbatches = static_cast<std::size_t>(structure_.program().microbatches);
+  constexpr std::uint32_t unknown = ~std::uint32_t{0};
+  std::vector<std::uint32_t> number_of(plan::kinds_with_microbatch * stages * microbatches,
+                                       unknown);
+  std::map<plan::InstructionKey, std::uint32_t> others;  // those of a whole stage are few
+  for (int event = 0; event < structure_.size(); ++event) {
+    const plan::Instruction& i = *events[event].instruction;
+    const std::size_t at =
+        (static_cast<std::size_t>(i.kind) * stages + static_cast<std::size_t>(i.stage)) *
+            microbatches +
+        static_cast<std::size_t>(std::max(0, i.microbatch));
+    std::uint32_t& number = plan::has_microbatch(i.kind)
+                                ? number_of[at]
+                                : others.try_emplace(key_of(i), unknown).first->second;
+    if (number == unknown) {
+      number = static_cast<std::uint32_t>(names_.size());
+      names_.push_back(name_of(i));
+    }
+    name_of_[static_cast<std::size_t>(event)] = number;
   }
-  const auto place = [&](int event) {
-    return std::pair(events[event].rank, plan::row_of(events[event].instruction->kind));
-  };
-  std::iota(row_events_.begin(), row_events_.end(), 0);
-  std::stable_sort(row_events_.begin(), row_events_.end(),
-                   [&](int a, int b) { return place(a) < place(b); });
-  for (std::size_t at = 0; at < row_events_.size(); ++at) {
-    const auto [rank, row] = place(row_events_[at]);
-    if (rows_.empty() || rows_.back().rank != rank || rows_.back().row != row)
-      rows_.push_back({rank, row, at, at});
-    rows_.back().end = at + 1;
+}
+
+/// Events are numbered rank by rank.
+void EventTableMaker::make_rows() {
+  const plan::Dependencies& events = structure_.events();
+  constexpr std::size_t row_count = static_cast<std::size_t>(plan::Row::Reduce) + 1;
+  std::array<std::vector<int>, row_count> rows;
+  std::size_t at = 0;
+  for (int event = 0; event < structure_.size();) {
+    const int rank = events[event].rank;
+    for (; event < structure_.size() && events[event].rank == rank; ++event)
+      rows[static_cast<std::size_t>(plan::row_of(events[event].instruction->kind))].push_back(
+          event);
+    for (std::size_t row = 0; row < row_count; ++row) {
+      const std::size_t begin = at;
+      for (const int own : rows[row])
+        row_events_[at++] = own;
+      if (at > begin)
+        rows_.push_back({rank, static_cast<plan::Row>(row), begin, at});
+      rows[row].clear();
+    }
   }
 }
 

@@ -45,6 +45,8 @@ class EventTableMaker {
   };
   struct Columns;
 
+  void number_names();
+  void make_rows();
   void fill_row(const RowOfRank& row, const Times& times, Columns& columns,
                 std::vector<plan::EventTrack>& tracks);
 

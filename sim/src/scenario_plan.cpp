@@ -85,13 +85,22 @@ std::shared_ptr<const Structure> structure_of(const plan::Schedule& schedule,
   return structure;
 }
 
+std::vector<int> boundaries_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                               int stages) {
+  const plan::PartitionChoice& choice = scenario.pipeline.partition;
+  if (const auto* boundaries = std::get_if<std::vector<int>>(&choice)) {
+    plan::require_boundaries(*boundaries, stages, static_cast<int>(costs.layers.size()));
+    return *boundaries;
+  }
+  const auto& method = std::get<std::string>(choice);
+  return plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
+}
+
 /// Boundaries and costs of the stages. Times order some schedules, so they must be usable.
 void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs,
          int stages) {
   check_costs(scenario, costs);
-  const std::string& method = scenario.pipeline.partition;
-  plan.partition.boundaries =
-      plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
+  plan.partition.boundaries = boundaries_of(scenario, costs, stages);
   plan::require_usable(costs, plan.partition, /*training=*/false);
   plan.costs = step_costs_of(scenario, costs, plan.partition);
 }

@@ -23,7 +23,13 @@ Structure::Structure(plan::Program program) : program_(std::move(program)), even
   find_recomputed();
   find_classes();
   make_timed_events();
-  reduced_ = std::make_unique<ReducedGraph>(program_, events_, order_, class_of_);
+}
+
+const ReducedGraph& Structure::reduced() const {
+  std::call_once(reducing_, [this] {
+    reduced_ = std::make_unique<const ReducedGraph>(program_, events_, order_, class_of_);
+  });
+  return *reduced_;
 }
 
 Structure::~Structure() = default;

@@ -32,7 +32,8 @@ void try_text(std::string_view text) {
   may_be_refused([&] { lowering_of(request); });
   if (is_worth_making(request))
     may_be_refused([&] { lower(make_schedule(request), lowering_of(request)); });
-  if (const auto pattern = type_pattern(scenario->pipeline.partition))
+  const auto* method = std::get_if<std::string>(&scenario->pipeline.partition);
+  if (const auto pattern = method == nullptr ? std::nullopt : type_pattern(*method))
     may_be_refused([&] { type_weights(model, *pattern); });
 }
 

@@ -46,6 +46,18 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
         Approx(forward * 64 * 4 / (2 * 16 * 1e12)));
 }
 
+TEST_CASE("Boundaries of a scenario are those of its plan", "[sim][scenario]") {
+  const std::vector<std::string> four{"pipeline.ranks=4", "pipeline.replicas=1"};
+  const Partition balanced = lay_out(shared_card(four), costs()).partition;
+  auto by_hand = four;
+  by_hand.push_back("pipeline.partition=" + to_string(balanced.boundaries));
+  CHECK(lay_out(shared_card(by_hand), costs()).partition == balanced);
+  std::vector<int> moved = balanced.boundaries;
+  ++moved[1];
+  by_hand.back() = "pipeline.partition=" + to_string(moved);
+  CHECK(lay_out(shared_card(by_hand), costs()).partition.boundaries == moved);
+}
+
 TEST_CASE("Plans that differ in costs alone share a Structure", "[sim][scenario]") {
   StructureCache cache;
   const auto one = lay_out(shared_card(), costs(), &cache);

@@ -133,6 +133,38 @@ LayerCosts contended(LayerCosts costs) {
   return costs;
 }
 
+namespace {
+
+LayerCost scaled(LayerCost cost, double factor) {
+  for (Seconds* time :
+       {&cost.forward, &cost.input_gradient, &cost.weight_gradient, &cost.splitting,
+        &cost.selective_forward, &cost.contended.forward, &cost.contended.input_gradient,
+        &cost.contended.weight_gradient, &cost.contended.splitting})
+    *time = *time * factor;
+  for (Bytes* bytes :
+       {&cost.activation, &cost.output, &cost.forward_peak, &cost.backward_peak,
+        &cost.freed_by_input_gradient, &cost.gradients_for_weights, &cost.input_gradient_peak,
+        &cost.weight_gradient_peak, &cost.selective_activation})
+    *bytes = whole_bytes(static_cast<double>(bytes->value) * factor);
+  return cost;
+}
+
+}  // namespace
+
+LayerCosts scaled_to(LayerCosts costs, int microbatch_size) {
+  const double factor = static_cast<double>(microbatch_size) / costs.microbatch_size;
+  if (factor == 1)
+    return costs;
+  costs.microbatch_size = microbatch_size;
+  costs.load = costs.load * factor;
+  costs.input = whole_bytes(static_cast<double>(costs.input.value) * factor);
+  costs.target = whole_bytes(static_cast<double>(costs.target.value) * factor);
+  for (LayerCost& layer : costs.layers)
+    layer = scaled(layer, factor);
+  costs.loss = scaled(costs.loss, factor);
+  return costs;
+}
+
 std::optional<int> bytes_per_parameter(const LayerCosts& costs) {
   if (costs.dtype == "float64")
     return 8;

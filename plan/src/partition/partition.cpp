@@ -7,6 +7,7 @@
 #include <cassert>
 #include <set>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::plan {
@@ -20,6 +21,29 @@ int layer_count(const Partition& partition) { return partition.boundaries.back()
 
 std::string to_string(const std::vector<int>& boundaries) {
   return fmt::format("[{}]", fmt::join(boundaries, ", "));
+}
+
+void require_boundaries(const std::vector<int>& boundaries, int stages, int layers) {
+  const auto refuse = [&](const std::string& why) {
+    return InputError(fmt::format("the boundaries {} {}", to_string(boundaries), why));
+  };
+  if (boundaries.empty() || boundaries.front() != 0)
+    throw refuse("must begin with 0, the first layer");
+  for (std::size_t stage = 0; stage + 1 < boundaries.size(); ++stage)
+    if (boundaries[stage + 1] <= boundaries[stage])
+      throw refuse(
+          fmt::format("leave stage {} without a layer: each must be more than the one "
+                      "before",
+                      stage));
+  if (boundaries.back() != layers)
+    throw refuse(fmt::format("end with {}, but the model has {} layers: the last must be {}",
+                             boundaries.back(), layers, layers));
+  const auto found = static_cast<int>(boundaries.size()) - 1;
+  if (found != stages)
+    throw refuse(
+        fmt::format("make {} stage{}, but the pipeline has {}: give {} boundaries, or what "
+                    "they shall balance, such as profile",
+                    found, found == 1 ? "" : "s", stages, stages + 1));
 }
 
 Json to_json(const PlacedPartition& placed) {

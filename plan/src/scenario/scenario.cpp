@@ -129,9 +129,24 @@ Cluster read_inline_cluster(JsonObject& root) {
   return read_cluster(object);
 }
 
-void check_partition(JsonObject& object, const std::string& method) {
+void check_partition(JsonObject& object, const PartitionChoice& choice) {
+  const auto* method = std::get_if<std::string>(&choice);
+  if (method == nullptr)
+    return;  // boundaries are checked once layers and stages are known
   try {
-    check_partition_method(method);
+    check_partition_method(*method);
+  } catch (const InputError& error) {
+    object.error("partition", error.what());
+  }
+}
+
+void check_boundaries(JsonObject& object, const Pipeline& pipeline, int stages,
+                      std::size_t layers) {
+  const auto* boundaries = std::get_if<std::vector<int>>(&pipeline.partition);
+  if (boundaries == nullptr || !taken(object, "partition", *boundaries))
+    return;
+  try {
+    require_boundaries(*boundaries, stages, static_cast<int>(layers));
   } catch (const InputError& error) {
     object.error("partition", error.what());
   }
@@ -143,6 +158,8 @@ void check_stages(JsonObject& object, const Pipeline& pipeline, std::size_t laye
     if (static_cast<std::size_t>(stages) > layers)
       object.error("chunks",
                    fmt::format("{} stages asked for, but the model has {} layers", stages, layers));
+    else
+      check_boundaries(object, pipeline, stages, layers);
   } catch (const InputError& error) {
     object.error("chunks", error.what());
   }

@@ -117,10 +117,16 @@ void visit_fields(Struct& s, Visit&& visit) {
         "In which order a rank does its work.");
   visit("chunks", s.chunks, within(at_least(0)),
         "Stages per rank; 0 or absent: as few as the schedule can have.");
-  visit("partition", s.partition, FieldRule{.schema = R"({"type": "string", "oneOf": [
-                    {"enum": ["profile", "parameters", "uniform"]}, {"pattern": "^type:"}]})"},
-        "What the stage boundaries balance: measured time, parameter counts, the number of layers, "
-        "or that of the layers whose kind matches a regular expression (type:REGEX).");
+  visit(
+      "partition", s.partition, FieldRule{.schema = R"({"oneOf": [
+                    {"type": "string", "enum": ["profile", "parameters", "uniform"]},
+                    {"type": "string", "pattern": "^type:"},
+                    {"type": "array", "items": {"type": "integer", "minimum": 0},
+                     "minItems": 2}]})"},
+      "What the stage boundaries balance: measured time, parameter counts, the number of layers, "
+      "or that of the layers whose kind matches a regular expression (type:REGEX). Or the "
+      "boundaries themselves, as `pipewright partition` prints them: [0, 2, 5] are two stages, of "
+      "layers 0 and 1 and of layers 2 to 4.");
   visit("communicators", s.communicators, one_of(communicator_layouts()),
         "Which transfers share one in-order queue: those of a directed pair of ranks, of a pair, "
         "or all of a rank.");
@@ -214,6 +220,8 @@ class FieldReader {
                                     : object_.text(key, fallback);
     else if constexpr (std::is_same_v<Value, std::filesystem::path>)
       value = object_.text(key, rule.needed ? std::nullopt : std::optional(value.string()));
+    else if constexpr (std::is_same_v<Value, PartitionChoice>)
+      value = read_partition(key, value);
     else if constexpr (HasFields<Value>)
       read_child(key, value, rule);
     else
@@ -228,6 +236,19 @@ class FieldReader {
     const std::string pointer = object_.child(key);
     JsonObject child(object_.diagnostics(), pointer);
     visit_fields(value, FieldReader(child));
+  }
+
+  PartitionChoice read_partition(const char* key, const PartitionChoice& fallback) {
+    const Json* value = object_.find(key);
+    if (value == nullptr)
+      return object_.allow(key), fallback;
+    if (value->is_array())
+      return object_.integers(key, at_least(0));
+    if (value->is_string())
+      return object_.text(key);
+    object_.allow(key);
+    object_.error(key, "a text or a list of boundaries is needed here, such as [0, 2, 5]");
+    return fallback;
   }
 
   template <class Enum>
@@ -264,6 +285,8 @@ Json field_json(const Value& value, const FieldRule& rule) {
     return value.string();
   else if constexpr (HasFields<Value>)
     return fields_json(value);
+  else if constexpr (std::is_same_v<Value, PartitionChoice>)
+    return std::visit([](const auto& choice) { return Json(choice); }, value);
   else
     return value;
 }

@@ -20,20 +20,6 @@ struct Columns {
   std::vector<EventTable::Memory> memory;
 };
 
-const char* word_of(Row row) {
-  switch (row) {
-    case Row::Compute:
-      return "compute";
-    case Row::Send:
-      return "send";
-    case Row::Receive:
-      return "receive";
-    case Row::Reduce:
-      return "reduce";
-  }
-  return "";
-}
-
 /// The spans by rank, row and time.
 std::vector<std::size_t> in_order(const std::vector<Span>& spans) {
   std::vector<std::size_t> order(spans.size());

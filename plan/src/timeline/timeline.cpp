@@ -30,6 +30,20 @@ Row row_of(InstructionKind kind) {
   return is_receive(kind) ? Row::Receive : Row::Compute;
 }
 
+const char* word_of(Row row) {
+  switch (row) {
+    case Row::Compute:
+      return "compute";
+    case Row::Send:
+      return "send";
+    case Row::Receive:
+      return "receive";
+    case Row::Reduce:
+      return "reduce";
+  }
+  return "";
+}
+
 std::string kind_of(std::string_view action) {
   constexpr std::string_view digits = "0123456789";
   const auto first = action.find_first_not_of(digits);

@@ -2,7 +2,7 @@
 
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 
-#include "loop/support/verified_plans.hpp"
+#include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace dress_rehearsal_test {

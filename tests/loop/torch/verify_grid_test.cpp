@@ -1,6 +1,6 @@
 // Every plan has the bits of serial training, as `--verify` demands it.
 
-#include "loop/support/verified_plans.hpp"
+#include "loop/torch/support/verified_plans.hpp"
 #include "support/sanitized.hpp"
 
 namespace verify_grid_test {

@@ -1,6 +1,6 @@
 // A sample of the grid, which is run with each instruction set that the CPU has.
 
-#include "loop/support/verified_plans.hpp"
+#include "loop/torch/support/verified_plans.hpp"
 
 namespace verify_sample_test {
 

@@ -127,6 +127,35 @@ TEST_CASE("Of a layer's figures those that came later, and the spread, may be le
   }
 }
 
+TEST_CASE("Scaled to another microbatch size: in proportion, but for what a step has once",
+          "[plan][costs]") {
+  const LayerCosts before = costs();
+  const LayerCosts after = scaled_to(before, 3 * before.microbatch_size);
+  CHECK(after.microbatch_size == 3 * before.microbatch_size);
+  CHECK(after.load.value == 3 * before.load.value);
+  CHECK(after.input == before.input * 3);
+  CHECK(after.target == before.target * 3);
+  const LayerCost& from = before.layers.front();
+  const LayerCost& to = after.layers.front();
+  for (const auto time :
+       {&LayerCost::forward, &LayerCost::input_gradient, &LayerCost::weight_gradient,
+        &LayerCost::splitting, &LayerCost::selective_forward})
+    CHECK((to.*time).value == Approx(3 * (from.*time).value));
+  CHECK(to.contended.forward.value == Approx(3 * from.contended.forward.value));
+  for (const auto bytes : {&LayerCost::activation, &LayerCost::output, &LayerCost::forward_peak,
+                           &LayerCost::freed_by_input_gradient, &LayerCost::gradients_for_weights,
+                           &LayerCost::input_gradient_peak, &LayerCost::weight_gradient_peak,
+                           &LayerCost::selective_activation})
+    CHECK((to.*bytes) == from.*bytes * 3);
+  CHECK(to.backward_peak.value == std::numeric_limits<std::int64_t>::max());  // as far as it goes
+  CHECK(to.optimizer_step == from.optimizer_step);
+  CHECK(to.contended.optimizer_step == from.contended.optimizer_step);
+  CHECK(to.parameters == from.parameters);
+  CHECK(to.tied == from.tied);
+  CHECK(after.loss.forward.value == Approx(3 * before.loss.forward.value));
+  CHECK(scaled_to(before, before.microbatch_size) == before);
+}
+
 TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
   const auto refused = [](const std::string& part, const std::string& message) {
     Json json = to_json(costs());

@@ -172,6 +172,39 @@ TEST_CASE("An unknown schedule or partition is told with the possible ones", "[p
       "(possible: profile, parameters, uniform or type:REGEX)");
 }
 
+std::string error_with(const std::string& partition) {
+  return error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": " + partition));
+}
+
+TEST_CASE("A scenario may say its boundaries itself", "[plan][scenario]") {
+  const Scenario scenario = read(with("\"1f1b\"", "\"1f1b\", \"partition\": [0, 3, 8]"));
+  CHECK(scenario.pipeline.partition == PartitionChoice(std::vector{0, 3, 8}));
+  CHECK(read(to_json(scenario).dump()) == scenario);
+  CHECK(changed(scenario, "pipeline.partition=uniform").pipeline.partition ==
+        PartitionChoice("uniform"));
+  CHECK(changed(read(least), "pipeline.partition=[0,1,8]").pipeline.partition ==
+        PartitionChoice(std::vector{0, 1, 8}));
+}
+
+TEST_CASE("Boundaries that are not the pipeline's are refused with those that would be",
+          "[plan][scenario]") {
+  const std::string at = "s.json:7:65: /pipeline/partition: the boundaries ";
+  CHECK(error_with("[1, 8]") == at + "[1, 8] must begin with 0, the first layer");
+  CHECK(error_with("[]") == at + "[] must begin with 0, the first layer");
+  CHECK(error_with("[0, 3, 3, 8]") ==
+        at + "[0, 3, 3, 8] leave stage 1 without a layer: each must be more than the one before");
+  CHECK(error_with("[0, 3, 7]") ==
+        at + "[0, 3, 7] end with 7, but the model has 8 layers: the last must be 8");
+  CHECK(error_with("[0, 8]") ==
+        at + "[0, 8] make 1 stage, but the pipeline has 2: give 3 boundaries, or what they shall "
+             "balance, such as profile");
+  CHECK(error_with("[0, 2.5, 8]") ==
+        "s.json:7:82: /pipeline/partition/1: a whole number is needed here, not 2.5");
+  CHECK(error_with("3") ==
+        "s.json:7:65: /pipeline/partition: a text or a list of boundaries is needed here, such as "
+        "[0, 2, 5]");
+}
+
 TEST_CASE("Zero microbatches are refused", "[plan][scenario]") {
   CHECK(error_in(with("\"microbatches\": 8", "\"microbatches\": 0")) ==
         "s.json:7:26: /pipeline/microbatches: 0 is not possible: it must be at least 1");

@@ -46,7 +46,8 @@ struct Residuals {
   double measured_s = 0;
   std::vector<RankResidual> ranks;
   /// What the events on the measured critical path took, less what the prediction said of the same
-  /// events, by place; the largest first. With `Overlap` they add up to the iteration's difference.
+  /// events, by place; the largest first, and `Overlap` last. Together they are the iteration's
+  /// difference. A transfer counts from when its data are there. What rounding leaves is no cause.
   std::vector<ResidualCause> causes;
   double difference() const { return measured_s - predicted_s; }
 };

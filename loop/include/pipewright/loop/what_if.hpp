@@ -102,6 +102,7 @@ class WhatIf {
  private:
   struct Bench;
   Bench& bench_for(const std::shared_ptr<const sim::Structure>& structure);
+  bool is_for_memory(const Draft& draft);
   Answer simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan);
 
   sim::StructureCache structures_;

@@ -3,6 +3,7 @@
 // The two units that every prediction is made of. They are types so that a cost cannot be passed
 // where a size is meant; arithmetic inside one unit reads as arithmetic.
 
+#include <cmath>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -50,5 +51,12 @@ struct Bytes {
                  : std::numeric_limits<std::int64_t>::max();
   }
 };
+
+/// Rounded up, since what does not fit must not seem to; what 64 bits cannot hold stays at their
+/// end.
+inline Bytes whole_bytes(double bytes) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  return {bytes < static_cast<double>(most) ? static_cast<std::int64_t>(std::ceil(bytes)) : most};
+}
 
 }  // namespace pipewright::plan

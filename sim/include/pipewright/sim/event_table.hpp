@@ -45,6 +45,8 @@ class EventTableMaker {
   };
   struct Columns;
 
+  void number_names();
+  void make_rows();
   void fill_row(const RowOfRank& row, const Times& times, Columns& columns,
                 std::vector<plan::EventTrack>& tracks);
 
@@ -53,8 +55,9 @@ class EventTableMaker {
   std::vector<std::uint32_t> name_of_;  // by event
   std::vector<RowOfRank> rows_;         // by rank, then by row
   std::vector<int> row_events_;
-  std::vector<int> sorted_;            // of one row
-  std::vector<int> dealt_;             // the same by track
+  std::vector<int> sorted_;            // the events of a row that have no track yet
+  std::vector<int> dealt_;             // … that have the one at hand
+  std::vector<int> left_;              // … that have to wait for the next
   std::vector<std::uint64_t> places_;  // by event
 };
 

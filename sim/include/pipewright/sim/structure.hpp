@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "pipewright/plan/program/dependencies.hpp"
@@ -66,7 +67,8 @@ class Structure {
 
   /// The same events in the same order, ready to be timed.
   const std::vector<TimedEvent>& timed_events() const { return timed_events_; }
-  const ReducedGraph& reduced() const { return *reduced_; }
+  /// Made when it is first asked for: whoever wants the times of all events needs none.
+  const ReducedGraph& reduced() const;
 
  private:
   void sort_events();
@@ -85,7 +87,8 @@ class Structure {
   std::vector<int> all_ranks_;
   std::vector<std::pair<int, int>> followers_;  // of collectives: (event, leader)
   std::vector<TimedEvent> timed_events_;
-  std::unique_ptr<const ReducedGraph> reduced_;
+  mutable std::once_flag reducing_;
+  mutable std::unique_ptr<const ReducedGraph> reduced_;
 };
 
 }  // namespace pipewright::sim

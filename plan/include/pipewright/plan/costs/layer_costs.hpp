@@ -74,6 +74,10 @@ struct LayerCosts {
 /// The costs as a core finds them while `busy_cores` compute at once.
 LayerCosts contended(LayerCosts costs);
 
+/// The costs for microbatches of another size: times and what is kept and sent in proportion;
+/// parameters and what they take as they are.
+LayerCosts scaled_to(LayerCosts costs, int microbatch_size);
+
 /// In the type that was measured; nothing when it is not a known one.
 std::optional<int> bytes_per_parameter(const LayerCosts& costs);
 

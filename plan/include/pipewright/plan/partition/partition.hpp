@@ -4,6 +4,7 @@
 // boundaries[s + 1]). The rank of a stage is told by the Placement of the Program.
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "pipewright/plan/json/json.hpp"
@@ -20,6 +21,13 @@ int layer_count(const Partition& partition);
 
 /// `[0, 2, 3]`.
 std::string to_string(const std::vector<int>& boundaries);
+
+/// How somebody asks for a partition: by what it shall balance (layer_weights.hpp), or by its
+/// boundaries.
+using PartitionChoice = std::variant<std::string, std::vector<int>>;
+
+/// Refuses boundaries that are not those of so many stages, each with a layer. Throws InputError.
+void require_boundaries(const std::vector<int>& boundaries, int stages, int layers);
 
 /// A partition file: beside the partition it says where the stages of a Program's first route lie.
 struct PlacedPartition {

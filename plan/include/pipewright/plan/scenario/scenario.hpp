@@ -14,6 +14,7 @@
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
 #include "pipewright/plan/schedules/schedule_request.hpp"
 
@@ -32,8 +33,8 @@ struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
   std::string schedule = "1f1b";
-  int chunks = 0;                     // stages per rank; 0: as few as the schedule can have
-  std::string partition = "profile";  // what the boundaries balance
+  int chunks = 0;                         // stages per rank; 0: as few as the schedule can have
+  PartitionChoice partition = "profile";  // what the boundaries balance, or they themselves
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;

@@ -70,6 +70,8 @@ struct Timeline {
 
 /// The row in which an instruction is shown.
 Row row_of(InstructionKind kind);
+/// "compute", "send", "receive", "reduce".
+const char* word_of(Row row);
 
 /// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
 std::string kind_of(std::string_view action);

@@ -2,7 +2,7 @@
 
 #include "pipewright/loop/run_directory.hpp"
 
-#include "loop/support/verified_plans.hpp"
+#include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/loop/comparison.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"

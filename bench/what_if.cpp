@@ -1,0 +1,121 @@
+// How long a window waits for the answer to a change: a boundary dragged, a slider that changes the
+// schedule, and the table alone that it paints. One JSON line.
+
+#include "pipewright/loop/what_if.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/sim/event_table.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace {
+
+using namespace pipewright;
+using Clock = std::chrono::steady_clock;
+
+double ms_of(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return 1e3 * std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+loop::Draft draft_of(int ranks, int microbatches, const std::string& schedule) {
+  const std::string text = fmt::format(
+      R"({{"format": "pipewright/scenario/1", "name": "bench",
+      "model": {{"kind": "gpt", "blocks": {}, "hidden": 1024, "heads": 16, "sequence": 1024}},
+      "data": {{"kind": "text", "path": "text.txt"}},
+      "cluster": {{"name": "c", "nodes": 1, "devices_per_node": {}, "device": {{"name": "d"}},
+        "within_node": {{"latency_s": 1e-5, "bandwidth_per_s": 1e11}}}},
+      "pipeline": {{"ranks": {}, "microbatches": {}, "schedule": "{}"}},
+      "training": {{"steps": 1, "microbatch_size": 1}}}})",
+      4 * ranks - 2, ranks, ranks, microbatches, schedule);
+  return {plan::scenario_from_json(plan::JsonDocument::parse(text, "bench.json"))};
+}
+
+loop::Answer answered(loop::WhatIf& what_if, const loop::Draft& draft) {
+  auto outcome = what_if.answer(draft);
+  if (const auto* refusal = std::get_if<loop::Refusal>(&outcome))
+    throw std::runtime_error(refusal->text);
+  return std::get<loop::Answer>(std::move(outcome));
+}
+
+/// The middle one of many moves of boundaries, each to where it was not yet.
+double drag_ms(loop::WhatIf& what_if, const loop::Draft& first, int rounds) {
+  loop::Draft draft = first;
+  std::vector<double> times;
+  auto boundaries = answered(what_if, draft).plan.partition.boundaries;
+  for (int round = 0; round < rounds; ++round) {
+    const auto stages = static_cast<int>(boundaries.size()) - 1;
+    const int boundary = 1 + round % (stages - 1);
+    const auto at = static_cast<std::size_t>(boundary);
+    const int back = boundaries[at] - 1 > boundaries[at - 1] ? -1 : 1;
+    const int layer = boundaries[at] + (round % 2 == 0 ? back : 0);
+    times.push_back(ms_of([&] {
+      draft = with_boundary(draft, boundaries, boundary, layer);
+      boundaries = answered(what_if, draft).plan.partition.boundaries;
+    }));
+  }
+  return median(times);
+}
+
+/// The middle one of changes to sizes that were not asked for yet.
+double slider_ms(loop::WhatIf& what_if, const loop::Draft& first, int step, int rounds) {
+  std::vector<double> times;
+  for (int round = 1; round <= rounds; ++round)
+    times.push_back(ms_of([&] {
+      const auto next =
+          changed(first, fmt::format("pipeline.microbatches={}",
+                                     first.scenario.pipeline.microbatches - step * round));
+      answered(what_if, next);
+    }));
+  return median(times);
+}
+
+double table_ms(const loop::Draft& draft, int rounds) {
+  loop::WhatIf what_if;
+  const loop::Answer answer = answered(what_if, draft);
+  sim::EventTableMaker maker(*answer.plan.structure);
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round)
+    times.push_back(ms_of([&] {
+      maker.table_of(answer.times, {&answer.idle, &answer.memory, answer.critical});
+    }));
+  return median(times);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int ranks = 64, microbatches = 256, rounds = 20;
+  std::vector<std::string> schedules{"1f1b"};
+  CLI::App app("Times the answers to changes of a plan");
+  app.add_option("--ranks", ranks);
+  app.add_option("--microbatches", microbatches);
+  app.add_option("--rounds", rounds);
+  app.add_option("--schedules", schedules)->delimiter(',');
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& schedule : schedules) {
+    const loop::Draft draft = draft_of(ranks, microbatches, schedule);
+    loop::WhatIf what_if;
+    const double drag = drag_ms(what_if, draft, rounds);
+    const double slider = slider_ms(what_if, draft, ranks / 16, std::min(rounds, 10));
+    fmt::print(
+        "{{\"schedule\": \"{}\", \"ranks\": {}, \"microbatches\": {}, \"events\": {}, \"drag_ms\": "
+        "{:.2f}, \"slider_ms\": {:.2f}, \"table_ms\": {:.2f}}}\n",
+        schedule, ranks, microbatches, answered(what_if, draft).table.size(), drag, slider,
+        table_ms(draft, rounds));
+  }
+}

@@ -1,0 +1,296 @@
+#include "pipewright/loop/what_if.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "pipewright/loop/estimated_costs.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/contention.hpp"
+#include "pipewright/sim/critical_path.hpp"
+#include "pipewright/sim/event_table.hpp"
+#include "pipewright/sim/ranges.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+constexpr std::size_t most_benches = 4;  // a large one takes 100 MB
+
+constexpr const char* balanced = "profile";
+
+std::string field_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+/// What is given by stage, rank or microbatch and says nothing once there is another number of
+/// them.
+struct Lists {
+  plan::PartitionChoice partition;
+  std::vector<double> rank_speeds;
+  std::vector<double> microbatch_lengths;
+};
+
+Lists take_lists(plan::Scenario& scenario) {
+  Lists lists{scenario.pipeline.partition, {}, {}};
+  if (std::holds_alternative<std::vector<int>>(lists.partition))
+    scenario.pipeline.partition = balanced;
+  std::swap(lists.rank_speeds, scenario.cluster.rank_speeds);
+  std::swap(lists.microbatch_lengths, scenario.training.microbatch_lengths);
+  return lists;
+}
+
+/// Those that still fit and that were not what was changed.
+void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) {
+  const plan::ScheduleRequest request = request_of(scenario.pipeline);
+  if (const auto* boundaries = std::get_if<std::vector<int>>(&lists.partition);
+      boundaries != nullptr && field != "pipeline.partition" &&
+      boundaries->size() == static_cast<std::size_t>(stage_count(request)) + 1 &&
+      boundaries->back() == static_cast<int>(model_of(scenario).layers.size()))
+    scenario.pipeline.partition = std::move(lists.partition);
+  if (field != "cluster.rank_speeds" &&
+      lists.rank_speeds.size() == static_cast<std::size_t>(scenario.pipeline.ranks))
+    scenario.cluster.rank_speeds = std::move(lists.rank_speeds);
+  if (field != "training.microbatch_lengths" &&
+      lists.microbatch_lengths.size() == static_cast<std::size_t>(microbatch_count(request)))
+    scenario.training.microbatch_lengths = std::move(lists.microbatch_lengths);
+}
+
+double mean(double sum, std::size_t count) {
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+Figures figures_of(const Answer& answer) {
+  Figures figures;
+  figures.iteration_s = answer.times.iteration;
+  figures.units_per_s = answer.throughput.units_per_s;
+  figures.unit = answer.throughput.unit;
+  const std::size_t ranks = answer.idle.by_cause.size();
+  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause) {
+    double sum = 0;
+    for (const auto& causes : answer.idle.by_cause)
+      sum += causes[cause];
+    figures.idle_s[cause] = mean(sum, ranks);
+  }
+  figures.bubble_s =
+      mean(std::accumulate(answer.bubble_s.begin(), answer.bubble_s.end(), 0.0), ranks);
+  figures.peak = answer.memory.highest_peak();
+  return figures;
+}
+
+}  // namespace
+
+Draft changed(const Draft& draft, const std::string& assignment) {
+  Draft next = draft;
+  Lists lists = take_lists(next.scenario);
+  for (const std::string& one : sim::expanded(assignment, draft.scenario.cluster.nodes > 1))
+    next.scenario = plan::changed(next.scenario, one);
+  give_back(std::move(lists), next.scenario, field_of(assignment));
+  return next;
+}
+
+Draft with_boundary(const Draft& draft, const std::vector<int>& boundaries, int boundary,
+                    int layer) {
+  const auto stages = static_cast<int>(boundaries.size()) - 1;
+  if (boundary < 1 || boundary >= stages)
+    throw plan::InputError(fmt::format("there is no boundary {} to move: {} stages have {}",
+                                       boundary, stages,
+                                       stages < 2 ? "none" : fmt::format("1 to {}", stages - 1)));
+  const auto at = static_cast<std::size_t>(boundary);
+  if (layer <= boundaries[at - 1] || layer >= boundaries[at + 1])
+    throw plan::InputError(fmt::format(
+        "with boundary {} at layer {}, stage {} would be left without a layer: it can lie at {} to "
+        "{}",
+        boundary, layer, layer <= boundaries[at - 1] ? boundary - 1 : boundary,
+        boundaries[at - 1] + 1, boundaries[at + 1] - 1));
+  std::vector<int> moved = boundaries;
+  moved[at] = layer;
+  Draft next = draft;
+  next.scenario.pipeline.partition = std::move(moved);
+  return next;
+}
+
+plan::LayerCosts costs_of(const Draft& draft, std::vector<std::string>* notes) {
+  const auto tell = [&](std::string note) {
+    if (notes != nullptr)
+      notes->push_back(std::move(note));
+  };
+  if (!draft.costs) {
+    tell(estimate_note(draft.scenario));
+    return estimated_costs(draft.scenario);
+  }
+  const int wanted = draft.scenario.training.microbatch_size;
+  if (draft.costs->microbatch_size != wanted)
+    tell(
+        fmt::format("costs were measured for microbatches of {}; for {}, times and activations are "
+                    "taken in proportion",
+                    draft.costs->microbatch_size, wanted));
+  return plan::scaled_to(*draft.costs, wanted);
+}
+
+/// What is kept for one Structure.
+struct WhatIf::Bench {
+  Bench(std::shared_ptr<const sim::Structure> of)
+      : structure(std::move(of)), simulator(*structure), causes(*structure), tables(*structure) {}
+
+  sim::MemoryModel& memory_for(const sim::Holding& wanted) {
+    if (!memory || holding.hand_over != wanted.hand_over ||
+        holding.gradient_groups != wanted.gradient_groups) {
+      holding = wanted;
+      memory.emplace(*structure, wanted);
+    }
+    return *memory;
+  }
+
+  std::shared_ptr<const sim::Structure> structure;
+  sim::Simulator simulator;
+  sim::IdleCauses causes;
+  sim::EventTableMaker tables;
+  sim::Holding holding{};
+  std::optional<sim::MemoryModel> memory{};
+};
+
+WhatIf::WhatIf() = default;
+WhatIf::~WhatIf() = default;
+
+WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& structure) {
+  const auto known = std::find_if(benches_.begin(), benches_.end(),
+                                  [&](const auto& bench) { return bench->structure == structure; });
+  if (known != benches_.end()) {
+    std::rotate(known, known + 1, benches_.end());
+    return *benches_.back();
+  }
+  if (benches_.size() == most_benches)
+    benches_.erase(benches_.begin());
+  return *benches_.emplace_back(std::make_unique<Bench>(structure));
+}
+
+std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
+  try {
+    std::vector<std::string> notes;
+    plan::LayerCosts costs = costs_of(draft, &notes);
+    Answer answer = simulated(draft.scenario, sim::lay_out(draft.scenario, costs, &structures_));
+    answer.costs = std::move(costs);
+    answer.notes = std::move(notes);
+    return answer;
+  } catch (const plan::InputError& error) {
+    return Refusal{error.what(), is_for_memory(draft)};
+  } catch (const plan::Infeasible& error) {
+    return Refusal{error.what()};
+  }
+}
+
+/// Whether a plan that was refused would not be if devices had no end.
+bool WhatIf::is_for_memory(const Draft& draft) {
+  if (draft.scenario.cluster.device.memory == plan::Bytes{})
+    return false;
+  plan::Scenario roomy = draft.scenario;
+  roomy.cluster.device.memory = {};
+  try {
+    sim::lay_out(roomy, costs_of(draft), &structures_);
+    return true;
+  } catch (const plan::InputError&) {
+    return false;
+  } catch (const plan::Infeasible&) {
+    return false;
+  }
+}
+
+Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan) {
+  require_usable(plan.costs, plan.program());
+  Bench& bench = bench_for(plan.structure);
+  const sim::Structure& structure = *plan.structure;
+  const sim::Times& times = bench.simulator.run(plan.costs);
+  const sim::IdleTime& idle = bench.causes.of(times);
+  sim::MemoryModel& memory = bench.memory_for(sim::holding_of(scenario, plan.program()));
+  const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
+
+  Answer answer;
+  answer.cap = scenario.cluster.device.memory;
+  answer.over = over_cap(structure, memory, curves, plan.costs, times, answer.cap);
+  answer.critical = critical_path(structure, times);
+  answer.throughput = throughput_of(scenario, plan, times.iteration);
+  answer.bound = in_words(shared_link_overlaps(structure, plan.costs, times), structure);
+  answer.table = bench.tables.table_of(times, {&idle, &curves, answer.critical});
+  answer.places = bench.tables.places();
+  for (int rank = 0; rank < static_cast<int>(idle.by_cause.size()); ++rank)
+    answer.bubble_s.push_back(idle.of_rank(rank));
+  answer.times = times;
+  answer.idle = idle;
+  answer.memory = curves;
+  answer.plan = std::move(plan);
+  answer.figures = figures_of(answer);
+  return answer;
+}
+
+std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& assignment) {
+  try {
+    const Draft next = changed(draft, assignment);
+    const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs_of(next), &structures_);
+    require_usable(plan.costs, plan.program());
+    Bench& bench = bench_for(plan.structure);
+    const sim::Times& times = bench.simulator.run(plan.costs);
+    sim::MemoryModel& memory = bench.memory_for(sim::holding_of(next.scenario, plan.program()));
+    return sim::Need{memory.curves(plan.costs, times).highest_peak(), {times.iteration}};
+  } catch (const plan::InputError&) {
+    return {};
+  } catch (const plan::Infeasible&) {
+    return {};
+  }
+}
+
+std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft) {
+  const plan::Bytes cap = draft.scenario.cluster.device.memory;
+  if (cap == plan::Bytes{})
+    return {};
+  return sim::smallest_change(sim::leaner_changes(draft.scenario), cap,
+                              [&](const std::string& change) { return need_of(draft, change); });
+}
+
+std::string refusal_text(const sim::OverCap& over, const std::optional<sim::Remedy>& remedy) {
+  return sim::refusal(over, remedy);
+}
+
+namespace {
+
+/// Below what anybody measures, and above what rounding leaves.
+constexpr double least_seconds = 1e-9;
+
+std::string signed_ms(double seconds) { return fmt::format("{:+.3f} ms", 1e3 * seconds); }
+
+std::string in_words(const Difference& difference, const Figures& before) {
+  std::vector<std::string> parts;
+  if (std::abs(difference.iteration_s) >= least_seconds)
+    parts.push_back(fmt::format("iteration {} ({:+.1f} %)", signed_ms(difference.iteration_s),
+                                100 * difference.iteration_s / before.iteration_s));
+  std::vector<std::string> causes;
+  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause)
+    if (std::abs(difference.idle_s[cause]) >= least_seconds)
+      causes.push_back(
+          fmt::format("{} {}", plan::idle_causes()[cause], signed_ms(difference.idle_s[cause])));
+  if (!causes.empty())
+    parts.push_back(
+        fmt::format("bubble {} ({})", signed_ms(difference.bubble_s), fmt::join(causes, ", ")));
+  if (difference.peak != plan::Bytes{})
+    parts.push_back(
+        fmt::format("peak {:+.3f} MB", static_cast<double>(difference.peak.value) / 1e6));
+  return parts.empty() ? "no difference" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+Difference difference(const Figures& before, const Figures& after) {
+  Difference difference;
+  difference.iteration_s = after.iteration_s - before.iteration_s;
+  difference.units_per_s = after.units_per_s - before.units_per_s;
+  difference.bubble_s = after.bubble_s - before.bubble_s;
+  difference.peak = after.peak - before.peak;
+  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause)
+    difference.idle_s[cause] = after.idle_s[cause] - before.idle_s[cause];
+  difference.text = in_words(difference, before);
+  return difference;
+}
+
+}  // namespace pipewright::loop

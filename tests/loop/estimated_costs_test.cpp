@@ -1,0 +1,77 @@
+#include "pipewright/loop/estimated_costs.hpp"
+
+#include "loop/support/drafts.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+
+namespace estimated_costs_test {
+
+using namespace pipewright;
+using loop::estimated_costs;
+
+plan::Scenario scenario(const std::vector<std::string>& assignments = {}) {
+  return test::shared_card(assignments).scenario;
+}
+
+TEST_CASE("Estimated: a layer takes its FLOPs over the part of the peak that is reached",
+          "[loop][costs]") {
+  const auto known = scenario({"cluster.device.flops_per_s=1e12", "model.hidden=4096",
+                               "model.heads=32", "cluster.device.memory_bandwidth_per_s=1e12"});
+  const plan::LayerCosts costs = estimated_costs(known);
+  const double flops = model_of(known).layers[1].forward_flops;
+  CHECK(costs.layers[1].forward.value == Approx(4 * flops / 0.4e12));
+  CHECK(costs.layers[1].input_gradient == costs.layers[1].forward);
+  CHECK(costs.layers[1].parameters == model_of(known).layers[1].parameter_bytes);
+  CHECK(costs.microbatch_size == 4);
+  CHECK(loop::is_estimated(costs));
+  // No FLOPs, but bytes to move.
+  CHECK(costs.layers[0].forward.value > 0);
+}
+
+TEST_CASE("Estimated: the note says whose peak was taken", "[loop][costs]") {
+  CHECK(
+      loop::estimate_note(scenario()) ==
+      "times are estimated, not measured: from the layers' FLOPs at 40 % of 1e+12 FLOP/s, which is "
+      "taken for the device's peak, as it is not known");
+  CHECK(loop::estimate_note(scenario({"cluster.device.flops_per_s=9.89e14"})) ==
+        "times are estimated, not measured: from the layers' FLOPs at 40 % of 9.89e+14 FLOP/s, the "
+        "device's peak");
+}
+
+TEST_CASE("Estimated: every schedule of both models has an answer", "[loop][costs]") {
+  int answers = 0;
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    for (const bool images : {false, true}) {
+      std::vector<std::string> changes{"pipeline.schedule=" + std::string(schedule.name),
+                                       "pipeline.ranks=2", "pipeline.microbatches=8",
+                                       "pipeline.replicas=1"};
+      if (images) {
+        changes.emplace_back(R"(model={"kind": "alexnet", "classes": 10, "image_size": 224})");
+        changes.emplace_back("data.kind=cifar10");
+      }
+      CAPTURE(schedule.name, images);
+      loop::Draft draft{scenario(changes)};
+      CHECK(test::answer_to(draft).times.iteration > 0);
+      ++answers;
+    }
+  CHECK(answers > 30);
+}
+
+TEST_CASE("Estimated: recomputation trades memory for time", "[loop][costs]") {
+  const auto answer = [](const std::string& mode) {
+    return test::answer_to({scenario({"training.recompute=" + mode})}).figures;
+  };
+  CHECK(answer("selective").peak < answer("none").peak);
+  CHECK(answer("full").peak < answer("selective").peak);
+  CHECK(answer("selective").iteration_s > answer("none").iteration_s);
+  CHECK(answer("full").iteration_s > answer("selective").iteration_s);
+}
+
+TEST_CASE("Estimated: twice the microbatch is twice the activation", "[loop][costs]") {
+  const auto four = estimated_costs(scenario());
+  const auto eight = estimated_costs(scenario({"training.microbatch_size=8"}));
+  CHECK(eight.layers[1].activation == four.layers[1].activation * 2);
+  CHECK(eight.layers[1].parameters == four.layers[1].parameters);
+  CHECK(eight.layers[1].optimizer_step == four.layers[1].optimizer_step);
+}
+
+}  // namespace estimated_costs_test

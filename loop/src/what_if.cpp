@@ -68,7 +68,7 @@ Figures figures_of(const Answer& answer) {
   figures.units_per_s = answer.throughput.units_per_s;
   figures.unit = answer.throughput.unit;
   const std::size_t ranks = answer.idle.by_cause.size();
-  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause) {
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause) {
     double sum = 0;
     for (const auto& causes : answer.idle.by_cause)
       sum += causes[cause];
@@ -266,7 +266,7 @@ std::string in_words(const Difference& difference, const Figures& before) {
     parts.push_back(fmt::format("iteration {} ({:+.1f} %)", signed_ms(difference.iteration_s),
                                 100 * difference.iteration_s / before.iteration_s));
   std::vector<std::string> causes;
-  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause)
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     if (std::abs(difference.idle_s[cause]) >= least_seconds)
       causes.push_back(
           fmt::format("{} {}", plan::idle_causes()[cause], signed_ms(difference.idle_s[cause])));
@@ -287,7 +287,7 @@ Difference difference(const Figures& before, const Figures& after) {
   difference.units_per_s = after.units_per_s - before.units_per_s;
   difference.bubble_s = after.bubble_s - before.bubble_s;
   difference.peak = after.peak - before.peak;
-  for (std::size_t cause = 0; cause < sim::idle_cause_count; ++cause)
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     difference.idle_s[cause] = after.idle_s[cause] - before.idle_s[cause];
   difference.text = in_words(difference, before);
   return difference;

@@ -1,3 +1,5 @@
+#include "pipewright/exec/checkpoint/safetensors.hpp"
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -6,13 +8,26 @@
 #include <optional>
 
 #include "pipewright/exec/checkpoint/dtype.hpp"
-#include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::exec {
 namespace {
 
 using plan::Json;
+
+std::int64_t bytes_of(const TensorShape& tensor) {
+  auto bytes = static_cast<std::int64_t>(c10::elementSize(tensor.dtype));
+  for (const std::int64_t size : tensor.sizes)
+    bytes *= size;
+  return bytes;
+}
+
+std::string little_endian(std::uint64_t number) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i)
+    bytes += static_cast<char>((number >> (8 * i)) & 0xff);
+  return bytes;
+}
 
 constexpr std::uint64_t longest_header = 100'000'000;  // what other readers of the format accept
 
@@ -131,6 +146,20 @@ class Parser {
 };
 
 }  // namespace
+
+std::string safetensors_header(const std::vector<TensorShape>& tensors) {
+  Json header = Json::object();
+  std::int64_t end = 0;
+  for (const TensorShape& tensor : tensors) {
+    const std::int64_t begin = end;
+    end += bytes_of(tensor);
+    header[tensor.name] = {
+        {"dtype", code_of(tensor.dtype)}, {"shape", tensor.sizes}, {"data_offsets", {begin, end}}};
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return little_endian(text.size()) + text;
+}
 
 std::vector<StoredValue> parse_safetensors(std::string_view bytes, const std::string& file) {
   return Parser(bytes, file).parse();

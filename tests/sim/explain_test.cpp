@@ -135,6 +135,39 @@ TEST_CASE("Every idle instant of every schedule has a sentence and the cause of 
   CHECK(structures > 500);
 }
 
+TEST_CASE("Measured: what began late waits for nothing, and nothing else does", "[sim][explain]") {
+  std::mt19937 random(9);
+  int late = 0;
+  for_each_structure([&](const Structure& structure) {
+    Simulator simulator(structure);
+    Times times = simulator.run(random_costs(structure.program(), random, 0));
+    for (int event = 0; event < structure.size(); ++event)
+      if (is_compute(structure.events()[event].instruction->kind)) {
+        EventTimes& at = times.events[static_cast<std::size_t>(event)];
+        at.start += std::uniform_real_distribution(0.0, 0.5)(random) * (at.end - at.start);
+      }
+    const Times measured = times_of(structure, timeline_of(structure, times));
+    const IdleTime idle = IdleCauses(structure).of(measured);
+    for (std::size_t i = 0; i < idle.spans.size(); i += 1 + idle.spans.size() / 5) {
+      const IdleSpan& span = idle.spans[i];
+      if (span.end.value - span.start.value < 1e-9)
+        continue;  // what rounding leaves has no middle
+      const double middle = (span.start.value + span.end.value) / 2;
+      const Explanation found = explanation_of(structure, measured, span.rank, middle);
+      CAPTURE(found.sentence, to_string(span.cause));
+      REQUIRE(found.cause == span.cause);
+      // Of the rank itself, not of one that it waits for.
+      const int next = found.chain.empty() ? 0 : found.chain[0];
+      const bool waits_for_nothing =
+          found.sentence.find(" ms: " + to_string(*structure.events()[next].instruction) +
+                              " waits for nothing") != std::string::npos;
+      REQUIRE(waits_for_nothing == (span.cause == IdleCause::Launch));
+      late += waits_for_nothing ? 1 : 0;
+    }
+  });
+  CHECK(late > 100);
+}
+
 TEST_CASE("A rank or a time that does not exist is refused", "[sim][explain]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);

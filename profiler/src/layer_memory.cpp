@@ -47,6 +47,16 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   cost.saves_input = without_output - account.held() < input_size;
 }
 
+/// As when the forward is to run again: nothing is kept for a backward.
+void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
+  const at::NoGradGuard no_grad;
+  exec::MemoryAccount& account = trial.bench.account();
+  const Bytes before = account.held();
+  account.reset_peak();
+  trial.forward(trial.input);
+  cost.forward_peak_without_graph = std::max(Bytes{1}, account.peak() - before);
+}
+
 /// The gradient of the output is made inside the backward, as it is in a stage of several layers.
 void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
@@ -96,6 +106,7 @@ void measure_memory(const Trial& trial, plan::LayerCost& cost) {
   for (const at::Tensor& parameter : trial.bench.parameters(trial.layer))
     cost.parameters += size_of(parameter);
   measure_saved(trial, cost);
+  measure_without_graph(trial, cost);
   measure_backward_peak(trial, cost);
   if (trial.input_needs_gradient())
     measure_freed(trial, cost);

@@ -66,4 +66,18 @@ TEST_CASE("memory of two operations: what lies between them counts as activation
   CHECK(cost.forward_peak == Bytes{2 * 4 * 8 * 64});
 }
 
+TEST_CASE("memory of a forward without a graph: what lies between is let go of",
+          "[profiler][memory]") {
+  // Of four tensors of 8 x 64 floats a graph keeps all; without one a step has its input and
+  // output.
+  const auto cost = cost_of(function_layer("chain", [](const at::Tensor& x) {
+    at::Tensor y = x;
+    for (int step = 0; step < 4; ++step)
+      y = y.exp();
+    return y;
+  }));
+  CHECK(cost.forward_peak == Bytes{4 * 4 * 8 * 64});
+  CHECK(cost.forward_peak_without_graph == Bytes{2 * 4 * 8 * 64});
+}
+
 }  // namespace layer_memory_test

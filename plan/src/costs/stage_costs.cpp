@@ -17,6 +17,11 @@ Bytes weight_gradient_peak(const LayerCost& layer) {
   return layer.weight_gradient_peak > Bytes{} ? layer.weight_gradient_peak : layer.backward_peak;
 }
 
+Bytes forward_peak_without_graph(const LayerCost& layer) {
+  return layer.forward_peak_without_graph > Bytes{} ? layer.forward_peak_without_graph
+                                                    : layer.forward_peak;
+}
+
 /// Adds up the layers [first, last) of one stage in the order in which they run.
 class StageSum {
  public:
@@ -188,6 +193,9 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   layer.activation = sum.activation;
   layer.output = second.output;
   layer.forward_peak = sum.forward_peak;
+  layer.forward_peak_without_graph =
+      std::max(forward_peak_without_graph(first), (first.output_is_view ? Bytes{} : first.output) +
+                                                      forward_peak_without_graph(second));
   layer.backward_peak = sum.backward_peak + second.output;
   layer.saves_input = first.saves_input;
   layer.saves_output = true;
@@ -222,6 +230,7 @@ LayerCost run_again(LayerCost layer) {
     return layer;
   layer.backward_peak =
       std::max(layer.output + layer.forward_peak, remade(layer) + layer.backward_peak);
+  layer.forward_peak = forward_peak_without_graph(layer);
   layer.activation = {};
   layer.freed_by_input_gradient = {};
   layer.saves_input = true;

@@ -315,6 +315,16 @@ TEST_CASE("Full recomputation keeps each layer's input and runs its forward agai
   CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
+TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]") {
+  // Beside a's output of 20: b needs 50 with a graph, and less without.
+  CHECK(recomputed(RecomputeMode::Full).rerun.forward_peak == Bytes{20 + 50});
+  LayerCosts costs = three_to_recompute();
+  costs.layers[0].forward_peak_without_graph = {35};
+  costs.layers[1].forward_peak_without_graph = {33};
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
+  CHECK(stages[0].rerun.forward_peak == Bytes{20 + 33});
+}
+
 TEST_CASE("Selective recomputation drops the attention core and computes it again",
           "[plan][stage_costs]") {
   const StageCost selective = recomputed(RecomputeMode::Selective);

@@ -47,6 +47,9 @@ struct LayerCost {
   // gradient, above what that found. 0: not known, and taken to be `backward_peak`.
   Bytes input_gradient_peak{};
   Bytes weight_gradient_peak{};
+  // Most that is alive during a forward that builds no graph, as `forward_peak`. 0: not known, and
+  // taken to be that.
+  Bytes forward_peak_without_graph{};
   Bytes selective_activation{};  // of the activation: what selective recomputation drops
   Seconds selective_forward{};   // to compute that again
   Seconds splitting{};     // that the two parts of the backward take longer than it does in one go

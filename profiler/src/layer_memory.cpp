@@ -76,10 +76,12 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
 }
 
 /// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
-/// gradient: only the sum of the two can be measured.
+/// gradient: only the sum of the two can be measured. Without a way to the input it leaves all.
 void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
-  const at::Tensor input = trial.input.detach().clone().requires_grad_();
+  at::Tensor input = trial.input.detach().clone();
+  if (trial.input_needs_gradient())
+    input.requires_grad_();
   const Bytes before = account.held();
   at::Tensor output = trial.forward(input);
   if (!output.requires_grad())
@@ -90,9 +92,15 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::SplitBackward split;  // holds what a stage holds between I and W
   split.input_gradients({output}, {gradient}, {input});
   cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
-  output = gradient = at::Tensor();
+  output = at::Tensor();
+  const Bytes with_gradient = account.held();
+  gradient = at::Tensor();
+  const Bytes with_input = account.held();
+  const Bytes kept = with_input - before;
+  input = at::Tensor();
   const Bytes held = account.held();
-  const Bytes kept = held - before;
+  cost.output_gradient_for_weights = with_input == with_gradient;
+  cost.input_for_weights = held == with_input;
   account.reset_peak();
   split.weight_gradients();
   cost.weight_gradient_peak = std::max(Bytes{1}, account.peak() - held);
@@ -108,8 +116,7 @@ void measure_memory(const Trial& trial, plan::LayerCost& cost) {
   measure_saved(trial, cost);
   measure_without_graph(trial, cost);
   measure_backward_peak(trial, cost);
-  if (trial.input_needs_gradient())
-    measure_freed(trial, cost);
+  measure_freed(trial, cost);
 }
 
 }  // namespace pipewright::profiler

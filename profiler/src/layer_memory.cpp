@@ -50,6 +50,16 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
 
 namespace {
 
+/// As when the forward is to run again: nothing is kept for a backward.
+void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
+  const at::NoGradGuard no_grad;
+  exec::MemoryAccount& account = trial.bench.account();
+  const Bytes before = account.held();
+  account.reset_peak();
+  trial.forward(trial.input);
+  cost.forward_peak_without_graph = std::max(Bytes{1}, account.peak() - before);
+}
+
 /// The gradient of the output is made inside the backward, as it is in a stage of several layers.
 void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
@@ -69,10 +79,12 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
 }
 
 /// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
-/// gradient: only the sum of the two can be measured.
+/// gradient: only the sum of the two can be measured. Without a way to the input it leaves all.
 void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
-  const at::Tensor input = trial.input.detach().clone().requires_grad_();
+  at::Tensor input = trial.input.detach().clone();
+  if (trial.input_needs_gradient())
+    input.requires_grad_();
   const Bytes before = account.held();
   at::Tensor output = trial.forward(input);
   if (!output.requires_grad())
@@ -83,9 +95,15 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::SplitBackward split;  // holds what a stage holds between I and W
   split.input_gradients({output}, {gradient}, {input});
   cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
-  output = gradient = at::Tensor();
+  output = at::Tensor();
+  const Bytes with_gradient = account.held();
+  gradient = at::Tensor();
+  const Bytes with_input = account.held();
+  const Bytes kept = with_input - before;
+  input = at::Tensor();
   const Bytes held = account.held();
-  const Bytes kept = held - before;
+  cost.output_gradient_for_weights = with_input == with_gradient;
+  cost.input_for_weights = held == with_input;
   account.reset_peak();
   split.weight_gradients();
   cost.weight_gradient_peak = std::max(Bytes{1}, account.peak() - held);
@@ -99,9 +117,9 @@ void measure_memory(const Trial& trial, plan::LayerCost& cost) {
   for (const at::Tensor& parameter : trial.bench.parameters(trial.layer))
     cost.parameters += size_of(parameter);
   measure_saved(trial, cost);
+  measure_without_graph(trial, cost);
   measure_backward_peak(trial, cost);
-  if (trial.input_needs_gradient())
-    measure_freed(trial, cost);
+  measure_freed(trial, cost);
 }
 
 }  // namespace pipewright::profiler

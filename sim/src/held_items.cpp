@@ -7,6 +7,17 @@ namespace pipewright::sim {
 
 using plan::InstructionKind;
 
+namespace {
+
+double share_before_part(const plan::StageCost& cost, InstructionKind kind) {
+  if (kind == InstructionKind::WeightGradient)
+    return cost.rerun.weight_gradient_share;
+  return kind == InstructionKind::InputGradient ? cost.rerun.input_gradient_share
+                                                : cost.rerun.backward_share;
+}
+
+}  // namespace
+
 std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length) {
   const auto at = static_cast<std::size_t>(stage);
   const plan::StageCost& cost = costs.stages[at];
@@ -16,6 +27,11 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
   const auto beyond = [](std::int64_t peak, std::int64_t kept) {
     return std::max<std::int64_t>(0, peak - kept);
   };
+  const bool for_weights_after =
+      at + 1 < costs.stages.size() && costs.stages[at + 1].input_for_weights;
+  const bool for_weights_before = at > 0 && costs.stages[at - 1].output_gradient_for_weights;
+  // An output that a layer saves goes with what that has made.
+  const std::int64_t remade_output = scaled(cost.output_alone);
   switch (amount) {
     case Amount::Loaded:
       return scaled(cost.loaded);
@@ -24,11 +40,20 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
     case Amount::ActivationOfInputGradient:
       return scaled(cost.freed_by_input_gradient);
     case Amount::ActivationOfWeightGradient:
-      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient);
+      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient) -
+             scaled(cost.output_alone);
+    case Amount::OutputAlone:
+      return for_weights_after ? 0 : scaled(cost.output_alone);
+    case Amount::OutputAloneForWeights:
+      return for_weights_after ? scaled(cost.output_alone) : 0;
     case Amount::ActivationLessOutput:
       return scaled(cost.activation) - scaled(cost.output);
     case Amount::Output:
       return scaled(cost.output);
+    case Amount::OutputForInputGradient:
+      return for_weights_after ? 0 : scaled(cost.output);
+    case Amount::OutputForWeights:
+      return for_weights_after ? scaled(cost.output) : 0;
     case Amount::ForwardTransient:
       return beyond(scaled(cost.forward_peak), scaled(cost.activation));
     case Amount::InputGradientTransient:
@@ -40,12 +65,9 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
     case Amount::RerunForwardTransient:
       return beyond(scaled(cost.rerun.forward_peak), scaled(cost.rerun.kept) + scaled(cost.output));
     case Amount::RemadeOfInputGradient:
-      return scaled(cost.rerun.freed_by_input_gradient);
+      return scaled(cost.rerun.freed_by_input_gradient) + remade_output;
     case Amount::RemadeOfWeightGradient:
-      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient);
-    case Amount::RemadeOfWeightGradientLessOutput:
-      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient) -
-             scaled(cost.output);
+      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient) - remade_output;
     case Amount::RerunTransient:
       return beyond(scaled(cost.rerun.rerun_peak), scaled(cost.rerun.remade));
     case Amount::RerunBackwardTransient:
@@ -60,14 +82,40 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
       return scaled(cost.gradients_for_weights);
     case Amount::InputGradient:
       return scaled(cost.input_gradient_bytes);
+    case Amount::InputGradientOfInput:
+      return for_weights_before ? 0 : scaled(cost.input_gradient_bytes);
+    case Amount::InputGradientForWeights:
+      return for_weights_before ? scaled(cost.input_gradient_bytes) : 0;
     case Amount::ReceivedActivation:
       return scaled(costs.stages[at - 1].output);
     case Amount::ReceivedGradient:
-      return scaled(costs.stages[at + 1].input_gradient_bytes);
+      return cost.output_gradient_for_weights ? 0
+                                              : scaled(costs.stages[at + 1].input_gradient_bytes);
+    case Amount::ReceivedGradientForWeights:
+      return cost.output_gradient_for_weights ? scaled(costs.stages[at + 1].input_gradient_bytes)
+                                              : 0;
     case Amount::GradientsAside:
       return cost.gradients.value;
   }
   return 0;
+}
+
+double time_of(const Moment& moment, const Structure& structure, const StepCosts& costs,
+               const Times& times) {
+  const EventTimes& event = times[moment.event];
+  switch (moment.when) {
+    case When::Start:
+      return event.start;
+    case When::Part: {
+      const plan::Instruction& i = *structure.events()[moment.event].instruction;
+      const double share =
+          share_before_part(costs.stages[static_cast<std::size_t>(i.stage)], i.kind);
+      return share == 1 ? event.released : event.start + share * (event.released - event.start);
+    }
+    case When::End:
+      return event.released;
+  }
+  return event.released;
 }
 
 namespace {
@@ -138,8 +186,7 @@ HeldItems::Around HeldItems::around(int stage, int microbatch) const {
   at.after_is_here = !at.is_last && is_here(stage + 1);
   at.done = {at.weight_gradient >= 0 ? at.weight_gradient
              : at.backward >= 0      ? at.backward
-                                     : at.forward,
-             false};
+                                     : at.forward};
   return at;
 }
 

@@ -18,39 +18,51 @@ enum class Amount : std::uint8_t {
   Loaded,
   Activation,
   ActivationOfInputGradient,   // its part that the input gradient frees
-  ActivationOfWeightGradient,  // the rest
+  ActivationOfWeightGradient,  // … the weight gradient
+  OutputAlone,                 // the rest, if the weight gradient after does not need it
+  OutputAloneForWeights,       // … if it does
   ActivationLessOutput,
   Output,
-  ForwardTransient,   // most that a forward needs beside what it keeps
-  BackwardTransient,  // … a backward
+  OutputForInputGradient,  // if the weight gradient after does not need it
+  OutputForWeights,        // … if it does
+  ForwardTransient,        // most that a forward needs beside what it keeps
+  BackwardTransient,       // … a backward
   InputGradientTransient,
   WeightGradientTransient,
   // Of a microbatch that runs again:
   RerunKept,  // by its forward, beside the output
   RerunForwardTransient,
-  RemadeOfInputGradient,   // what R makes and the input gradient frees
+  RemadeOfInputGradient,   // what R makes and the input gradient frees, the output with it
   RemadeOfWeightGradient,  // … the rest
-  RemadeOfWeightGradientLessOutput,
-  RerunTransient,  // most that R needs beside what it makes
+  RerunTransient,          // most that R needs beside what it makes
   RerunBackwardTransient,
   RerunInputGradientTransient,
   RerunForWeights,  // what an input gradient makes again for the weight gradient
   GradientsForWeights,
-  InputGradient,       // made for the stage before
-  ReceivedActivation,  // as large as the stage before sends it
-  ReceivedGradient,    // as large as the stage after makes it
-  GradientsAside,      // of all the stage's parameters; the only amount that many share an end of
+  InputGradient,               // made for the stage before
+  InputGradientOfInput,        // … whose weight gradient does not need it
+  InputGradientForWeights,     // … does
+  ReceivedActivation,          // as large as the stage before sends it
+  ReceivedGradient,            // as large as the stage after makes it, if W does not need it
+  ReceivedGradientForWeights,  // … if it does
+  GradientsAside,  // of all the stage's parameters; the only amount that many share an end of
 };
 
 /// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
 /// are exact: rounding is done before.
 std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
 
-/// The start of an event, or else its end; of a transfer, when it lets go of its queue.
+/// `Part`: the last layer is done with the gradient that came in, if layers run again by
+/// themselves. `End`: of a transfer, when it lets go of its queue.
+enum class When : std::uint8_t { Start, Part, End };
+
 struct Moment {
   int event = -1;
-  bool starts = false;
+  When when = When::End;
 };
+
+double time_of(const Moment& moment, const Structure& structure, const StepCosts& costs,
+               const Times& times);
 
 struct HeldItem {
   const char* name;  // "activations", to which `named_by` is added
@@ -59,6 +71,7 @@ struct HeldItem {
   int stage;
   Moment from;
   Moment until;
+  int outlasts = -1;  // an event of another stage: if that ends later, it is held until then
 };
 
 class HeldItems {
@@ -87,13 +100,21 @@ class HeldItems {
   template <class Visit>
   void activations(const Around& at, const Visit& visit) const;
   template <class Visit>
-  void activations_in_two_parts(const Around& at, const Visit& visit) const;
-  template <class Visit>
   void recomputed(const Around& at, const Visit& visit) const;
   template <class Visit>
   void transients(const Around& at, const Visit& visit) const;
   template <class Visit>
   void hand_overs(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void input_gradient(const Around& at, const Visit& visit) const;
+  /// Whether the stage after reads this one's memory.
+  bool is_read_by_after(const Around& at) const {
+    return !at.is_last && (at.after_is_here || !copies());
+  }
+  /// When the gradient that came into a stage is free.
+  static Moment used_by_last_layer(const Around& at, int event) {
+    return {event, at.recompute >= 0 ? When::Part : When::End};
+  }
 
   int find(plan::InstructionKind kind, const Around& at) const {
     return index_.find(kind, at.stage, at.microbatch);
@@ -118,8 +139,12 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
   if (at.forward < 0)
     return;
   if (at.load >= 0)
-    visit(HeldItem{
-        stage == 0 ? "input" : "target", at.load, Amount::Loaded, stage, {at.load, true}, at.done});
+    visit(HeldItem{stage == 0 ? "input" : "target",
+                   at.load,
+                   Amount::Loaded,
+                   stage,
+                   {at.load, When::Start},
+                   at.done});
   if (at.recompute >= 0)
     recomputed(at, visit);
   else
@@ -131,63 +156,60 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
                    at.done.event,
                    Amount::GradientsAside,
                    at.stage,
-                   {at.done.event, false},
-                   {adding, false}});
+                   {at.done.event},
+                   {adding}});
 }
 
-/// What a forward keeps. Without a backward it is let go of at once, but for what is being sent.
+/// What a forward keeps. Without a backward it is let go of at once, but for what is being sent. An
+/// output that no layer saves stays for the backward to begin from, and for as long as the stage
+/// after reads it.
 template <class Visit>
 void HeldItems::activations(const Around& at, const Visit& visit) const {
-  const Moment start{at.forward, true};
+  const auto keep = [&](const char* name, Amount amount, Moment until, int outlasts = -1) {
+    visit(HeldItem{name, at.forward, amount, at.stage, {at.forward, When::Start}, until, outlasts});
+  };
   if (forward_only_ && copies() && !at.is_last && !at.after_is_here) {
-    const int send = find(plan::InstructionKind::SendActivation, at);
-    visit(HeldItem{"activations", at.forward, Amount::ActivationLessOutput, at.stage, start,
-                   at.done});
-    visit(HeldItem{"output", at.forward, Amount::Output, at.stage, start, {send, false}});
-  } else if (at.weight_gradient >= 0) {
-    visit(HeldItem{"activations",
-                   at.forward,
-                   Amount::ActivationOfInputGradient,
-                   at.stage,
-                   start,
-                   {at.backward, false}});
-    visit(HeldItem{"activations", at.forward, Amount::ActivationOfWeightGradient, at.stage, start,
-                   at.done});
-  } else {
-    visit(HeldItem{"activations", at.forward, Amount::Activation, at.stage, start, at.done});
+    keep("activations", Amount::ActivationLessOutput, at.done);
+    keep("output", Amount::Output, {find(plan::InstructionKind::SendActivation, at)});
+    return;
   }
+  const int weights_after =
+      is_read_by_after(at) ? around(at.stage + 1, at.microbatch).weight_gradient : -1;
+  if (at.weight_gradient < 0 && weights_after < 0)
+    return keep("activations", Amount::Activation, at.done);
+  keep("activations", Amount::ActivationOfInputGradient, {at.backward});
+  keep("activations", Amount::ActivationOfWeightGradient, at.done);
+  keep("activations", Amount::OutputAlone, {at.backward});
+  keep("activations", Amount::OutputAloneForWeights, {at.backward}, weights_after);
 }
 
 /// A forward that is run again keeps its output, as long as the stage after reads it here, and the
 /// inputs of the layers that run again at a time; that of the stage is with its maker, or in the
-/// receive buffer. R brings the activations of the last of them. What the one input gradient frees
-/// of those, a backward in one go frees with all else at its end, which is when it ends too.
+/// receive buffer. R brings the activations of the last of them, and the output once more. What the
+/// one input gradient frees of those, a backward in one go frees with all else at its end, which is
+/// when it ends too.
 template <class Visit>
 void HeldItems::recomputed(const Around& at, const Visit& visit) const {
-  const Moment start{at.forward, true};
-  const Moment again{at.recompute, true};
-  const bool sent_away = copies() && !at.is_last && !at.after_is_here;
-  const Moment output_until =
-      sent_away ? Moment{find(plan::InstructionKind::SendActivation, at), false} : at.done;
-  visit(HeldItem{"output", at.forward, Amount::Output, at.stage, start, output_until});
-  visit(HeldItem{"inputs of layers", at.forward, Amount::RerunKept, at.stage, start, at.done});
-  visit(HeldItem{"activations",
-                 at.recompute,
-                 Amount::RemadeOfInputGradient,
-                 at.stage,
-                 again,
-                 {at.backward, false}});
-  visit(HeldItem{
-      "activations", at.recompute,
-      sent_away ? Amount::RemadeOfWeightGradient : Amount::RemadeOfWeightGradientLessOutput,
-      at.stage, again, at.done});
+  const auto keep = [&](const char* name, int by, Amount amount, Moment until) {
+    visit(HeldItem{name, by, amount, at.stage, {by, When::Start}, until});
+  };
+  if (is_read_by_after(at)) {
+    const Around after = around(at.stage + 1, at.microbatch);
+    keep("output", at.forward, Amount::OutputForInputGradient, {after.backward});
+    keep("output", at.forward, Amount::OutputForWeights, after.done);
+  } else if (!at.is_last) {
+    keep("output", at.forward, Amount::Output, {find(plan::InstructionKind::SendActivation, at)});
+  }
+  keep("inputs of layers", at.forward, Amount::RerunKept, at.done);
+  keep("activations", at.recompute, Amount::RemadeOfInputGradient, {at.backward});
+  keep("activations", at.recompute, Amount::RemadeOfWeightGradient, at.done);
 }
 
 template <class Visit>
 void HeldItems::transients(const Around& at, const Visit& visit) const {
   const auto beside = [&](int event, Amount amount) {
     if (event >= 0)
-      visit(HeldItem{"transient of", event, amount, at.stage, {event, true}, {event, false}});
+      visit(HeldItem{"transient of", event, amount, at.stage, {event, When::Start}, {event}});
   };
   const bool reruns = at.recompute >= 0;
   const bool splits = at.weight_gradient >= 0;
@@ -205,13 +227,13 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
                    at.backward,
                    Amount::RerunForWeights,
                    at.stage,
-                   {at.backward, false},
+                   {at.backward},
                    at.done});
   visit(HeldItem{"gradients for weights of",
                  at.backward,
                  Amount::GradientsForWeights,
                  at.stage,
-                 {at.backward, false},
+                 {at.backward},
                  at.done});
 }
 
@@ -220,32 +242,35 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
 template <class Visit>
 void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
   using Kind = plan::InstructionKind;
-  if (at.stage > 0 && at.backward >= 0) {
-    const bool sent_away = copies() && !at.before_is_here;
-    const Around before = around(at.stage - 1, at.microbatch);
-    visit(HeldItem{"input gradient",
-                   at.backward,
-                   Amount::InputGradient,
-                   at.stage,
-                   {at.backward, false},
-                   {sent_away ? find(Kind::SendGradient, at) : before.backward, false}});
-  }
+  if (at.stage > 0 && at.backward >= 0)
+    input_gradient(at, visit);
   if (!copies())
     return;
-  if (at.stage > 0 && !at.before_is_here) {
-    const int receive = find(Kind::ReceiveActivation, at);
-    visit(HeldItem{
-        "receive buffer", receive, Amount::ReceivedActivation, at.stage, {receive, true}, at.done});
-  }
+  const auto buffer = [&](Kind kind, Amount amount, Moment until) {
+    const int receive = find(kind, at);
+    visit(HeldItem{"receive buffer", receive, amount, at.stage, {receive, When::Start}, until});
+  };
+  if (at.stage > 0 && !at.before_is_here)
+    buffer(Kind::ReceiveActivation, Amount::ReceivedActivation, at.done);
   if (!at.is_last && !at.after_is_here && at.backward >= 0) {
-    const int receive = find(Kind::ReceiveGradient, at);
-    visit(HeldItem{"receive buffer",
-                   receive,
-                   Amount::ReceivedGradient,
-                   at.stage,
-                   {receive, true},
-                   {at.backward, false}});
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradient, used_by_last_layer(at, at.backward));
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradientForWeights,
+           used_by_last_layer(at, at.done.event));
   }
+}
+
+template <class Visit>
+void HeldItems::input_gradient(const Around& at, const Visit& visit) const {
+  const auto keep = [&](Amount amount, Moment until) {
+    visit(HeldItem{"input gradient", at.backward, amount, at.stage, {at.backward}, until});
+  };
+  if (copies() && !at.before_is_here)
+    return keep(Amount::InputGradient, {find(plan::InstructionKind::SendGradient, at)});
+  const Around before = around(at.stage - 1, at.microbatch);
+  if (before.weight_gradient < 0)
+    return keep(Amount::InputGradient, used_by_last_layer(before, before.backward));
+  keep(Amount::InputGradientOfInput, used_by_last_layer(before, before.backward));
+  keep(Amount::InputGradientForWeights, used_by_last_layer(before, before.done.event));
 }
 
 }  // namespace pipewright::sim

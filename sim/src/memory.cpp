@@ -19,12 +19,23 @@ using plan::Bytes;
 struct Change {
   int event;
   int owner;  // rank
-  bool starts;
+  When when;
   bool gains;
-  Amount amount;  // of the event's stage
+  Amount amount;
+  int stage;            // of the amount
+  int later_than = -1;  // only if that event ends before
 };
 
 std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<unsigned>(amount); }
+
+/// At the start of an event, within it and at its end.
+constexpr std::size_t most_points = 3;
+
+/// Of two that end at once, the one that is numbered higher.
+bool ends_after(const Times& times, int event, int other) {
+  const double end = times[event].released, others_end = times[other].released;
+  return end != others_end ? end > others_end : event > other;
+}
 
 /// Every change of every item, by event.
 class Changes {
@@ -44,12 +55,12 @@ class Changes {
 
  private:
   void add(const HeldItem& item, int rank) {
-    changes_.push_back({item.from.event, rank, item.from.starts, true, item.amount});
-    // The stage before ends the use of an input gradient, and counts from where it is.
-    const bool by_stage_before =
-        structure_.events()[item.until.event].instruction->stage != item.stage;
-    changes_.push_back({item.until.event, rank, item.until.starts, false,
-                        by_stage_before ? Amount::ReceivedGradient : item.amount});
+    changes_.push_back({item.from.event, rank, item.from.when, true, item.amount, item.stage});
+    changes_.push_back(
+        {item.until.event, rank, item.until.when, false, item.amount, item.stage, item.outlasts});
+    if (item.outlasts >= 0)
+      changes_.push_back(
+          {item.outlasts, rank, When::End, false, item.amount, item.stage, item.until.event});
   }
 
   void sort_by_event() {
@@ -95,9 +106,9 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
     curves_.begins.push_back(points);
     std::size_t changes = 0;
     for (const Stream& stream : streams)
-      changes += 2 * (stream.end - stream.begin);
+      changes += most_points * (stream.end - stream.begin);
     points += 1 + changes;  // the first is what stands
-    const std::size_t own = 2 * (streams.front().end - streams.front().begin);
+    const std::size_t own = most_points * (streams.front().end - streams.front().begin);
     most_own = std::max(most_own, own);
     most_other = std::max(most_other, changes - own);
   }
@@ -152,21 +163,30 @@ void MemoryModel::make_streams() {
       const int owner = first->owner;
       if (std::any_of(at, first, [&](const Change& c) { return c.owner == owner; }))
         continue;
+      const int stage = events[event].instruction->stage;
+      const std::size_t others_begin = others_.size();
       Set at_start, at_release;
       for (auto change = first; change != next; ++change) {
         if (change->owner != owner)
           continue;
-        Set& set = change->starts ? at_start : at_release;
+        if (change->stage != stage || change->when == When::Part || change->later_than >= 0) {
+          Set lost;
+          lost.lost = bit_of(change->amount);
+          others_.push_back(
+              {class_of(change->stage, lost), change->when == When::Part, change->later_than});
+          continue;
+        }
+        Set& set = change->when == When::Start ? at_start : at_release;
         if (change->amount == Amount::GradientsAside)
           set.aside += change->gains ? 1 : -1;
         else
           (change->gains ? set.gained : set.lost) |= bit_of(change->amount);
       }
-      const int stage = events[event].instruction->stage;
       const bool is_own = events[event].rank == owner;
       const int source = !is_own || transfers(event) ? 1 + events[event].place : 0;
       by_source[static_cast<std::size_t>(owner)][source].push_back(
-          {event, class_of(stage, at_start), class_of(stage, at_release)});
+          {event, class_of(stage, at_start), class_of(stage, at_release), others_begin,
+           others_.size()});
     }
     at = next;
   }
@@ -218,9 +238,9 @@ std::int64_t MemoryModel::amount(int amount_class, int event) const {
   return amounts_[at];
 }
 
-void MemoryModel::expand(const Stream& stream, const Times& times,
+void MemoryModel::expand(const Stream& stream, const StepCosts& costs, const Times& times,
                          std::vector<MemoryPoint>& changes) const {
-  changes.resize(2 * (stream.end - stream.begin));
+  changes.resize(most_points * (stream.end - stream.begin));
   MemoryPoint* next = changes.data();
   const auto add = [&](double when, std::int64_t bytes) {
     *next = {when, bytes};
@@ -231,18 +251,26 @@ void MemoryModel::expand(const Stream& stream, const Times& times,
     const EventTimes& time = times[entry.event];
     if (entry.at_start >= 0)
       add(time.start, amount(entry.at_start, entry.event));
-    if (entry.at_release >= 0)
-      add(time.released, amount(entry.at_release, entry.event));
+    std::int64_t in_part = 0;
+    std::int64_t at_release = entry.at_release >= 0 ? amount(entry.at_release, entry.event) : 0;
+    for (std::size_t other = entry.others_begin; other < entry.others_end; ++other) {
+      const Other& change = others_[other];
+      if (change.later_than < 0 || ends_after(times, entry.event, change.later_than))
+        (change.in_part ? in_part : at_release) += amount(change.amount_class, entry.event);
+    }
+    if (in_part != 0)
+      add(time_of({entry.event, When::Part}, structure_, costs, times), in_part);
+    add(time.released, at_release);
   }
   changes.resize(static_cast<std::size_t>(next - changes.data()));
 }
 
 /// All that the compute and queues of others time on this rank, into `other_changes_`.
-void MemoryModel::merge_neighbours(int rank, const Times& times) {
+void MemoryModel::merge_neighbours(int rank, const StepCosts& costs, const Times& times) {
   other_changes_.clear();
   const auto& streams = streams_[static_cast<std::size_t>(rank)];
   for (std::size_t at = 1; at < streams.size(); ++at) {
-    expand(streams[at], times, next_changes_);
+    expand(streams[at], costs, times, next_changes_);
     if (at == 1) {
       std::swap(other_changes_, next_changes_);
       continue;
@@ -306,8 +334,8 @@ Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
 const MemoryCurves& MemoryModel::curves(const StepCosts& costs, const Times& times) {
   price(costs);
   for (int rank = 0; rank < static_cast<int>(streams_.size()); ++rank) {
-    expand(streams_[static_cast<std::size_t>(rank)].front(), times, own_changes_);
-    merge_neighbours(rank, times);
+    expand(streams_[static_cast<std::size_t>(rank)].front(), costs, times, own_changes_);
+    merge_neighbours(rank, costs, times);
     draw(rank, standing(costs, rank));
   }
   return curves_;
@@ -327,9 +355,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
   }
 
   const plan::Program& program = structure_.program();
-  const auto moment = [&](const Moment& m) {
-    return m.starts ? times[m.event].start : times[m.event].released;
-  };
+  const auto moment = [&](const Moment& m) { return time_of(m, structure_, costs, times); };
   const HeldItems items(structure_, holding_);
   for (const int stage : stages_of_rank_[at])
     for (int m = 0; m < program.microbatches; ++m) {
@@ -339,7 +365,8 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
                                 ? 1
                                 : costs.microbatch_lengths[static_cast<std::size_t>(m)];
       items.for_each(stage, m, [&](const HeldItem& item) {
-        if (moment(item.from) > time || moment(item.until) <= time)
+        const bool outlasts = item.outlasts >= 0 && times[item.outlasts].released > time;
+        if (moment(item.from) > time || (moment(item.until) <= time && !outlasts))
           return;
         const Bytes bytes{bytes_of(item.amount, costs, stage, length)};
         std::string name = fmt::format("{} {}", item.name,

@@ -32,6 +32,8 @@ TEST_CASE("memory of a linear layer: it keeps its input, nothing else", "[profil
   // W needs the output's gradient, and the input, which does not count here.
   CHECK(cost.freed_by_input_gradient == Bytes{0});
   CHECK(cost.gradients_for_weights == cost.output);
+  CHECK(cost.output_gradient_for_weights);
+  CHECK(cost.input_for_weights);
   // The gradients of output, input and weight live together at the most.
   CHECK(cost.backward_peak >= Bytes{4 * (8 * 32 + 8 * 64 + 64 * 32)});
 }
@@ -44,6 +46,8 @@ TEST_CASE("memory of a ReLU: it keeps its output, not its input", "[profiler][me
   CHECK(cost.activation == cost.output);
   CHECK(cost.freed_by_input_gradient == cost.output);
   CHECK(cost.gradients_for_weights == Bytes{0});
+  CHECK_FALSE(cost.output_gradient_for_weights);
+  CHECK_FALSE(cost.input_for_weights);
 }
 
 TEST_CASE("memory of a flatten: a view keeps nothing", "[profiler][memory]") {
@@ -64,6 +68,31 @@ TEST_CASE("memory of two operations: what lies between them counts as activation
   CHECK_FALSE(cost.saves_input);
   CHECK_FALSE(cost.saves_output);
   CHECK(cost.forward_peak == Bytes{2 * 4 * 8 * 64});
+}
+
+TEST_CASE("memory of a forward without a graph: what lies between is let go of",
+          "[profiler][memory]") {
+  // Of four tensors of 8 x 64 floats a graph keeps all; without one a step has its input and
+  // output.
+  const auto cost = cost_of(function_layer("chain", [](const at::Tensor& x) {
+    at::Tensor y = x;
+    for (int step = 0; step < 4; ++step)
+      y = y.exp();
+    return y;
+  }));
+  CHECK(cost.forward_peak == Bytes{4 * 4 * 8 * 64});
+  CHECK(cost.forward_peak_without_graph == Bytes{2 * 4 * 8 * 64});
+}
+
+TEST_CASE("memory of a first layer: the input gradient leaves all to the weight gradient",
+          "[profiler][memory]") {
+  const test::Fixed data(at::ones({8, 64}));
+  const exec::TrainingSetup setup = test::setup_of({test::linear("linear", 64, 32)}, data);
+  LayerBench bench(setup);
+  const auto cost = profile(bench, {0, 1, 1, 1e9}).layers.at(0);
+  CHECK(cost.input_gradient_peak == cost.output);
+  CHECK(cost.gradients_for_weights == cost.output);
+  CHECK(cost.output_gradient_for_weights);
 }
 
 }  // namespace layer_memory_test

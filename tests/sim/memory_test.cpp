@@ -98,12 +98,17 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random) {
     stage.optimizer_state = bytes(0, 90);
     stage.freed_by_input_gradient = bytes(0, 30);
     stage.activation = stage.output + stage.freed_by_input_gradient + bytes(0, 90);
+    stage.output_alone = stage.output * static_cast<int>(random() % 2);
+    stage.input_for_weights = random() % 2 == 0;
+    stage.output_gradient_for_weights = random() % 2 == 0;
     stage.forward_peak = stage.activation + bytes(0, 90);
     stage.backward_peak = bytes(0, 90);
     stage.input_gradient_peak = bytes(0, 90);
     stage.weight_gradient_peak = bytes(0, 90);
     stage.rerun = rerun_at_once(stage);
     stage.rerun.kept = bytes(0, 20);
+    stage.rerun.backward_share = stage.rerun.input_gradient_share =
+        stage.rerun.weight_gradient_share = std::uniform_real_distribution(0.0, 1.0)(random);
     stage.rerun.left_for_weights = bytes(0, 9);
     stage.gradients_for_weights = bytes(0, 9);
   }
@@ -245,6 +250,54 @@ TEST_CASE("A recomputing input gradient leaves what it made again to the weight 
   CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 5: 0");
 }
 
+/// Both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the gradient back
+/// has 3.
+std::vector<StageCost> two_split_stages() {
+  auto stages = two_stages();
+  stages[0].output_alone = {4};
+  stages[1].activation = {10};
+  return stages;
+}
+
+TEST_CASE("An input gradient frees the stage's output, if the stage after is done with it",
+          "[sim][memory]") {
+  auto stages = two_split_stages();
+  // 0F0 to 1, 1F0 from 2 to 3, 1I0 to 4, 0I0 from 5 to 6, 0W0 to 7, 1W0 early or late.
+  const Schedule early = parse_csv("0F0,0I0,0W0\n1F0,1I0,1W0\n", "s.csv");
+  CHECK(Case(early, costs_of(stages)).curve(0) == "0: 0, 0: 10, 6: 6, 7: 0");
+  stages[1].input_for_weights = true;  // 1W0 ends at 5
+  CHECK(Case(early, costs_of(stages)).curve(0) == "0: 0, 0: 10, 6: 6, 7: 0");
+  stages[1].weight_gradient = {4};  // 1W0 ends at 8
+  const Case late(early, costs_of(stages));
+  CHECK(late.curve(0) == "0: 0, 0: 10, 7: 4, 8: 0");
+  CHECK(late.holders(0, 7) == "activations 0F0: 4");
+  // Copied, the stage after reads a buffer of its own.
+  CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
+}
+
+TEST_CASE("A gradient that the weight gradient needs stays with its maker until that has run",
+          "[sim][memory]") {
+  auto stages = two_split_stages();
+  const Schedule schedule = parse_csv("0F0,0I0,0W0\n1F0,1B0\n", "s.csv");
+  // 1B0 ends at 5, 0I0 runs from 6 to 7, 0W0 to 8.
+  CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 7: 0");
+  stages[0].output_gradient_for_weights = true;
+  CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 8: 0");
+  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
+  CHECK(copied.holders(0, 7) == "activations 0F0: 6, receive buffer 0RECV_B0: 3");
+}
+
+TEST_CASE("Where layers run again, the gradient that came in is free when the last one is done",
+          "[sim][memory]") {
+  auto stages = two_stages();
+  stages[0].rerun = {.first = {1}, .others = {2}, .backward_share = 0.25};
+  // 1B0 ends at 5, and 0B0 runs from 6 to 10.
+  const Case at(parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv"), costs_of(stages));
+  CHECK(at.curve(1) == "0: 0, 2: 20, 5: 3, 7: 0");
+  CHECK(at.holders(1, 6.5) == "input gradient 1B0: 3");
+  CHECK(at.holders(1, 7) == "");
+}
+
 TEST_CASE("A forward that is run again keeps its output alone until then", "[sim][memory]") {
   auto stages = two_stages();
   stages[0].forward_peak = {15};
@@ -252,9 +305,10 @@ TEST_CASE("A forward that is run again keeps its output alone until then", "[sim
   const Schedule schedule = parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv");
   // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 is free to run from 1 to 2, 0B0 from 6 to 8.
   const Case at(schedule, costs_of(stages));
-  CHECK(at.curve(0) == "0: 0, 0: 15, 1: 15, 2: 10, 8: 0");
+  // 0R0 makes the output again, while 1B0 still has the first one.
+  CHECK(at.curve(0) == "0: 0, 0: 15, 1: 19, 2: 14, 5: 10, 8: 0");
   CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
-  CHECK(at.holders(0, 1) == "activations 0R0: 6, transient of 0R0: 5, output 0F0: 4");
+  CHECK(at.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5, output 0F0: 4");
   // Copied, the output goes with its send, and comes again.
   const Case copied(schedule, costs_of(stages), {HandOver::Copy});
   CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");

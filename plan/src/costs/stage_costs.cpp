@@ -17,6 +17,33 @@ Bytes weight_gradient_peak(const LayerCost& layer) {
   return layer.weight_gradient_peak > Bytes{} ? layer.weight_gradient_peak : layer.backward_peak;
 }
 
+Bytes forward_peak_without_graph(const LayerCost& layer) {
+  return layer.forward_peak_without_graph > Bytes{} ? layer.forward_peak_without_graph
+                                                    : layer.forward_peak;
+}
+
+/// A view has nothing of its own to drop: what it shows is its maker's.
+bool is_bare_view(const LayerCost& layer) {
+  return layer.output_is_view && layer.activation == Bytes{};
+}
+
+/// The part of the output that `activation` does not hold already.
+Bytes unsaved_output(const LayerCost& layer) {
+  return layer.saves_output || layer.output_is_view ? Bytes{} : layer.output;
+}
+
+/// What layer costs count as the layer's own, the gradient of its output, is on the account of the
+/// stage after if the layer is the last of its stage.
+void leave_out_gradient_from_after(std::vector<LayerCost>& layers) {
+  const auto last = std::find_if_not(layers.rbegin(), layers.rend(), is_bare_view);
+  if (last == layers.rend() || !last->output_gradient_for_weights)
+    return;
+  const Bytes counted = std::min(last->output, last->gradients_for_weights);
+  last->gradients_for_weights -= counted;
+  last->freed_by_input_gradient =
+      std::min(last->activation, last->freed_by_input_gradient + last->output - counted);
+}
+
 /// Adds up the layers [first, last) of one stage in the order in which they run.
 class StageSum {
  public:
@@ -29,6 +56,10 @@ class StageSum {
     add_forward_memory();
     add_backward_peak();
     add_split_peaks();
+    sum_.output_alone = unsaved_output(layers_[maker_of_output()]);
+    sum_.input_for_weights = first_of_its_own(layers_.begin(), layers_.end()).input_for_weights;
+    sum_.output_gradient_for_weights =
+        first_of_its_own(layers_.rbegin(), layers_.rend()).output_gradient_for_weights;
     return sum_;
   }
 
@@ -63,9 +94,19 @@ class StageSum {
     return layers_[at + 1].output_is_view && output_is_kept(at + 1);
   }
 
-  /// The part of the output that `activation` does not hold already.
-  static Bytes unsaved_output(const LayerCost& layer) {
-    return layer.saves_output || layer.output_is_view ? Bytes{} : layer.output;
+  /// The first layer that is more than a view.
+  template <class Iterator>
+  static const LayerCost& first_of_its_own(Iterator begin, Iterator end) {
+    const Iterator found = std::find_if_not(begin, end, is_bare_view);
+    return found == end ? *begin : *found;
+  }
+
+  /// The layer whose memory the stage's output is.
+  std::size_t maker_of_output() const {
+    std::size_t maker = layers_.size() - 1;
+    while (maker > 0 && layers_[maker].output_is_view)
+      --maker;
+    return maker;
   }
 
   /// While a layer runs, its input is still alive, kept or not: the part of it that `activation`
@@ -96,9 +137,7 @@ class StageSum {
   /// did not save that itself. The stage's own output stays to the end, and the gradient of that
   /// comes from the stage after, on whose account it is.
   void add_backward_peak() {
-    std::size_t maker = layers_.size() - 1;  // of the memory of the stage's own output
-    while (maker > 0 && layers_[maker].output_is_view)
-      --maker;
+    const std::size_t maker = maker_of_output();
     const Bytes own_output = layers_[maker].output_is_view ? Bytes{} : layers_[maker].output;
 
     for (std::size_t at = layers_.size(); at-- > 0;) {
@@ -175,11 +214,6 @@ Bytes remade(const LayerCost& layer) {
   return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
 }
 
-/// A view has nothing of its own to drop: what it shows is its maker's.
-bool is_bare_view(const LayerCost& layer) {
-  return layer.output_is_view && layer.activation == Bytes{};
-}
-
 /// Two neighbours as one layer. The gradient of its output is on its account again.
 LayerCost joined(const LayerCost& first, const LayerCost& second) {
   const StageCost sum = StageSum({first, second}).run();
@@ -188,11 +222,15 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   layer.activation = sum.activation;
   layer.output = second.output;
   layer.forward_peak = sum.forward_peak;
+  layer.forward_peak_without_graph =
+      std::max(forward_peak_without_graph(first), (first.output_is_view ? Bytes{} : first.output) +
+                                                      forward_peak_without_graph(second));
   layer.backward_peak = sum.backward_peak + second.output;
   layer.saves_input = first.saves_input;
   layer.saves_output = true;
   layer.freed_by_input_gradient = sum.freed_by_input_gradient;
   layer.gradients_for_weights = sum.gradients_for_weights;
+  layer.input_for_weights = sum.input_for_weights;
   layer.input_gradient_peak = sum.input_gradient_peak + second.output;
   layer.weight_gradient_peak = sum.weight_gradient_peak;
   return layer;
@@ -210,7 +248,9 @@ Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes rema
     peak = std::max(peak, last ? own - remade_by_r - layer.output
                                : before + std::max(layer.output + layer.forward_peak, own));
     before += layer.gradients_for_weights - layer.freed_by_input_gradient;
-    if (!last)
+    if (last)
+      before -= unsaved_output(layer);  // the rest of what R has made is there already
+    else
       before += layer.activation;
   }
   return peak;
@@ -222,11 +262,29 @@ LayerCost run_again(LayerCost layer) {
     return layer;
   layer.backward_peak =
       std::max(layer.output + layer.forward_peak, remade(layer) + layer.backward_peak);
+  layer.forward_peak = forward_peak_without_graph(layer);
   layer.activation = {};
   layer.freed_by_input_gradient = {};
   layer.saves_input = true;
   layer.saves_output = false;
   return layer;
+}
+
+/// How much of an action that takes `all` the last layer takes, which comes first in a backward.
+double share_of(Seconds last, Seconds all) { return all > Seconds{} ? last / all : 1; }
+
+void set_shares(const std::vector<LayerCost>& layers, RerunCost& rerun) {
+  Seconds input_gradient, weight_gradient, splitting;
+  for (const LayerCost& layer : layers) {
+    input_gradient += layer.input_gradient;
+    weight_gradient += layer.weight_gradient;
+    splitting += layer.splitting;
+  }
+  const LayerCost& last = layers.back();
+  rerun.backward_share = share_of(last.input_gradient + last.weight_gradient - last.splitting,
+                                  input_gradient + weight_gradient - splitting + rerun.others);
+  rerun.input_gradient_share = share_of(last.input_gradient, input_gradient + rerun.others);
+  rerun.weight_gradient_share = share_of(last.weight_gradient, weight_gradient);
 }
 
 /// `layers`: of the stage; on the last one the last of them holds the loss.
@@ -250,6 +308,7 @@ RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
   rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
   rerun.input_gradient_peak = rerun_input_gradient_peak(layers, rerun.remade);
+  set_shares(layers, rerun);
   return rerun;
 }
 
@@ -283,6 +342,8 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
     if (training.recompute == RecomputeMode::Selective)
       std::transform(part.begin(), part.end(), part.begin(), selectively_recomputed);
     const bool last = stage + 1 == count;
+    if (!last)
+      leave_out_gradient_from_after(part);
     std::vector<LayerCost> by_layers = part;
     if (last) {
       by_layers.back() = joined(part.back(), costs.loss);

@@ -36,6 +36,7 @@ void check_layer(const LayerCost& layer, Complaints& complaints) {
   size("tied weight", layer.tied);
   size("activation freed by the input gradient", layer.freed_by_input_gradient);
   size("gradients left to the weight gradient", layer.gradients_for_weights);
+  size("forward peak without a graph", layer.forward_peak_without_graph);
   size("input gradient peak", layer.input_gradient_peak);
   size("weight gradient peak", layer.weight_gradient_peak);
   size("selectively recomputed activation", layer.selective_activation);

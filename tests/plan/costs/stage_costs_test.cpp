@@ -315,6 +315,43 @@ TEST_CASE("Full recomputation keeps each layer's input and runs its forward agai
   CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
+TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]") {
+  // Beside a's output of 20: b needs 50 with a graph, and less without.
+  CHECK(recomputed(RecomputeMode::Full).rerun.forward_peak == Bytes{20 + 50});
+  LayerCosts costs = three_to_recompute();
+  costs.layers[0].forward_peak_without_graph = {35};
+  costs.layers[1].forward_peak_without_graph = {33};
+  const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
+  CHECK(stages[0].rerun.forward_peak == Bytes{20 + 33});
+}
+
+TEST_CASE("Of an action that runs layers again the last layer takes the first part",
+          "[plan][stage_costs]") {
+  // Of each layer 10 and 20 s; a, which runs again within the backward, takes 1 s forward.
+  const RerunCost rerun = recomputed(RecomputeMode::Full).rerun;
+  CHECK(rerun.backward_share == Approx(30.0 / 61));
+  CHECK(rerun.input_gradient_share == Approx(10.0 / 21));
+  CHECK(rerun.weight_gradient_share == Approx(0.5));
+}
+
+TEST_CASE("The gradient of a stage's output is not on its own account", "[plan][stage_costs]") {
+  TwoLayers layers = two_layers();
+  for (LayerCost* layer : {&layers.a, &layers.b}) {
+    layer->output_gradient_for_weights = true;
+    layer->gradients_for_weights = layer->output + Bytes{3};
+  }
+  layers.a.input_for_weights = true;
+  const StageCost stage = stage_of(layers);
+  CHECK(stage.gradients_for_weights == Bytes{20 + 3 + 3});
+  CHECK(stage.output_gradient_for_weights);
+  CHECK(stage.input_for_weights);
+  CHECK(stage.output_alone == Bytes{30});
+  // What was freed and what was left were measured as one difference: 30 less 28 were freed.
+  layers.b.gradients_for_weights = {28};
+  CHECK(stage_of(layers).gradients_for_weights == Bytes{20 + 3});
+  CHECK(stage_of(layers).freed_by_input_gradient == Bytes{30 - 28});
+}
+
 TEST_CASE("Selective recomputation drops the attention core and computes it again",
           "[plan][stage_costs]") {
   const StageCost selective = recomputed(RecomputeMode::Selective);

@@ -78,6 +78,13 @@ class MemoryModel {
     int event = 0;
     int at_start = -1;
     int at_release = -1;
+    std::size_t others_begin = 0, others_end = 0;  // in others_
+  };
+  /// What an event ends for another stage, and what ends with the later of two events.
+  struct Other {
+    int amount_class = 0;
+    bool in_part = false;  // before the event ends, see When::Part
+    int later_than = -1;   // only if that event has ended
   };
   /// Changes that come in order of time by themselves: those of a rank's compute or of a queue.
   struct Stream {
@@ -96,8 +103,9 @@ class MemoryModel {
   void make_streams();
   void price(const StepCosts& costs);
   std::int64_t amount(int amount_class, int event) const;
-  void expand(const Stream& stream, const Times& times, std::vector<MemoryPoint>& changes) const;
-  void merge_neighbours(int rank, const Times& times);
+  void expand(const Stream& stream, const StepCosts& costs, const Times& times,
+              std::vector<MemoryPoint>& changes) const;
+  void merge_neighbours(int rank, const StepCosts& costs, const Times& times);
   void draw(int rank, plan::Bytes standing);
   plan::Bytes standing(const StepCosts& costs, int rank) const;
   /// Each group beyond the first has a sum of its own.
@@ -110,6 +118,7 @@ class MemoryModel {
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;
+  std::vector<Other> others_;
   std::vector<std::vector<Stream>> streams_;  // by rank: first its compute, then what others time
   std::vector<AmountClass> classes_;
 

@@ -47,6 +47,11 @@ struct LayerCost {
   // gradient, above what that found. 0: not known, and taken to be `backward_peak`.
   Bytes input_gradient_peak{};
   Bytes weight_gradient_peak{};
+  // Most that is alive during a forward that builds no graph, as `forward_peak`. 0: not known, and
+  // taken to be that.
+  Bytes forward_peak_without_graph{};
+  bool input_for_weights = false;            // a lone weight gradient needs the layer's input
+  bool output_gradient_for_weights = false;  // … its output's gradient, of `gradients_for_weights`
   Bytes selective_activation{};  // of the activation: what selective recomputation drops
   Seconds selective_forward{};   // to compute that again
   Seconds splitting{};     // that the two parts of the backward take longer than it does in one go

@@ -24,6 +24,11 @@ struct RerunCost {
   Bytes input_gradient_peak{};      // … during a lone input gradient
   Bytes
       left_for_weights{};  // by a lone input gradient of what it ran again, to the weight gradient
+  // After how much of the backward, or of a part of it, the last layer has been run through, and
+  // the gradient that came from the stage after is done with.
+  double backward_share = 1;
+  double input_gradient_share = 1;
+  double weight_gradient_share = 1;
   friend bool operator==(const RerunCost&, const RerunCost&) = default;
 };
 
@@ -38,13 +43,17 @@ struct StageCost : PassTimes {
   Bytes forward_peak;          // most alive during the forward, above what was before
   Bytes backward_peak;         // most alive during the backward, above what was before
   Bytes output;                // sent to the stage after
+  Bytes output_alone{};        // of the activation: the output, where no layer saves it
   Bytes input_gradient_bytes;  // sent to the stage before; held until its backward has run
   Bytes tied{};                // of the gradients: those of a weight that other stages share
   Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
                                     // there; the rest goes with the weight gradient
   Bytes input_gradient_peak{};      // most alive during I, above what was before
   Bytes weight_gradient_peak{};     // … during W
-  Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient
+  Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient, less the
+                                    // output's gradient, which the stage after has made
+  bool input_for_weights = false;   // W needs the stage's input
+  bool output_gradient_for_weights = false;  // … the gradient of its output
   Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
   RerunCost rerun{};
 };

@@ -1,0 +1,104 @@
+// What the executor holds beside what the simulator says of it.
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "loop/support/verified_plans.hpp"
+#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace held_memory_test {
+
+using namespace pipewright;
+
+/// Five layers, between which go tensors of 8 KiB.
+plan::Scenario scenario() {
+  plan::Scenario scenario = test::odd_scenario();
+  scenario.model =
+      plan::GptShape{.blocks = 3, .hidden = 64, .heads = 2, .sequence = 16, .vocabulary = 256};
+  scenario.training.microbatch_size = 2;
+  return scenario;
+}
+
+plan::LayerCosts measured() {
+  const std::atomic<bool> never{false};
+  plan::LayerCosts costs =
+      loop::measure_costs(scenario(), loop::Workload(scenario()), {}, never, {});
+  costs.busy_cores = 1;
+  return costs;
+}
+
+/// By action of the only rank: the most that it holds meanwhile.
+constexpr int scalars = 512;  // bytes that are not predicted; the least tensor has 8 KiB
+using Peaks = std::vector<std::pair<std::string, plan::Bytes>>;
+
+Peaks run(const plan::Program& program, const plan::Partition& partition) {
+  const loop::Workload workload(scenario());
+  Peaks peaks;
+  exec::Executor executor(program, partition, workload.setup(),
+                          {.observer = [&](const exec::InstructionRecord& record) {
+                            peaks.emplace_back(to_string(record.instruction), record.peak);
+                          }});
+  executor.step(0);
+  peaks.clear();  // the first step makes what stands
+  executor.step(1);
+  return peaks;
+}
+
+Peaks predict(const plan::Program& program, const plan::Partition& partition,
+              const plan::LayerCosts& layers, plan::RecomputeMode recompute) {
+  sim::StepCosts costs;
+  costs.stages = plan::stage_costs(layers, partition, {.recompute = recompute});
+  for (plan::StageCost& stage : costs.stages) {  // no two actions at one instant
+    stage.load = {1};
+    stage.input_gradient += plan::Seconds{1};
+  }
+  const sim::Structure structure(program);
+  sim::Simulator simulator(structure);
+  const sim::Times& times = simulator.run(costs);
+  sim::MemoryModel model(structure);
+  const auto curve = model.curves(costs, times).of(0);
+  Peaks peaks;
+  for (const plan::Instruction& i : structure.program().ranks.front())
+    for (int event = 0; event < structure.size(); ++event) {
+      if (*structure.events()[event].instruction != i)
+        continue;
+      std::int64_t most = 0;
+      for (const sim::MemoryPoint& point : curve)
+        if (point.time < times[event].end)
+          most = point.time <= times[event].start ? point.held : std::max(most, point.held);
+      peaks.emplace_back(to_string(i), plan::Bytes{most});
+    }
+  return peaks;
+}
+
+TEST_CASE("every action holds at the most what was predicted", "[loop][memory]") {
+  const plan::LayerCosts layers = measured();
+  for (const char* actions :
+       {"0F0,1F0,2F0,2B0,1B0,0B0", "0F0,1F0,2F0,0F1,2B0,1F1,1B0,2F1,0B0,2B1,1B1,0B1",
+        "0F0,1F0,2F0,2I0,1I0,0I0,2W0,1W0,0W0", "0F0,1F0,2F0,2I0,2W0,1I0,1W0,0I0,0W0",
+        "0F0,0F1,1F0,2F0,2I0,1F1,1I0,2F1,2W0,0I0,0W0,1W0,2I1,1I1,0I1,2W1,0W1,1W1"})
+    for (const auto& boundaries : {std::vector{0, 2, 4, 5}, {0, 1, 3, 5}})
+      for (const auto recompute : {plan::RecomputeMode::None, plan::RecomputeMode::Full}) {
+        const plan::Partition partition{boundaries};
+        const plan::Program program = plan::lower(
+            plan::parse_csv(std::string(actions) + "\n", "s.csv"), {.recompute = recompute});
+        const Peaks predicted = predict(program, partition, layers, recompute);
+        const Peaks held = run(program, partition);
+        CAPTURE(actions, boundaries, to_string(recompute));
+        REQUIRE(held.size() == predicted.size());
+        std::string differ;
+        for (std::size_t i = 0; i < held.size(); ++i)
+          if (std::abs((held[i].second - predicted[i].second).value) > scalars)
+            differ += fmt::format("{} holds {} bytes, predicted {}; ", held[i].first,
+                                  held[i].second.value, predicted[i].second.value);
+        CHECK(differ == "");
+      }
+}
+
+}  // namespace held_memory_test

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "loop/support/verified_plans.hpp"
+#include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/lower/lower.hpp"

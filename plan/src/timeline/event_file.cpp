@@ -104,7 +104,8 @@ std::uint64_t checksum_of(FileFront front) {
 class Mapping {
  public:
   explicit Mapping(const std::filesystem::path& file) {
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    // Without waiting for whoever writes into what is a pipe.
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status {};
     if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
       fail(file, descriptor, std::strerror(errno));

@@ -52,4 +52,5 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/cmake/PipewrightDependencies.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/SimGrid.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/TraceLibraries.cmake"
   DESTINATION "${config_dir}")

@@ -11,5 +11,6 @@ Command schedule_command();
 Command topology_command();
 Command sweep_command();
 Command compare_command();
+Command convert_command();
 
 }  // namespace pipewright::cli

@@ -1,10 +1,10 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/loop/comparison.hpp"
+#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/plan/timeline/kind_comparison.hpp"
-#include "pipewright/plan/timeline/trace.hpp"
 #include "print/console.hpp"
 
 namespace pipewright::cli {
@@ -20,7 +20,11 @@ struct CompareOptions {
 constexpr std::size_t most_actions = 5;
 
 plan::Timeline read_timeline(const std::string& file) {
-  return plan::timeline_from_trace(plan::JsonDocument::read(file));
+  std::vector<std::string> problems;
+  plan::Timeline timeline = loop::read_timeline(file, problems);
+  for (const std::string& problem : problems)
+    say(problem);
+  return timeline;
 }
 
 int compare(const CompareOptions& options) {
@@ -46,22 +50,24 @@ Command describe(CompareOptions& options) {
   return {
       .name = "compare",
       .summary = "Errors of a prediction: overall, by rank, by kind and by action",
-      .options = {{.names = "predicted",
-                   .target = &options.predicted,
-                   .help = "A timeline's trace file",
-                   .value = "FILE",
-                   .required = true},
-                  {.names = "measured",
-                   .target = &options.measured,
-                   .help = "A timeline's trace file",
-                   .value = "FILE",
-                   .required = true},
-                  {.names = "--actions",
-                   .target = &options.actions,
-                   .help =
-                       "Write each action with its predicted and measured start and time as CSV",
-                   .value = "FILE"},
-                  {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+      .options =
+          {{.names = "predicted",
+            .target = &options.predicted,
+            .help =
+                "A timeline: .pwt, a trace of ours, or a Chrome trace with a pipeline's actions",
+            .value = "FILE",
+            .required = true},
+           {.names = "measured",
+            .target = &options.measured,
+            .help =
+                "A timeline: .pwt, a trace of ours, or a Chrome trace with a pipeline's actions",
+            .value = "FILE",
+            .required = true},
+           {.names = "--actions",
+            .target = &options.actions,
+            .help = "Write each action with its predicted and measured start and time as CSV",
+            .value = "FILE"},
+           {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =
           "Example: pipewright compare runs/x/predicted.trace.json "
           "runs/x/measured.trace.json"};

@@ -7,9 +7,9 @@
 #include "pipewright/loop/prediction.hpp"
 #include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/loop/sensitivities.hpp"
+#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/trace.hpp"
 #include "pipewright/sim/explain.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -71,7 +71,7 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
   if (!options.actions.empty())
     plan::write_file(options.actions, loop::actions_csv(prediction, plan));
   if (!options.trace.empty())
-    plan::write_file(options.trace, plan::to_trace(prediction.timeline));
+    loop::write_timeline(options.trace, prediction.timeline);
   if (!options.svg.empty())
     plan::write_file(options.svg,
                      draw::to_svg(draw::timeline_scene({prediction.timeline}, scenario.name)));
@@ -148,7 +148,9 @@ Command describe(SimulateOptions& options) {
             .value = "FILE"},
            {.names = "--trace",
             .target = &options.trace,
-            .help = "Write the timeline as Chrome trace JSON, for Perfetto",
+            .help =
+                "Write the timeline: FILE.pwt for pipewright itself, else Chrome trace JSON, for "
+                "Perfetto",
             .value = "FILE"},
            {.names = "--svg",
             .target = &options.svg,

@@ -9,10 +9,10 @@
 #include "pipewright/exec/job/agreement.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/trace.hpp"
 #include "pipewright/sim/measured_times.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -129,7 +129,7 @@ void write_trace(const std::string& file, const loop::MeasuredTimeline& measured
     say(fmt::format("one clock for {} ranks: offsets known to {:.0f} us, {:.0f} us unexplained",
                     measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
                     measured.clocks->residual.value * 1e6));
-  plan::write_file(file, plan::to_trace(sim::with_idle_causes(*plan.structure, measured.timeline)));
+  loop::write_timeline(file, sim::with_idle_causes(*plan.structure, measured.timeline));
 }
 
 int train_as_member(plan::Scenario scenario, const TrainOptions& options,

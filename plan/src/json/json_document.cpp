@@ -535,9 +535,14 @@ std::string JsonObject::child(const std::string& key, bool required) {
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
+  write_file(file, std::vector{text});
+}
+
+void write_file(const std::filesystem::path& file, const std::vector<std::string_view>& parts) {
   const std::filesystem::path temporary = file.string() + ".part";
   std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  for (const std::string_view part : parts)
+    stream.write(part.data(), static_cast<std::streamsize>(part.size()));
   stream.close();
   std::error_code renamed;
   if (stream)

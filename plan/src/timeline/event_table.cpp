@@ -83,7 +83,11 @@ EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places
 
   for (const std::size_t span : timeline.critical)
     columns->critical.push_back(place[span]);
-  for (const IdleSpan& idle : timeline.idle)
+  std::vector<IdleSpan> all_idle = timeline.idle;
+  std::stable_sort(all_idle.begin(), all_idle.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
+  });
+  for (const IdleSpan& idle : all_idle)
     columns->idle.push_back(
         {idle.start.value, idle.end.value, idle.rank, static_cast<std::uint32_t>(idle.cause)});
   std::vector<MemorySample> samples = timeline.memory;

@@ -40,6 +40,17 @@ TEST_CASE("event table: spans that overlap get tracks of their own", "[plan][tim
       CHECK(table.end[event - 1] <= table.start[event]);
 }
 
+TEST_CASE("event table: idle time by rank and time, however it came", "[plan][timeline]") {
+  Timeline timeline = two_ranks();
+  timeline.idle = {{1, IdleCause::WarmUp, {2}, {3}},
+                   {1, IdleCause::Queue, {0}, {1}},
+                   {0, IdleCause::Launch, {4}, {5}}};
+  const EventTable table = table_of(timeline);
+  REQUIRE(table.idle.size() == 3);
+  CHECK(table.idle[0].rank == 0);
+  CHECK(table.idle[1].start == 0);
+}
+
 TEST_CASE("event table: nothing is lost on the way there and back", "[plan][timeline]") {
   std::vector<std::uint64_t> places;
   Timeline expected = two_ranks();

@@ -144,5 +144,7 @@ Value read_document(const JsonDocument& document, const std::string& format,
 /// Writes to a temporary neighbour and renames, so that a reader never sees half a file.
 /// Throws std::runtime_error naming the file when the disk refuses.
 void write_file(const std::filesystem::path& file, std::string_view text);
+/// The same of a file in parts.
+void write_file(const std::filesystem::path& file, const std::vector<std::string_view>& parts);
 
 }  // namespace pipewright::plan

@@ -20,6 +20,7 @@ struct EventTrack {
   std::string name{};       // "compute", "send"; of a foreign trace, what it calls the thread
   std::uint64_t begin = 0;  // its events are [begin, end)
   std::uint64_t end = 0;
+  int depth = 0;  // events around each of its own, of the track before it: calls inside calls
   friend bool operator==(const EventTrack&, const EventTrack&) = default;
 };
 

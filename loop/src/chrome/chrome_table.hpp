@@ -1,0 +1,10 @@
+#pragma once
+
+#include "chrome/chrome_records.hpp"
+
+namespace pipewright::loop {
+
+/// Ranks, their tracks and what is on them. Of no events: a table without ranks.
+plan::EventTable table_of(ChromeRecords& records);
+
+}  // namespace pipewright::loop

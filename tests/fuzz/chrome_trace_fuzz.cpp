@@ -1,0 +1,43 @@
+// Traces of others: whatever could be read of a text is a table that a native file can hold.
+
+#include <string>
+#include <string_view>
+
+#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/plan/timeline/event_file.hpp"
+#include "promise.hpp"
+#include "reader.hpp"
+#include "support/temp_folder.hpp"
+
+namespace chrome_trace_fuzz {
+
+using namespace pipewright;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::may_be_refused;
+
+void try_text(std::string_view text) {
+  static const test::TempFolder folder;
+  const auto file = folder.write("t.json", std::string(text));
+  std::vector<std::string> problems;
+  const auto table = accepted([&] { return loop::read_chrome_trace(file, problems); });
+  demand(problems.size() < 10'000, "problems are not listed without end");
+  for (const std::string& problem : problems)
+    demand(!problem.empty(), "a problem has words");
+  may_be_refused([&] { loop::read_timeline_file(file, problems); });
+  if (!table)
+    return;
+  demand(table->size() <= 2 * text.size(), "no more events than letters");
+  plan::write_event_file(folder.path() / "t.pwt", *table);
+  const auto again = plan::read_event_file(folder.path() / "t.pwt");
+  demand(again.tracks == table->tracks && again.size() == table->size(), "reads back as written");
+  loop::write_timeline_file(folder.path() / "again.json", *table);
+  demand(loop::read_timeline_file(folder.path() / "again.json", problems).ranks > 0 ||
+             table->size() == 0,
+         "written as a trace it is one");
+}
+
+const pipewright::fuzz::Reader reader("chrome_trace", try_text);
+
+}  // namespace chrome_trace_fuzz

@@ -100,6 +100,9 @@ void MainWindow::make_panels() {
   };
   residuals_->on_places = show_places;
   savings_->on_places = show_places;
+  timeline_->on_scale = [this] {
+    memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+  };
   timeline_->set_empty_text(
       "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
 }
@@ -218,6 +221,7 @@ void MainWindow::refresh(Workspace::Change change) {
     case Workspace::Change::Tables:
       timeline_->set_heat(workspace_.heat() && workspace_.ghost() != nullptr);
       timeline_->show_tables(workspace_.front(), workspace_.ghost());
+      memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
       break;
     case Workspace::Change::Pick:
       follow_pick(workspace_.picked());

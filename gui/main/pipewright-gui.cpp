@@ -16,6 +16,7 @@ struct Wanted {
   std::filesystem::path screenshot;
   std::string size = "1920x1080";
   std::string view = "timeline";
+  std::string pick;
   bool dark = false;
 };
 
@@ -35,6 +36,17 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
       std::fprintf(stderr, " %s", name.toUtf8().constData());
     std::fputc('\n', stderr);
     return 2;
+  }
+  if (!wanted.pick.empty()) {
+    const auto picked = pipewright::gui::picked_from(wanted.pick);
+    if (!picked || !window.workspace().front()) {
+      std::fprintf(stderr,
+                   "--pick: \"%s\" is nothing that can be picked: give 1@12.5 or 0-3@10-20\n",
+                   wanted.pick.c_str());
+      return 2;
+    }
+    QApplication::processEvents();
+    window.workspace().pick(pipewright::gui::picked_in(*window.workspace().front(), *picked));
   }
   QApplication::processEvents();
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
@@ -56,6 +68,8 @@ int main(int argc, char** argv) {
                  "draw into this PNG file without a display, and exit");
   app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();
   app.add_option("--view", wanted.view, "what is shown below the timeline")->capture_default_str();
+  app.add_option("--pick", wanted.pick,
+                 "of the picture: what a rank does then, RANK@MS, or an area, RANK-RANK@MS-MS");
   app.add_flag("--dark", wanted.dark, "light on dark");
   try {
     app.parse(argc, argv);

@@ -171,6 +171,42 @@ TEST_CASE("By reference, a gradient is its maker's until the stage before has us
   CHECK(at.holders(1, 5) == "input gradient 1B0: 3");
 }
 
+TEST_CASE("At every instant the owners add up to the curve", "[sim][memory]") {
+  const auto held = [](const auto& points, double time) {
+    return std::prev(std::upper_bound(points.begin(), points.end(), time,
+                                      [](double t, const auto& point) { return t < point.time; }));
+  };
+  const int visited = for_each_case([&](const Case& at) {
+    const auto owners = at.model.by_owner(at.costs, at.times);
+    for (int rank = 0; rank < static_cast<int>(owners.size()); ++rank) {
+      const auto& own = owners[static_cast<std::size_t>(rank)];
+      const auto curve = at.curves.of(rank);
+      for (const OwnersPoint& point : own)
+        REQUIRE(point.sum() == held(curve, point.time)->held);
+      for (const MemoryPoint& point : curve)
+        REQUIRE(held(own, point.time)->sum() == held(curve, point.time)->held);
+    }
+  });
+  CHECK(visited > 100);
+}
+
+TEST_CASE("Each owner is told apart over time", "[sim][memory]") {
+  auto stages = two_stages();
+  stages[1].parameters = {100};
+  stages[1].backward_peak = {2};
+  const Case at(make("gpipe", 2, 1), costs_of(stages), {HandOver::Copy});
+  const auto owners = at.model.by_owner(at.costs, at.times).at(1);
+  // 1RECV_F0 is posted at once, 1F0 runs from 2 to 3, 1B0 to 5.
+  REQUIRE(owners.size() == 4);
+  CHECK(owners[0][Owner::Parameters] == 100);
+  CHECK(owners[0][Owner::Buffers] == 4);
+  CHECK(owners[1].time == 2);
+  CHECK(owners[1][Owner::Activations] == 20);
+  CHECK(owners[2].time == 3);
+  CHECK(owners[2][Owner::Transients] == 2);
+  CHECK(owners[3].sum() == 100);
+}
+
 TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of its use",
           "[sim][memory]") {
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});

@@ -36,8 +36,8 @@ Theme make_light() {
   theme.receive = "#f2cf80";
   theme.reduce = "#cc79a7";
   theme.kinds = kinds(false);
-  theme.causes = {QColor("#f3efc9"), QColor("#cfe1f5"), QColor("#f0d5c8"), QColor("#d2f5fb"),
-                  QColor("#d5dce1"), QColor("#dcf3e6"), QColor("#e6d3fb"), QColor("#eceef1")};
+  theme.causes = {QColor("#f0e8b4"), QColor("#c3daf2"), QColor("#eecdbb"), QColor("#bdeaf4"),
+                  QColor("#cbd4db"), QColor("#c9ebd8"), QColor("#dcc6f6"), QColor("#eceef1")};
   theme.heat = {QColor("#2166ac"), QColor("#6aa6d0"), QColor("#b5d3e6"), QColor("#dde3e8"),
                 QColor("#dde3e8"), QColor("#f6c9ae"), QColor("#e08a63"), QColor("#b2182b")};
   theme.owners = {QColor("#4a5a78"), QColor("#7f8fae"), QColor("#b3bed2"), QColor("#0072b2"),
@@ -63,8 +63,8 @@ Theme make_dark() {
   theme.receive = "#8f6a1a";
   theme.reduce = "#cc79a7";
   theme.kinds = kinds(true);
-  theme.causes = {QColor("#4b4a2c"), QColor("#2d4058"), QColor("#523a2f"), QColor("#23484f"),
-                  QColor("#3e464e"), QColor("#2b463a"), QColor("#443256"), QColor("#2b323c")};
+  theme.causes = {QColor("#57552f"), QColor("#324c6b"), QColor("#654334"), QColor("#25565e"),
+                  QColor("#48525c"), QColor("#2f5544"), QColor("#51396b"), QColor("#2b323c")};
   theme.heat = {QColor("#4393c3"), QColor("#3a6f96"), QColor("#35506a"), QColor("#343c47"),
                 QColor("#343c47"), QColor("#7a4a38"), QColor("#b5603f"), QColor("#e0503a")};
   theme.owners = {QColor("#6b7d9f"), QColor("#8f9fbd"), QColor("#b3bed2"), QColor("#0072b2"),
@@ -124,7 +124,8 @@ QMenu::item { padding: 5px 24px; }
 QMenu::separator { height: 1px; background: %4; margin: 4px 8px; }
 QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; color: %7; }
 QDockWidget::title { background: %1; padding: 6px 8px; }
-QTabBar { background: %1; }
+QTabBar { background: %1; qproperty-drawBase: 0; }
+QAbstractScrollArea::corner { background: transparent; border: 0; }
 QTabBar::tab { padding: 6px 14px; color: %7; background: %1; border: 0; border-bottom: 2px solid transparent; }
 QTabBar::tab:selected { color: %3; border-bottom: 2px solid %5; }
 QTabWidget::pane { border: 0; border-top: 1px solid %4; }
@@ -135,6 +136,7 @@ QPushButton:disabled { color: %7; }
 QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox { background: %2; border: 1px solid %4; border-radius: 4px; padding: 3px 6px; min-height: 18px; selection-background-color: %5; }
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus { border-color: %5; }
 QTableView, QTreeView, QListView, QPlainTextEdit, QTextBrowser { background: %2; alternate-background-color: %1; border: 0; gridline-color: %4; }
+QHeaderView { background: %2; }
 QHeaderView::section { background: %2; color: %7; border: 0; border-bottom: 1px solid %4; padding: 5px 8px; }
 QStatusBar { background: %1; color: %7; border-top: 1px solid %4; }
 QSplitter::handle { background: %4; }

@@ -1,17 +1,234 @@
 #include "pipewright/gui/panels/savings_panel.hpp"
 
+#include <QHBoxLayout>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <numeric>
+
+#include "pipewright/gui/document/why.hpp"
+#include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/titled.hpp"
+#include "pipewright/loop/prediction.hpp"
+
 namespace pipewright::gui {
+namespace {
+
+constexpr std::size_t most_slack = 500;
+constexpr std::size_t most_shares = 9;
+constexpr int after_ms = 200;
+
+QString name_of(const loop::Saving& saving) {
+  switch (saving.part) {
+    case loop::Saving::Part::Stage:
+      return QString("stage %1").arg(saving.stage);
+    case loop::Saving::Part::Layer:
+      return QString("layer %1").arg(saving.layer);
+    case loop::Saving::Part::Link:
+      return QString("link %1 → %2").arg(saving.from).arg(saving.to);
+  }
+  return {};
+}
+
+/// The path by what runs on it; what is small is one share.
+std::vector<Share> critical_shares(const loop::Answer& answer, const Theme& theme) {
+  loop::Prediction prediction;
+  prediction.times = answer.times;
+  prediction.critical = answer.critical;
+  std::vector<Share> shares;
+  double rest = 0;
+  for (const auto& [name, seconds] : loop::critical_shares(prediction, answer.plan)) {
+    if (shares.size() + 1 >= most_shares) {
+      rest += seconds;
+      continue;
+    }
+    QColor colour = theme.owners[shares.size() % theme.owners.size()];
+    if (name == "transfers")
+      colour = theme.send;
+    else if (name == "reductions")
+      colour = theme.reduce;
+    shares.push_back({QString::fromStdString(name), "its part of the critical path", seconds,
+                      time_words(seconds), colour});
+  }
+  if (rest > 0)
+    shares.push_back({"the rest", "other stages", rest, time_words(rest), theme.idle});
+  return shares;
+}
+
+}  // namespace
+
+FigureTable saving_table(const std::vector<loop::Saving>& savings,
+                         std::optional<loop::Saving::Part> part) {
+  FigureTable table;
+  table.columns = {{"what", "click to see where it runs", false},
+                   {"saves", "milliseconds of an iteration for each millisecond less", true},
+                   {"in words", "", false}};
+  double largest = 0;
+  for (const loop::Saving& saving : savings)
+    largest = std::max(largest, saving.saved);
+  for (std::size_t i = 0; i < savings.size(); ++i) {
+    const loop::Saving& saving = savings[i];
+    if (part && saving.part != *part)
+      continue;
+    table.rows.push_back({{words_cell(name_of(saving)),
+                           {QString::number(saving.saved, 'f', 2) + " ms", saving.saved,
+                            largest > 0 ? saving.saved / largest : 0},
+                           words_cell(QString::fromStdString(saving.text))},
+                          static_cast<int>(i)});
+  }
+  return table;
+}
+
+FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& slack,
+                        std::size_t most) {
+  const plan::Dependencies& events = answer.plan.structure->events();
+  std::vector<int> sorted;
+  for (int event = 0; event < events.size(); ++event)
+    if (plan::is_compute(events[event].instruction->kind))
+      sorted.push_back(event);
+  const auto room = [&](int event) { return slack[static_cast<std::size_t>(event)]; };
+  const std::size_t shown = std::min(most, sorted.size());
+  std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(shown),
+                    sorted.end(),
+                    [&](int a, int b) { return room(a) != room(b) ? room(a) > room(b) : a < b; });
+  sorted.resize(shown);
+  FigureTable table;
+  table.columns = {{"action", "click to see it", false},
+                   {"rank", "", true},
+                   {"takes", "", true},
+                   {"could end later by", "with the iteration as long as it is", true}};
+  const double largest = sorted.empty() ? 0 : room(sorted.front());
+  for (const int event : sorted) {
+    const auto& times = answer.times[event];
+    table.rows.push_back(
+        {{words_cell(QString::fromStdString(plan::to_string(*events[event].instruction))),
+          {QString::number(events[event].rank), static_cast<double>(events[event].rank), 0},
+          time_cell(times.end - times.start),
+          {time_words(room(event)), room(event), largest > 0 ? room(event) / largest : 0}},
+         event});
+  }
+  return table;
+}
 
 SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
     : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+  setAutoFillBackground(true);
+  setBackgroundRole(QPalette::Base);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(2 * gap, 3 * gap / 2, gap, 0);
+  layout->setSpacing(gap);
+  auto* top = new QHBoxLayout;
+  headline_ = new QLabel;
+  headline_->setObjectName("savings_headline");
+  headline_->setWordWrap(true);
+  part_ = new QComboBox;
+  part_->setAccessibleName("What is listed");
+  part_->addItems({"Stages, layers and links", "Stages", "Layers", "Links"});
+  top->addWidget(headline_, 1);
+  top->addWidget(part_);
+  layout->addLayout(top);
+  columns_ = new QWidget;
+  auto* columns = new QHBoxLayout(columns_);
+  columns->setContentsMargins(0, 0, 0, 0);
+  columns->setSpacing(3 * gap);
+  savings_ = new FigureTableView;
+  savings_->setObjectName("savings_table");
+  critical_ = new ShareBar;
+  slack_ = new FigureTableView;
+  slack_->setObjectName("slack_table");
+  columns->addWidget(titled("A millisecond less", savings_), 9);
+  columns->addWidget(critical_, 4, Qt::AlignTop);
+  columns->addWidget(titled("Room: could take longer for nothing", slack_), 8);
+  layout->addWidget(columns_, 1);
+
+  later_.setSingleShot(true);
+  QObject::connect(&later_, &QTimer::timeout, this, [this] {
+    if (stale_ && isVisible())
+      rebuild();
+  });
+  QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
+  savings_->on_chosen = [this](int key) {
+    const loop::Saving& saving = workspace_.savings()[static_cast<std::size_t>(key)];
+    if (on_places)
+      on_places(saving.part == loop::Saving::Part::Link
+                    ? places_of_link(workspace_, saving.from, saving.to)
+                    : places_of_stage(workspace_, saving.stage));
+  };
+  slack_->on_chosen = [this](int key) {
+    if (workspace_.answer() == nullptr || !workspace_.front())
+      return;
+    const auto& own = workspace_.answer()->plan.structure->events()[key];
+    const auto event = find_event(*workspace_.front(), own.rank, plan::to_string(*own.instruction));
+    if (event && on_places)
+      on_places({{*event}, PickedEvent{false, *event}});
+  };
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void SavingsPanel::set_theme(const Theme& theme) {
   theme_ = &theme;
-  update();
+  savings_->set_theme(theme);
+  critical_->set_theme(theme);
+  slack_->set_theme(theme);
+  stale_ = true;
+  if (isVisible())
+    rebuild();
 }
 
-void SavingsPanel::refresh(Workspace::Change) { update(); }
+void SavingsPanel::showEvent(QShowEvent*) {
+  if (stale_)
+    rebuild();
+}
+
+void SavingsPanel::refresh(Workspace::Change change) {
+  if (change != Workspace::Change::Plan)
+    return;
+  stale_ = true;
+  if (isVisible())
+    later_.start(after_ms);
+}
+
+void SavingsPanel::show_savings() {
+  if (workspace_.answer() == nullptr)
+    return;
+  using Part = loop::Saving::Part;
+  const int index = part_->currentIndex();
+  savings_->show_table(
+      saving_table(workspace_.savings(),
+                   index == 0 ? std::nullopt : std::optional(static_cast<Part>(index - 1))));
+}
+
+void SavingsPanel::rebuild() {
+  stale_ = false;
+  const loop::Answer* answer = workspace_.answer();
+  columns_->setVisible(answer != nullptr);
+  part_->setVisible(answer != nullptr);
+  const auto heading = [](const QString& text) {
+    return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
+        .arg(heading_size)
+        .arg(text);
+  };
+  if (answer == nullptr) {
+    headline_->setText(
+        heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan to ask") +
+        QString("<br><br><span style=\"color:%1\">%2</span>")
+            .arg(theme_->soft_text.name(),
+                 workspace_.has_plan()
+                     ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
+                     : QString("Open a scenario or the folder of a run: what would shorten its "
+                               "iteration stands here then.")));
+    return;
+  }
+  show_savings();
+  const auto& savings = workspace_.savings();
+  headline_->setText(heading(
+      savings.empty()
+          ? QString("Nothing to save")
+          : QString::fromStdString(savings.front().text)
+                    .replace(0, 1, QString::fromStdString(savings.front().text).left(1).toUpper()) +
+                "."));
+  critical_->show_shares("The critical path", time_words(answer->times.iteration),
+                         critical_shares(*answer, *theme_));
+  slack_->show_table(slack_table(*answer, workspace_.slack(), most_slack));
+}
 
 }  // namespace pipewright::gui

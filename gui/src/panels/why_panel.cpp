@@ -1,17 +1,396 @@
 #include "pipewright/gui/panels/why_panel.hpp"
 
+#include <QScrollArea>
+#include <QTextDocument>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "pipewright/gui/look/words.hpp"
+
 namespace pipewright::gui {
+namespace {
+
+constexpr std::size_t most_waited_for = 4;
+
+QString of_std(const std::string& text) { return QString::fromStdString(text); }
+
+/// The marks of a text in the sizes of the theme.
+class WhyHtml {
+ public:
+  explicit WhyHtml(const Theme& theme) : theme_(theme) {}
+
+  WhyHtml& heading(const QString& text) {
+    return add(QString("<p style=\"margin:0 0 6px 0; font-size:%1px; font-weight:600\">%2</p>")
+                   .arg(heading_size)
+                   .arg(text));
+  }
+  WhyHtml& paragraph(const QString& text) {
+    return add(QString("<p style=\"margin:0 0 8px 0\">%1</p>").arg(text));
+  }
+  WhyHtml& soft(const QString& text) {
+    return add(QString("<p style=\"margin:0 0 8px 0; color:%1\">%2</p>")
+                   .arg(theme_.soft_text.name(), text));
+  }
+  WhyHtml& begin_rows() {
+    return add("<table cellspacing=\"0\" cellpadding=\"0\" style=\"margin-top:4px\">");
+  }
+  WhyHtml& row(const QString& name, const QString& value) {
+    return add(QString("<tr><td style=\"color:%1; padding:1px 16px 1px 0; white-space:nowrap\">%2"
+                       "</td><td style=\"padding:1px 0\">%3</td></tr>")
+                   .arg(theme_.soft_text.name(), name, value));
+  }
+  WhyHtml& end_rows() { return add("</table>"); }
+  QString take() { return std::move(text_); }
+
+ private:
+  WhyHtml& add(const QString& text) {
+    text_ += text;
+    return *this;
+  }
+  const Theme& theme_;
+  QString text_;
+};
+
+QString upper_first(QString text) {
+  if (!text.isEmpty())
+    text[0] = text[0].toUpper();
+  return text;
+}
+
+/// "2F5", to be clicked.
+QString link_to(const PaintedTable& table, std::uint64_t event) {
+  return QString("<a href=\"event:%1\" style=\"text-decoration:none\">%2</a>")
+      .arg(event)
+      .arg(of_std(table.table().name_at(event)).toHtmlEscaped());
+}
+
+QString rank_of(const PaintedTable& table, std::uint64_t event) {
+  return of_std(plan::rank_name(table.table(), table.table().tracks[table.track_of(event)].rank))
+      .toHtmlEscaped();
+}
+
+}  // namespace
+
+QString step_sentence(const PaintedTable& table) {
+  const Spent all = spent_by_all(table);
+  const double time = all.busy + all.idle_sum();
+  if (all.idle_sum() <= 0)
+    return "No rank is ever idle.";
+  const auto cause = largest_cause(all);
+  const QString idle = QString("Ranks stand idle for %1 of the time")
+                           .arg(percent_words(time > 0 ? all.idle_sum() / time : 0));
+  if (!cause)
+    return idle + ".";
+  const double largest = all.idle[static_cast<std::size_t>(*cause)];
+  return QString("%1. %2 of it is %3: %4.")
+      .arg(idle, percent_words(largest / all.idle_sum()), of_std(plan::to_string(*cause)),
+           meaning_of(*cause));
+}
+
+FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
+  const std::vector<AreaRow> rows = area_rows(table, area);
+  FigureTable figures;
+  figures.columns = {{"rank", "", false},
+                     {"compute", "time in which the rank computes", true},
+                     {"idle", "time in which it does not", true}};
+  std::vector<std::size_t> causes;
+  bool any_held = false, any_unnamed = false;
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
+    if (std::any_of(rows.begin(), rows.end(),
+                    [&](const AreaRow& row) { return row.spent.idle[cause] > 0; })) {
+      causes.push_back(cause);
+      const auto which = static_cast<plan::IdleCause>(cause);
+      figures.columns.push_back({of_std(plan::to_string(which)), meaning_of(which), true});
+    }
+  for (const AreaRow& row : rows) {
+    any_held = any_held || row.held.has_value();
+    any_unnamed = any_unnamed || row.spent.unnamed > 0;
+  }
+  if (any_unnamed && !causes.empty())
+    figures.columns.push_back({"no cause", "idle time whose cause is not known", true});
+  figures.columns.push_back({"sends", "time in which it sends, beside all else", true});
+  if (any_held) {
+    figures.columns.push_back({"memory at start", "what it holds when the area begins", true});
+    figures.columns.push_back({"at end", "what it holds when the area ends", true});
+    figures.columns.push_back({"peak", "the most it holds in between", true});
+  }
+
+  const auto cells_of = [&](const QString& name, const Spent& spent,
+                            const std::optional<HeldWithin>& held) {
+    FigureTable::Row row;
+    row.cells = {words_cell(name), time_cell(spent.busy), time_cell(spent.idle_sum())};
+    for (const std::size_t cause : causes)
+      row.cells.push_back(time_cell(spent.idle[cause]));
+    if (any_unnamed && !causes.empty())
+      row.cells.push_back(time_cell(spent.unnamed));
+    row.cells.push_back(time_cell(spent.transfer));
+    if (any_held)
+      for (const std::int64_t bytes :
+           {held ? held->start : 0, held ? held->end : 0, held ? held->peak : 0})
+        row.cells.push_back(bytes_cell(static_cast<double>(bytes)));
+    return row;
+  };
+  Spent all;
+  HeldWithin held;
+  for (const AreaRow& row : rows) {
+    figures.rows.push_back(
+        cells_of(of_std(plan::rank_name(table.table(), row.rank)), row.spent, row.held));
+    all.busy += row.spent.busy;
+    all.unnamed += row.spent.unnamed;
+    all.transfer += row.spent.transfer;
+    for (std::size_t cause = 0; cause < class_count; ++cause)
+      all.idle[cause] += row.spent.idle[cause];
+    if (row.held) {
+      held.start += row.held->start;
+      held.end += row.held->end;
+      held.peak = std::max(held.peak, row.held->peak);
+    }
+  }
+  FigureTable::Row total = cells_of("all", all, held);
+  if (any_held)
+    total.cells.back().text += " (largest)";
+  total.is_total = true;
+  figures.rows.push_back(std::move(total));
+  return figures;
+}
 
 WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
     : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  pages_ = new QStackedWidget;
+  layout->addWidget(pages_);
+
+  auto* page = new QWidget;
+  auto* columns = new QHBoxLayout(page);
+  columns->setContentsMargins(2 * gap, 3 * gap / 2, 2 * gap, gap);
+  columns->setSpacing(5 * gap);
+  words_ = new QLabel;
+  words_->setObjectName("why_words");
+  words_->setTextFormat(Qt::RichText);
+  words_->setTextInteractionFlags(Qt::TextBrowserInteraction);
+  words_->setWordWrap(true);
+  words_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  words_->setMaximumWidth(900);
+  words_->setFont(font_of(text_size));
+  of_rank_ = new ShareBar;
+  of_all_ = new ShareBar;
+  columns->addWidget(words_, 5);
+  columns->addStretch(0);
+  columns->addWidget(of_rank_, 2, Qt::AlignTop);
+  columns->addWidget(of_all_, 2, Qt::AlignTop);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(page);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  page->setAutoFillBackground(true);
+  page->setBackgroundRole(QPalette::Base);
+  pages_->addWidget(scroll);
+
+  auto* area = new QWidget;
+  area->setAutoFillBackground(true);
+  area->setBackgroundRole(QPalette::Base);
+  auto* lines = new QVBoxLayout(area);
+  lines->setContentsMargins(gap, gap, gap, 0);
+  lines->setSpacing(gap / 2);
+  area_title_ = new QLabel;
+  area_title_->setContentsMargins(gap, 0, 0, 0);
+  table_ = new FigureTableView;
+  table_->setObjectName("why_table");
+  lines->addWidget(area_title_);
+  lines->addWidget(table_, 1);
+  pages_->addWidget(area);
+
+  QObject::connect(words_, &QLabel::linkActivated, this,
+                   [this](const QString& link) { follow(link); });
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void WhyPanel::set_theme(const Theme& theme) {
   theme_ = &theme;
-  update();
+  of_rank_->set_theme(theme);
+  of_all_->set_theme(theme);
+  table_->set_theme(theme);
+  rebuild();
 }
 
-void WhyPanel::refresh(Workspace::Change) { update(); }
+QString WhyPanel::spoken() const {
+  if (pages_->currentIndex() == 1)
+    return area_title_->text() + '\n' + table_->shown_tsv();
+  QTextDocument text;
+  text.setHtml(words_->text());
+  return text.toPlainText();
+}
+
+void WhyPanel::showEvent(QShowEvent*) {
+  if (stale_)
+    rebuild();
+}
+
+void WhyPanel::refresh(Workspace::Change change) {
+  if (change != Workspace::Change::Pick && change != Workspace::Change::Tables)
+    return;
+  stale_ = true;
+  if (isVisible())
+    rebuild();
+}
+
+void WhyPanel::follow(const QString& link) {
+  if (link.startsWith("event:"))
+    workspace_.pick(PickedEvent{false, link.mid(6).toULongLong()});
+  else if (link.startsWith("ghost:"))
+    workspace_.pick(PickedEvent{true, link.mid(6).toULongLong()});
+}
+
+void WhyPanel::rebuild() {
+  stale_ = false;
+  const auto& front = workspace_.front();
+  of_rank_->setVisible(false);
+  of_all_->setVisible(front != nullptr);
+  pages_->setCurrentIndex(0);
+  if (!front) {
+    words_->setText(html_of_nothing());
+    return;
+  }
+  const Spent all = spent_by_all(*front);
+  of_all_->show_shares("Idle, all ranks", time_words(all.idle_sum()), shares_of(all, *theme_));
+  const auto show_rank = [&](int rank) {
+    const Spent spent = spent_by(*front, rank, 0, front->length());
+    of_rank_->show_shares("Idle, " + of_std(plan::rank_name(front->table(), rank)),
+                          time_words(spent.idle_sum()), shares_of(spent, *theme_));
+    of_rank_->setVisible(true);
+  };
+  const Picked& picked = workspace_.picked();
+  if (const auto* event = std::get_if<PickedEvent>(&picked)) {
+    words_->setText(html_of(*event));
+    const PaintedTable& table = event->ghost ? *workspace_.ghost() : *front;
+    const int rank = table.table().tracks[table.track_of(event->event)].rank;
+    if (rank < front->table().ranks)
+      show_rank(rank);
+  } else if (const auto* idle = std::get_if<PickedIdle>(&picked)) {
+    words_->setText(html_of(*idle));
+    show_rank(idle->rank);
+  } else if (const auto* area = std::get_if<PickedArea>(&picked)) {
+    area_title_->setText(
+        QString("<b>%1 from %2 to %3</b>, %4 of the iteration · Ctrl+C copies the table")
+            .arg(time_words(area->last - area->first), time_words(area->first),
+                 time_words(area->last),
+                 percent_words(front->length() > 0 ? (area->last - area->first) / front->length()
+                                                   : 0)));
+    table_->show_table(area_table(*front, *area));
+    pages_->setCurrentIndex(1);
+  } else {
+    words_->setText(html_of_nothing());
+  }
+}
+
+QString WhyPanel::html_of_nothing() const {
+  WhyHtml html(*theme_);
+  if (!workspace_.front()) {
+    if (!workspace_.refusal().text.empty())
+      return html.heading("This plan is not possible")
+          .paragraph(of_std(workspace_.refusal().text).toHtmlEscaped())
+          .take();
+    return html.heading("Nothing is open yet")
+        .paragraph("Open a scenario, a run's folder or a trace, and click into its timeline.")
+        .take();
+  }
+  html.heading("Where does the time go?").paragraph(step_sentence(*workspace_.front()));
+  return html
+      .soft(
+          "Click <b>idle time</b> (the light stretches of a row) to read what held it back, or "
+          "an <b>action</b> to see what it waited for. <b>Drag</b> across rows to measure an "
+          "area, rank by rank.")
+      .take();
+}
+
+QString WhyPanel::html_of(const PickedIdle& picked) const {
+  const PaintedTable& front = *workspace_.front();
+  WhyHtml html(*theme_);
+  const QString rank = of_std(plan::rank_name(front.table(), picked.rank)).toHtmlEscaped();
+  const auto cause_at = front.idle_at(picked.rank, picked.time);
+  QString heading =
+      QString("%1 is idle for %2").arg(upper_first(rank), time_words(picked.end - picked.start));
+  if (cause_at)
+    heading +=
+        ": " +
+        of_std(plan::to_string(static_cast<plan::IdleCause>(front.table().idle[*cause_at].cause)));
+  html.heading(heading);
+  const auto why = workspace_.explanation(picked.rank, picked.time);
+  if (!why) {
+    return html
+        .paragraph(
+            "There is no Program beside this timeline, so nobody can say what it waited "
+            "for.")
+        .take();
+  }
+  html.paragraph(upper_first(of_std(why->sentence).toHtmlEscaped()) + ".");
+  if (why->cause && why->end - why->start < (picked.end - picked.start) * 0.999)
+    html.soft(QString("%1 of this stretch are %2, from %3 to %4.")
+                  .arg(time_words(why->end - why->start), of_std(plan::to_string(*why->cause)),
+                       time_words(why->start), time_words(why->end)));
+  html.begin_rows();
+  const char* link = "waits";
+  for (const int event : why->chain) {
+    const std::int64_t at = workspace_.table_event(event);
+    if (at < 0)
+      continue;
+    const auto id = static_cast<std::uint64_t>(at);
+    html.row(link,
+             QString("%1 &nbsp;%2, on %3, %4 to %5")
+                 .arg(link_to(front, id), action_words(front.table().name_at(id)).toHtmlEscaped(),
+                      rank_of(front, id), time_words(front.table().start[id]),
+                      time_words(front.table().end[id])));
+    link = "for";
+  }
+  return html.end_rows().take();
+}
+
+QString WhyPanel::html_of(const PickedEvent& picked) const {
+  const PaintedTable& own = picked.ghost ? *workspace_.ghost() : *workspace_.front();
+  const ActionFacts facts = facts_of(workspace_, picked);
+  WhyHtml html(*theme_);
+  const QString meaning = action_words(facts.name);
+  html.heading(of_std(facts.name).toHtmlEscaped() + (meaning.isEmpty() ? "" : " · " + meaning) +
+               (picked.ghost ? ", behind" : ""));
+  html.begin_rows();
+  html.row("Runs on", of_std(plan::rank_name(own.table(), facts.rank)).toHtmlEscaped());
+  html.row("Takes", QString("<b>%1</b> &nbsp;from %2 to %3")
+                        .arg(time_words(facts.end - facts.start), time_words(facts.start),
+                             time_words(facts.end)));
+  if (facts.other) {
+    const double own_took = facts.end - facts.start, took = facts.other_end - facts.other_start;
+    const double longer = picked.ghost ? took - own_took : own_took - took;
+    const double later =
+        picked.ghost ? facts.other_start - facts.start : facts.start - facts.other_start;
+    const double expected = picked.ghost ? own_took : took;
+    const bool is_run = workspace_.shown() == Workspace::Shown::Run;
+    html.row(is_run ? (picked.ghost ? "Measured" : "Predicted") : (picked.ghost ? "Now" : "Before"),
+             QString("%1 &nbsp;from %2: it takes %3, and begins %4 %5")
+                 .arg(time_words(took), time_words(facts.other_start),
+                      expected > 0 ? QString("%1 (%2%3) %4")
+                                         .arg(time_words(std::abs(longer)), longer < 0 ? "-" : "+",
+                                              percent_words(std::abs(longer) / expected),
+                                              longer < 0 ? "less" : "more")
+                                   : time_words(took),
+                      time_words(std::abs(later)), later < 0 ? "earlier" : "later"));
+  }
+  if (facts.critical)
+    html.row("Critical", "yes: the iteration is as long as this path");
+  if (facts.slack)
+    html.row("Slack", *facts.slack > 1e-9
+                          ? QString("could end %1 later for nothing").arg(time_words(*facts.slack))
+                          : QString("none: the iteration waits for it"));
+  for (std::size_t i = 0; i < std::min(most_waited_for, facts.waited_for.size()); ++i) {
+    const WaitedFor& waited = facts.waited_for[i];
+    html.row(i == 0 ? "Waited for" : "and",
+             QString("%1 &nbsp;%2, on %3, over at %4")
+                 .arg(link_to(own, waited.event),
+                      action_words(own.table().name_at(waited.event)).toHtmlEscaped(),
+                      rank_of(own, waited.event), time_words(waited.over)));
+  }
+  return html.end_rows().take();
+}
 
 }  // namespace pipewright::gui

@@ -6,7 +6,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr double least_row = 18;
-constexpr double greatest_row = 64;
+constexpr double greatest_row = 104;
 constexpr double collapsed_row = 10;
 constexpr double wire = 4;               // a thin band
 constexpr double least_with_wires = 26;  // lower rows show compute alone

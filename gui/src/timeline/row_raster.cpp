@@ -8,6 +8,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr double narrowest_hatched = 14;
+constexpr int lowest_hatched = 10;  // of pixels; below, a pattern is but noise
 constexpr double narrowest_edged = 4;
 constexpr int period = 8;  // of hatches, in pixels
 
@@ -156,7 +157,8 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
       const std::uint8_t c = sums.class_of(pixel.event);
       line_[p] = colours.fill[c];
       const double pixels = (sums.end(pixel.event) - sums.start(pixel.event)) / scale.per_pixel;
-      if (pixels >= narrowest_hatched && colours.hatch[c] != Hatch::None) {
+      if (pixels >= narrowest_hatched && band.height >= lowest_hatched &&
+          colours.hatch[c] != Hatch::None) {
         hatch_[p] = static_cast<std::uint8_t>(colours.hatch[c]);
         any_hatch = true;
       }
@@ -204,7 +206,7 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
     patterned = line_;
     for (std::size_t p = 0; p < width; ++p)
       if (hatch_[p] != 0 && marks(static_cast<Hatch>(hatch_[p]), static_cast<int>(p), phase))
-        patterned[p] = mixed(patterned[p], qRgb(255, 255, 255), 0.28);
+        patterned[p] = mixed(patterned[p], qRgb(255, 255, 255), 0.2);
     for (int y = band.top + phase; y < band.top + band.height; y += period)
       if (y >= 0 && y < image.height())
         std::memcpy(reinterpret_cast<QRgb*>(image.scanLine(y)) + band.left, patterned.data(),

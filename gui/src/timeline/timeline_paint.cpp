@@ -13,11 +13,10 @@
 namespace pipewright::gui {
 namespace {
 
-constexpr double narrowest_label = 22;
+constexpr double narrowest_label = 14;
 constexpr std::size_t most_labels = 600;
 constexpr std::size_t most_arrows = 500;
-constexpr double ghost_part = 0.32;  // of a row
-constexpr int ticks_apart = 96;      // pixels, at least
+constexpr int ticks_apart = 96;  // pixels, at least
 
 double round_tick(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
@@ -25,6 +24,15 @@ double round_tick(double least) {
     if (step * power >= least)
       return step * power;
   return 10 * power;
+}
+
+/// All ticks in the unit of the last one, with the figures that tell them apart.
+QString tick_words(double time, double tick, double until) {
+  const bool seconds = until >= 2, millis = until >= 1e-4;
+  const double unit = seconds ? 1 : millis ? 1e-3 : 1e-6;
+  const int figures =
+      std::clamp(-static_cast<int>(std::floor(std::log10(tick / unit) + 1e-9)), 0, 9);
+  return QString::number(time / unit, 'f', figures) + (seconds ? " s" : millis ? " ms" : " µs");
 }
 
 bool is_light(QRgb colour) {
@@ -37,8 +45,11 @@ QString label_of(const std::string& name, double width, const QFontMetricsF& met
   const QString whole = QString::fromStdString(name);
   if (metrics.horizontalAdvance(whole) + 8 <= width)
     return whole;
-  if (instruction)
-    return instruction->microbatch >= 0 ? QString::number(instruction->microbatch) : QString();
+  if (instruction) {
+    const QString number =
+        instruction->microbatch >= 0 ? QString::number(instruction->microbatch) : QString();
+    return metrics.horizontalAdvance(number) + 4 <= width ? number : QString();
+  }
   return metrics.elidedText(whole, Qt::ElideRight, width - 8);
 }
 
@@ -106,10 +117,10 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
 
 void TimelineView::render_row(const PlacedRow& row, double scale) {
   const double y = row_y(row);
-  const double ghost = ghost_ && !row.collapsed ? row.height * ghost_part : 0;
-  if (ghost > 0)
-    render_table(*ghost_, row, y + 1, ghost - 1, true, scale);
-  render_table(*front_, row, y + 1 + ghost, row.height - 2 - ghost, false, scale);
+  const RowParts parts = parts_of(row);
+  if (parts.ghost_height > 0)
+    render_table(*ghost_, row, y + parts.ghost_top, parts.ghost_height, true, scale);
+  render_table(*front_, row, y + parts.front_top, parts.front_height, false, scale);
 }
 
 void TimelineView::render() {
@@ -191,9 +202,20 @@ void TimelineView::paint_headers(QPainter& painter) const {
       continue;
     if (!row.pinned && y < rows_top + layout_.pinned_height - row.height)
       continue;
-    painter.setClipRect(
-        QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height, header_width, bottom));
-    const QRectF name(row.pinned ? 22 : 10, y, header_width - 66, row.height);
+    painter.setClipRect(QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height,
+                               viewport()->width(), bottom));
+    const RowParts parts = parts_of(row);
+    const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - 66,
+                      parts.front_height);
+    if (parts.ghost_height >= 11) {
+      painter.setFont(font_of(small_size - 1));
+      painter.setPen(theme_->soft_text);
+      const QRectF ghost(10, y + parts.ghost_top, header_width - 20, parts.ghost_height);
+      painter.drawText(
+          ghost, Qt::AlignVCenter | Qt::AlignRight,
+          painter.fontMetrics().elidedText(QString::fromStdString(ghost_->table().name),
+                                           Qt::ElideRight, static_cast<int>(ghost.width())));
+    }
     painter.setFont(font_of(row.height < 16 ? small_size - 2 : text_size));
     painter.setPen(theme_->text);
     painter.drawText(name, Qt::AlignVCenter | Qt::AlignLeft,
@@ -205,11 +227,14 @@ void TimelineView::paint_headers(QPainter& painter) const {
       painter.setPen(Qt::NoPen);
       painter.drawEllipse(QPointF(13, y + row.height / 2), 3, 3);
     }
+    if (row.height >= 26)
+      painter.fillRect(QRectF(0, y + row.height - 0.5, viewport()->width(), 1), theme_->line);
     if (last > first) {
       painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
       painter.setPen(theme_->soft_text);
       painter.drawText(
-          QRectF(header_width - 56, y, 46, row.height), Qt::AlignVCenter | Qt::AlignRight,
+          QRectF(header_width - 56, name.top(), 46, name.height()),
+          Qt::AlignVCenter | Qt::AlignRight,
           QString::number(100 * front_->busy(row.rank, first, last) / (last - first), 'f', 0) +
               " %");
     }
@@ -232,8 +257,9 @@ void TimelineView::paint_ruler(QPainter& painter) const {
     const double x = header_width + scale_.x(time);
     painter.fillRect(QRectF(x, rows_top - 6, 1, 5), theme_->soft_text);
     painter.setPen(theme_->soft_text);
-    painter.drawText(QPointF(x + 4, rows_top - 8),
-                     time_words(std::abs(time) < tick / 2 ? 0 : time));
+    const QString words = tick_words(std::abs(time) < tick / 2 ? 0 : time, tick, until);
+    if (x + 4 + painter.fontMetrics().horizontalAdvance(words) < viewport()->width())
+      painter.drawText(QPointF(x + 4, rows_top - 8), words);
   }
 }
 
@@ -269,7 +295,15 @@ void TimelineView::paint_critical(QPainter& painter) const {
     const QRectF row = row_rect(of.rank);
     if (row.isEmpty())
       continue;
-    const double y = row.bottom() - 2;
+    double y = row.bottom() - 2;
+    for (const PlacedRow& placed : layout_.rows)
+      if (placed.rank == of.rank) {
+        const RowParts parts = parts_of(placed);
+        const auto bands = bands_of(*front_, of.rank, parts.front_top, parts.front_height);
+        if (!bands.empty())
+          y = row_y(placed) + bands.front().top + bands.front().height - 2;
+        break;
+      }
     if (x1 < -seen || x0 > 2 * seen)
       continue;
     const QPointF from(header_width + x0, y), to(header_width + x1, y);
@@ -286,9 +320,11 @@ void TimelineView::paint_critical(QPainter& painter) const {
   }
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(theme_->plot, 4, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
+  QColor halo = theme_->plot;
+  halo.setAlphaF(0.8F);
+  painter.setPen(QPen(halo, 4.5, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
   painter.drawPath(path);
-  painter.setPen(QPen(theme_->text, 1.6, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
+  painter.setPen(QPen(theme_->text, 2, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin));
   painter.drawPath(path);
   painter.setRenderHint(QPainter::Antialiasing, false);
 }
@@ -347,6 +383,78 @@ void TimelineView::paint_picked(QPainter& painter) const {
   }
 }
 
+void TimelineView::paint_hovered(QPainter& painter) const {
+  if (hovered_ == picked_)
+    return;
+  painter.setBrush(Qt::NoBrush);
+  QColor colour = theme_->text;
+  colour.setAlphaF(0.75F);
+  if (const auto* event = std::get_if<PickedEvent>(&hovered_); event != nullptr && !event->ghost) {
+    painter.setPen(QPen(colour, 1.5));
+    painter.drawRect(rect_of(event->event).adjusted(0.5, 0.5, -0.5, -0.5));
+  } else if (const auto* idle = std::get_if<PickedIdle>(&hovered_)) {
+    const QRectF row = row_rect(idle->rank);
+    colour.setAlphaF(0.4F);
+    painter.setPen(QPen(colour, 1, Qt::DashLine));
+    painter.drawRect(QRectF(header_width + scale_.x(idle->start), row.top() + 2,
+                            (idle->end - idle->start) / scale_.per_pixel, row.height() - 4));
+  }
+}
+
+void TimelineView::paint_legend(QPainter& painter) const {
+  const double top = rows_bottom();
+  painter.fillRect(QRectF(0, top, viewport()->width(), legend_height), theme_->panel);
+  painter.fillRect(QRectF(0, top, viewport()->width(), 1), theme_->line);
+  painter.setFont(font_of(small_size));
+  const double right = viewport()->width() - gap;
+  double x = header_width;
+  // What no longer fits is left out as a whole.
+  const auto entry = [&](const QString& words, const QColor& colour, double height) {
+    const double width = painter.fontMetrics().horizontalAdvance(words);
+    if (x + 16 + width > right)
+      return;
+    const QRectF box(x, top + legend_height / 2 - height / 2, 11, height);
+    painter.fillRect(box, colour);
+    painter.setPen(theme_->soft_text);
+    painter.drawText(QRectF(x + 16, top, width + 2, legend_height), Qt::AlignVCenter, words);
+    x += 16 + width + 14;
+  };
+  const auto group = [&](const QString& words) {
+    painter.setPen(theme_->text);
+    const double width = painter.fontMetrics().horizontalAdvance(words);
+    if (x + width > right)
+      return;
+    painter.drawText(QRectF(x, top, width + 2, legend_height), Qt::AlignVCenter, words);
+    x += width + 12;
+  };
+  if (heat_) {
+    group("than predicted");
+    for (std::size_t c = 0; c < class_count; ++c)
+      if (c == 0 || c == class_count / 2 || c + 1 == class_count)
+        entry(c == 0                 ? "much quicker"
+              : c + 1 == class_count ? "much slower"
+                                     : "as predicted",
+              theme_->heat[c], 11);
+  } else {
+    for (std::size_t c = 0; c < class_count; ++c)
+      if (has_kind_[c] != 0)
+        entry(theme_->kinds[c].meaning, theme_->kinds[c].fill, 11);
+    if (has_row_[static_cast<std::size_t>(plan::Row::Send)] != 0)
+      entry("send", theme_->send, 4);
+    if (has_row_[static_cast<std::size_t>(plan::Row::Receive)] != 0)
+      entry("receive", theme_->receive, 4);
+    if (has_row_[static_cast<std::size_t>(plan::Row::Reduce)] != 0)
+      entry("reduce", theme_->reduce, 4);
+  }
+  if (std::find(has_cause_.begin(), has_cause_.end(), 1) == has_cause_.end())
+    return;
+  x += 10;
+  group("idle:");
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
+    if (has_cause_[cause] != 0)
+      entry(QString::fromStdString(plan::idle_causes()[cause]), theme_->causes[cause], 11);
+}
+
 void TimelineView::paint_arrows(QPainter& painter) const {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setBrush(Qt::NoBrush);
@@ -355,13 +463,24 @@ void TimelineView::paint_arrows(QPainter& painter) const {
     const QRectF from = rect_of(arrows_[i].from), to = rect_of(arrows_[i].to);
     if (from.isNull() || to.isNull())
       continue;
-    const QPointF begin(from.right(), from.center().y()), end(to.left(), to.center().y());
-    const double bend = std::max(16.0, std::abs(end.x() - begin.x()) / 2);
+    // What waits may have begun long before, such as a receive: the arrow ends where it goes on.
+    const QPointF begin(from.right(), from.center().y());
+    const QPointF end(std::clamp(begin.x(), to.left(), to.right()), to.center().y());
+    const double across = end.x() - begin.x();
     QPainterPath path(begin);
-    path.cubicTo(begin + QPointF(bend, 0), end - QPointF(bend, 0), end);
+    if (across > 24)
+      path.cubicTo(begin + QPointF(across / 2, 0), end - QPointF(across / 2, 0), end);
+    else
+      path.lineTo(end);
     painter.drawPath(path);
+    const double length = std::hypot(end.x() - begin.x(), end.y() - begin.y());
+    if (length < 8)
+      continue;
+    const QPointF along = across > 24 ? QPointF(1, 0) : (end - begin) / length;
+    const QPointF beside(-along.y(), along.x());
     painter.setBrush(theme_->selection);
-    painter.drawPolygon(QPolygonF{end, end + QPointF(-6, -3.5), end + QPointF(-6, 3.5)});
+    painter.drawPolygon(
+        QPolygonF{end, end - along * 7 + beside * 3.5, end - along * 7 - beside * 3.5});
     painter.setBrush(Qt::NoBrush);
   }
   painter.setRenderHint(QPainter::Antialiasing, false);
@@ -384,6 +503,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   painter.setClipRect(QRectF(header_width, rows_top, plot_width() + gap, viewport()->height()));
   paint_labels(painter);
   paint_critical(painter);
+  paint_hovered(painter);
   paint_picked(painter);
   paint_arrows(painter);
   paint_area(painter);
@@ -391,6 +511,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   paint_headers(painter);
   paint_ruler(painter);
   paint_map_frame(painter);
+  paint_legend(painter);
   if (drag_ == Drag::Row && moved_) {
     painter.setPen(QPen(theme_->selection, 2));
     painter.drawLine(QPointF(0, mouse_.y()), QPointF(header_width, mouse_.y()));

@@ -10,13 +10,16 @@
 #include <cmath>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/plan/program/instruction.hpp"
 
 namespace pipewright::gui {
 namespace {
 
 constexpr double snap_within = 6;  // pixels
 constexpr double key_zoom = 1.25;
-constexpr double key_pan = 90;  // pixels
+constexpr double ghost_part = 0.3;         // of a row
+constexpr double key_pan = 90;             // pixels
+constexpr double narrowest_revealed = 24;  // pixels
 
 }  // namespace
 
@@ -38,6 +41,8 @@ void TimelineView::show_tables(std::shared_ptr<PaintedTable> front,
   const bool saw_all = !front_ || scale_ == fitted(0, front_->length(), plot_width());
   front_ = std::move(front);
   ghost_ = std::move(ghost);
+  hovered_ = {};
+  find_legend();
   picked_ = {};
   arrows_.clear();
   highlight_.clear();
@@ -145,6 +150,35 @@ void TimelineView::walk(int by) {
   }
 }
 
+void TimelineView::reveal(const Picked& picked) {
+  double first = 0, last = 0;
+  int rank = -1;
+  if (const auto* event = std::get_if<PickedEvent>(&picked)) {
+    const PaintedTable& table = event->ghost ? *ghost_ : *front_;
+    first = table.table().start[event->event];
+    last = table.table().end[event->event];
+    rank = table.table().tracks[table.track_of(event->event)].rank;
+  } else if (const auto* idle = std::get_if<PickedIdle>(&picked)) {
+    first = idle->start;
+    last = idle->end;
+    rank = idle->rank;
+  } else {
+    return;
+  }
+  if (const QRectF row = row_rect(rank); row.top() < rows_top)
+    verticalScrollBar()->setValue(verticalScrollBar()->value() +
+                                  static_cast<int>(row.top() - rows_top));
+  else if (row.bottom() > viewport()->height())
+    verticalScrollBar()->setValue(verticalScrollBar()->value() +
+                                  static_cast<int>(row.bottom() - viewport()->height()));
+  TimeScale moved = scale_;
+  moved.per_pixel = std::min(moved.per_pixel, std::max(last - first, 1e-12) / narrowest_revealed);
+  if (moved == scale_ && scale_.x(last) <= plot_width() && scale_.x(first) >= 0)
+    return;
+  moved.first = (first + last) / 2 - plot_width() / 2 * moved.per_pixel;
+  set_scale(moved);
+}
+
 void TimelineView::set_arrows(std::vector<Arrow> arrows) {
   arrows_ = std::move(arrows);
   viewport()->update();
@@ -160,13 +194,43 @@ void TimelineView::set_show_critical(bool show) {
   viewport()->update();
 }
 
+double TimelineView::rows_bottom() const { return viewport()->height() - legend_height; }
+
+TimelineView::RowParts TimelineView::parts_of(const PlacedRow& row) const {
+  const double pad = row.height >= 40 ? 4 : 1;
+  const double room = row.height - 2 * pad;
+  RowParts parts{pad, 0, pad, room};
+  if (ghost_ && !row.collapsed) {
+    parts.ghost_height = std::floor(room * ghost_part) - 1;
+    parts.front_top += parts.ghost_height + 1;
+    parts.front_height -= parts.ghost_height + 1;
+  }
+  return parts;
+}
+
+void TimelineView::find_legend() {
+  has_kind_.fill(0);
+  has_cause_.fill(0);
+  has_row_.fill(0);
+  if (!front_)
+    return;
+  for (const std::string& name : front_->table().names)
+    if (plan::parse_instruction(name) &&
+        plan::row_of(plan::parse_instruction(name)->kind) == plan::Row::Compute)
+      has_kind_[kind_class(plan::kind_of(name))] = 1;
+  for (const plan::EventTrack& track : front_->table().tracks)
+    has_row_[static_cast<std::size_t>(track.row)] = 1;
+  for (const plan::EventTable::Idle& idle : front_->table().idle)
+    has_cause_[idle.cause] = 1;
+}
+
 void TimelineView::lay_out() {
   if (!front_) {
     layout_ = {};
     verticalScrollBar()->setRange(0, 0);
     return;
   }
-  const double room = std::max(0.0, viewport()->height() - rows_top);
+  const double room = std::max(0.0, rows_bottom() - rows_top);
   layout_ = lay_out_rows(front_->table(), state_, room, ghost_ != nullptr);
   const int page = std::max(1, static_cast<int>(room - layout_.pinned_height));
   verticalScrollBar()->setPageStep(page);
@@ -187,7 +251,8 @@ double TimelineView::row_y(const PlacedRow& row) const {
 const PlacedRow* TimelineView::row_at(double y) const {
   for (const PlacedRow& row : layout_.rows) {
     const double top = row_y(row);
-    if (y >= top && y < top + row.height && (row.pinned || y >= rows_top + layout_.pinned_height))
+    if (y >= top && y < top + row.height && y < rows_bottom() &&
+        (row.pinned || y >= rows_top + layout_.pinned_height))
       return &row;
   }
   return nullptr;
@@ -205,24 +270,24 @@ QRectF TimelineView::rect_of(std::uint64_t event) const {
   for (const PlacedRow& row : layout_.rows) {
     if (row.rank != front_->table().tracks[track].rank)
       continue;
-    const double ghost = ghost_ && !row.collapsed ? row.height * 0.32 : 0;
-    for (const TrackBand& band : bands_of(*front_, row.rank, ghost, row.height - 2 - ghost))
+    const RowParts parts = parts_of(row);
+    for (const TrackBand& band : bands_of(*front_, row.rank, parts.front_top, parts.front_height))
       if (band.track == track) {
         const double x = scale_.x(front_->table().start[event]);
-        return {header_width + x, row_y(row) + 1 + band.top,
-                scale_.x(front_->table().end[event]) - x, band.height};
+        return {header_width + x, row_y(row) + band.top, scale_.x(front_->table().end[event]) - x,
+                band.height};
       }
   }
   return {};
 }
 
 std::optional<PickedEvent> TimelineView::event_under(const PlacedRow& row, QPointF at) const {
-  const double ghost_height = ghost_ && !row.collapsed ? row.height * 0.32 : 0;
-  const double y = at.y() - row_y(row) - 1;
-  const bool ghost = y < ghost_height;
+  const RowParts parts = parts_of(row);
+  const double y = at.y() - row_y(row);
+  const bool ghost = parts.ghost_height > 0 && y < parts.front_top;
   const PaintedTable& table = ghost ? *ghost_ : *front_;
-  const double top = ghost ? 0 : ghost_height;
-  const double height = ghost ? ghost_height - 1 : row.height - 2 - ghost_height;
+  const double top = ghost ? parts.ghost_top : parts.front_top;
+  const double height = ghost ? parts.ghost_height : parts.front_height;
   if (row.rank >= table.table().ranks)
     return {};
   const double time = scale_.time(at.x() - header_width);
@@ -239,25 +304,7 @@ Picked TimelineView::pick_at(QPointF at) const {
     return {};
   if (const auto event = event_under(*row, at))
     return *event;
-  const double time = scale_.time(at.x() - header_width);
-  if (time < 0 || time > front_->length())
-    return {};
-  // All of the gap, whatever its causes.
-  const auto tracks = front_->tracks_of(row->rank);
-  double start = 0, end = front_->length();
-  for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
-    if (front_->table().tracks[track].row != plan::Row::Compute)
-      continue;
-    const BusySums& sums = front_->sums(track);
-    const std::uint64_t begun = sums.begun_before(time);
-    if (begun > 0 && sums.end(begun - 1) > time)
-      return PickedEvent{false, front_->table().tracks[track].begin + begun - 1};
-    if (begun > 0)
-      start = std::max(start, sums.end(begun - 1));
-    if (begun < sums.size())
-      end = std::min(end, sums.start(begun));
-  }
-  return PickedIdle{row->rank, time, start, end};
+  return picked_at(*front_, row->rank, scale_.time(at.x() - header_width));
 }
 
 double TimelineView::snapped(QPointF at) const {
@@ -305,6 +352,8 @@ void TimelineView::resizeEvent(QResizeEvent*) {
     fit_all();
   else
     scale_.per_pixel = seen;
+  if (on_scale)
+    on_scale();
 }
 
 void TimelineView::wheelEvent(QWheelEvent* event) {
@@ -379,6 +428,10 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
     case Drag::None:
       if (on_hover && front_) {
         const Picked under = pick_at(mouse_);
+        if (under != hovered_) {
+          hovered_ = under;
+          viewport()->update();
+        }
         if (const auto* picked = std::get_if<PickedEvent>(&under))
           on_hover(describe(*picked));
         else if (const auto* idle = std::get_if<PickedIdle>(&under))
@@ -458,6 +511,8 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
 }
 
 void TimelineView::leaveEvent(QEvent*) {
+  hovered_ = {};
+  viewport()->update();
   if (on_hover)
     on_hover({});
 }

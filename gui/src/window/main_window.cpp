@@ -88,7 +88,21 @@ void MainWindow::make_panels() {
   timeline_->on_hover = [this](const QString& words) {
     hover_->setText(QString(words).replace('\n', "  ·  "));
   };
-  timeline_->on_picked = [this](const Picked& picked) { workspace_.pick(picked); };
+  timeline_->on_picked = [this](const Picked& picked) {
+    workspace_.pick(picked);
+    if (!std::holds_alternative<std::monostate>(picked))
+      show_view("why");
+  };
+  const auto show_places = [this](const Places& places) {
+    workspace_.pick(places.first);
+    timeline_->reveal(places.first);
+    timeline_->set_highlight(places.events);
+  };
+  residuals_->on_places = show_places;
+  savings_->on_places = show_places;
+  timeline_->on_scale = [this] {
+    memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+  };
   timeline_->set_empty_text(
       "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
 }
@@ -207,6 +221,7 @@ void MainWindow::refresh(Workspace::Change change) {
     case Workspace::Change::Tables:
       timeline_->set_heat(workspace_.heat() && workspace_.ghost() != nullptr);
       timeline_->show_tables(workspace_.front(), workspace_.ghost());
+      memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
       break;
     case Workspace::Change::Pick:
       follow_pick(workspace_.picked());
@@ -245,8 +260,6 @@ void MainWindow::follow_pick(const Picked& picked) {
   }
   timeline_->set_highlight(chain);
   timeline_->set_arrows(arrows_of(chain));
-  if (!std::holds_alternative<std::monostate>(picked))
-    show_view("why");
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

@@ -3,6 +3,7 @@
 // What every rank holds over time, when most, and who holds it then. The rules are those of
 // docs/time-and-memory.md.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -58,6 +59,30 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
+/// Whose bytes they are, for a picture of all of them over time.
+enum class Owner {
+  Parameters,  // older weights included
+  Gradients,   // those set aside included
+  OptimizerState,
+  Activations,
+  Inputs,          // what was loaded
+  InputGradients,  // made for the stage before or for the weight gradient
+  Buffers,         // of what is received
+  Transients,      // beside what an action keeps, while it runs
+};
+inline constexpr auto owner_count = static_cast<std::size_t>(Owner::Transients) + 1;
+/// "parameters", "optimizer state", …
+std::string to_string(Owner owner);
+
+/// What each owner holds on a rank from `time` (seconds) until the next point.
+struct OwnersPoint {
+  double time = 0;
+  std::array<std::int64_t, owner_count> held{};  // bytes, by Owner
+  std::int64_t& operator[](Owner owner) { return held[static_cast<std::size_t>(owner)]; }
+  std::int64_t operator[](Owner owner) const { return held[static_cast<std::size_t>(owner)]; }
+  std::int64_t sum() const;
+};
+
 /// One per thread. It is built once for a Program and keeps its working memory, so that another
 /// answer allocates nothing.
 class MemoryModel {
@@ -71,6 +96,10 @@ class MemoryModel {
   /// Who holds what on a rank at an instant, the largest first; together they are the curve.
   std::vector<Holder> holders(const StepCosts& costs, const Times& times, int rank,
                               double time) const;
+
+  /// Who holds what on each rank over time: in order of time, first what stands at 0. At every
+  /// instant the owners add up to the curve.
+  std::vector<std::vector<OwnersPoint>> by_owner(const StepCosts& costs, const Times& times) const;
 
  private:
   /// What one event changes on one rank: classes of amounts, -1 for nothing.

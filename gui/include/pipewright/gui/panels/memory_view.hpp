@@ -1,26 +1,65 @@
 #pragma once
 
 // What each rank holds over time, stacked by owner, with the device's memory as a line; predicted
-// against measured.
+// against measured. Its times stand below those of the timeline.
 
-#include <QWidget>
+#include <QAbstractScrollArea>
+#include <QImage>
 
+#include "pipewright/gui/document/memory_picture.hpp"
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/timeline/time_scale.hpp"
 
 namespace pipewright::gui {
 
-class MemoryView : public QWidget {
+class MemoryView : public QAbstractScrollArea {
  public:
   /// `workspace` must outlive it.
   explicit MemoryView(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
+  /// The section that the timeline shows, which begins `left` pixels from the edge.
+  void follow(const TimeScale& scale, double left, double width);
+
+  /// Who holds what on a rank at an instant, in lines.
+  QString holders_words(int rank, double time) const;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void showEvent(QShowEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void scrollContentsBy(int dx, int dy) override;
+  bool viewportEvent(QEvent* event) override;
 
  private:
   void refresh(Workspace::Change change);
+  void rebuild();
+  void lay_out();
+  double row_top(int rank) const;
+  int rank_at(double y) const;
+  double y_of(int rank, double bytes) const;
+  void render();
+  void render_rank(int rank, double ratio);
+  void paint_legend(QPainter& painter) const;
+  void paint_measured(QPainter& painter, int rank) const;
+  void paint_marks(QPainter& painter, int rank) const;
+  void paint_hover(QPainter& painter) const;
 
   Workspace& workspace_;
   const Theme* theme_;
+  bool stale_ = true;
+  bool dirty_ = true;
+  MemoryPicture picture_;
+  double top_bytes_ = 1;  // at the top of each row
+  int fullest_ = -1;      // the rank that holds most
+  double row_height_ = 64;
+  TimeScale scale_;
+  double left_ = 116;
+  double width_ = 1;
+  QImage image_;
+  QPointF mouse_{-1, -1};
 };
 
 }  // namespace pipewright::gui

@@ -3,12 +3,21 @@
 // Where the error of a prediction goes: compute, transfer, waiting, launch and memory per rank, and
 // the causes in the order of their size.
 
+#include <QLabel>
 #include <QWidget>
+#include <functional>
 
+#include "pipewright/gui/document/places.hpp"
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/figure_table.hpp"
 
 namespace pipewright::gui {
+
+/// A row per rank; all but memory add up to the difference of the iteration, on each.
+FigureTable rank_table(const loop::Residuals& residuals);
+FigureTable cause_table(const loop::Residuals& residuals);
+FigureTable action_table(const std::vector<ActionDifference>& actions);
 
 class ResidualPanel : public QWidget {
  public:
@@ -16,11 +25,26 @@ class ResidualPanel : public QWidget {
   explicit ResidualPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
+  /// Somebody has chosen a line: these events are meant.
+  std::function<void(const Places&)> on_places;
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
   void refresh(Workspace::Change change);
+  void rebuild();
 
   Workspace& workspace_;
   const Theme* theme_;
+  bool stale_ = true;
+  std::vector<ActionDifference> worst_;
+  QLabel* headline_;
+  QWidget* tables_;
+  QWidget* budget_;
+  FigureTableView* ranks_;
+  FigureTableView* causes_;
+  FigureTableView* actions_;
 };
 
 }  // namespace pipewright::gui

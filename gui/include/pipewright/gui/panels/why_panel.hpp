@@ -3,12 +3,22 @@
 // What was pointed at, in words: an action, a bubble with what held it back, or an area with a
 // table per rank.
 
+#include <QLabel>
+#include <QStackedWidget>
 #include <QWidget>
 
+#include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/figure_table.hpp"
+#include "pipewright/gui/panels/share_bar.hpp"
 
 namespace pipewright::gui {
+
+/// "Most of the 96.20 ms that ranks stand idle is warm-up: the pipeline fills …"
+QString step_sentence(const PaintedTable& table);
+/// Per rank and in total: compute, idle by cause, transfer and memory.
+FigureTable area_table(const PaintedTable& table, const PickedArea& area);
 
 class WhyPanel : public QWidget {
  public:
@@ -16,11 +26,30 @@ class WhyPanel : public QWidget {
   explicit WhyPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
+  /// What it says, without its marks.
+  QString spoken() const;
+  const FigureTableView& table() const { return *table_; }
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
   void refresh(Workspace::Change change);
+  void rebuild();
+  void follow(const QString& link);
+  QString html_of_nothing() const;
+  QString html_of(const PickedEvent& picked) const;
+  QString html_of(const PickedIdle& picked) const;
 
   Workspace& workspace_;
   const Theme* theme_;
+  bool stale_ = true;
+  QStackedWidget* pages_;
+  QLabel* words_;
+  ShareBar* of_rank_;
+  ShareBar* of_all_;
+  QLabel* area_title_;
+  FigureTableView* table_;
 };
 
 }  // namespace pipewright::gui

@@ -3,6 +3,8 @@
 // What was pointed at in a timeline.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -31,5 +33,20 @@ struct PickedArea {
 };
 
 using Picked = std::variant<std::monostate, PickedEvent, PickedIdle, PickedArea>;
+
+class PaintedTable;
+/// What a rank does at an instant: the action that it computes, or the whole of its gap.
+Picked picked_at(const PaintedTable& table, int rank, double time);
+
+/// Ranks and times as somebody writes them: "1@12.5" or "0-3@10-20", in milliseconds.
+struct Pointed {
+  int first_rank = 0;
+  int last_rank = 0;
+  double first = 0;  // seconds
+  double last = 0;   // the same: one instant
+};
+std::optional<Pointed> picked_from(const std::string& text);
+/// What is there; an area has those of its ranks that exist.
+Picked picked_in(const PaintedTable& table, const Pointed& at);
 
 }  // namespace pipewright::gui

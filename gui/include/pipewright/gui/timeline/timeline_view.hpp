@@ -5,6 +5,7 @@
 
 #include <QAbstractScrollArea>
 #include <QImage>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -56,6 +57,9 @@ class TimelineView : public QAbstractScrollArea {
   /// To the next action of the same rank, or the one before.
   void walk(int by);
 
+  /// Moves what was picked into sight, and nearer where it is too narrow to be seen.
+  void reveal(const Picked& picked);
+
   void set_arrows(std::vector<Arrow> arrows);
   /// Events that are outlined, such as a chain that held something back, or the critical path.
   void set_highlight(std::vector<std::uint64_t> events);
@@ -93,8 +97,17 @@ class TimelineView : public QAbstractScrollArea {
   static constexpr double minimap_height = 44;
   static constexpr double ruler_height = 24;
   static constexpr double rows_top = minimap_height + ruler_height;
+  static constexpr double legend_height = 26;
 
   enum class Drag { None, Area, Pan, Map, Row };
+
+  /// What is within a row, from its top.
+  struct RowParts {
+    double ghost_top = 0, ghost_height = 0;
+    double front_top = 0, front_height = 0;
+  };
+  RowParts parts_of(const PlacedRow& row) const;
+  double rows_bottom() const;  // where the legend begins
 
   void lay_out();
   void changed();                            // all is painted anew
@@ -107,6 +120,7 @@ class TimelineView : public QAbstractScrollArea {
   void pan(double pixels);
 
   void render();
+  void find_legend();
   void render_row(const PlacedRow& row, double scale);
   void render_table(const PaintedTable& table, const PlacedRow& row, double top, double height,
                     bool ghost, double scale);
@@ -114,6 +128,8 @@ class TimelineView : public QAbstractScrollArea {
   void paint_labels(QPainter& painter) const;
   void paint_headers(QPainter& painter) const;
   void paint_ruler(QPainter& painter) const;
+  void paint_legend(QPainter& painter) const;
+  void paint_hovered(QPainter& painter) const;
   void paint_map_frame(QPainter& painter) const;
   void paint_critical(QPainter& painter) const;
   void paint_picked(QPainter& painter) const;
@@ -132,6 +148,10 @@ class TimelineView : public QAbstractScrollArea {
   Picked picked_;
   std::vector<Arrow> arrows_;
   std::vector<std::uint64_t> highlight_;
+  Picked hovered_;
+  /// Which kinds, rows and causes there are any of.
+  std::array<char, class_count> has_kind_{}, has_cause_{};
+  std::array<char, 4> has_row_{};
 
   struct Label {
     QRectF box;

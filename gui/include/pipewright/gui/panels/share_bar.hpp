@@ -1,0 +1,46 @@
+#pragma once
+
+// Parts of a whole: one stacked bar, and under it what each part is and how much.
+
+#include <QString>
+#include <QWidget>
+#include <vector>
+
+#include "pipewright/gui/document/why.hpp"
+#include "pipewright/gui/look/theme.hpp"
+
+namespace pipewright::gui {
+
+struct Share {
+  QString name;
+  QString help;
+  double value = 0;
+  QString words;  // the value
+  QColor colour;
+};
+
+/// Idle time by cause, those alone that there is any of.
+std::vector<Share> shares_of(const Spent& spent, const Theme& theme);
+
+class ShareBar : public QWidget {
+ public:
+  explicit ShareBar(QWidget* parent = nullptr);
+  /// `total` is what stands beside the title.
+  void show_shares(const QString& title, const QString& total, std::vector<Share> shares);
+  void set_theme(const Theme& theme);
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QRectF line_of(std::size_t share) const;
+
+  QString title_, total_;
+  std::vector<Share> shares_;
+  const Theme* theme_;
+};
+
+}  // namespace pipewright::gui

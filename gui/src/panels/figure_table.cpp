@@ -1,0 +1,195 @@
+#include "pipewright/gui/panels/figure_table.hpp"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QPainter>
+#include <QStyledItemDelegate>
+#include <algorithm>
+#include <cmath>
+
+#include "pipewright/gui/look/words.hpp"
+
+namespace pipewright::gui {
+namespace {
+
+constexpr int figure_height = 24;
+constexpr int figure_bar = 40;
+constexpr int least_words = 60;
+constexpr int number_role = Qt::UserRole, bar_role = Qt::UserRole + 1, key_role = Qt::UserRole + 2;
+
+/// Sorted by its number where it has one.
+class FigureItem : public QTableWidgetItem {
+ public:
+  using QTableWidgetItem::QTableWidgetItem;
+  bool operator<(const QTableWidgetItem& other) const override {
+    const QVariant own = data(number_role), others = other.data(number_role);
+    if (own.isValid() && others.isValid())
+      return own.toDouble() < others.toDouble();
+    return QTableWidgetItem::operator<(other);
+  }
+};
+
+QString tsv_field(QString text) { return text.replace('\t', ' ').replace('\n', ' '); }
+
+}  // namespace
+
+/// A bar to the left of the number, from its middle where differences have signs.
+class FigureTableView::Delegate : public QStyledItemDelegate {
+ public:
+  explicit Delegate(FigureTableView* view) : QStyledItemDelegate(view), view_(view) {}
+
+  void paint(QPainter* painter, const QStyleOptionViewItem& option,
+             const QModelIndex& index) const override {
+    QStyleOptionViewItem plain = option;
+    plain.state &= ~QStyle::State_HasFocus;
+    QStyledItemDelegate::paint(painter, plain, index);
+    const double bar = index.data(bar_role).toDouble();
+    if (bar == 0)
+      return;
+    const Theme& theme = *view_->theme_;
+    const QRectF room(option.rect.left() + gap, option.rect.center().y() - 3.0, figure_bar, 7);
+    const bool both_ways = view_->has_negative_[static_cast<std::size_t>(index.column())] != 0;
+    const double zero = both_ways ? room.center().x() : room.left();
+    const double length =
+        std::max(1.0, std::abs(bar) * (both_ways ? room.width() / 2 : room.width()));
+    painter->fillRect(QRectF(bar < 0 ? zero - length : zero, room.top(), length, room.height()),
+                      both_ways && bar > 0 ? theme.warning : theme.accent);
+    if (both_ways)
+      painter->fillRect(QRectF(zero - 0.5, room.top() - 3, 1, room.height() + 6), theme.line);
+  }
+
+ private:
+  FigureTableView* view_;
+};
+
+FigureCell words_cell(const QString& words) { return {words, 0, 0}; }
+FigureCell time_cell(double seconds) { return {time_words(seconds), seconds, 0}; }
+
+FigureCell difference_cell(double seconds, double largest) {
+  return {seconds == 0 ? QString("0 ms") : time_difference(seconds), seconds,
+          largest > 0 ? std::clamp(seconds / largest, -1.0, 1.0) : 0};
+}
+
+FigureCell bytes_cell(double bytes) { return {byte_words(bytes), bytes, 0}; }
+
+QString tsv_of(const FigureTable& table) {
+  QString text;
+  QStringList titles;
+  for (const FigureTable::Column& column : table.columns)
+    titles << tsv_field(column.title);
+  text += titles.join('\t') + '\n';
+  for (const FigureTable::Row& row : table.rows) {
+    QStringList cells;
+    for (const FigureCell& cell : row.cells)
+      cells << tsv_field(cell.text);
+    text += cells.join('\t') + '\n';
+  }
+  return text;
+}
+
+FigureTableView::FigureTableView(QWidget* parent) : QTableWidget(parent), theme_(&light_theme()) {
+  setItemDelegate(new Delegate(this));
+  setEditTriggers(NoEditTriggers);
+  setSelectionBehavior(SelectRows);
+  setSelectionMode(SingleSelection);
+  setShowGrid(false);
+  setWordWrap(false);
+  setFrameShape(NoFrame);
+  setFocusPolicy(Qt::StrongFocus);
+  setHorizontalScrollMode(ScrollPerPixel);
+  setVerticalScrollMode(ScrollPerPixel);
+  verticalHeader()->hide();
+  verticalHeader()->setDefaultSectionSize(figure_height);
+  verticalHeader()->setMinimumSectionSize(figure_height);
+  horizontalHeader()->setHighlightSections(false);
+  setFont(font_of(text_size));
+  horizontalHeader()->setFont(font_of(small_size));
+  QObject::connect(this, &QTableWidget::cellClicked, this, [this](int row, int) { choose(row); });
+}
+
+void FigureTableView::show_table(FigureTable table) {
+  table_ = std::move(table);
+  has_negative_.assign(table_.columns.size(), 0);
+  setSortingEnabled(false);
+  clear();
+  setColumnCount(static_cast<int>(table_.columns.size()));
+  setRowCount(static_cast<int>(table_.rows.size()));
+  bool has_total = false;
+  for (int c = 0; c < columnCount(); ++c) {
+    const FigureTable::Column& column = table_.columns[static_cast<std::size_t>(c)];
+    auto* title = new QTableWidgetItem(column.title);
+    title->setToolTip(column.help);
+    title->setTextAlignment(Qt::AlignVCenter | (column.is_number ? Qt::AlignRight : Qt::AlignLeft));
+    setHorizontalHeaderItem(c, title);
+  }
+  std::vector<char> has_bar(table_.columns.size(), 0);
+  for (int r = 0; r < rowCount(); ++r) {
+    const FigureTable::Row& row = table_.rows[static_cast<std::size_t>(r)];
+    has_total = has_total || row.is_total;
+    for (std::size_t c = 0; c < row.cells.size(); ++c) {
+      const FigureCell& cell = row.cells[c];
+      auto* item = new FigureItem(cell.text);
+      item->setToolTip(cell.text);
+      item->setData(key_role, row.key);
+      if (table_.columns[c].is_number) {
+        item->setData(number_role, cell.number);
+        item->setTextAlignment(Qt::AlignVCenter | Qt::AlignRight);
+        if (cell.bar != 0) {
+          item->setData(bar_role, cell.bar);
+          has_bar[c] = 1;
+        }
+        has_negative_[c] = static_cast<char>(has_negative_[c] != 0 || cell.bar < 0);
+      }
+      if (row.is_total)
+        item->setFont(font_of(text_size, true));
+      setItem(r, static_cast<int>(c), item);
+    }
+  }
+  resizeColumnsToContents();
+  for (int c = 0; c < columnCount(); ++c)
+    setColumnWidth(
+        c, std::min(560, columnWidth(c) + gap +
+                             (has_bar[static_cast<std::size_t>(c)] != 0 ? figure_bar + gap : 0)));
+  // Words take what room there is; a number would stand far from its neighbours.
+  const bool ends_in_words = !table_.columns.empty() && !table_.columns.back().is_number;
+  if (ends_in_words)
+    setColumnWidth(columnCount() - 1, least_words);
+  horizontalHeader()->setStretchLastSection(ends_in_words);
+  setSortingEnabled(!has_total);
+  horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
+}
+
+void FigureTableView::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  viewport()->update();
+}
+
+QString FigureTableView::shown_tsv() const {
+  FigureTable shown{table_.columns, {}};
+  for (int r = 0; r < rowCount(); ++r) {
+    FigureTable::Row row;
+    for (int c = 0; c < columnCount(); ++c)
+      row.cells.push_back(words_cell(item(r, c) != nullptr ? item(r, c)->text() : QString()));
+    shown.rows.push_back(std::move(row));
+  }
+  return tsv_of(shown);
+}
+
+void FigureTableView::keyPressEvent(QKeyEvent* event) {
+  if (event->matches(QKeySequence::Copy))
+    QApplication::clipboard()->setText(shown_tsv());
+  else if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter)
+    choose(currentRow());
+  else
+    QTableWidget::keyPressEvent(event);
+}
+
+void FigureTableView::choose(int row) {
+  const QTableWidgetItem* first = row >= 0 ? item(row, 0) : nullptr;
+  if (first != nullptr && on_chosen && first->data(key_role).toInt() >= 0)
+    on_chosen(first->data(key_role).toInt());
+}
+
+}  // namespace pipewright::gui

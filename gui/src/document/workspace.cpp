@@ -141,6 +141,17 @@ void Workspace::keep_as_baseline() {
   show_tables();
 }
 
+void Workspace::back_to_baseline() {
+  if (!changed())
+    return;
+  history_->replace(baseline_draft_, "back to the plan compared with");
+  history_->settle();
+  answer_draft();
+  shown_ = Shown::Plan;
+  tell(Change::Plan);
+  show_tables();
+}
+
 void Workspace::set(const std::string& assignment) {
   if (!has_plan())
     return;
@@ -152,9 +163,14 @@ void Workspace::set(const std::string& assignment) {
 }
 
 void Workspace::move_boundary(int boundary, int layer) {
-  if (!answer_)
+  if (!has_plan())
     return;
-  history_->move_boundary(answer_->plan.partition.boundaries, boundary, layer);
+  // A plan that was refused has borders too, once they are somebody's.
+  const auto* chosen = std::get_if<std::vector<int>>(&draft().scenario.pipeline.partition);
+  if (!answer_ && chosen == nullptr)
+    return;
+  const std::vector<int> boundaries = answer_ ? answer_->plan.partition.boundaries : *chosen;
+  history_->move_boundary(boundaries, boundary, layer);
   answer_draft();
   shown_ = Shown::Plan;
   tell(Change::Plan);

@@ -56,7 +56,10 @@ class Workspace {
   const loop::Answer* baseline() const { return baseline_.get(); }
   /// Whether the draft is not the baseline's.
   bool changed() const { return has_plan() && !(draft() == baseline_draft_); }
+  const loop::Draft& baseline_draft() const { return baseline_draft_; }
   void keep_as_baseline();
+  /// The draft is the baseline's again: a step that can be undone.
+  void back_to_baseline();
 
   /// "pipeline.ranks=4". Throws InputError, and then nothing has happened. What only has no answer
   /// is a refusal.

@@ -131,9 +131,12 @@ QTabBar::tab:selected { color: %3; border-bottom: 2px solid %5; }
 QTabWidget::pane { border: 0; border-top: 1px solid %4; }
 QPushButton, QToolButton { background: %2; border: 1px solid %4; border-radius: 5px; padding: 4px 12px; }
 QPushButton:hover, QToolButton:hover { border-color: %5; }
+QToolButton:checked { background: %5; color: %6; border-color: %5; }
+QToolButton:disabled { color: %7; }
 QPushButton:default { background: %5; color: %6; border-color: %5; }
 QPushButton:disabled { color: %7; }
 QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox { background: %2; border: 1px solid %4; border-radius: 4px; padding: 3px 6px; min-height: 18px; selection-background-color: %5; }
+QComboBox::drop-down { border: 0; width: 20px; }
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus { border-color: %5; }
 QTableView, QTreeView, QListView, QPlainTextEdit, QTextBrowser { background: %2; alternate-background-color: %1; border: 0; gridline-color: %4; }
 QHeaderView { background: %2; }

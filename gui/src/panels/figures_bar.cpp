@@ -1,17 +1,258 @@
 #include "pipewright/gui/panels/figures_bar.hpp"
 
+#include <QHBoxLayout>
+#include <QPainter>
+#include <QVBoxLayout>
+
+#include "pipewright/gui/look/words.hpp"
+
 namespace pipewright::gui {
+namespace {
+
+constexpr std::size_t most_figures = 4;
+/// Long enough for a hand that still drags.
+constexpr int remedy_after_ms = 400;
+
+QColor tone_colour(const Theme& theme, Headline::Tone tone) {
+  switch (tone) {
+    case Headline::Tone::Neutral:
+      return theme.soft_text;
+    case Headline::Tone::Better:
+      return theme.dark ? QColor("#3cc79a") : QColor("#007a5a");
+    case Headline::Tone::Worse:
+      return theme.warning;
+  }
+  return theme.soft_text;
+}
+
+void set_colour(QWidget* widget, const QColor& colour) {
+  QPalette palette = widget->palette();
+  if (widget->testAttribute(Qt::WA_SetPalette) && palette.color(QPalette::WindowText) == colour)
+    return;
+  palette.setColor(QPalette::WindowText, colour);
+  widget->setPalette(palette);
+}
+
+QLabel* label_of(int pixels, bool bold = false) {
+  auto* label = new QLabel;
+  label->setFont(font_of(pixels, bold));
+  label->setTextFormat(Qt::PlainText);
+  return label;
+}
+
+}  // namespace
 
 FiguresBar::FiguresBar(Workspace& workspace, QWidget* parent)
     : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+  setObjectName("figures");
+  auto* all = new QVBoxLayout(this);
+  all->setContentsMargins(2 * gap, gap, 2 * gap, gap);
+  all->setSpacing(gap);
+  auto* line = new QHBoxLayout;
+  line->setSpacing(4 * gap);
+  all->addLayout(line);
+
+  auto* names = new QVBoxLayout;
+  names->setSpacing(2);
+  title_ = label_of(heading_size, true);
+  subtitle_ = label_of(text_size);
+  title_->setAccessibleName("What is shown");
+  names->addStretch();
+  names->addWidget(title_);
+  names->addWidget(subtitle_);
+  names->addStretch();
+  line->addLayout(names);
+  for (std::size_t i = 0; i < most_figures; ++i) {
+    blocks_.push_back(make_block(static_cast<int>(i)));
+    line->addWidget(blocks_.back().box);
+  }
+  line->addStretch(1);
+
+  auto* buttons = new QHBoxLayout;
+  buttons->setSpacing(0);
+  const auto add_side = [&](const char* name, const char* text, const char* help,
+                            Workspace::Shown shown) {
+    auto* button = new QToolButton;
+    button->setObjectName(name);
+    button->setText(text);
+    button->setToolTip(help);
+    button->setCheckable(true);
+    button->setFont(font_of(text_size));
+    connect(button, &QToolButton::clicked, this, [this, shown] {
+      workspace_.show(shown);
+      show_headline();
+    });
+    buttons->addWidget(button);
+    return button;
+  };
+  run_ = add_side("figures.run", "Run", "What was measured, before its prediction (Ctrl+1).",
+                  Workspace::Shown::Run);
+  plan_ = add_side("figures.plan", "Plan", "The draft as it is predicted (Ctrl+2).",
+                   Workspace::Shown::Plan);
+  buttons->addSpacing(gap);
+  keep_ = new QPushButton("Keep as baseline");
+  keep_->setObjectName("figures.keep");
+  keep_->setFont(font_of(text_size));
+  keep_->setToolTip("Hold what comes next against the plan as it is now (Ctrl+K).");
+  connect(keep_, &QPushButton::clicked, this, [this] { workspace_.keep_as_baseline(); });
+  buttons->addWidget(keep_);
+  line->addLayout(buttons);
+
+  alert_ = new QWidget;
+  alert_->setObjectName("figures.alert");
+  auto* alert = new QHBoxLayout(alert_);
+  alert->setContentsMargins(gap + 4, gap / 2, gap / 2, gap / 2);
+  alert->setSpacing(2 * gap);
+  alert_text_ = label_of(text_size);
+  alert_text_->setWordWrap(true);
+  alert_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  alert_text_->setAccessibleName("Why the plan is not possible");
+  alert_button_ = new QPushButton;
+  alert_button_->setObjectName("figures.remedy");
+  alert_button_->setFont(font_of(text_size));
+  connect(alert_button_, &QPushButton::clicked, this, [this] { apply_remedy(); });
+  alert->addWidget(alert_text_, 1);
+  alert->addWidget(alert_button_);
+  all->addWidget(alert_);
+
+  remedy_timer_.setSingleShot(true);
+  remedy_timer_.setInterval(remedy_after_ms);
+  connect(&remedy_timer_, &QTimer::timeout, this, [this] { look_for_remedy(); });
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
+  show_headline();
+}
+
+FiguresBar::Block FiguresBar::make_block(int place) {
+  Block block;
+  block.box = new QWidget;
+  block.box->setObjectName(QString("figures.%1").arg(place));
+  auto* column = new QVBoxLayout(block.box);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  block.caption = label_of(small_size);
+  block.value = label_of(figure_size, true);
+  block.beside = label_of(text_size);
+  block.note = label_of(small_size);
+  auto* figure = new QHBoxLayout;
+  figure->setSpacing(6);
+  figure->addWidget(block.value, 0, Qt::AlignBaseline);
+  figure->addWidget(block.beside, 0, Qt::AlignBaseline);
+  figure->addStretch(1);
+  column->addWidget(block.caption);
+  column->addLayout(figure);
+  column->addWidget(block.note);
+  // The bar keeps its height when differences come and go.
+  block.note->setMinimumHeight(block.note->fontMetrics().height());
+  return block;
 }
 
 void FiguresBar::set_theme(const Theme& theme) {
   theme_ = &theme;
+  show_headline();
   update();
 }
 
-void FiguresBar::refresh(Workspace::Change) { update(); }
+void FiguresBar::refresh(Workspace::Change change) {
+  if (change == Workspace::Change::Plan) {
+    remedy_known_ = false;
+    remedy_.reset();
+  }
+  // Every change of the plan is one of the tables, which come last.
+  if (change == Workspace::Change::Tables || change == Workspace::Change::Document)
+    show_headline();
+}
+
+void FiguresBar::show_headline() {
+  const Headline headline = headline_of(workspace_);
+  title_->setText(headline.title.isEmpty() ? "Pipewright" : headline.title);
+  subtitle_->setText(headline.title.isEmpty() ? "Nothing is open" : headline.subtitle);
+  subtitle_->setToolTip(headline.subtitle_help);
+  set_colour(title_, theme_->text);
+  set_colour(subtitle_, theme_->soft_text);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const Block& block = blocks_[i];
+    block.box->setVisible(i < headline.figures.size());
+    if (i >= headline.figures.size())
+      continue;
+    const Headline::Figure& figure = headline.figures[i];
+    block.caption->setText(figure.caption);
+    block.value->setText(figure.value);
+    block.beside->setText(figure.beside);
+    block.note->setText(figure.note);
+    block.box->setToolTip(figure.help);
+    block.box->setAccessibleName(QString("%1: %2 %3 %4")
+                                     .arg(figure.caption, figure.value, figure.beside, figure.note)
+                                     .simplified());
+    set_colour(block.caption, theme_->soft_text);
+    set_colour(block.value, theme_->text);
+    set_colour(block.beside, theme_->soft_text);
+    set_colour(block.note, tone_colour(*theme_, figure.tone));
+  }
+  const bool both = workspace_.has_plan() && workspace_.document().measured.has_value();
+  run_->setVisible(both);
+  plan_->setVisible(both);
+  run_->setChecked(workspace_.shown() == Workspace::Shown::Run);
+  plan_->setChecked(workspace_.shown() == Workspace::Shown::Plan);
+  keep_->setVisible(workspace_.has_plan());
+  keep_->setEnabled(workspace_.changed() && workspace_.answer() != nullptr);
+  show_alert(headline);
+}
+
+void FiguresBar::show_alert(const Headline& headline) {
+  alert_->setVisible(!headline.refusal.isEmpty());
+  if (headline.refusal.isEmpty()) {
+    remedy_timer_.stop();
+    return;
+  }
+  QString words = headline.refusal;
+  if (!words.endsWith('.'))
+    words += '.';
+  alert_button_->setVisible(headline.for_memory && (!remedy_known_ || remedy_));
+  if (headline.for_memory && remedy_known_) {
+    if (remedy_) {
+      words += QString(" With %1 it fits: %2, %3 an iteration.")
+                   .arg(QString::fromStdString(remedy_->assignment),
+                        byte_words(static_cast<double>(remedy_->need.peak.value)),
+                        time_words(remedy_->need.iteration.value));
+      alert_button_->setText("Set " + QString::fromStdString(remedy_->assignment));
+    } else {
+      words += " No single change that is tried would fit.";
+    }
+  } else if (headline.for_memory) {
+    alert_button_->setText("Find what would fit");
+    remedy_timer_.start();
+  }
+  alert_text_->setText(words);
+  set_colour(alert_text_, theme_->text);
+  QColor ground = theme_->warning;
+  ground.setAlphaF(theme_->dark ? 0.18F : 0.10F);
+  alert_->setStyleSheet(QString("#figures\\.alert { background: %1; border-left: 3px solid %2; }")
+                            .arg(ground.name(QColor::HexArgb), theme_->warning.name()));
+}
+
+void FiguresBar::look_for_remedy() {
+  remedy_timer_.stop();
+  remedy_ = workspace_.remedy();
+  remedy_known_ = true;
+  show_headline();
+}
+
+void FiguresBar::apply_remedy() {
+  if (!remedy_known_) {
+    look_for_remedy();
+    return;
+  }
+  if (remedy_) {
+    const std::string assignment = remedy_->assignment;
+    workspace_.set(assignment);
+    workspace_.settle();
+  }
+}
+
+void FiguresBar::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.fillRect(rect(), theme_->panel);
+  painter.fillRect(QRect(0, height() - 1, width(), 1), theme_->line);
+}
 
 }  // namespace pipewright::gui

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/window/save_commands.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -121,6 +122,7 @@ void MainWindow::make_commands() {
                   if (!path.isEmpty())
                     open(path.toStdString());
                 });
+  add_save_commands(commands_, workspace_, this);
   commands_.add("file.quit", "File", "Quit", QKeySequence::Quit, [this] { close(); });
   commands_.add(
       "edit.undo", "Edit", "Undo", QKeySequence::Undo, [this] { workspace_.undo(); },

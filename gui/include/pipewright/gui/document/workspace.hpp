@@ -56,7 +56,10 @@ class Workspace {
   const loop::Answer* baseline() const { return baseline_.get(); }
   /// Whether the draft is not the baseline's.
   bool changed() const { return has_plan() && !(draft() == baseline_draft_); }
+  const loop::Draft& baseline_draft() const { return baseline_draft_; }
   void keep_as_baseline();
+  /// The draft is the baseline's again: a step that can be undone.
+  void back_to_baseline();
 
   /// "pipeline.ranks=4". Throws InputError, and then nothing has happened. What only has no answer
   /// is a refusal.
@@ -121,6 +124,8 @@ class Workspace {
 
   Shown shown_ = Shown::Run;
   std::shared_ptr<PaintedTable> front_, ghost_;
+  std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
+  std::shared_ptr<PaintedTable> heated_;            // that is coloured by differences
   bool heat_ = false;
   std::optional<sim::Times> run_times_;    // of the document's structure
   std::vector<std::int64_t> table_event_;  // by event of the structure

@@ -3,10 +3,16 @@
 // The headline: iteration, bubble, peak memory and throughput of what is shown, with the difference
 // to what it is held against.
 
+#include <QLabel>
+#include <QPushButton>
+#include <QTimer>
+#include <QToolButton>
 #include <QWidget>
+#include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/headline.hpp"
 
 namespace pipewright::gui {
 
@@ -16,11 +22,38 @@ class FiguresBar : public QWidget {
   explicit FiguresBar(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
  private:
+  struct Block {
+    QWidget* box = nullptr;
+    QLabel* caption = nullptr;
+    QLabel* value = nullptr;
+    QLabel* beside = nullptr;
+    QLabel* note = nullptr;
+  };
+  Block make_block(int place);
   void refresh(Workspace::Change change);
+  void show_headline();
+  void show_alert(const Headline& headline);
+  void look_for_remedy();
+  void apply_remedy();
 
   Workspace& workspace_;
   const Theme* theme_;
+  QLabel* title_ = nullptr;
+  QLabel* subtitle_ = nullptr;
+  std::vector<Block> blocks_;
+  QToolButton* run_ = nullptr;
+  QToolButton* plan_ = nullptr;
+  QPushButton* keep_ = nullptr;
+  QWidget* alert_ = nullptr;
+  QLabel* alert_text_ = nullptr;
+  QPushButton* alert_button_ = nullptr;
+  QTimer remedy_timer_;
+  bool remedy_known_ = false;
+  std::optional<sim::Remedy> remedy_;
 };
 
 }  // namespace pipewright::gui

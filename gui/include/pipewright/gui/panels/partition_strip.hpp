@@ -3,10 +3,16 @@
 // The model as a strip of layers with their cost and memory, and the borders of stages on it, which
 // can be dragged.
 
+#include <QLabel>
+#include <QPushButton>
+#include <QSlider>
 #include <QWidget>
+#include <optional>
+#include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/layer_strip.hpp"
 
 namespace pipewright::gui {
 
@@ -15,12 +21,46 @@ class PartitionStrip : public QWidget {
   /// `workspace` must outlive it.
   explicit PartitionStrip(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
+  QSize minimumSizeHint() const override { return {320, 190}; }
+
+  const std::optional<LayerStrip>& strip() const { return strip_; }
+  /// The border in front of a stage from 1: a slider whose value is the layer behind it.
+  QSlider* border(int stage) const { return borders_[static_cast<std::size_t>(stage) - 1]; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void showEvent(QShowEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  bool event(QEvent* event) override;
 
  private:
   void refresh(Workspace::Change change);
+  void read_plan();
+  void place_borders();
+  void move_border(int stage, int layer);
+  void show_words();
+
+  void paint_stages(QPainter& painter) const;
+  void paint_times(QPainter& painter) const;
+  void paint_memory(QPainter& painter) const;
+  QString layer_words(int layer) const;
+  QRectF time_rect() const;
+  QRectF memory_rect() const;
+  QColor rank_colour(int rank) const;
 
   Workspace& workspace_;
   const Theme* theme_;
+  QLabel* summary_ = nullptr;
+  QLabel* effect_ = nullptr;
+  QPushButton* balance_ = nullptr;
+  std::optional<LayerStrip> strip_;
+  std::vector<double> places_;  // of layers, in pixels of the strip
+  std::vector<QSlider*> borders_;
+  bool stale_ = true;
+  int dragged_layer_ = -1;
 };
 
 }  // namespace pipewright::gui

@@ -3,10 +3,21 @@
 // What would happen if: fields and sliders for the plan; each change is answered at once, or
 // refused in words.
 
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSlider>
+#include <QToolButton>
+#include <QVBoxLayout>
 #include <QWidget>
+#include <functional>
+#include <map>
+#include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/plan_fields.hpp"
 
 namespace pipewright::gui {
 
@@ -15,12 +26,60 @@ class WhatIfPanel : public QWidget {
   /// `workspace` must outlive it.
   explicit WhatIfPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
+  QSize sizeHint() const override { return {324, 600}; }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  /// A number with its slider, or a choice.
+  struct Row {
+    const PlanField* field = nullptr;    // null: the speed of a rank, or a choice
+    const PlanChoice* choice = nullptr;  //
+    QWidget* box = nullptr;
+    QLabel* label = nullptr;
+    QSlider* slider = nullptr;
+    QLineEdit* edit = nullptr;
+    QComboBox* combo = nullptr;  // of a choice its options, of speeds the rank
+    QLabel* error = nullptr;
+    std::vector<double> values{};  // of the slider
+
+    PlanField::Unit unit() const {
+      return field != nullptr ? field->unit : PlanField::Unit::Factor;
+    }
+  };
+
+  QLabel* make_label(int pixels, bool bold = false);
+  void add_heading(const char* text);
+  Row& add_row(const char* label, const QString& name, const QString& help);
+  void add_number(const PlanField* field);
+  void add_choice(const PlanChoice& choice);
+  void make_changes(QVBoxLayout* into);
+
   void refresh(Workspace::Change change);
+  void show_row(Row& row);
+  void show_number(Row& row, double value);
+  void show_choice(Row& row);
+  void show_changes();
+  void set(Row& row, const std::string& assignment);
+  void set_number(Row& row, double value);
+  double value_of(const Row& row) const;
+  int chosen_rank(const Row& row) const;
 
   Workspace& workspace_;
   const Theme* theme_;
+  QLabel* empty_ = nullptr;
+  QWidget* content_ = nullptr;
+  QVBoxLayout* rows_layout_ = nullptr;
+  std::vector<std::unique_ptr<Row>> rows_;
+  std::vector<QLabel*> headings_;
+  std::vector<QLabel*> soft_labels_;
+  QWidget* changes_box_ = nullptr;
+  QLabel* changes_ = nullptr;
+  QLabel* effect_ = nullptr;
+  QToolButton* undo_ = nullptr;
+  QToolButton* redo_ = nullptr;
+  QToolButton* back_ = nullptr;
 };
 
 }  // namespace pipewright::gui

@@ -1,0 +1,220 @@
+#include "pipewright/gui/panels/headline.hpp"
+
+#include <fmt/format.h>
+
+#include <QStringList>
+#include <algorithm>
+#include <cmath>
+
+#include "pipewright/gui/look/words.hpp"
+#include "pipewright/loop/estimated_costs.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::gui {
+namespace {
+
+using Tone = Headline::Tone;
+
+/// What a timeline says of itself.
+struct TableFigures {
+  double iteration_s = 0;
+  double bubble_s = 0;     // idle compute of a rank, on average
+  std::int64_t peak = -1;  // bytes; -1: it has no samples
+};
+
+TableFigures figures_of(const PaintedTable& painted) {
+  const plan::EventTable& table = painted.table();
+  TableFigures figures;
+  figures.iteration_s = table.length.value;
+  for (int rank = 0; rank < table.ranks; ++rank)
+    figures.bubble_s += std::max(0.0, table.length.value - painted.busy(rank, 0, painted.length()));
+  figures.bubble_s /= std::max(1, table.ranks);
+  for (const plan::EventTable::Memory& sample : table.memory)
+    figures.peak = std::max(figures.peak, sample.bytes);
+  return figures;
+}
+
+QString rate_words(double units_per_s) {
+  struct Scale {
+    double size;
+    const char* name;
+  };
+  for (const Scale& scale : {Scale{1e9, " G"}, Scale{1e6, " M"}, Scale{1e4, " k"}})
+    if (units_per_s >= scale.size) {
+      const double size = scale.size == 1e4 ? 1e3 : scale.size;
+      return QString::fromStdString(fmt::format("{:.4g}", units_per_s / size)) + scale.name;
+    }
+  return QString::fromStdString(fmt::format("{:.4g}", units_per_s));
+}
+
+Tone tone_of(double before, double after, bool less_is_better) {
+  if (std::abs(after - before) <= 5e-4 * std::abs(before))
+    return Tone::Neutral;
+  return (after < before) == less_is_better ? Tone::Better : Tone::Worse;
+}
+
+double part(double of, double whole) { return whole > 0 ? of / whole : 0; }
+
+void add_plan_figures(const Workspace& workspace, Headline& headline) {
+  const loop::Answer& answer = *workspace.answer();
+  const loop::Figures& now = answer.figures;
+  const loop::Answer* held = workspace.changed() ? workspace.baseline() : nullptr;
+  const auto add = [&](QString caption, QString value, QString beside, double figure,
+                       double (*of)(const loop::Figures&), QString (*words)(double),
+                       bool less_is_better, QString help) {
+    Headline::Figure shown{std::move(caption), std::move(value), std::move(beside), "",
+                           Tone::Neutral,      std::move(help)};
+    if (held != nullptr) {
+      const double before = of(held->figures);
+      shown.note = change_words(before, figure, words);
+      shown.tone = shown.note.isEmpty() ? Tone::Neutral : tone_of(before, figure, less_is_better);
+      if (shown.note.isEmpty())
+        shown.note = "as before";
+    }
+    headline.figures.push_back(std::move(shown));
+  };
+  const bool is_bound = !answer.bound.empty();
+  add(
+      "Iteration", (is_bound ? "≥ " : "") + time_words(now.iteration_s), "", now.iteration_s,
+      [](const loop::Figures& of) { return of.iteration_s; }, time_words, true,
+      is_bound ? "A lower bound: " + QString::fromStdString(answer.bound)
+               : QString("From the first load to the last optimizer step."));
+  add(
+      "Bubble", time_words(now.bubble_s), percent_words(part(now.bubble_s, now.iteration_s)),
+      now.bubble_s, [](const loop::Figures& of) { return of.bubble_s; }, time_words, true,
+      "The time in which a rank computes nothing, on average of the ranks.");
+  add(
+      "Peak memory", byte_words(static_cast<double>(now.peak.value)),
+      answer.cap.value > 0 ? "of " + byte_words(static_cast<double>(answer.cap.value)) : QString(),
+      static_cast<double>(now.peak.value),
+      [](const loop::Figures& of) { return static_cast<double>(of.peak.value); }, byte_words, true,
+      "Of the rank that holds most.");
+  add(
+      "Throughput", rate_words(now.units_per_s), QString::fromStdString(now.unit) + "/s",
+      now.units_per_s, [](const loop::Figures& of) { return of.units_per_s; }, rate_words, false,
+      answer.throughput.mfu > 0 ? "Over all replicas. Model FLOPs over the devices' peak (MFU): " +
+                                      percent_words(answer.throughput.mfu)
+                                : QString("Over all replicas."));
+  if (answer.over)
+    headline.figures[2].tone = Tone::Worse;
+}
+
+void add_run_figures(const Workspace& workspace, Headline& headline) {
+  const TableFigures now = figures_of(*workspace.front());
+  const bool measured = workspace.document().measured.has_value();
+  std::optional<TableFigures> expected;
+  if (measured && workspace.document().predicted && workspace.ghost())
+    expected = figures_of(*workspace.ghost());
+  const auto add = [&](QString caption, double figure, double predicted, QString beside,
+                       QString (*words)(double), QString help) {
+    Headline::Figure shown{std::move(caption), words(figure),  std::move(beside), "",
+                           Tone::Neutral,      std::move(help)};
+    if (expected && predicted > 0) {
+      const double change = 100 * (figure / predicted - 1);
+      const QString words_of_change = std::abs(change) < 0.05
+                                          ? QString("as predicted")
+                                          : QString("predicted %1 (%2%3 %)")
+                                                .arg(words(predicted), change > 0 ? "+" : "−",
+                                                     QString::number(std::abs(change), 'f', 1));
+      shown.note = words_of_change;
+      // A prediction is off in either direction, so there is a far and a near, no better.
+      if (std::abs(figure / predicted - 1) > 0.1)
+        shown.tone = Tone::Worse;
+    }
+    headline.figures.push_back(std::move(shown));
+  };
+  add("Iteration", now.iteration_s, expected ? expected->iteration_s : 0, "", time_words,
+      "Of the step that is shown.");
+  add("Bubble", now.bubble_s, expected ? expected->bubble_s : 0,
+      percent_words(part(now.bubble_s, now.iteration_s)), time_words,
+      "The time in which a rank computes nothing, on average of the ranks.");
+  if (now.peak >= 0)
+    add("Peak memory", static_cast<double>(now.peak),
+        expected ? static_cast<double>(expected->peak) : 0, "", byte_words,
+        "Of the rank that holds most.");
+  const auto& run = workspace.document().run;
+  if (workspace.answer() != nullptr && run && now.iteration_s > 0) {
+    // The same work in another time.
+    const auto of_plan =
+        sim::throughput_of(run->scenario, workspace.answer()->plan, now.iteration_s);
+    add("Throughput", of_plan.units_per_s,
+        expected
+            ? sim::throughput_of(run->scenario, workspace.answer()->plan, expected->iteration_s)
+                  .units_per_s
+            : 0,
+        QString::fromStdString(of_plan.unit) + "/s", rate_words, "Over all replicas.");
+  }
+}
+
+QString counted(int count, const char* one, const char* many) {
+  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
+}
+
+QString subtitle_of(const plan::Scenario& scenario) {
+  QStringList parts{QString::fromStdString(scenario.pipeline.schedule),
+                    QString("%1 × %2").arg(
+                        counted(scenario.pipeline.ranks, "rank", "ranks"),
+                        counted(scenario.pipeline.microbatches, "microbatch", "microbatches"))};
+  if (scenario.pipeline.replicas > 1)
+    parts << counted(scenario.pipeline.replicas, "replica", "replicas");
+  return parts.join("  ·  ");
+}
+
+}  // namespace
+
+QString change_words(double before, double after, QString (*words)(double)) {
+  if (before == after || (before != 0 && std::abs(after - before) < 5e-5 * std::abs(before)))
+    return {};
+  const QString amount = (after >= before ? "+" : "−") + words(std::abs(after - before));
+  if (before == 0)
+    return amount;
+  const double change = 100 * (after / before - 1);
+  return QString("%1 (%2%3 %)")
+      .arg(amount, change >= 0 ? "+" : "−", QString::number(std::abs(change), 'f', 1));
+}
+
+Headline headline_of(const Workspace& workspace) {
+  Headline headline;
+  const Document& document = workspace.document();
+  headline.title = QString::fromStdString(document.title);
+  const bool run = workspace.shown() == Workspace::Shown::Run;
+  if (workspace.has_plan()) {
+    const plan::Scenario& scenario =
+        run && document.run ? document.run->scenario : workspace.draft().scenario;
+    headline.title = QString::fromStdString(scenario.name);
+    headline.subtitle = subtitle_of(scenario);
+    if (run && document.measured)
+      headline.subtitle += "  ·  measured";
+    else if (!workspace.draft().costs)
+      headline.subtitle += "  ·  estimated costs";
+    else if (document.kind == Document::Kind::Run && workspace.changed())
+      headline.subtitle += "  ·  drafted";
+  } else if (workspace.front()) {
+    headline.subtitle =
+        counted(workspace.front()->table().ranks, "rank", "ranks") + "  ·  " +
+        counted(static_cast<int>(workspace.front()->table().size()), "event", "events");
+  }
+  if (workspace.answer() != nullptr) {
+    QStringList notes;
+    for (const std::string& note : workspace.answer()->notes)
+      notes << QString::fromStdString(note);
+    headline.subtitle_help = notes.join("\n");
+  }
+
+  if (run && workspace.front())
+    add_run_figures(workspace, headline);
+  else if (workspace.answer() != nullptr)
+    add_plan_figures(workspace, headline);
+  if (!run) {
+    const loop::Answer* answer = workspace.answer();
+    if (answer == nullptr)
+      headline.refusal = QString::fromStdString(workspace.refusal().text);
+    else if (answer->over)
+      headline.refusal = QString::fromStdString(sim::to_string(*answer->over));
+    headline.for_memory =
+        answer != nullptr ? answer->over.has_value() : workspace.refusal().for_memory;
+  }
+  return headline;
+}
+
+}  // namespace pipewright::gui

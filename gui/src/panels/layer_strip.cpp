@@ -1,0 +1,131 @@
+#include "pipewright/gui/panels/layer_strip.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipewright/loop/what_if.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/partition/layer_weights.hpp"
+
+namespace pipewright::gui {
+namespace {
+
+double bytes(plan::Bytes of) { return static_cast<double>(of.value); }
+
+std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  const plan::Model model = model_of(scenario);
+  const std::vector<double> weights = plan::profile_weights(costs);
+  const plan::TrainingMemory training = training_memory(scenario);
+  std::vector<StripLayer> layers;
+  plan::LayerCosts alone = costs;
+  for (std::size_t i = 0; i < costs.layers.size(); ++i) {
+    const plan::LayerCost& cost = costs.layers[i];
+    StripLayer layer{cost.name,          i < model.layers.size() ? model.layers[i].kind : "",
+                     cost.forward.value, cost.input_gradient.value + cost.weight_gradient.value,
+                     weights[i],         bytes(cost.parameters)};
+    // As a stage of its own, so that precision, ZeRO and recomputation count.
+    alone.layers = {cost};
+    alone.loss = {};
+    const plan::StageCost stage = plan::stage_costs(alone, {{0, 1}}, training).front();
+    layer.standing = bytes(standing(stage));
+    layer.activation = bytes(stage.activation);
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::optional<LayerStrip> strip_of(const Workspace& workspace) {
+  if (!workspace.has_plan())
+    return {};
+  const plan::Scenario& scenario = workspace.draft().scenario;
+  const loop::Answer* answer = workspace.answer();
+  LayerStrip strip;
+  plan::LayerCosts costs;
+  try {
+    if (answer != nullptr) {
+      costs = answer->costs;
+      strip.boundaries = answer->plan.partition.boundaries;
+    } else if (const auto* chosen = std::get_if<std::vector<int>>(&scenario.pipeline.partition)) {
+      costs = loop::costs_of(workspace.draft());
+      strip.boundaries = *chosen;
+    } else {
+      return {};
+    }
+    strip.layers = layers_of(scenario, costs);
+    const auto stages =
+        answer != nullptr ? answer->plan.costs.stages
+                          : plan::stage_costs(costs, {strip.boundaries}, training_memory(scenario));
+    std::size_t slowest = 0;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      StripStage stage{strip.boundaries[s], strip.boundaries[s + 1]};
+      stage.rank = answer != nullptr
+                       ? answer->plan.program().placement.rank_of(static_cast<int>(s), 0)
+                       : static_cast<int>(s) % scenario.pipeline.ranks;
+      const auto& speeds = scenario.cluster.rank_speeds;
+      const auto rank = static_cast<std::size_t>(stage.rank);
+      const plan::Seconds time = stages[s].forward + backward_time(stages[s]);
+      stage.time_s = time.value / (rank < speeds.size() ? speeds[rank] : 1);
+      stage.standing = bytes(standing(stages[s]));
+      stage.activation = bytes(stages[s].activation);
+      strip.stages.push_back(stage);
+      if (stage.time_s > strip.stages[slowest].time_s)
+        slowest = s;
+    }
+    if (strip.stages.size() > 1)
+      strip.stages[slowest].slowest = true;
+  } catch (const plan::InputError&) {
+    return {};  // costs that are of another model
+  }
+  return strip;
+}
+
+std::vector<double> layer_places(const std::vector<StripLayer>& layers, double width,
+                                 double least) {
+  const auto count = static_cast<double>(layers.size());
+  std::vector<double> places{0};
+  if (layers.empty())
+    return places;
+  least = std::min(least, width / count);
+  double sum = 0;
+  for (const StripLayer& layer : layers)
+    sum += std::max(0.0, layer.time_s);
+  // What the narrow ones need beyond their share, the wide ones give.
+  std::vector<double> widths(layers.size(), least);
+  double room = width, time = sum;
+  std::vector<char> narrow(layers.size(), 0);
+  for (bool again = sum > 0; again;) {
+    again = false;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (narrow[i] == 0 && layers[i].time_s / time * room < least) {
+        narrow[i] = 1;
+        room -= least;
+        time -= layers[i].time_s;
+        again = time > 0;
+      }
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    places.push_back(places.back() + (sum <= 0         ? width / count
+                                      : narrow[i] != 0 ? least
+                                                       : layers[i].time_s / time * room));
+  return places;
+}
+
+int nearest_layer(const std::vector<double>& places, double x, int first, int last) {
+  int nearest = first;
+  for (int layer = first; layer <= last; ++layer)
+    if (std::abs(places[static_cast<std::size_t>(layer)] - x) <
+        std::abs(places[static_cast<std::size_t>(nearest)] - x))
+      nearest = layer;
+  return nearest;
+}
+
+int layer_at(const std::vector<double>& places, double x) {
+  if (places.size() < 2 || x < 0 || x >= places.back())
+    return -1;
+  return static_cast<int>(std::upper_bound(places.begin(), places.end(), x) - places.begin()) - 1;
+}
+
+}  // namespace pipewright::gui

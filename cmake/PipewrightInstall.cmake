@@ -16,6 +16,19 @@ foreach(program IN ITEMS pipewright-torch pipewright-simgrid)
   endif()
 endforeach()
 
+# The window, where desktops find it, and the scenario that it opens without a file.
+if(TARGET pipewright-gui)
+  install(TARGETS pipewright-gui RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(FILES "${PROJECT_SOURCE_DIR}/gui/share/pipewright-gui.desktop"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/applications")
+  install(FILES "${PROJECT_SOURCE_DIR}/gui/share/pipewright.svg"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps")
+  install(FILES "${PROJECT_SOURCE_DIR}/gui/share/pipewright-gui.1"
+          DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/scenarios/shared-card" "${PROJECT_SOURCE_DIR}/scenarios/gpt-text"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/pipewright/scenarios")
+endif()
+
 # What shells complete and `man` shows, as the program itself describes its commands.
 foreach(page IN ITEMS
     "completion bash:${CMAKE_INSTALL_DATADIR}/bash-completion/completions/pipewright"

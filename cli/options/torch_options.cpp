@@ -113,6 +113,10 @@ Command describe_train(TrainOptions& options) {
        .target = &options.trace,
        .help = "Write the typical step as measured",
        .value = "FILE"},
+      {.names = "-o,--out",
+       .target = &options.out,
+       .help = "Leave the plan, a line for each step and the timelines in this folder, as run does",
+       .value = "FOLDER"},
   };
   for (Option& option : checkpoint_options(options))
     own.push_back(std::move(option));

@@ -45,6 +45,7 @@ struct TrainOptions {
   DeviceOptions device;
   std::string costs;
   std::string trace;
+  std::string out;
   bool verify = false;
   bool processes = false;
   Patience patience;

@@ -30,8 +30,12 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   }
   window.resize(width, height);
   window.show();
-  if (!window.show_view(QString::fromStdString(wanted.view))) {
-    std::fprintf(stderr, "--view: there is no view \"%s\":", wanted.view.c_str());
+  const QString view = QString::fromStdString(wanted.view);
+  QApplication::processEvents();
+  if (QAction* command = window.commands().find(view)) {
+    command->trigger();
+  } else if (!window.show_view(view)) {
+    std::fprintf(stderr, "--view: there is no view or command \"%s\":", wanted.view.c_str());
     for (const QString& name : pipewright::gui::MainWindow::view_names())
       std::fprintf(stderr, " %s", name.toUtf8().constData());
     std::fputc('\n', stderr);
@@ -63,14 +67,19 @@ int main(int argc, char** argv) {
   CLI::App app{"Shows scenarios, runs and traces of pipeline-parallel training."};
   app.set_version_flag("--version", PIPEWRIGHT_VERSION);
   app.add_option("FILE", wanted.file,
-                 "a scenario, a run's folder, a timeline, Program or schedule");
+                 "a scenario, a run's folder, a timeline, Program or schedule (CSV)");
   app.add_option("--screenshot", wanted.screenshot,
                  "draw into this PNG file without a display, and exit");
   app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();
-  app.add_option("--view", wanted.view, "what is shown below the timeline")->capture_default_str();
+  app.add_option("--view", wanted.view,
+                 "what is shown below the timeline, or a command such as help.palette")
+      ->capture_default_str();
   app.add_option("--pick", wanted.pick,
                  "of the picture: what a rank does then, RANK@MS, or an area, RANK-RANK@MS-MS");
   app.add_flag("--dark", wanted.dark, "light on dark");
+  app.footer(
+      "Without a file it opens the example that ships. What the window remembers lies in "
+      "PIPEWRIGHT_SETTINGS, if that names a file.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -88,10 +97,15 @@ int main(int argc, char** argv) {
     qputenv("XDG_RUNTIME_DIR", std::filesystem::temp_directory_path().c_str());
   QApplication application(argc, argv);
   QApplication::setApplicationName("pipewright");
+  const bool desktop_is_dark = QApplication::palette().color(QPalette::Window).lightness() < 128;
   pipewright::gui::MainWindow window;
-  window.set_dark(wanted.dark);
+  window.set_dark(wanted.dark || (wanted.screenshot.empty() && desktop_is_dark));
+  if (wanted.screenshot.empty())
+    window.remember_in(qEnvironmentVariable("PIPEWRIGHT_SETTINGS"));
   if (!wanted.file.empty())
     window.open(wanted.file);
+  else
+    window.open_example();
   if (!wanted.screenshot.empty())
     return take_screenshot(window, wanted);
   window.show();

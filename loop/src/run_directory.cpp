@@ -25,7 +25,21 @@ std::filesystem::path fresh_folder(const std::string& scenario_name) {
   return folder;
 }
 
+void make_folder(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure)
+    throw plan::InputError(fmt::format("{}: cannot be made: {}", path.string(), failure.message()));
+}
+
 }  // namespace
+
+RunDirectory RunDirectory::at(const std::filesystem::path& folder) {
+  RunDirectory directory;
+  directory.path_ = folder;
+  make_folder(folder);
+  return directory;
+}
 
 RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::string& scenario_name)
     : path_(wanted.empty() ? fresh_folder(scenario_name) : wanted) {
@@ -33,10 +47,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::strin
   if (std::filesystem::exists(path_) && !std::filesystem::is_empty(path_, failure))
     throw plan::InputError(
         fmt::format("{}: is there already and not empty: choose another --out", path_.string()));
-  std::filesystem::create_directories(path_, failure);
-  if (failure)
-    throw plan::InputError(
-        fmt::format("{}: cannot be made: {}", path_.string(), failure.message()));
+  make_folder(path_);
 }
 
 void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs,

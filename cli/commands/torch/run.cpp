@@ -9,6 +9,7 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/step_log.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "print/console.hpp"
@@ -20,18 +21,24 @@ namespace {
 
 loop::RunOutcome trained(const plan::Scenario& scenario, loop::Plan plan,
                          const plan::LayerCosts& costs, const loop::Workload& workload,
-                         const RunOptions& options) {
+                         const RunOptions& options, loop::StepLog& log) {
   TrainingProgress progress("training", scenario.training.steps, workload);
-  return loop::run(
-      scenario, std::move(plan), costs, workload,
-      {.verified = options.verify,
-       .before_step = [&](int) { progress.begin(); },
-       .after_step = [&](int step,
-                         const exec::StepResult& result) { progress.report(step, result); },
-       .say = say,
-       .stop = &interrupted(),
-       .give_up = give_up},
-      /*rehearses=*/options.costs.empty());
+  return loop::run(scenario, std::move(plan), costs, workload,
+                   {.verified = options.verify,
+                    .before_step = [&](int) { progress.begin(); },
+                    .after_step =
+                        [&](int step, const exec::StepResult& result) {
+                          progress.report(step, result);
+                          log.add(step_line(step, result, scenario, workload));
+                        },
+                    .after_record =
+                        [&](const loop::StepRecord& record) {
+                          log.show([&] { return loop::timeline_of(record, "last step"); });
+                        },
+                    .say = say,
+                    .stop = &interrupted(),
+                    .give_up = give_up},
+                   /*rehearses=*/options.costs.empty());
 }
 
 /// "−3.1 %: layers −2.9 %, …", and what the machine did meanwhile.
@@ -81,7 +88,9 @@ int run_scenario(const RunOptions& options) {
 
   loop::RunDirectory directory(options.out, scenario.name);
   directory.write_plan(scenario, costs, plan);
-  const loop::RunOutcome outcome = trained(scenario, std::move(plan), costs, workload, options);
+  loop::StepLog log(directory.path());
+  const loop::RunOutcome outcome =
+      trained(scenario, std::move(plan), costs, workload, options, log);
   if (outcome.rehearsed)
     directory.write_rehearsal(*outcome.rehearsed, outcome.plan.predicted);
   if (outcome.measured)
@@ -89,6 +98,7 @@ int run_scenario(const RunOptions& options) {
         outcome.plan, *outcome.measured,
         fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
                     scenario.pipeline.ranks, scenario.pipeline.microbatches));
+  log.end();
   plan::Json report = report_of(scenario, outcome, workload);
   directory.write_report(report);
   const loop::TrainingOutcome& training = outcome.training;

@@ -9,6 +9,8 @@
 #include "pipewright/exec/job/agreement.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/error.hpp"
@@ -52,6 +54,7 @@ exec::Facts facts_of(const plan::Scenario& scenario, const loop::Plan& plan,
           {"computed with (training.cpu_branch)", exec::device_in_words(workload.device())},
           {"--verify", options.verify ? "given" : "not given"},
           {"--trace", options.trace.empty() ? "not given" : "given"},
+          {"--out", options.out.empty() ? "not given" : "given"},
           {"--checkpoints", options.checkpoints.empty()
                                 ? "not given"
                                 : fmt::format("given, every {}", options.checkpoint_every)},
@@ -102,22 +105,30 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 
 loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& plan,
                               const loop::Workload& workload, loop::Membership& members,
-                              const TrainOptions& options) {
+                              const TrainOptions& options, loop::StepLog* log) {
   TrainingProgress progress("training", scenario.training.steps, workload);
-  return loop::train(
-      scenario, plan, workload, members,
-      {.verified = options.verify,
-       .checkpoints = {.folder = options.checkpoints,
-                       .every = options.checkpoint_every,
-                       .keep = options.keep,
-                       .resume = options.resume},
-       .before_step = [&](int) { progress.begin(); },
-       .after_step = [&](int step,
-                         const exec::StepResult& result) { progress.report(step, result); },
-       .say = say,
-       .stop = &interrupted(),
-       .give_up = give_up,
-       .stall = milliseconds_of(options.patience.stall_s)});
+  return loop::train(scenario, plan, workload, members,
+                     {.verified = options.verify,
+                      .checkpoints = {.folder = options.checkpoints,
+                                      .every = options.checkpoint_every,
+                                      .keep = options.keep,
+                                      .resume = options.resume},
+                      .before_step = [&](int) { progress.begin(); },
+                      .after_step =
+                          [&](int step, const exec::StepResult& result) {
+                            progress.report(step, result);
+                            if (log != nullptr)
+                              log->add(step_line(step, result, scenario, workload));
+                          },
+                      .after_record =
+                          [&](const loop::StepRecord& record) {
+                            if (log != nullptr)
+                              log->show([&] { return loop::timeline_of(record, "last step"); });
+                          },
+                      .say = say,
+                      .stop = &interrupted(),
+                      .give_up = give_up,
+                      .stall = milliseconds_of(options.patience.stall_s)});
 }
 
 /// The first process has it all.
@@ -130,6 +141,18 @@ void write_trace(const std::string& file, const loop::MeasuredTimeline& measured
                     measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
                     measured.clocks->residual.value * 1e6));
   loop::write_timeline(file, sim::with_idle_causes(*plan.structure, measured.timeline));
+}
+
+/// Where somebody can look on. Nothing unless --out is given, and but on the first process.
+std::optional<loop::StepLog> opened_log(const plan::Scenario& scenario,
+                                        const plan::LayerCosts& costs, const loop::Plan& plan,
+                                        const loop::Membership& members,
+                                        const TrainOptions& options) {
+  if (options.out.empty() || !members.is_first())
+    return {};
+  loop::RunDirectory directory = loop::RunDirectory::at(options.out);
+  directory.write_plan(scenario, costs, plan);
+  return loop::StepLog(directory.path());
 }
 
 int train_as_member(plan::Scenario scenario, const TrainOptions& options,
@@ -148,11 +171,22 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
     exec::require_agreement(*members.job(), facts_of(scenario, plan, workload, options));
   if (members.is_first())
     say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
-  const loop::TrainingOutcome outcome = trained(scenario, plan, workload, members, options);
+  std::optional<loop::StepLog> log = opened_log(scenario, costs, plan, members, options);
+  const loop::TrainingOutcome outcome =
+      trained(scenario, plan, workload, members, options, log ? &*log : nullptr);
   if (outcome.interrupted)
     return Interrupted;
-  if (!options.trace.empty() && !outcome.steps.empty())
-    write_trace(options.trace, loop::measured_timeline(outcome, members), plan, members);
+  if ((!options.trace.empty() || !options.out.empty()) && !outcome.steps.empty()) {
+    const loop::MeasuredTimeline measured = loop::measured_timeline(outcome, members);
+    if (!options.trace.empty())
+      write_trace(options.trace, measured, plan, members);
+    if (log) {
+      loop::RunDirectory::at(options.out)
+          .write_timelines(plan, sim::with_idle_causes(*plan.structure, measured.timeline),
+                           scenario.name);
+      log->end();
+    }
+  }
   return members.is_first() ? report(scenario, workload, outcome, options) : Done;
 }
 

@@ -27,4 +27,14 @@ void TrainingProgress::report(int step, const exec::StepResult& result) {
   }
 }
 
+loop::StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
+                         const loop::Workload& workload) {
+  return {step,
+          scenario.training.steps,
+          result.loss,
+          result.duration.value,
+          workload.units_per_step() / result.duration.value,
+          workload.unit()};
+}
+
 }  // namespace pipewright::cli

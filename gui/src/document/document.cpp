@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/loop/prediction.hpp"
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/plan/error.hpp"
@@ -16,39 +20,100 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// JSON of more than this is no timeline that anybody meant to open as JSON.
+constexpr std::uintmax_t most_json = 4'000'000'000;
+
+/// Each line of a message is a problem of its own. The reader names the file where it can.
+void add_problem(Document& document, const std::string& what, const std::string& message) {
+  std::istringstream lines(message);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty())
+      continue;
+    const bool named = what.empty() || line.find(what) != std::string::npos;
+    document.problems.push_back(named ? line : fmt::format("{}: {}", what, line));
+  }
+}
+
 /// Runs a part of the reading; what it throws is a problem, and the rest goes on.
 template <class Part>
 bool tried(Document& document, const std::string& what, Part&& part) {
   try {
     part();
     return true;
+  } catch (const std::bad_alloc&) {
+    add_problem(document, what, "is too large for this machine's memory");
   } catch (const std::exception& error) {
-    const std::string message = error.what();
-    document.problems.push_back(
-        what.empty() || message.starts_with(what) ? message : fmt::format("{}: {}", what, message));
-    return false;
+    add_problem(document, what, error.what());
   }
+  return false;
 }
+
+/// Throws InputError for what is there but cannot be read as a file: a device, a pipe, a file that
+/// somebody else keeps to himself.
+void require_readable(const fs::path& path) {
+  if (!fs::is_regular_file(path))
+    throw plan::InputError("is neither a file nor a folder");
+  if (!std::ifstream(path, std::ios::binary))
+    throw plan::InputError("may not be read: its permissions are somebody else's");
+  if (fs::file_size(path) == 0)
+    throw plan::InputError("is empty");
+}
+
+plan::JsonDocument read_json(const fs::path& path) {
+  require_readable(path);
+  if (fs::file_size(path) > most_json)
+    throw plan::InputError(fmt::format("is {:.1f} GB of JSON, and {:.0f} GB are read at most",
+                                       static_cast<double>(fs::file_size(path)) / 1e9,
+                                       most_json / 1e9));
+  return plan::JsonDocument::read(path);
+}
+
+/// Causes of idle time, where the Program gives them.
+plan::EventTable table_with_causes(const sim::Structure& structure,
+                                   const plan::Timeline& timeline) {
+  return plan::table_of(timeline.idle.empty() ? sim::with_idle_causes(structure, timeline)
+                                              : timeline);
+}
+
+/// A Program that nobody has timed is shown as if all its actions were alike.
+void open_program(Document& document, plan::Program program) {
+  document.kind = Document::Kind::Program;
+  plan::validate(program);
+  document.structure = std::make_shared<sim::Structure>(program);
+  plan::Timeline timeline = loop::timed(program, plan::equal_costs({1e-3}, {1e-3}, {1e-3}));
+  timeline.name = "equal costs";
+  document.measured = plan::table_of(timeline);
+  document.measured = table_with_causes(*document.structure, timeline);
+  document.notes.push_back(
+      "No costs are known: every forward takes 1 ms, every backward 2 ms, transfers no time.");
+}
+
+// ---- folders
+
+/// Files of a run, in the order in which it writes them.
+constexpr std::array run_files{"costs.json", "partition.json", "program.json",
+                               "predicted.trace.json", "steps.jsonl"};
 
 /// A folder in which `run` or `train` has left what it has so far.
 void open_run(Document& document, const fs::path& folder) {
   document.kind = Document::Kind::Run;
+  const bool ended = fs::exists(folder / "report.json");
   const auto read = [&](const char* name, auto&& use) {
-    if (fs::exists(folder / name))
-      tried(document, (folder / name).string(),
-            [&] { use(plan::JsonDocument::read(folder / name)); });
-    else
-      document.notes.push_back(fmt::format("{}: is not there", (folder / name).string()));
+    return fs::exists(folder / name) &&
+           tried(document, (folder / name).string(), [&] { use(read_json(folder / name)); });
   };
   loop::StoredRun run;
   bool whole = true;
+  // What is not there yet is no problem while the run goes on.
   const auto needed = [&](const char* name, auto&& use) {
-    const std::size_t before = document.problems.size();
-    if (!fs::exists(folder / name))
-      document.problems.push_back(fmt::format("{}: is missing", (folder / name).string()));
-    else
-      read(name, use);
-    whole = whole && document.problems.size() == before;
+    if (!fs::exists(folder / name)) {
+      whole = false;
+      (ended ? document.problems : document.notes)
+          .push_back(fmt::format("{}: is {}", (folder / name).string(),
+                                 ended ? "missing" : "not there yet"));
+    } else if (!read(name, use)) {
+      whole = false;
+    }
   };
   needed("scenario.json", [&](const auto& json) {
     run.scenario = plan::scenario_from_json(json);
@@ -73,41 +138,95 @@ void open_run(Document& document, const fs::path& folder) {
     run.rehearsed_costs = plan::layer_costs_from_json(json);
     document.costs = run.rehearsed_costs;
   });
-  read("measured.trace.json", [&](const auto& json) {
-    run.measured = plan::timeline_from_trace(json);
-    document.measured = plan::table_of(*run.measured);
+  // While it trains, its last step stands for the typical one.
+  const bool measured = fs::exists(folder / "measured.trace.json");
+  const char* const steps = measured ? "measured.trace.json" : "last_step.trace.json";
+  read(steps, [&](const auto& json) {
+    const plan::Timeline timeline = plan::timeline_from_trace(json);
+    document.measured = plan::table_of(timeline);
+    if (measured)
+      run.measured = timeline;
+    else
+      document.notes.push_back("The run has not ended: its last step so far is shown.");
+    if (document.structure)
+      document.measured = table_with_causes(*document.structure, timeline);
   });
   read("report.json", [&](const auto& json) { run.report = json.root(); });
-  if (document.measured && document.structure && document.measured->idle.empty())
-    tried(document, (folder / "measured.trace.json").string(), [&] {
-      document.measured = plan::table_of(sim::with_idle_causes(*document.structure, *run.measured));
-    });
   if (whole)
     document.run = std::move(run);
 }
 
+// ---- files
+
+void open_scenario(Document& document, const plan::JsonDocument& json, const fs::path& path) {
+  document.kind = Document::Kind::Scenario;
+  document.scenario = plan::scenario_from_json(json);
+  const fs::path beside = path.parent_path() / "costs.json";
+  if (fs::exists(beside))
+    tried(document, beside.string(),
+          [&] { document.costs = plan::layer_costs_from_json(read_json(beside)); });
+  else
+    document.notes.push_back(
+        "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
+}
+
 void open_json(Document& document, const fs::path& path) {
-  const plan::JsonDocument json = plan::JsonDocument::read(path);
+  const plan::JsonDocument json = read_json(path);
   const plan::Json& root = json.root();
-  if (root.is_object() && root.contains("traceEvents")) {
+  if (root.is_array() || (root.is_object() && root.contains("traceEvents"))) {
     document.kind = Document::Kind::Timeline;
     document.measured = plan::table_of(plan::timeline_from_trace(json));
-    return;
+  } else if (root.is_object() && (root.contains("pipeline") || root.contains("model"))) {
+    open_scenario(document, json, path);
+  } else if (root.is_object() && root.contains("ranks")) {
+    open_program(document, plan::program_from_json(json));
+  } else {
+    throw plan::InputError(
+        "is JSON, but neither a scenario (\"pipeline\"), a timeline (\"traceEvents\") nor a "
+        "Program (\"ranks\")");
   }
-  if (root.is_object() && root.contains("pipeline")) {
-    document.kind = Document::Kind::Scenario;
-    document.scenario = plan::scenario_from_json(json);
-    const fs::path beside = path.parent_path() / "costs.json";
-    if (fs::exists(beside))
-      tried(document, beside.string(), [&] {
-        document.costs = plan::layer_costs_from_json(plan::JsonDocument::read(beside));
-      });
-    return;
-  }
-  document.kind = Document::Kind::Program;
-  plan::Program program = plan::program_from_json(json);
-  plan::validate(program);
-  document.structure = std::make_shared<sim::Structure>(std::move(program));
+}
+
+/// The first of a file that is no blank.
+char first_letter(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  char letter = 0;
+  stream >> letter;
+  return letter;
+}
+
+/// Text has no zero bytes, so what begins with some is something else.
+bool is_text(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 4096> begin{};
+  stream.read(begin.data(), begin.size());
+  return std::find(begin.begin(), begin.begin() + stream.gcount(), '\0') ==
+         begin.begin() + stream.gcount();
+}
+
+void open_file(Document& document, const fs::path& path) {
+  require_readable(path);
+  // Files of timelines by the million, and foreign traces, are told apart here.
+  if (!is_text(path))
+    throw plan::InputError("is no text, and no timeline that Pipewright knows");
+  const char begin = first_letter(path);
+  if (begin == '{' || begin == '[')
+    open_json(document, path);
+  else if (path.extension() == ".json" || path.extension() == ".jsonl")
+    read_json(path);  // it says where the JSON ends
+  else
+    open_program(document, loop::read_schedule(path.string(), {}).program);
+}
+
+void open_folder(Document& document, const fs::path& folder) {
+  const bool is_run = std::any_of(run_files.begin() + 1, run_files.end(),
+                                  [&](const char* name) { return fs::exists(folder / name); });
+  if (is_run)
+    open_run(document, folder);
+  else if (fs::exists(folder / "scenario.json"))
+    open_scenario(document, read_json(folder / "scenario.json"), folder / "scenario.json");
+  else
+    throw plan::InputError("holds neither a run nor a scenario.json");
 }
 
 }  // namespace
@@ -121,9 +240,9 @@ Document open_document(const fs::path& path) {
     if (!fs::exists(path))
       throw plan::InputError("there is no such file or folder");
     if (fs::is_directory(path))
-      open_run(document, path);
+      open_folder(document, path);
     else
-      open_json(document, path);
+      open_file(document, path);
   });
   return document;
 }

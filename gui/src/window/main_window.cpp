@@ -68,6 +68,8 @@ void MainWindow::make_panels() {
                    "Where the error of the prediction goes.");
   problems_ = add(new ProblemsPanel(workspace_), "problems", "Problems",
                   "What could not be read, and what was taken for granted.");
+  run_panel_ = add(new RunPanel(workspace_, run_control_), "training", "Run",
+                   "Runs or trains by this plan, and follows it.");
   details_ = new QDockWidget("Details", this);
   details_->setObjectName("details_dock");
   details_->setTitleBarWidget(new QWidget);
@@ -106,6 +108,7 @@ void MainWindow::make_panels() {
   };
   timeline_->set_empty_text(
       "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
+  make_services();
 }
 
 void MainWindow::make_commands() {
@@ -159,6 +162,7 @@ void MainWindow::make_commands() {
   for (const QString& name : view_names())
     if (name != "timeline" && name != "what_if")
       commands_.add("view." + name, "View", "Show: " + name, {}, [this, name] { show_view(name); });
+  make_service_commands();
 }
 
 void MainWindow::make_menus() {
@@ -171,17 +175,19 @@ void MainWindow::make_menus() {
   for (const auto& [title, menu] : menus)
     if (menu->isEmpty())
       menu->menuAction()->setVisible(false);
+  make_recent_menu();
 }
 
 void MainWindow::open(const std::filesystem::path& path) {
   workspace_.open(path);
+  keep_recent(path);
   if (!workspace_.document().problems.empty())
     show_view("problems");
 }
 
 const std::vector<QString>& MainWindow::view_names() {
-  static const std::vector<QString> names{"timeline", "why",       "partition", "memory",
-                                          "savings",  "residuals", "problems",  "what_if"};
+  static const std::vector<QString> names{"timeline",  "why",      "partition", "memory", "savings",
+                                          "residuals", "problems", "training",  "what_if"};
   return names;
 }
 
@@ -210,6 +216,7 @@ void MainWindow::set_dark(bool dark) {
   memory_->set_theme(*theme_);
   partition_->set_theme(*theme_);
   problems_->set_theme(*theme_);
+  theme_services();
   commands_.find("view.dark")->setChecked(dark);
 }
 
@@ -229,6 +236,7 @@ void MainWindow::refresh(Workspace::Change change) {
       follow_pick(workspace_.picked());
       break;
   }
+  refresh_services(change);
   commands_.refresh();
 }
 

@@ -124,6 +124,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
     durations.push_back(result->duration.value);
     if (wishes.after_step && members.is_first())
       wishes.after_step(step, *result);
+    if (wishes.after_record && members.is_first())
+      wishes.after_record(recorder.steps().back());
     saver.after(step, executor);
   }
   outcome.steps = recorder.steps();

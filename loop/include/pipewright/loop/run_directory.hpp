@@ -18,6 +18,9 @@ class RunDirectory {
   /// there already and not empty, or cannot be made.
   RunDirectory(const std::filesystem::path& wanted, const std::string& scenario_name);
 
+  /// A folder that may hold something already, such as what an earlier part of the training left.
+  static RunDirectory at(const std::filesystem::path& folder);
+
   const std::filesystem::path& path() const { return path_; }
 
   /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
@@ -32,6 +35,7 @@ class RunDirectory {
   void write_report(const plan::Json& report);
 
  private:
+  RunDirectory() = default;
   std::filesystem::path path_;
 };
 

@@ -2,6 +2,9 @@
 
 // What could not be read, with file, place and reason; and what was taken for granted.
 
+#include <QLabel>
+#include <QListWidget>
+#include <QPushButton>
 #include <QWidget>
 
 #include "pipewright/gui/document/workspace.hpp"
@@ -15,11 +18,18 @@ class ProblemsPanel : public QWidget {
   explicit ProblemsPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
+  /// The lines that are selected, or all of them, as they would be pasted.
+  QString text() const;
+
  private:
   void refresh(Workspace::Change change);
+  void fill();
 
   Workspace& workspace_;
   const Theme* theme_;
+  QLabel* heading_ = nullptr;
+  QPushButton* copy_ = nullptr;
+  QListWidget* list_ = nullptr;
 };
 
 }  // namespace pipewright::gui

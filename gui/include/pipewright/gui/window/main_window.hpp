@@ -7,6 +7,7 @@
 #include <QMainWindow>
 #include <QTabWidget>
 #include <filesystem>
+#include <memory>
 
 #include "pipewright/gui/document/workspace.hpp"
 #include "pipewright/gui/panels/figures_bar.hpp"
@@ -14,11 +15,18 @@
 #include "pipewright/gui/panels/partition_strip.hpp"
 #include "pipewright/gui/panels/problems_panel.hpp"
 #include "pipewright/gui/panels/residual_panel.hpp"
+#include "pipewright/gui/panels/run_panel.hpp"
 #include "pipewright/gui/panels/savings_panel.hpp"
 #include "pipewright/gui/panels/what_if_panel.hpp"
 #include "pipewright/gui/panels/why_panel.hpp"
 #include "pipewright/gui/timeline/timeline_view.hpp"
+#include "pipewright/gui/window/command_palette.hpp"
 #include "pipewright/gui/window/commands.hpp"
+#include "pipewright/gui/window/find_bar.hpp"
+#include "pipewright/gui/window/notes_layer.hpp"
+#include "pipewright/gui/window/remembered.hpp"
+#include "pipewright/gui/window/run_control.hpp"
+#include "pipewright/gui/window/tour.hpp"
 
 namespace pipewright::gui {
 
@@ -33,11 +41,25 @@ class MainWindow : public QMainWindow {
   bool show_view(const QString& name);
   void set_dark(bool dark);
 
+  /// Where it stood, what was open and how it looked, from now on in `file`; empty: where the
+  /// desktop keeps such things. Without this call nothing is remembered.
+  void remember_in(const QString& file);
+  /// The scenario that ships; false where it is not there.
+  bool open_example();
+  /// A line at the bottom, for a while.
+  void say(const QString& words);
+
   Workspace& workspace() { return workspace_; }
   TimelineView& timeline() { return *timeline_; }
   Commands& commands() { return commands_; }
+  RunControl& run_control() { return run_control_; }
+  CommandPalette& palette() { return *palette_; }
+  FindBar& find_bar() { return *find_bar_; }
+  NotesLayer& notes() { return *notes_; }
+  Tour& tour() { return *tour_; }
 
  protected:
+  void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
 
@@ -47,6 +69,25 @@ class MainWindow : public QMainWindow {
   void make_menus();
   void refresh(Workspace::Change change);
   void follow_pick(const Picked& picked);
+
+  // What stands beside the panels (window_services.cpp).
+  void make_services();
+  void make_service_commands();
+  void make_file_commands();
+  void make_run_commands();
+  void make_help_commands();
+  void make_tour();
+  void make_recent_menu();
+  void theme_services();
+  void refresh_services(Workspace::Change change);
+  std::vector<PaletteEntry> palette_entries(const QString& typed);
+  void keep_recent(const std::filesystem::path& path);
+  void start_run(RunRequest::What what);
+  void follow_run();
+  void edit_note_at(std::size_t note);
+  void keep_notes(std::vector<Note> notes);
+  /// What goes wrong is said at the bottom.
+  void attempt(const std::function<void()>& what);
 
   Workspace workspace_;
   Commands commands_;
@@ -64,6 +105,17 @@ class MainWindow : public QMainWindow {
   PartitionStrip* partition_ = nullptr;
   ProblemsPanel* problems_ = nullptr;
   QLabel* hover_ = nullptr;
+
+  RunControl run_control_;
+  RunPanel* run_panel_ = nullptr;
+  FindBar* find_bar_ = nullptr;
+  NotesLayer* notes_ = nullptr;
+  CommandPalette* palette_ = nullptr;
+  Tour* tour_ = nullptr;
+  QMenu* recent_menu_ = nullptr;
+  std::unique_ptr<Remembered> remembered_;
+  std::optional<loop::Draft> run_draft_;  // that was started
+  int timelines_seen_ = 0;
 };
 
 }  // namespace pipewright::gui

@@ -32,6 +32,8 @@ struct TrainingWishes {
   std::function<void(int step)> before_step{};  // what else is to be done in between
   /// Called by the first process after each step.
   std::function<void(int step, const exec::StepResult& result)> after_step{};
+  /// Called by the first process after that with what was measured of its ranks.
+  std::function<void(const StepRecord& record)> after_record{};
   Say say{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the training ends early
   /// Called, on another thread, where all ranks are threads of this process and for `stall` none

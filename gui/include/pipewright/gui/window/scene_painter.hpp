@@ -1,0 +1,14 @@
+#pragma once
+
+// Paints a figure, so that PDF and PNG show what SVG says.
+
+#include <QPainter>
+
+#include "pipewright/draw/scene.hpp"
+
+namespace pipewright::gui {
+
+/// One unit of the scene is one unit of the painter.
+void paint_scene(QPainter& painter, const draw::Scene& scene);
+
+}  // namespace pipewright::gui

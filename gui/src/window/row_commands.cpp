@@ -1,0 +1,92 @@
+#include "pipewright/gui/window/row_commands.hpp"
+
+#include <QScrollBar>
+#include <algorithm>
+
+namespace pipewright::gui {
+
+std::optional<int> current_rank(const TimelineView& timeline) {
+  const Picked& picked = timeline.picked();
+  if (const auto* event = std::get_if<PickedEvent>(&picked)) {
+    const auto& table = event->ghost ? timeline.ghost() : timeline.front();
+    if (table)
+      return table->table().tracks[table->track_of(event->event)].rank;
+  } else if (const auto* idle = std::get_if<PickedIdle>(&picked)) {
+    return idle->rank;
+  } else if (const auto* area = std::get_if<PickedArea>(&picked); area && !area->ranks.empty()) {
+    return area->ranks.front();
+  }
+  const auto& rows = timeline.layout_of_rows().rows;
+  return rows.empty() ? std::nullopt : std::optional(rows.front().rank);
+}
+
+RowState moved_row(RowState state, const RowLayout& seen, int ranks, int rank, int by) {
+  const auto at = std::find_if(seen.rows.begin(), seen.rows.end(),
+                               [&](const PlacedRow& row) { return row.rank == rank; });
+  if (at == seen.rows.end())
+    return state;
+  const auto place = at - seen.rows.begin() + by;
+  if (place < 0 || place >= static_cast<std::ptrdiff_t>(seen.rows.size()))
+    return state;
+  const int other = seen.rows[static_cast<std::size_t>(place)].rank;
+  std::vector<int> order = ordered_ranks(state, ranks);
+  if (by < 0) {
+    order = moved_before(std::move(order), rank, other);
+  } else {
+    std::erase(order, rank);
+    order.insert(std::find(order.begin(), order.end(), other) + 1, rank);
+  }
+  state.order = std::move(order);
+  return state;
+}
+
+void go_to_rank(TimelineView& timeline, int rank) {
+  if (!timeline.front() || rank < 0 || rank >= timeline.front()->table().ranks)
+    return;
+  const RowLayout& layout = timeline.layout_of_rows();
+  for (const PlacedRow& row : layout.rows)
+    if (row.rank == rank && !row.pinned)
+      timeline.verticalScrollBar()->setValue(static_cast<int>(row.top));
+  const auto tracks = timeline.front()->tracks_of(rank);
+  if (tracks.begin < tracks.end) {
+    const plan::EventTrack& track = timeline.front()->table().tracks[tracks.begin];
+    if (track.begin < track.end)
+      timeline.pick(PickedEvent{false, track.begin});
+  }
+  timeline.setFocus();
+}
+
+void add_row_commands(Commands& commands, const Workspace& workspace, TimelineView& timeline) {
+  const auto has_rows = [&workspace] { return workspace.front() != nullptr; };
+  const auto toggle = [&timeline](std::set<int> RowState::*set) {
+    const auto rank = current_rank(timeline);
+    if (!rank)
+      return;
+    RowState state = timeline.rows();
+    if ((state.*set).erase(*rank) == 0)
+      (state.*set).insert(*rank);
+    timeline.set_rows(std::move(state));
+  };
+  const auto move = [&timeline](int by) {
+    if (const auto rank = current_rank(timeline))
+      timeline.set_rows(moved_row(timeline.rows(), timeline.layout_of_rows(),
+                                  timeline.front()->table().ranks, *rank, by));
+  };
+  commands.add(
+      "rows.pin", "View", "Pin or unpin this row", QKeySequence("P"),
+      [toggle] { toggle(&RowState::pinned); }, has_rows);
+  commands.add(
+      "rows.collapse", "View", "Collapse or open this row", QKeySequence("X"),
+      [toggle] { toggle(&RowState::collapsed); }, has_rows);
+  commands.add(
+      "rows.up", "View", "Move this row up", QKeySequence("Alt+Up"), [move] { move(-1); },
+      has_rows);
+  commands.add(
+      "rows.down", "View", "Move this row down", QKeySequence("Alt+Down"), [move] { move(1); },
+      has_rows);
+  commands.add(
+      "rows.reset", "", "Show all rows as they were", {}, [&timeline] { timeline.set_rows({}); },
+      has_rows);
+}
+
+}  // namespace pipewright::gui

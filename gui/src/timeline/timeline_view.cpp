@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/timeline/timeline_access.hpp"
 #include "pipewright/plan/program/instruction.hpp"
 
 namespace pipewright::gui {
@@ -24,6 +25,7 @@ constexpr double narrowest_revealed = 24;  // pixels
 }  // namespace
 
 TimelineView::TimelineView(QWidget* parent) : QAbstractScrollArea(parent), theme_(&light_theme()) {
+  install_timeline_access();
   setObjectName("timeline");
   setAccessibleName("Timeline");
   setFocusPolicy(Qt::StrongFocus);
@@ -122,6 +124,7 @@ void TimelineView::pick(Picked picked) {
   viewport()->update();
   if (on_picked)
     on_picked(picked_);
+  announce_pick(*this);
 }
 
 void TimelineView::walk(int by) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -163,6 +164,7 @@ class TimelineView : public QAbstractScrollArea {
   QImage image_;
   QImage map_;
   std::vector<Label> labels_;
+  std::mutex labels_mutex_;
   bool dirty_ = true;
   bool map_dirty_ = true;
 

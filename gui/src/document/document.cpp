@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
@@ -214,6 +215,9 @@ void open_file(Document& document, const fs::path& path) {
     open_json(document, path);
   else if (path.extension() == ".json" || path.extension() == ".jsonl")
     read_json(path);  // it says where the JSON ends
+  else if (std::string_view("0123456789(,\"").find(begin) == std::string_view::npos)
+    throw plan::InputError(
+        "is neither JSON nor a schedule, which would begin with an action such as 0F0");
   else
     open_program(document, loop::read_schedule(path.string(), {}).program);
 }

@@ -182,6 +182,7 @@ RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
   layout->addWidget(times_, 2);
   words_ = new QPlainTextEdit;
   words_->setReadOnly(true);
+  words_->setLineWrapMode(QPlainTextEdit::NoWrap);
   words_->setFrameShape(QFrame::NoFrame);
   words_->setAccessibleName("What the program says");
   words_->setPlaceholderText("What the program says is written here.");
@@ -189,7 +190,7 @@ RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
   fixed.setStyleHint(QFont::Monospace);
   fixed.setPixelSize(small_size);
   words_->setFont(fixed);
-  layout->addWidget(words_, 3);
+  layout->addWidget(words_, 4);
 
   workspace_.observe([this](Workspace::Change change) {
     if (change == Workspace::Change::Document || change == Workspace::Change::Plan)
@@ -230,7 +231,7 @@ void RunPanel::show_state() {
       says_->setText(control_.last_words());
       break;
     case Phase::Ended:
-      heading_->setText("Done");
+      heading_->setText(control_.is_complete() ? "Done" : "Stopped");
       says_->setText(QString::fromStdString(control_.request()->folder.string()));
       break;
     case Phase::Failed:

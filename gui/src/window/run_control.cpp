@@ -105,8 +105,13 @@ RunControl::~RunControl() {
   }
 }
 
+bool RunControl::is_complete() const {
+  return watch_ && !watch_->steps().empty() &&
+         watch_->steps().back().step + 1 >= watch_->steps().back().steps;
+}
+
 bool RunControl::can_resume() const {
-  return !is_running() && request_ && request_->what == RunRequest::What::Train &&
+  return !is_running() && !is_complete() && request_ && request_->what == RunRequest::What::Train &&
          std::filesystem::exists(request_->folder / "checkpoints");
 }
 

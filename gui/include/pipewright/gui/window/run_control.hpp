@@ -52,6 +52,8 @@ class RunControl {
   bool is_running() const {
     return phase_ == Phase::Preparing || phase_ == Phase::Training || phase_ == Phase::Stopping;
   }
+  /// Whether its last step is done.
+  bool is_complete() const;
   /// Whether there is a training that was stopped and has checkpoints.
   bool can_resume() const;
   const std::optional<RunRequest>& request() const { return request_; }

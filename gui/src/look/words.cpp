@@ -24,7 +24,9 @@ QString in_unit(double value, const std::array<Unit, n>& units) {
       break;
     }
   const double shown = value / unit->size;
-  const int whole = shown == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::abs(shown)))) + 1;
+  // Of what is left after rounding: 99.996 is "100.0".
+  const double rounded = std::abs(shown) * 1.00005;
+  const int whole = shown == 0 ? 1 : static_cast<int>(std::floor(std::log10(rounded))) + 1;
   return QString::fromStdString(
       fmt::format("{:.{}f} {}", shown, std::clamp(4 - whole, 0, 3), unit->name));
 }

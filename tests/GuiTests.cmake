@@ -1,0 +1,23 @@
+# The window's tests need no display: Qt's platform is `offscreen`, but for the one that starts Xvfb.
+find_package(Qt6 6.4 REQUIRED COMPONENTS Widgets Test)
+pipewright_add_pch(widget_tests "${CMAKE_CURRENT_SOURCE_DIR}/pch/widget_tests.hpp" OPTIONS ${test_options}
+                   LINK Catch2::Catch2 fmt::fmt nlohmann_json::nlohmann_json Qt6::Widgets Qt6::Test)
+set_source_files_properties(gui/support/main.cpp PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)  # Catch2's runner
+pipewright_add_tests(gui OWN_MAIN PCH widget_tests LINK pipewright::gui Qt6::Test)
+target_sources(pipewright_gui_tests PRIVATE fuzz/mutator.cpp)  # bad files are made by it
+target_compile_definitions(pipewright_gui_tests PRIVATE
+  PIPEWRIGHT_GUI_PROGRAM="$<TARGET_FILE:pipewright-gui>"
+  PIPEWRIGHT_PICTURE_REPORT_DIR="${CMAKE_CURRENT_BINARY_DIR}/pictures")
+add_dependencies(pipewright_gui_tests pipewright-gui)
+
+# Pictures once more, as on a screen with twice the pixels.
+file(GLOB_RECURSE pictures RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPENDS
+     "${CMAKE_CURRENT_SOURCE_DIR}/gui/*_pictures_test.cpp")
+foreach(source IN LISTS pictures)
+  cmake_path(GET source STEM name)
+  add_test(NAME gui/${name}/x2
+           COMMAND pipewright_gui_tests --filenames-as-tags ${fail_without_tests} "[#${name}]~[.]")
+  set_tests_properties(gui/${name}/x2 PROPERTIES
+    TIMEOUT 300 ENVIRONMENT "QT_SCALE_FACTOR=2" ${fail_with_report})
+endforeach()

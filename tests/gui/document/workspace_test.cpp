@@ -1,0 +1,223 @@
+#include "pipewright/gui/document/workspace.hpp"
+
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace workspace_test {
+
+using namespace pipewright;
+using gui::Workspace;
+using Change = Workspace::Change;
+
+const std::string run_folder = PIPEWRIGHT_TEST_DATA_DIR "/gui/run";
+const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
+
+TEST_CASE("a run is shown with its prediction behind, each action matched", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(run_folder);
+  CHECK(workspace.document().problems.empty());
+  CHECK(workspace.shown() == Workspace::Shown::Run);
+  REQUIRE(workspace.front());
+  REQUIRE(workspace.ghost());
+  CHECK(workspace.front()->table().name == "measured");
+  CHECK(workspace.ghost()->table().name == "predicted");
+  REQUIRE(workspace.structure());
+  REQUIRE(workspace.times());
+  CHECK(workspace.residuals());
+
+  int matched = 0;
+  const plan::EventTable& table = workspace.front()->table();
+  for (int event = 0; event < workspace.structure()->size(); ++event) {
+    const std::int64_t at = workspace.table_event(event);
+    if (at < 0)
+      continue;
+    ++matched;
+    CHECK(table.name_at(static_cast<std::uint64_t>(at)) ==
+          plan::to_string(*workspace.structure()->events()[event].instruction));
+    CHECK(workspace.structure_event(static_cast<std::uint64_t>(at)) == event);
+  }
+  CHECK(matched == static_cast<int>(table.size()));
+  CHECK(workspace.table_event(-1) == -1);
+  CHECK(workspace.structure_event(1U << 30U) == -1);
+}
+
+TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(run_folder);
+  const plan::EventTable& table = workspace.front()->table();
+  REQUIRE(!table.idle.empty());
+  int explained = 0;
+  for (const plan::EventTable::Idle& idle : table.idle) {
+    const double middle = (idle.start + idle.end) / 2;
+    const auto why = workspace.explanation(idle.rank, middle);
+    REQUIRE(why);
+    CAPTURE(why->sentence, idle.rank, idle.start, idle.end);
+    CHECK(why->sentence.find("rank " + std::to_string(idle.rank)) != std::string::npos);
+    REQUIRE(why->cause);
+    CHECK(static_cast<std::uint32_t>(*why->cause) == idle.cause);
+    // What is shown of the chain are events of the table.
+    for (const int event : why->chain)
+      if (const std::int64_t at = workspace.table_event(event); at >= 0)
+        CHECK(static_cast<std::uint64_t>(at) < table.size());
+    explained += why->chain.empty() ? 0 : 1;
+  }
+  CHECK(explained > 0);
+  CHECK(!workspace.explanation(0, 1e9));
+  CHECK(!workspace.explanation(99, 0));
+}
+
+TEST_CASE("a change is answered, undone and done again", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  REQUIRE(workspace.has_plan());
+  REQUIRE(workspace.answer());
+  CHECK(workspace.shown() == Workspace::Shown::Plan);
+  CHECK(!workspace.changed());
+  CHECK(!workspace.ghost());
+  const double before = workspace.answer()->figures.iteration_s;
+
+  workspace.set("pipeline.microbatches=4");
+  REQUIRE(workspace.answer());
+  const double after = workspace.answer()->figures.iteration_s;
+  CHECK(after != before);
+  CHECK(workspace.changed());
+  REQUIRE(workspace.ghost());  // the plan as it was opened
+  CHECK(workspace.ghost()->length() == Approx(before));
+  CHECK(workspace.baseline()->figures.iteration_s == before);
+
+  workspace.undo();
+  CHECK(workspace.answer()->figures.iteration_s == before);
+  CHECK(!workspace.changed());
+  CHECK(!workspace.ghost());
+  workspace.redo();
+  CHECK(workspace.answer()->figures.iteration_s == after);
+  workspace.redo();  // there is no more
+  workspace.undo();
+  workspace.undo();
+  CHECK(workspace.answer()->figures.iteration_s == before);
+}
+
+TEST_CASE("what is not possible is refused in words, and the way back stays open",
+          "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  workspace.set("model.blocks=5");  // the costs are of another model
+  CHECK(!workspace.answer());
+  CHECK(!workspace.refusal().text.empty());
+  CHECK(!workspace.front());
+  CHECK(workspace.savings().empty());
+  CHECK(!workspace.explanation(0, 0));
+  workspace.undo();
+  CHECK(workspace.answer());
+  CHECK(workspace.refusal().text.empty());
+
+  const loop::Draft draft = workspace.draft();
+  CHECK(test::error_of([&] { workspace.set("pipeline.no_such=1"); }) != "no error");
+  CHECK(test::error_of([&] { workspace.set("pipeline.ranks=4096"); }) != "no error");
+  CHECK(workspace.draft() == draft);
+  CHECK(!workspace.history().can_undo());
+}
+
+TEST_CASE("a slider that is dragged is one step back", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  for (const int microbatches : {5, 6, 7})
+    workspace.set("pipeline.microbatches=" + std::to_string(microbatches));
+  workspace.settle();
+  workspace.undo();
+  CHECK(!workspace.changed());
+}
+
+TEST_CASE("a boundary moves a layer to the other stage", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  const std::vector<int> before = workspace.answer()->plan.partition.boundaries;
+  workspace.move_boundary(1, before[1] - 1);
+  REQUIRE(workspace.answer());
+  CHECK(workspace.answer()->plan.partition.boundaries[1] == before[1] - 1);
+  CHECK(workspace.changed());
+  CHECK(test::error_of([&] { workspace.move_boundary(1, 0); }) != "no error");
+  workspace.undo();
+  CHECK(workspace.answer()->plan.partition.boundaries == before);
+}
+
+TEST_CASE("another baseline is what differences are held against", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  workspace.set("pipeline.microbatches=4");
+  workspace.keep_as_baseline();
+  CHECK(!workspace.changed());
+  CHECK(!workspace.ghost());
+  CHECK(workspace.baseline()->figures.iteration_s == workspace.answer()->figures.iteration_s);
+}
+
+TEST_CASE("a run and its plan take turns, and a pick is of one of them", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(run_folder);
+  workspace.pick(gui::PickedEvent{false, 3});
+  workspace.show(Workspace::Shown::Plan);
+  CHECK(std::holds_alternative<std::monostate>(workspace.picked()));
+  REQUIRE(workspace.answer());
+  CHECK(workspace.front()->length() == Approx(workspace.answer()->figures.iteration_s));
+  CHECK(workspace.times() == &workspace.answer()->times);
+  workspace.show(Workspace::Shown::Run);
+  CHECK(workspace.front()->table().name == "measured");
+}
+
+TEST_CASE("who observes is told what has changed, and a pick that is none is not told",
+          "[gui][document]") {
+  Workspace workspace;
+  std::vector<Change> told;
+  workspace.observe([&](Change change) { told.push_back(change); });
+  workspace.open(run_folder);
+  CHECK(told == std::vector{Change::Document, Change::Plan, Change::Tables, Change::Pick});
+  told.clear();
+  workspace.pick(gui::PickedEvent{false, 1});
+  workspace.pick(gui::PickedEvent{false, 1});
+  CHECK(told == std::vector{Change::Pick});
+  told.clear();
+  workspace.set_heat(true);
+  CHECK(told == std::vector{Change::Tables});
+}
+
+TEST_CASE("another file stands behind what is shown", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  workspace.compare_with(run_folder + "/predicted.trace.json");
+  REQUIRE(workspace.ghost());
+  CHECK(workspace.ghost()->table().name == "predicted.trace.json");
+  const test::TempFolder folder;
+  const auto nothing = folder.write("nothing.json", "{}");
+  CHECK(test::error_of([&] { workspace.compare_with(nothing); }).find("nothing.json") !=
+        std::string::npos);
+  CHECK(workspace.ghost());
+}
+
+TEST_CASE("what is missing from a run is named, and the rest is shown", "[gui][document]") {
+  const test::TempFolder folder;
+  for (const char* name : {"scenario.json", "costs.json", "measured.trace.json"})
+    std::filesystem::copy(std::filesystem::path(run_folder) / name, folder.path() / name);
+  folder.write("program.json", "{\"format\": \"pipewright/program/1\", ");
+  Workspace workspace;
+  workspace.open(folder.path());
+  const auto& problems = workspace.document().problems;
+  const auto named = [&](const char* file) {
+    return std::any_of(problems.begin(), problems.end(), [&](const std::string& line) {
+      return line.find(file) != std::string::npos;
+    });
+  };
+  CHECK(named("program.json"));
+  CHECK(named("partition.json"));
+  CHECK(!named("scenario.json"));
+  CHECK(workspace.front());
+  CHECK(!workspace.structure());
+  CHECK(workspace.answer());
+  workspace.open(folder.path() / "is not there");
+  CHECK(!workspace.front());
+  CHECK(workspace.document().problems.size() == 1);
+}
+
+}  // namespace workspace_test

@@ -1,0 +1,114 @@
+#include "pipewright/gui/timeline/painted_table.hpp"
+
+#include "gui/support/tables.hpp"
+#include "pipewright/gui/look/theme.hpp"
+#include "support/catch.hpp"
+
+namespace painted_table_test {
+
+using namespace pipewright;
+using gui::PaintedTable;
+
+TEST_CASE("each rank has its tracks, each event its track", "[gui][timeline]") {
+  const PaintedTable painted(plan::table_of(test::small_pipeline()));
+  const plan::EventTable& table = painted.table();
+  REQUIRE(table.ranks == 4);
+  std::size_t tracks = 0;
+  for (int rank = 0; rank < table.ranks; ++rank) {
+    const auto of = painted.tracks_of(rank);
+    tracks += of.end - of.begin;
+    for (std::size_t track = of.begin; track < of.end; ++track) {
+      CHECK(table.tracks[track].rank == rank);
+      CHECK(painted.sums(track).size() == table.tracks[track].end - table.tracks[track].begin);
+      for (std::uint64_t event = table.tracks[track].begin; event < table.tracks[track].end;
+           ++event)
+        CHECK(painted.track_of(event) == track);
+    }
+  }
+  CHECK(tracks == table.tracks.size());
+}
+
+TEST_CASE("what runs at an instant is found, and so is what is idle", "[gui][timeline]") {
+  const PaintedTable painted(plan::table_of(test::small_pipeline()));
+  const plan::EventTable& table = painted.table();
+  const std::size_t compute = painted.tracks_of(3).begin;
+  // 0F0, 1F0 and 2F0 take 1 ms each and a transfer 0.2 ms: rank 3 begins at 3.6 ms.
+  CHECK(!painted.event_at(compute, 3.5e-3));
+  const auto idle = painted.idle_at(3, 3.5e-3);
+  REQUIRE(idle);
+  CHECK(table.idle[*idle].rank == 3);
+  CHECK(static_cast<plan::IdleCause>(table.idle[*idle].cause) == plan::IdleCause::WarmUp);
+  const auto event = painted.event_at(compute, 3.7e-3);
+  REQUIRE(event);
+  CHECK(table.name_at(*event) == "3F0");
+  CHECK(!painted.idle_at(3, 3.7e-3));
+}
+
+TEST_CASE("idle and busy time of a rank make up the iteration", "[gui][timeline]") {
+  const PaintedTable painted(plan::table_of(test::small_pipeline(1.5)));
+  for (int rank = 0; rank < 4; ++rank) {
+    double idle = 0;
+    for (const double part : painted.idle(rank).between(0, painted.length()))
+      idle += part;
+    CHECK(idle + painted.busy(rank, 0, painted.length()) == Approx(painted.length()));
+  }
+}
+
+TEST_CASE("classes can mean something else, and kinds again", "[gui][timeline]") {
+  PaintedTable painted(plan::table_of(test::small_pipeline()));
+  const auto class_of_first = [&] { return painted.sums(0).class_of(0); };
+  CHECK(class_of_first() == gui::kind_class("F"));
+  painted.set_classes(std::vector<std::uint8_t>(painted.table().size(), 6));
+  CHECK(class_of_first() == 6);
+  painted.set_kinds();
+  CHECK(class_of_first() == gui::kind_class("F"));
+}
+
+TEST_CASE("the class of a name is that of its kind, whatever names stand before it",
+          "[gui][timeline]") {
+  plan::Timeline timeline{
+      .name = "names", .ranks = 1, .length = plan::Seconds{20}, .spans = {}, .memory = {}};
+  const auto other = gui::kind_class("");
+  // An instruction, or what is almost one; nothing: its class is up to its name.
+  const std::vector<std::pair<std::string, std::optional<std::uint8_t>>> names{
+      {"0F0", gui::kind_class("F")},
+      {"17F123", gui::kind_class("F")},
+      {"3B1", gui::kind_class("B")},
+      {"2STEP", gui::kind_class("STEP")},
+      {"3STEP", gui::kind_class("STEP")},
+      {"1SEND_F4", other},
+      {"0F1#2", gui::kind_class("F#2")},
+      {"1W0", gui::kind_class("W")},
+      {"2F99999999999999999999", {}},
+      {"2STEP1", {}},
+      {"2F", {}},
+      {"F0", {}},
+      {"42", {}},
+      {"", {}}};
+  double at = 0;
+  for (const auto& [name, expected] : names) {
+    timeline.spans.push_back(
+        {0, plan::Row::Compute, name, plan::Seconds{at}, plan::Seconds{at + 1}});
+    at += 1;
+  }
+  const PaintedTable painted(plan::table_of(timeline));
+  for (std::uint64_t event = 0; event < names.size(); ++event) {
+    CAPTURE(names[event].first);
+    const std::uint8_t found = painted.sums(0).class_of(event);
+    if (names[event].second)
+      CHECK(found == *names[event].second);
+    else
+      CHECK(found == std::hash<std::string>{}(names[event].first) % gui::class_count);
+  }
+}
+
+TEST_CASE("a table without events, ranks or idle time is nothing to fall over", "[gui][timeline]") {
+  const PaintedTable none{plan::EventTable{.name = "none", .ranks = 0, .length = {}}};
+  CHECK(none.length() == 0);
+  const PaintedTable idle_ranks{
+      plan::EventTable{.name = "idle", .ranks = 3, .length = plan::Seconds{1}}};
+  CHECK(idle_ranks.busy(2, 0, 1) == 0);
+  CHECK(!idle_ranks.idle_at(2, 0.5));
+}
+
+}  // namespace painted_table_test

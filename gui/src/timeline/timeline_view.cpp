@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/timeline/timeline_access.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -21,6 +22,7 @@ constexpr double key_pan = 90;  // pixels
 }  // namespace
 
 TimelineView::TimelineView(QWidget* parent) : QAbstractScrollArea(parent), theme_(&light_theme()) {
+  install_timeline_access();
   setObjectName("timeline");
   setAccessibleName("Timeline");
   setFocusPolicy(Qt::StrongFocus);
@@ -117,6 +119,7 @@ void TimelineView::pick(Picked picked) {
   viewport()->update();
   if (on_picked)
     on_picked(picked_);
+  announce_pick(*this);
 }
 
 void TimelineView::walk(int by) {

@@ -1,0 +1,198 @@
+// What a person does in the window, through what assistive technology sees of it.
+#include <QAccessible>
+#include <QApplication>
+#include <QTest>
+#include <map>
+#include <set>
+
+#include "pipewright/gui/window/main_window.hpp"
+#include "support/catch.hpp"
+
+namespace person_test {
+
+using namespace pipewright;
+using gui::MainWindow;
+
+struct Opened {
+  MainWindow window;
+
+  explicit Opened(const char* path = PIPEWRIGHT_TEST_DATA_DIR "/gui/run") {
+    window.resize(1200, 800);
+    window.show();
+    window.open(path);
+    QApplication::processEvents();
+  }
+  QAccessibleInterface* timeline() {
+    return QAccessible::queryAccessibleInterface(&window.timeline());
+  }
+  void press(const char* command) {
+    QAction* action = window.commands().find(command);
+    REQUIRE(action);
+    REQUIRE(action->isEnabled());
+    action->trigger();
+    QApplication::processEvents();
+  }
+};
+
+/// The first of these and what is in them whose name holds a text; null where there is none.
+QAccessibleInterface* found(QAccessibleInterface* in, const std::string& text) {
+  if (in == nullptr || in->text(QAccessible::Name).toStdString().find(text) != std::string::npos)
+    return in;
+  for (int index = 0; index < in->childCount(); ++index)
+    if (QAccessibleInterface* at = found(in->child(index), text))
+      return at;
+  return nullptr;
+}
+
+/// The same by role.
+QAccessibleInterface* found(QAccessibleInterface* in, QAccessible::Role role) {
+  if (in == nullptr || in->role() == role)
+    return in;
+  for (int index = 0; index < in->childCount(); ++index)
+    if (QAccessibleInterface* at = found(in->child(index), role))
+      return at;
+  return nullptr;
+}
+
+/// A panel by its name; null where it has nothing in it yet.
+QAccessibleInterface* panel(MainWindow& window, const char* name) {
+  auto* widget = window.findChild<QWidget*>(name);
+  REQUIRE(widget);
+  QAccessibleInterface* access = QAccessible::queryAccessibleInterface(widget);
+  if (access->childCount() > 0)
+    return access;
+  WARN("skipped: the panel \"" << name << "\" is empty");
+  return nullptr;
+}
+
+void press(QAccessibleInterface* part) {
+  part->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
+}
+
+TEST_CASE("the timeline is found in the window, and its rows in it", "[gui][person]") {
+  Opened opened;
+  QAccessibleInterface* window = QAccessible::queryAccessibleInterface(&opened.window);
+  QAccessibleInterface* timeline = found(window, "Timeline");
+  REQUIRE(timeline);
+  CHECK(timeline->object() == &opened.window.timeline());
+  CHECK(found(timeline, "rank 1: busy "));
+}
+
+TEST_CASE("a bubble is clicked, and what held it back is outlined", "[gui][person]") {
+  Opened opened;
+  QAccessibleInterface* bubble = found(opened.timeline()->child(1), "rank 1 is idle for ");
+  REQUIRE(bubble);
+  press(bubble);
+  const gui::Picked& picked = opened.window.workspace().picked();
+  REQUIRE(std::holds_alternative<gui::PickedIdle>(picked));
+  const auto& idle = std::get<gui::PickedIdle>(picked);
+  const auto why = opened.window.workspace().explanation(idle.rank, idle.time);
+  REQUIRE(why);
+  CHECK(why->sentence.starts_with("rank 1 "));
+  CHECK(why->cause);
+}
+
+TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
+  Opened opened;
+  QAccessibleInterface* bubble = found(opened.timeline()->child(0), "rank 0 is idle for ");
+  REQUIRE(bubble);
+  press(bubble);
+  QApplication::processEvents();
+  const auto& idle = std::get<gui::PickedIdle>(opened.window.workspace().picked());
+  const auto why = opened.window.workspace().explanation(idle.rank, idle.time);
+  REQUIRE(why);
+  if (QAccessibleInterface* panel_why = panel(opened.window, "why"))
+    CHECK(found(panel_why, why->sentence.substr(0, 24)));
+}
+
+TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") {
+  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  opened.window.show_view("partition");
+  QApplication::processEvents();
+  QAccessibleInterface* strip = panel(opened.window, "partition");
+  if (strip == nullptr)
+    return;
+  QAccessibleInterface* border = found(strip, QAccessible::Slider);
+  REQUIRE(border);
+  QAccessibleValueInterface* value = border->valueInterface();
+  REQUIRE(value);
+  const gui::Workspace& workspace = opened.window.workspace();
+  const std::vector<int> before = workspace.answer()->plan.partition.boundaries;
+  value->setCurrentValue(value->currentValue().toInt() - 1);
+  CHECK(workspace.answer()->plan.partition.boundaries[1] == before[1] - 1);
+  opened.press("edit.undo");
+  CHECK(workspace.answer()->plan.partition.boundaries == before);
+}
+
+TEST_CASE("the mouse picks the same bubble", "[gui][person]") {
+  Opened opened;
+  QAccessibleInterface* bubble = found(opened.timeline()->child(1), "rank 1 is idle for ");
+  REQUIRE(bubble);
+  QWidget* viewport = opened.window.timeline().viewport();
+  // In the lower part of the row: above it stands what was predicted.
+  const QRect on_screen = bubble->rect();
+  const QPoint at(on_screen.center().x(), on_screen.top() + on_screen.height() * 6 / 10);
+  QTest::mouseClick(viewport, Qt::LeftButton, {}, viewport->mapFromGlobal(at));
+  const gui::Picked& picked = opened.window.workspace().picked();
+  REQUIRE(std::holds_alternative<gui::PickedIdle>(picked));
+  CHECK(std::get<gui::PickedIdle>(picked).rank == 1);
+}
+
+TEST_CASE("the keys zoom, walk and let go", "[gui][person]") {
+  Opened opened;
+  gui::TimelineView& view = opened.window.timeline();
+  const gui::TimeScale all = view.scale();
+  QTest::keyClick(&view, Qt::Key_W);
+  CHECK(view.scale().per_pixel < all.per_pixel);
+  QTest::keyClick(&view, Qt::Key_D);
+  QTest::keyClick(&view, Qt::Key_F);
+  CHECK(view.scale() == all);
+  QTest::keyClick(&view, Qt::Key_BracketRight);
+  QTest::keyClick(&view, Qt::Key_BracketRight);
+  REQUIRE(std::holds_alternative<gui::PickedEvent>(opened.window.workspace().picked()));
+  CHECK(opened.timeline()->text(QAccessible::Value).contains(" on rank 0: "));
+  QTest::keyClick(&view, Qt::Key_Escape);
+  CHECK(std::holds_alternative<std::monostate>(opened.window.workspace().picked()));
+}
+
+TEST_CASE("a change is taken back by a command, and done again", "[gui][person]") {
+  Opened opened;
+  gui::Workspace& workspace = opened.window.workspace();
+  CHECK(!opened.window.commands().find("edit.undo")->isEnabled());
+  workspace.set("pipeline.microbatches=4");
+  REQUIRE(workspace.answer());
+  CHECK(workspace.changed());
+  opened.press("edit.undo");
+  CHECK(!workspace.changed());
+  opened.press("edit.redo");
+  CHECK(workspace.changed());
+}
+
+TEST_CASE("every view can be asked for by its name, light and dark", "[gui][person]") {
+  Opened opened;
+  for (const bool dark : {false, true}) {
+    opened.window.set_dark(dark);
+    for (const QString& name : MainWindow::view_names()) {
+      CHECK(opened.window.show_view(name));
+      CHECK(!opened.window.grab().isNull());
+    }
+  }
+  CHECK(!opened.window.show_view("no such view"));
+}
+
+TEST_CASE("every command has an own name and shortcut", "[gui][person]") {
+  Opened opened;
+  std::set<QString> ids;
+  std::map<QString, QString> shortcuts;
+  for (const gui::Command& command : opened.window.commands().all()) {
+    CHECK(ids.insert(command.id).second);
+    CHECK(!command.action->text().isEmpty());
+    for (const QKeySequence& keys : command.action->shortcuts()) {
+      const auto [at, is_new] = shortcuts.emplace(keys.toString(), command.id);
+      CAPTURE(command.id.toStdString(), at->second.toStdString(), keys.toString().toStdString());
+      CHECK(is_new);
+    }
+  }
+}
+
+}  // namespace person_test

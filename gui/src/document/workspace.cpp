@@ -208,8 +208,14 @@ void Workspace::show_tables() {
       (front_ ? ghost_ : front_) = painted(*document_.predicted);
   } else if (answer_) {
     front_ = painted(answer_->table);
-    if (changed() && baseline_)
-      ghost_ = painted(baseline_->table);
+    if (changed() && baseline_) {
+      // The same for every move of a border that is dragged.
+      if (painted_baseline_of_ != baseline_) {
+        painted_baseline_ = painted(baseline_->table);
+        painted_baseline_of_ = baseline_;
+      }
+      ghost_ = painted_baseline_;
+    }
   }
   if (other_)
     ghost_ = painted(*other_);

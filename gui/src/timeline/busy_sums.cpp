@@ -3,15 +3,44 @@
 #include <algorithm>
 
 namespace pipewright::gui {
+namespace {
+
+/// Values below `time`, of values in order: first in steps that double from the guess, since
+/// whoever asks goes from pixel to pixel, then by halves.
+std::uint64_t below(std::span<const double> values, double time, std::uint64_t guess) {
+  std::uint64_t low = std::min<std::uint64_t>(guess, values.size()), high = low, step = 1;
+  if (low > 0 && values[low - 1] >= time) {
+    while (low > 0 && values[low - 1] >= time) {
+      high = low - 1;
+      low -= std::min(low, step);
+      step *= 2;
+    }
+  } else {
+    while (high < values.size() && values[high] < time) {
+      low = high + 1;
+      high += step;
+      step *= 2;
+    }
+    high = std::min<std::uint64_t>(high, values.size());
+  }
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(low);
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(high);
+  return static_cast<std::uint64_t>(std::lower_bound(begin, end, time) - values.begin());
+}
+
+}  // namespace
 
 BusySums::BusySums(std::span<const double> start, std::span<const double> end,
                    std::span<const std::uint8_t> classes)
     : start_(start), end_(end), classes_(classes) {
   before_.reserve(size() / stride + 1);
+  mark_start_.reserve(size() / stride + 1);
   ClassTimes sums{};
   for (std::uint64_t event = 0; event < size(); ++event) {
-    if (event % stride == 0)
+    if (event % stride == 0) {
       before_.push_back(sums);
+      mark_start_.push_back(start_[event]);
+    }
     sums[classes_[event]] += end_[event] - start_[event];
   }
   if (size() % stride == 0)
@@ -19,20 +48,26 @@ BusySums::BusySums(std::span<const double> start, std::span<const double> end,
 }
 
 std::uint64_t BusySums::begun_before(double time, std::uint64_t guess) const {
-  // Gallops from the guess, since whoever asks goes from pixel to pixel.
-  std::uint64_t low = std::min(guess, size());
-  if (low > 0 && start_[low - 1] >= time)
-    low = 0;
-  std::uint64_t step = 1, high = low;
-  while (high < size() && start_[high] < time) {
-    low = high + 1;
-    high += step;
-    step *= 2;
-  }
-  high = std::min(high, size());
-  const auto begin = start_.begin() + static_cast<std::ptrdiff_t>(low);
-  const auto end = start_.begin() + static_cast<std::ptrdiff_t>(high);
-  return static_cast<std::uint64_t>(std::lower_bound(begin, end, time) - start_.begin());
+  // Marks lie close together, so that few lines of memory are read.
+  const std::uint64_t marks = below(mark_start_, time, (guess + stride - 1) / stride);
+  if (marks == 0)
+    return 0;
+  std::uint64_t event = (marks - 1) * stride + 1;
+  const std::uint64_t end = std::min<std::uint64_t>(marks * stride, size());
+  while (event < end && start_[event] < time)
+    ++event;
+  return event;
+}
+
+ClassTimes BusySums::until(double time, std::uint64_t begun) const {
+  if (begun == 0)
+    return {};
+  const std::uint64_t last = begun - 1, mark = last / stride;
+  ClassTimes sums = before_[mark];
+  for (std::uint64_t event = mark * stride; event < last; ++event)
+    sums[classes_[event]] += end_[event] - start_[event];
+  sums[classes_[last]] += std::min(end_[last], time) - start_[last];
+  return sums;
 }
 
 void BusySums::add_whole(std::uint64_t first, std::uint64_t last, ClassTimes& sums) const {

@@ -1,7 +1,12 @@
 #include "pipewright/gui/timeline/painted_table.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <functional>
+#include <map>
+#include <string_view>
+#include <thread>
 
 #include "pipewright/gui/look/theme.hpp"
 #include "pipewright/plan/program/instruction.hpp"
@@ -14,6 +19,35 @@ std::uint8_t class_of_name(const std::string& name) {
   if (plan::parse_instruction(name))
     return kind_class(plan::kind_of(name));
   return static_cast<std::uint8_t>(std::hash<std::string>{}(name) % class_count);
+}
+
+/// Tens of thousands of names are of a few kinds, and only the first of a kind is looked at
+/// closely.
+std::vector<std::uint8_t> classes_of_names(const std::vector<std::string>& names) {
+  constexpr std::size_t most_digits = 9;  // more need not be a number that is possible
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  std::vector<std::uint8_t> classes;
+  classes.reserve(names.size());
+  // "2STEP" takes no microbatch and "2F0" needs one: they are kept apart from "2STEP0" and "2F".
+  std::array<std::map<std::string_view, std::uint8_t>, 2> of_kind;
+  for (const std::string& name : names) {
+    std::size_t begin = 0, end = name.size();
+    while (begin < end && is_digit(name[begin]))
+      ++begin;
+    while (end > begin && is_digit(name[end - 1]))
+      --end;
+    const std::size_t behind = name.size() - end;
+    if (begin == 0 || begin == end || begin > most_digits || behind > most_digits) {
+      classes.push_back(class_of_name(name));
+      continue;
+    }
+    const auto [at, is_new] = of_kind[behind > 0 ? 1 : 0].try_emplace(
+        std::string_view(name).substr(begin, end - begin), std::uint8_t{0});
+    if (is_new)
+      at->second = class_of_name(name);
+    classes.push_back(at->second);
+  }
+  return classes;
 }
 
 }  // namespace
@@ -50,25 +84,42 @@ PaintedTable::PaintedTable(plan::EventTable table) : table_(std::move(table)) {
 }
 
 void PaintedTable::set_kinds() {
-  std::vector<std::uint8_t> of_name;
-  of_name.reserve(table_.names.size());
-  for (const std::string& name : table_.names)
-    of_name.push_back(class_of_name(name));
-  std::vector<std::uint8_t> classes(table_.size());
-  std::transform(table_.name_of.begin(), table_.name_of.end(), classes.begin(),
-                 [&](std::uint32_t name) { return of_name[name]; });
-  set_classes(std::move(classes));
+  if (are_kinds_)
+    return;
+  const std::vector<std::uint8_t> of_name = classes_of_names(table_.names);
+  classes_.resize(table_.size());
+  sum_tracks([&](const plan::EventTrack& track) {
+    for (std::uint64_t event = track.begin; event < track.end; ++event)
+      classes_[event] = of_name[table_.name_of[event]];
+  });
+  are_kinds_ = true;
 }
 
 void PaintedTable::set_classes(std::vector<std::uint8_t> classes) {
   classes_ = std::move(classes);
-  tracks_.clear();
-  for (const plan::EventTrack& track : table_.tracks) {
-    const std::uint64_t count = track.end - track.begin;
-    tracks_.emplace_back(table_.start.subspan(track.begin, count),
-                         table_.end.subspan(track.begin, count),
-                         std::span<const std::uint8_t>(classes_).subspan(track.begin, count));
-  }
+  sum_tracks([](const plan::EventTrack&) {});
+  are_kinds_ = false;
+}
+
+void PaintedTable::sum_tracks(const std::function<void(const plan::EventTrack&)>& classify) {
+  tracks_.assign(table_.tracks.size(), {});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t at = next++; at < tracks_.size(); at = next++) {
+      const plan::EventTrack& track = table_.tracks[at];
+      classify(track);
+      const std::uint64_t count = track.end - track.begin;
+      tracks_[at] =
+          BusySums(table_.start.subspan(track.begin, count), table_.end.subspan(track.begin, count),
+                   std::span<const std::uint8_t>(classes_).subspan(track.begin, count));
+    }
+  };
+  constexpr std::uint64_t worth_a_thread = 200'000;
+  std::vector<std::jthread> helpers;
+  if (table_.size() > worth_a_thread)
+    for (unsigned core = 1; core < std::min(8U, std::thread::hardware_concurrency()); ++core)
+      helpers.emplace_back(work);
+  work();
 }
 
 std::optional<std::uint64_t> PaintedTable::event_at(std::size_t track, double time) const {
@@ -105,9 +156,10 @@ std::size_t PaintedTable::track_of(std::uint64_t event) const {
 }
 
 std::size_t PaintedTable::own_bytes() const {
-  constexpr std::size_t per_mark = sizeof(ClassTimes) / 32 + 1;
-  return classes_.size() * (1 + per_mark) +
-         idle_start_.size() * (2 * sizeof(double) + 1 + per_mark);
+  constexpr double per_sum = BusySums::bytes_per_event();
+  return static_cast<std::size_t>(static_cast<double>(classes_.size()) * (1 + per_sum) +
+                                  static_cast<double>(idle_start_.size()) *
+                                      (2 * sizeof(double) + 1 + per_sum));
 }
 
 }  // namespace pipewright::gui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace pipewright::gui {
 namespace {
@@ -31,8 +32,9 @@ class Sweep {
     if (sums_ == nullptr)
       return;
     const std::uint64_t before = begun_;
-    begun_ = sums_->begun_before(to, begun_);
-    if (begun_ == before) {
+    begun_ = sums_->begun_before(to, begun_ + step_);
+    step_ = begun_ - before;
+    if (step_ == 0) {
       if (before == 0 || sums_->end(before - 1) <= from)
         return;
       if (sums_->end(before - 1) >= to) {
@@ -42,12 +44,24 @@ class Sweep {
       }
     }
     pixel.mixed = true;
-    pixel.times = sums_->between(from, to, before, begun_);
+    if (until_of_ != before || until_at_ != from)
+      until_ = sums_->until(from, before);
+    const ClassTimes until = sums_->until(to, begun_);
+    for (std::size_t c = 0; c < class_count; ++c)
+      pixel.times[c] = until[c] - until_[c];
+    until_ = until;
+    until_of_ = begun_;
+    until_at_ = to;
   }
 
  private:
   const BusySums* sums_;
   std::uint64_t begun_ = 0;
+  std::uint64_t step_ = 0;  // events of the pixel before, about as many as of the next
+  // What lies before the last border that was looked at.
+  ClassTimes until_{};
+  std::uint64_t until_of_ = 0;
+  double until_at_ = -std::numeric_limits<double>::infinity();
 };
 
 /// Red, green and blue, added up in parts.
@@ -194,9 +208,13 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
   }
 
   const auto bytes = width * sizeof(QRgb);
+  // Not scanLine: it counts its calls in the image, which bands in other threads share.
+  const auto line_at = [&](int y) {
+    return reinterpret_cast<QRgb*>(const_cast<uchar*>(image.constScanLine(y))) + band.left;
+  };
   if (!any_hatch) {
     for (int y = std::max(0, band.top); y < std::min(image.height(), band.top + band.height); ++y)
-      std::memcpy(reinterpret_cast<QRgb*>(image.scanLine(y)) + band.left, line_.data(), bytes);
+      std::memcpy(line_at(y), line_.data(), bytes);
     return wide_;
   }
   std::vector<QRgb> patterned;
@@ -207,8 +225,7 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
         patterned[p] = mixed(patterned[p], qRgb(255, 255, 255), 0.28);
     for (int y = band.top + phase; y < band.top + band.height; y += period)
       if (y >= 0 && y < image.height())
-        std::memcpy(reinterpret_cast<QRgb*>(image.scanLine(y)) + band.left, patterned.data(),
-                    bytes);
+        std::memcpy(line_at(y), patterned.data(), bytes);
   }
   return wide_;
 }

@@ -4,7 +4,11 @@
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <mutex>
+#include <thread>
+#include <tuple>
 
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/timeline/timeline_view.hpp"
@@ -15,6 +19,7 @@ namespace {
 
 constexpr double narrowest_label = 22;
 constexpr std::size_t most_labels = 600;
+constexpr std::size_t worth_a_thread = 8;  // rows
 constexpr std::size_t most_arrows = 500;
 constexpr double ghost_part = 0.32;  // of a row
 constexpr int ticks_apart = 96;      // pixels, at least
@@ -85,15 +90,15 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
     const QRgb blank = compute ? theme_->idle.rgb() : theme_->plot.rgb();
     // Causes are of a rank, and many tracks of it would each repeat them.
     const bool with_causes = compute && bands.front().track == at.track && !ghost;
+    thread_local RowRaster raster;  // rows are painted by several threads
     const auto& wide =
-        raster_.paint(image_, band, pixels, table.sums(at.track), colours_for(kind, ghost),
-                      with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
-                      theme_->plot.rgb(), table.length(), narrowest_label * scale);
+        raster.paint(image_, band, pixels, table.sums(at.track), colours_for(kind, ghost),
+                     with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
+                     theme_->plot.rgb(), table.length(), narrowest_label * scale);
     if (at.height < 11)
       continue;
+    const std::lock_guard lock(labels_mutex_);
     for (const WideEvent& event : wide) {
-      if (labels_.size() >= most_labels)
-        break;
       const std::uint8_t c = table.sums(at.track).class_of(event.event);
       labels_.push_back(
           {{header_width + event.x / scale, top + at.top, event.width / scale, at.height},
@@ -120,13 +125,32 @@ void TimelineView::render() {
   image_.setDevicePixelRatio(1);
   image_.fill(theme_->plot);
   labels_.clear();
-  // Pinned rows come last and cover what scrolls beneath them.
-  for (auto row = layout_.rows.rbegin(); row != layout_.rows.rend(); ++row) {
-    const double y = row_y(*row);
-    if (y + row->height < rows_top || y > viewport()->height())
-      continue;
-    render_row(*row, scale);
+  std::vector<const PlacedRow*> pinned, others;
+  for (const PlacedRow& row : layout_.rows)
+    if (const double y = row_y(row); y + row.height >= rows_top && y <= viewport()->height())
+      (row.pinned ? pinned : others).push_back(&row);
+  std::atomic<std::size_t> next = 0;
+  const auto render_others = [&] {
+    for (std::size_t at = next++; at < others.size(); at = next++)
+      render_row(*others[at], scale);
+  };
+  image_.detach();
+  {
+    std::vector<std::jthread> helpers;
+    if (others.size() >= worth_a_thread)
+      for (unsigned core = 1; core < std::min(4U, std::thread::hardware_concurrency()); ++core)
+        helpers.emplace_back(render_others);
+    render_others();
   }
+  // Pinned rows come last and cover what scrolls beneath them.
+  for (const PlacedRow* row : pinned)
+    render_row(*row, scale);
+  // In an order that does not depend on which thread was first.
+  std::sort(labels_.begin(), labels_.end(), [](const Label& a, const Label& b) {
+    return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
+  });
+  if (labels_.size() > most_labels)
+    labels_.resize(most_labels);
   image_.setDevicePixelRatio(scale);
   dirty_ = false;
 }

@@ -30,8 +30,11 @@ class BusySums {
   /// Events that begin before `time`; quick where the answer is near `guess`.
   std::uint64_t begun_before(double time, std::uint64_t guess = 0) const;
 
+  /// What lies before an instant, by class; `begun` events begin before it. Whoever goes from pixel
+  /// to pixel looks up each border once.
+  ClassTimes until(double time, std::uint64_t begun) const;
   /// What lies between two instants, by class. `begun_first` and `begun_last` are the events begun
-  /// before each, so that whoever goes from pixel to pixel looks each up once.
+  /// before each.
   ClassTimes between(double first, double last, std::uint64_t begun_first,
                      std::uint64_t begun_last) const;
   ClassTimes between(double first, double last) const {
@@ -39,16 +42,23 @@ class BusySums {
     return between(first, last, begun, begun_before(last, begun));
   }
 
+  /// Bytes held for each event, beside its columns.
+  static constexpr double bytes_per_event() {
+    return static_cast<double>(sizeof(ClassTimes) + sizeof(double)) / stride;
+  }
+
  private:
   /// Adds the whole of events [first, last).
   void add_whole(std::uint64_t first, std::uint64_t last, ClassTimes& sums) const;
 
-  static constexpr std::uint64_t stride = 32;
+  static constexpr std::uint64_t stride = 8;
 
   std::span<const double> start_;
   std::span<const double> end_;
   std::span<const std::uint8_t> classes_;
-  std::vector<ClassTimes> before_;  // sums of the first 0, 32, 64, … events
+  // Of events 0, 8, 16, …: what lies before each, and when it begins.
+  std::vector<ClassTimes> before_;
+  std::vector<double> mark_start_;
 };
 
 }  // namespace pipewright::gui

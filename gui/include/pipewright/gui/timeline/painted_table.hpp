@@ -2,6 +2,7 @@
 
 // An EventTable made ready to be painted: a class for each event, and sums of busy time per track.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -50,10 +51,12 @@ class PaintedTable {
   std::size_t own_bytes() const;
 
  private:
-  void sum_tracks();
+  /// Each track, on several threads; before its sums are made, its events are given classes.
+  void sum_tracks(const std::function<void(const plan::EventTrack&)>& classify);
 
   plan::EventTable table_;
   std::vector<std::uint8_t> classes_;
+  bool are_kinds_ = false;
   std::vector<BusySums> tracks_;
   std::vector<RankTracks> rank_tracks_;
   std::vector<double> idle_start_, idle_end_;

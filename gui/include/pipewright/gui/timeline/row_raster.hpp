@@ -42,8 +42,10 @@ struct Band {
 
 class RowRaster {
  public:
-  /// Paints `sums` over what `ground` has, or over `blank` where it is null; beyond [0, length] in
-  /// `outside`. Returns events at least `wide` pixels wide.
+  /// `image` must be nobody else's (QImage::detach); bands of it that have no pixel in common may
+  /// be painted at the same time, each by a RowRaster of its own. Paints `sums` over what `ground`
+  /// has, or over `blank` where it is null; beyond [0, length] in `outside`. Returns events at
+  /// least `wide` pixels wide.
   const std::vector<WideEvent>& paint(QImage& image, const Band& band, TimeScale scale,
                                       const BusySums& sums, const ClassColours& colours,
                                       const BusySums* ground, const ClassColours& ground_colours,

@@ -7,6 +7,7 @@
 #include <QImage>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -143,6 +144,7 @@ class TimelineView : public QAbstractScrollArea {
   QImage image_;
   QImage map_;
   std::vector<Label> labels_;
+  std::mutex labels_mutex_;
   bool dirty_ = true;
   bool map_dirty_ = true;
 

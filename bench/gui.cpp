@@ -1,0 +1,311 @@
+// How long one waits for the window, offscreen at 1920 × 1080: for the first picture of millions of
+// events, for each frame while zooming and panning through all of them, for the answer to a
+// boundary that is dragged and to a slider. One JSON line.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <QApplication>
+#include <QSettings>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "pipewright/gui/window/main_window.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/temp_folder.hpp"
+#if __has_include("pipewright/plan/timeline/event_file.hpp")
+#include "pipewright/plan/timeline/event_file.hpp"
+#include "support/large_timelines.hpp"
+#define PIPEWRIGHT_BENCH_FILES
+#endif
+
+namespace {
+
+using namespace pipewright;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::uint64_t events = 10'000'000;
+  int ranks = 64;
+  int stages = 64;
+  int microbatches = 256;
+  int rounds = 40;
+  std::uint64_t trace_mb = 350;
+  bool json = false;  // it prints nothing else
+};
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// The value that a share of all values lies below.
+double quantile(std::vector<double> values, double share) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1,
+                         static_cast<std::size_t>(share * static_cast<double>(values.size())))];
+}
+
+/// Bytes of this process in memory, mapped files included.
+double resident() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:"))
+      return std::stod(line.substr(6)) * 1024;
+  return 0;
+}
+
+/// Everything that has changed is painted, as the event loop would do it.
+void paint(QWidget& window) {
+  QApplication::sendPostedEvents();
+  QEvent update(QEvent::UpdateRequest);
+  QApplication::sendEvent(&window, &update);
+}
+
+/// Counts what is painted, so that no figure is of frames that were not.
+class Painted : public QObject {
+ public:
+  explicit Painted(gui::TimelineView& view) { view.viewport()->installEventFilter(this); }
+  bool eventFilter(QObject*, QEvent* event) override {
+    frames += event->type() == QEvent::Paint ? 1 : 0;
+    return false;
+  }
+  int frames = 0;
+};
+
+std::unique_ptr<gui::MainWindow> open_window() {
+  auto window = std::make_unique<gui::MainWindow>();
+  window->resize(1920, 1080);
+  window->show();
+  QApplication::processEvents();
+  return window;
+}
+
+#ifdef PIPEWRIGHT_BENCH_FILES
+void make_events(const std::filesystem::path& file, const Options& options) {
+  plan::write_event_file(file, test::made_up_events(options.events, options.ranks));
+}
+void open_events(gui::MainWindow& window, const std::filesystem::path& file) { window.open(file); }
+#else
+/// Until there is a file of them: tracks of actions with gaps, one of compute and one of transfers.
+plan::EventTable table;
+void make_events(const std::filesystem::path&, const Options& options) {
+  struct Columns {
+    std::vector<double> start, end;
+    std::vector<std::uint32_t> name_of;
+  };
+  auto columns = std::make_shared<Columns>();
+  table = {.name = "made up", .ranks = options.ranks, .length = {}};
+  for (const char* kind : {"F", "B", "SEND_F"})
+    for (int microbatch = 0; microbatch < 64; ++microbatch)
+      table.names.push_back(fmt::format("0{}{}", kind, microbatch));
+  const std::uint64_t of_track = options.events / static_cast<std::uint64_t>(options.ranks) / 2;
+  std::uint64_t state = 1;
+  const auto below = [&](std::uint64_t sides) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return static_cast<double>((state >> 33U) % sides);
+  };
+  for (int rank = 0; rank < options.ranks; ++rank)
+    for (const plan::Row row : {plan::Row::Compute, plan::Row::Send}) {
+      const std::uint64_t begin = columns->start.size();
+      double time = rank * 1e-3;
+      for (std::uint64_t i = 0; i < of_track; ++i) {
+        time += (i % 64 == 0 ? 5e-4 : 1e-6) * (1 + below(8));
+        columns->start.push_back(time);
+        time += (50 + below(100)) * 1e-6;
+        columns->end.push_back(time);
+        columns->name_of.push_back(
+            static_cast<std::uint32_t>((row == plan::Row::Send ? 128 : 64 * (i % 2)) + i / 2 % 64));
+      }
+      table.tracks.push_back({rank, row, plan::word_of(row), begin, columns->start.size()});
+      table.length = std::max(table.length, plan::Seconds{time});
+    }
+  table.start = columns->start;
+  table.end = columns->end;
+  table.name_of = columns->name_of;
+  table.storage = columns;
+}
+void open_events(gui::MainWindow& window, const std::filesystem::path&) {
+  gui::Document document;
+  document.kind = gui::Document::Kind::Timeline;
+  document.title = "made up";
+  document.measured = table;
+  window.workspace().take(std::move(document));
+}
+#endif
+
+/// From the whole down to single events, at many places, and across the timeline at each depth.
+std::vector<double> frame_ms(gui::MainWindow& window) {
+  gui::TimelineView& view = window.timeline();
+  Painted painted(view);
+  const double length = view.front()->length(), pixels = view.plot_width();
+  std::vector<double> frames;
+  const auto frame = [&](gui::TimeScale scale) {
+    if (scale == view.scale())
+      return;
+    frames.push_back(1e3 * seconds_of([&] {
+                       view.set_scale(scale);
+                       paint(window);
+                     }));
+  };
+  for (int place = 0; place < 8; ++place) {
+    gui::TimeScale scale = gui::fitted(0, length, pixels);
+    for (; scale.per_pixel > 1e-7;
+         scale = gui::zoomed(scale, 1.25, pixels * (place + 0.5) / 8, length, pixels))
+      frame(scale);
+  }
+  for (double part = 1; part * length / pixels > 1e-7; part /= 3)
+    for (int step = 0; step < 60; ++step) {
+      const double first = (length - part * length) * step / 59.0;
+      frame(gui::fitted(first, first + part * length, pixels));
+      if (part == 1)
+        frame(gui::fitted(first - length * 0.01 * (step + 1), length, pixels));
+    }
+  if (std::cmp_less(painted.frames, frames.size()))
+    throw std::runtime_error("not every frame was painted");
+  return frames;
+}
+
+std::filesystem::path write_scenario(const test::TempFolder& folder, const Options& options) {
+  return folder.write(
+      "scenario.json",
+      fmt::format(R"({{"format": "pipewright/scenario/1", "name": "bench",
+      "model": {{"kind": "gpt", "blocks": {}, "hidden": 1024, "heads": 16, "sequence": 1024}},
+      "data": {{"kind": "text", "path": "text.txt"}},
+      "cluster": {{"name": "c", "nodes": 1, "devices_per_node": {}, "device": {{"name": "d"}},
+        "within_node": {{"latency_s": 1e-5, "bandwidth_per_s": 1e11}}}},
+      "pipeline": {{"ranks": {}, "microbatches": {}, "schedule": "1f1b"}},
+      "training": {{"steps": 1, "microbatch_size": 1}}}})",
+                  4 * options.stages - 2, options.stages, options.stages, options.microbatches));
+}
+
+/// Boundaries go to and fro, each to where it was not yet.
+std::vector<double> drag_ms(gui::MainWindow& window, int rounds) {
+  gui::Workspace& workspace = window.workspace();
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<int> at = workspace.answer()->plan.partition.boundaries;
+    const auto stages = static_cast<int>(at.size()) - 1;
+    const auto boundary = static_cast<std::size_t>(1 + round % (stages - 1));
+    const int layer = at[boundary] + (at[boundary] - 1 > at[boundary - 1] ? -1 : 1);
+    times.push_back(1e3 * seconds_of([&] {
+                      workspace.move_boundary(static_cast<int>(boundary), layer);
+                      paint(window);
+                    }));
+  }
+  return times;
+}
+
+/// Numbers of microbatches that were not asked for yet, so that there is a new schedule each time.
+std::vector<double> slider_ms(gui::MainWindow& window, int microbatches, int rounds) {
+  std::vector<double> times;
+  for (int round = 1; round <= rounds; ++round)
+    times.push_back(1e3 * seconds_of([&] {
+                      window.workspace().set(
+                          fmt::format("pipeline.microbatches={}", microbatches - round));
+                      paint(window);
+                    }));
+  if (!window.workspace().answer())
+    throw std::runtime_error(window.workspace().refusal().text);
+  return times;
+}
+
+void measure_events(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
+  const auto file = folder.path() / "events.pwt";
+  make_events(file, options);
+  auto window = open_window();
+  const double before = resident();
+  line["open_s"] = seconds_of([&] {
+    open_events(*window, file);
+    paint(*window);
+  });
+  if (!window->timeline().front())
+    throw std::runtime_error("the events were not opened");
+  const auto events = static_cast<double>(window->timeline().front()->table().size());
+  line["events"] = events;
+  const std::vector<double> frames = frame_ms(*window);
+  line["frame_p99_ms"] = quantile(frames, 0.99);
+#ifdef PIPEWRIGHT_BENCH_FILES
+  line["bytes_per_event"] = (resident() - before) / events;
+#else
+  line["bytes_per_event"] = (resident() - before) / events + 20;  // the columns were there before
+#endif
+  if (!options.json)
+    fmt::print(stderr, "{} frames: median {:.2f} ms, 90 % {:.2f} ms, longest {:.2f} ms\n",
+               frames.size(), quantile(frames, 0.5), quantile(frames, 0.9), quantile(frames, 1));
+}
+
+void measure_trace(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
+#ifdef PIPEWRIGHT_BENCH_FILES
+  const auto file = folder.path() / "trace.json";
+  test::write_made_up_kineto(file, options.trace_mb * 1'000'000);
+  auto window = open_window();
+  line["trace_mb"] = static_cast<double>(std::filesystem::file_size(file)) / 1e6;
+  line["trace_open_s"] = seconds_of([&] {
+    window->open(file);
+    paint(*window);
+  });
+  if (!window->timeline().front())
+    throw std::runtime_error("the trace was not opened");
+#else
+  static_cast<void>(folder);
+  static_cast<void>(options);
+  line["trace_mb"] = line["trace_open_s"] = nullptr;
+#endif
+}
+
+void measure_plan(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
+  auto window = open_window();
+  window->open(write_scenario(folder, options));
+  if (!window->workspace().answer())
+    throw std::runtime_error(window->workspace().refusal().text);
+  paint(*window);
+  const std::vector<double> drags = drag_ms(*window, options.rounds);
+  const std::vector<double> slides = slider_ms(*window, options.microbatches, options.rounds);
+  line["drag_ms"] = quantile(drags, 0.95);
+  line["slider_ms"] = quantile(slides, 0.95);
+  if (!options.json)
+    fmt::print(stderr, "medians: drag {:.2f} ms, slider {:.2f} ms\n", quantile(drags, 0.5),
+               quantile(slides, 0.5));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Times the window");
+  app.add_option("--events", options.events)->capture_default_str();
+  app.add_option("--ranks", options.ranks)->capture_default_str();
+  app.add_option("--stages", options.stages)->capture_default_str();
+  app.add_option("--microbatches", options.microbatches)->capture_default_str();
+  app.add_option("--rounds", options.rounds, "drags, and as many slides")->capture_default_str();
+  app.add_option("--trace-mb", options.trace_mb)->capture_default_str();
+  app.add_flag("--json", options.json, "the JSON line alone");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const test::TempFolder folder;
+    const std::string home = folder.path().string();
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    qputenv("XDG_CONFIG_HOME", home.c_str());
+    qputenv("XDG_RUNTIME_DIR", home.c_str());
+    QApplication application(argc, argv);
+    nlohmann::json line;
+    measure_events(folder, options, line);
+    measure_trace(folder, options, line);
+    measure_plan(folder, options, line);
+    fmt::print("{}\n", line.dump());
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 1;
+  }
+}

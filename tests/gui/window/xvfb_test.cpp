@@ -1,0 +1,149 @@
+// The program as it is started, on a display: Xvfb's, whose screen lies in a file.
+#include <QFile>
+#include <QFileInfo>
+#include <QImage>
+#include <QProcess>
+#include <QStandardPaths>
+#include <QTest>
+#include <QtEndian>
+#include <filesystem>
+#include <functional>
+
+#include "pipewright/gui/look/theme.hpp"
+#include "support/catch.hpp"
+#include "support/temp_folder.hpp"
+
+namespace xvfb_test {
+
+using namespace pipewright;
+
+constexpr int patience_ms = 60'000;
+
+/// The screen of an Xvfb that was started with -fbdir: an X window dump. Null where there is none.
+QImage screen_of(const QString& file) {
+  QFile dump(file);
+  if (!dump.open(QIODevice::ReadOnly))
+    return {};
+  const QByteArray bytes = dump.readAll();
+  const auto field = [&](qsizetype index) {
+    return bytes.size() >= 4 * (index + 1)
+               ? static_cast<int>(qFromBigEndian<quint32>(bytes.constData() + 4 * index))
+               : 0;
+  };
+  const int header = field(0), width = field(4), height = field(5), per_line = field(12),
+            colours = field(19);
+  const qsizetype begin = header + 12 * static_cast<qsizetype>(colours);
+  if (width <= 0 || per_line < 4 * width || bytes.size() < begin + qsizetype{per_line} * height)
+    return {};
+  return QImage(reinterpret_cast<const uchar*>(bytes.constData() + begin), width, height, per_line,
+                QImage::Format_RGB32)
+      .copy();
+}
+
+double share_of(const QImage& image, const QColor& colour) {
+  int found = 0;
+  for (int y = 0; y < image.height(); ++y)
+    for (int x = 0; x < image.width(); ++x)
+      found += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+  return static_cast<double>(found) / std::max(1, image.width() * image.height());
+}
+
+bool waited_for(const std::function<bool()>& done) {
+  for (int waited = 0; waited < patience_ms; waited += 100) {
+    if (done())
+      return true;
+    QTest::qWait(100);
+  }
+  return false;
+}
+
+/// Ends with its owner.
+struct Program {
+  QProcess process;
+  ~Program() {
+    process.terminate();
+    if (!process.waitForFinished(10'000))
+      process.kill();
+    process.waitForFinished(10'000);
+  }
+};
+
+TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") {
+  const QString xvfb = QStandardPaths::findExecutable("Xvfb");
+  if (xvfb.isEmpty()) {
+    WARN("skipped: Xvfb is not installed (apt install xvfb)");
+    return;
+  }
+  const test::TempFolder folder;
+  Program display;
+  display.process.start(xvfb, {"-displayfd", "1", "-screen", "0", "1600x1000x24", "-fbdir",
+                               QString::fromStdString(folder.path().string())});
+  REQUIRE(display.process.waitForStarted());
+  QByteArray number;
+  REQUIRE(waited_for([&] {
+    display.process.waitForReadyRead(100);
+    number += display.process.readAllStandardOutput();
+    return number.endsWith('\n');
+  }));
+
+  Program window;
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  environment.insert("DISPLAY", ":" + QString(number).trimmed());
+  environment.insert("QT_QPA_PLATFORM", "xcb");
+  environment.remove("QT_SCALE_FACTOR");
+  window.process.setProcessEnvironment(environment);
+  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
+  REQUIRE(window.process.waitForStarted());
+
+  const QString file = QString::fromStdString((folder.path() / "Xvfb_screen0").string());
+  const gui::Theme& theme = gui::light_theme();
+  QImage screen;
+  const bool shown = waited_for([&] {
+    screen = screen_of(file);
+    return share_of(screen, theme.kinds[gui::kind_class("F")].fill) > 0.01 &&
+           share_of(screen, theme.kinds[gui::kind_class("B")].fill) > 0.01;
+  });
+  QTest::qWait(300);  // the rest of the window
+  screen = screen_of(file);
+  std::filesystem::create_directories(PIPEWRIGHT_PICTURE_REPORT_DIR);
+  screen.save(PIPEWRIGHT_PICTURE_REPORT_DIR "/xvfb.png");
+  CAPTURE(window.process.readAllStandardError().toStdString());
+  CHECK(shown);
+  CHECK(window.process.state() == QProcess::Running);
+}
+
+TEST_CASE("without a display the program says so in a line", "[gui][xvfb]") {
+  Program window;
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+    environment.remove(name);
+  window.process.setProcessEnvironment(environment);
+  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
+  REQUIRE(window.process.waitForFinished(patience_ms));
+  CHECK(window.process.exitCode() == 2);
+  const QByteArray said = window.process.readAllStandardError();
+  CHECK(said.count('\n') == 1);
+  CHECK(said.contains("display"));
+}
+
+TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
+  const test::TempFolder folder;
+  const auto file = folder.path() / "picture.png";
+  Program window;
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "QT_SCALE_FACTOR"})
+    environment.remove(name);
+  window.process.setProcessEnvironment(environment);
+  window.process.start(PIPEWRIGHT_GUI_PROGRAM,
+                       {"--screenshot", QString::fromStdString(file.string()), "--size", "800x600",
+                        PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
+  REQUIRE(window.process.waitForFinished(patience_ms));
+  CAPTURE(window.process.readAllStandardError().toStdString());
+  CHECK(window.process.exitCode() == 0);
+  const QImage picture(QString::fromStdString(file.string()));
+  CHECK(picture.size() == QSize(800, 600));
+  CHECK(share_of(picture.convertToFormat(QImage::Format_RGB32),
+                 gui::light_theme().kinds[gui::kind_class("F")].fill) > 0.005);
+}
+
+}  // namespace xvfb_test

@@ -354,6 +354,8 @@ void install_timeline_access() {
 }
 
 void announce_pick(TimelineView& view) {
+  if (!QAccessible::isActive())
+    return;
   const auto* timeline =
       dynamic_cast<TimelineAccess*>(QAccessible::queryAccessibleInterface(&view));
   if (timeline == nullptr)

@@ -1,6 +1,7 @@
 // Whatever a file holds, the window stays: what is wrong with it is in the list of problems.
 #include <QApplication>
 #include <QTest>
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 

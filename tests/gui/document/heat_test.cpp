@@ -1,3 +1,6 @@
+#include <map>
+#include <string>
+
 #include "gui/support/tables.hpp"
 #include "pipewright/gui/document/workspace.hpp"
 #include "support/catch.hpp"

@@ -1,5 +1,7 @@
 #include "pipewright/gui/document/workspace.hpp"
 
+#include <algorithm>
+
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"

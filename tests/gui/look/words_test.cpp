@@ -1,5 +1,7 @@
 #include "pipewright/gui/look/words.hpp"
 
+#include <cmath>
+
 #include "pipewright/gui/look/theme.hpp"
 #include "support/catch.hpp"
 

@@ -4,6 +4,7 @@
 #include <QImage>
 #include <QPixmap>
 #include <QRect>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,5 +1,8 @@
 #include "pipewright/gui/timeline/painted_table.hpp"
 
+#include <functional>
+#include <optional>
+
 #include "gui/support/tables.hpp"
 #include "pipewright/gui/look/theme.hpp"
 #include "support/catch.hpp"
@@ -51,6 +54,22 @@ TEST_CASE("idle and busy time of a rank make up the iteration", "[gui][timeline]
     for (const double part : painted.idle(rank).between(0, painted.length()))
       idle += part;
     CHECK(idle + painted.busy(rank, 0, painted.length()) == Approx(painted.length()));
+  }
+}
+
+TEST_CASE("many events are summed by several threads as by one", "[gui][timeline]") {
+  plan::Timeline timeline{
+      .name = "many", .ranks = 8, .length = plan::Seconds{30'000}, .spans = {}, .memory = {}};
+  for (int rank = 0; rank < 8; ++rank)
+    for (int i = 0; i < 30'000; ++i)
+      timeline.spans.push_back({rank, plan::Row::Compute, i % 3 == 0 ? "0F0" : "0B0",
+                                plan::Seconds{i + 0.25}, plan::Seconds{i + 0.75}});
+  const PaintedTable painted(plan::table_of(timeline));
+  for (int rank = 0; rank < 8; ++rank) {
+    CHECK(painted.busy(rank, 0, 30'000) == Approx(15'000));
+    const auto sums = painted.sums(painted.tracks_of(rank).begin).between(0, 30'000);
+    CHECK(sums[gui::kind_class("F")] == Approx(5'000));
+    CHECK(sums[gui::kind_class("B")] == Approx(10'000));
   }
 }
 

@@ -1,5 +1,6 @@
 // A dozen sights of the timeline, light and dark; CMake runs them at scale 1 and 2.
 #include <QApplication>
+#include <algorithm>
 
 #include "gui/support/pictures.hpp"
 #include "gui/support/tables.hpp"
@@ -155,6 +156,27 @@ TEST_CASE("rows are pinned, collapsed and moved", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
   sight.view.set_rows({.order = {3, 1}, .pinned = {2}, .collapsed = {0, 1}, .filter = {}});
   sight.check("rows");
+}
+
+TEST_CASE("many ranks are painted by several threads as by one", "[gui][pictures]") {
+  plan::Timeline many{.name = "many",
+                      .ranks = 16,
+                      .length = test::small_pipeline(1.5).length,
+                      .spans = {},
+                      .memory = {}};
+  for (int copy = 0; copy < 4; ++copy) {
+    for (plan::Span span : test::small_pipeline(1.5).spans) {
+      span.rank += 4 * copy;
+      many.spans.push_back(span);
+    }
+  }
+  Sight sight(painted(many), painted(many));
+  sight.check("many-ranks");
+  const QImage first = picture_of(sight.view);
+  for (int again = 0; again < 10; ++again) {
+    sight.view.set_theme(gui::light_theme());  // all is painted anew
+    CHECK(picture_of(sight.view) == first);
+  }
 }
 
 TEST_CASE("half a timeline is dimmed in the map when half of it is seen", "[gui][pictures]") {

@@ -2,6 +2,8 @@
 #include <QAccessible>
 #include <QApplication>
 #include <QTest>
+#include <map>
+#include <set>
 
 #include "pipewright/gui/window/main_window.hpp"
 #include "support/catch.hpp"
@@ -42,6 +44,27 @@ QAccessibleInterface* found(QAccessibleInterface* in, const std::string& text) {
   return nullptr;
 }
 
+/// The same by role.
+QAccessibleInterface* found(QAccessibleInterface* in, QAccessible::Role role) {
+  if (in == nullptr || in->role() == role)
+    return in;
+  for (int index = 0; index < in->childCount(); ++index)
+    if (QAccessibleInterface* at = found(in->child(index), role))
+      return at;
+  return nullptr;
+}
+
+/// A panel by its name; null where it has nothing in it yet.
+QAccessibleInterface* panel(MainWindow& window, const char* name) {
+  auto* widget = window.findChild<QWidget*>(name);
+  REQUIRE(widget);
+  QAccessibleInterface* access = QAccessible::queryAccessibleInterface(widget);
+  if (access->childCount() > 0)
+    return access;
+  WARN("skipped: the panel \"" << name << "\" is empty");
+  return nullptr;
+}
+
 void press(QAccessibleInterface* part) {
   part->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
 }
@@ -67,6 +90,38 @@ TEST_CASE("a bubble is clicked, and what held it back is outlined", "[gui][perso
   REQUIRE(why);
   CHECK(why->sentence.starts_with("rank 1 "));
   CHECK(why->cause);
+}
+
+TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
+  Opened opened;
+  QAccessibleInterface* bubble = found(opened.timeline()->child(0), "rank 0 is idle for ");
+  REQUIRE(bubble);
+  press(bubble);
+  QApplication::processEvents();
+  const auto& idle = std::get<gui::PickedIdle>(opened.window.workspace().picked());
+  const auto why = opened.window.workspace().explanation(idle.rank, idle.time);
+  REQUIRE(why);
+  if (QAccessibleInterface* panel_why = panel(opened.window, "why"))
+    CHECK(found(panel_why, why->sentence.substr(0, 24)));
+}
+
+TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") {
+  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  opened.window.show_view("partition");
+  QApplication::processEvents();
+  QAccessibleInterface* strip = panel(opened.window, "partition");
+  if (strip == nullptr)
+    return;
+  QAccessibleInterface* border = found(strip, QAccessible::Slider);
+  REQUIRE(border);
+  QAccessibleValueInterface* value = border->valueInterface();
+  REQUIRE(value);
+  const gui::Workspace& workspace = opened.window.workspace();
+  const std::vector<int> before = workspace.answer()->plan.partition.boundaries;
+  value->setCurrentValue(value->currentValue().toInt() - 1);
+  CHECK(workspace.answer()->plan.partition.boundaries[1] == before[1] - 1);
+  opened.press("edit.undo");
+  CHECK(workspace.answer()->plan.partition.boundaries == before);
 }
 
 TEST_CASE("the mouse picks the same bubble", "[gui][person]") {

@@ -11,7 +11,6 @@
 
 #include "pipewright/gui/look/theme.hpp"
 #include "support/catch.hpp"
-#include "support/sanitized.hpp"
 #include "support/temp_folder.hpp"
 
 namespace xvfb_test {

@@ -14,12 +14,15 @@ Owner owner_of(Amount amount) {
     case Amount::Activation:
     case Amount::ActivationOfInputGradient:
     case Amount::ActivationOfWeightGradient:
+    case Amount::OutputAlone:
+    case Amount::OutputAloneForWeights:
     case Amount::ActivationLessOutput:
     case Amount::Output:
+    case Amount::OutputForInputGradient:
+    case Amount::OutputForWeights:
     case Amount::RerunKept:
     case Amount::RemadeOfInputGradient:
     case Amount::RemadeOfWeightGradient:
-    case Amount::RemadeOfWeightGradientLessOutput:
     case Amount::RerunForWeights:
       return Owner::Activations;
     case Amount::ForwardTransient:
@@ -33,9 +36,12 @@ Owner owner_of(Amount amount) {
       return Owner::Transients;
     case Amount::GradientsForWeights:
     case Amount::InputGradient:
+    case Amount::InputGradientOfInput:
+    case Amount::InputGradientForWeights:
       return Owner::InputGradients;
     case Amount::ReceivedActivation:
     case Amount::ReceivedGradient:
+    case Amount::ReceivedGradientForWeights:
       return Owner::Buffers;
     case Amount::GradientsAside:
       return Owner::Gradients;
@@ -95,9 +101,7 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
                                                             const Times& times) const {
   const plan::Program& program = structure_.program();
   const HeldItems items(structure_, holding_);
-  const auto moment = [&](const Moment& m) {
-    return m.starts ? times[m.event].start : times[m.event].released;
-  };
+  const auto moment = [&](const Moment& m) { return time_of(m, structure_, costs, times); };
   std::vector<std::vector<OwnersPoint>> ranks;
   std::vector<OwnedChange> changes;
   for (std::size_t rank = 0; rank < stages_of_rank_.size(); ++rank) {
@@ -119,7 +123,10 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
           if (bytes == 0)
             return;
           changes.push_back({moment(item.from), owner_of(item.amount), bytes});
-          changes.push_back({moment(item.until), owner_of(item.amount), -bytes});
+          const double until = item.outlasts < 0
+                                   ? moment(item.until)
+                                   : std::max(moment(item.until), times[item.outlasts].released);
+          changes.push_back({until, owner_of(item.amount), -bytes});
         });
       }
     }

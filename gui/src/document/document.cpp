@@ -10,6 +10,7 @@
 
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
@@ -171,12 +172,39 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
         "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
 }
 
+/// The first of a file that is no blank.
+char first_letter(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  char letter = 0;
+  stream >> letter;
+  return letter;
+}
+
+/// Native files, traces of ours and of others, however large.
+void open_timeline(Document& document, const fs::path& path) {
+  document.kind = Document::Kind::Timeline;
+  document.measured = loop::read_timeline_file(path, document.problems);
+}
+
+/// A trace is told by its beginning: it may be too large to look into as a whole.
+bool is_trace(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string begin(4096, ' ');
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return first_letter(path) == '[' || begin.find("\"traceEvents\"") != std::string::npos ||
+         begin.find("\"displayTimeUnit\"") != std::string::npos ||
+         begin.find("\"deviceProperties\"") != std::string::npos;
+}
+
 void open_json(Document& document, const fs::path& path) {
+  if (is_trace(path)) {
+    open_timeline(document, path);
+    return;
+  }
   const plan::JsonDocument json = read_json(path);
   const plan::Json& root = json.root();
-  if (root.is_array() || (root.is_object() && root.contains("traceEvents"))) {
-    document.kind = Document::Kind::Timeline;
-    document.measured = plan::table_of(plan::timeline_from_trace(json));
+  if (root.is_object() && root.contains("traceEvents")) {
+    open_timeline(document, path);
   } else if (root.is_object() && (root.contains("pipeline") || root.contains("model"))) {
     open_scenario(document, json, path);
   } else if (root.is_object() && root.contains("ranks")) {
@@ -186,14 +214,6 @@ void open_json(Document& document, const fs::path& path) {
         "is JSON, but neither a scenario (\"pipeline\"), a timeline (\"traceEvents\") nor a "
         "Program (\"ranks\")");
   }
-}
-
-/// The first of a file that is no blank.
-char first_letter(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  char letter = 0;
-  stream >> letter;
-  return letter;
 }
 
 /// Text has no zero bytes, so what begins with some is something else.
@@ -207,9 +227,11 @@ bool is_text(const fs::path& path) {
 
 void open_file(Document& document, const fs::path& path) {
   require_readable(path);
-  // Files of timelines by the million, and foreign traces, are told apart here.
-  if (!is_text(path))
-    throw plan::InputError("is no text, and no timeline that Pipewright knows");
+  // Timelines by the million, and gzipped ones, are no text.
+  if (!is_text(path)) {
+    open_timeline(document, path);
+    return;
+  }
   const char begin = first_letter(path);
   if (begin == '{' || begin == '[')
     open_json(document, path);

@@ -48,10 +48,10 @@ plan::LayerCosts costs_of(const Draft& draft, std::vector<std::string>* notes = 
 struct Figures {
   double iteration_s = 0;
   double units_per_s = 0;
-  std::string unit;                                    // "tokens", "images"
-  double bubble_s = 0;                                 // idle time of a rank, on average
+  std::string unit;                                     // "tokens", "images"
+  double bubble_s = 0;                                  // idle time of a rank, on average
   std::array<double, plan::idle_cause_count> idle_s{};  // the same by cause
-  plan::Bytes peak;                                    // of the rank that holds most
+  plan::Bytes peak;                                     // of the rank that holds most
 };
 
 /// The iteration of a draft.

@@ -67,6 +67,7 @@ void Workspace::take(Document document) {
   history_.reset();
   answer_.reset();
   baseline_.reset();
+  painted_baseline_.reset();
   refusal_ = {};
   other_.reset();
   residuals_.reset();
@@ -136,6 +137,7 @@ void Workspace::keep_as_baseline() {
   if (!answer_)
     return;
   baseline_ = std::make_shared<loop::Answer>(*answer_);
+  painted_baseline_.reset();
   baseline_draft_ = draft();
   tell(Change::Plan);
   show_tables();
@@ -224,8 +226,11 @@ void Workspace::show_tables() {
       (front_ ? ghost_ : front_) = painted(*document_.predicted);
   } else if (answer_) {
     front_ = painted(answer_->table);
-    if (changed() && baseline_)
-      ghost_ = painted(baseline_->table);
+    if (changed() && baseline_) {
+      if (!painted_baseline_)
+        painted_baseline_ = painted(baseline_->table);
+      ghost_ = painted_baseline_;
+    }
   }
   if (other_)
     ghost_ = painted(*other_);
@@ -239,10 +244,13 @@ void Workspace::show_tables() {
 void Workspace::colour() {
   if (!front_)
     return;
-  if (heat_ && ghost_)
+  if (heat_ && ghost_) {
     front_->set_classes(heat_classes(front_->table(), ghost_->table()));
-  else
+    heated_ = front_;
+  } else if (heated_ == front_) {  // a table begins with its kinds
     front_->set_kinds();
+    heated_.reset();
+  }
 }
 
 const sim::Structure* Workspace::structure() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "pipewright/gui/look/theme.hpp"
 #include "pipewright/plan/program/instruction.hpp"
@@ -9,8 +10,33 @@
 namespace pipewright::gui {
 namespace {
 
+/// Of the names that come by the hundred thousand, such as "12F34"; nothing for all others.
+std::optional<std::uint8_t> class_of_common(std::string_view name) {
+  const auto digits = [&](std::size_t at) {
+    while (at < name.size() && name[at] >= '0' && name[at] <= '9')
+      ++at;
+    return at;
+  };
+  const std::size_t begin = digits(0);
+  if (begin == 0 || begin >= name.size())
+    return {};
+  const std::string_view rest = name.substr(begin);
+  const bool transfer = rest.starts_with("SEND_") || rest.starts_with("RECV_");
+  const std::size_t end = begin + (transfer ? 6 : 1);
+  if (end >= name.size() || digits(end) != name.size())
+    return {};
+  const std::string_view kind = name.substr(begin, end - begin);
+  static constexpr std::string_view actions = "FBIWR";
+  if (transfer ? kind.back() != 'F' && kind.back() != 'B'
+               : actions.find(kind.front()) == std::string_view::npos)
+    return {};
+  return kind_class(kind);
+}
+
 /// By its kind; what is no instruction by its name, so that equal names look alike.
 std::uint8_t class_of_name(const std::string& name) {
+  if (const auto common = class_of_common(name))
+    return *common;
   if (plan::parse_instruction(name))
     return kind_class(plan::kind_of(name));
   return static_cast<std::uint8_t>(std::hash<std::string>{}(name) % class_count);

@@ -124,6 +124,8 @@ class Workspace {
 
   Shown shown_ = Shown::Run;
   std::shared_ptr<PaintedTable> front_, ghost_;
+  std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
+  std::shared_ptr<PaintedTable> heated_;            // that is coloured by differences
   bool heat_ = false;
   std::optional<sim::Times> run_times_;    // of the document's structure
   std::vector<std::int64_t> table_event_;  // by event of the structure

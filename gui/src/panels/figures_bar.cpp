@@ -25,12 +25,11 @@ QColor tone_colour(const Theme& theme, Headline::Tone tone) {
   return theme.soft_text;
 }
 
+/// By a sheet, which outlives the window's; of labels alone, so that their tooltips keep theirs.
 void set_colour(QWidget* widget, const QColor& colour) {
-  QPalette palette = widget->palette();
-  if (widget->testAttribute(Qt::WA_SetPalette) && palette.color(QPalette::WindowText) == colour)
-    return;
-  palette.setColor(QPalette::WindowText, colour);
-  widget->setPalette(palette);
+  const QString sheet = QString(".QLabel { color: %1; }").arg(colour.name());
+  if (widget->styleSheet() != sheet)
+    widget->setStyleSheet(sheet);
 }
 
 QLabel* label_of(int pixels, bool bold = false) {

@@ -191,7 +191,7 @@ void PartitionStrip::place_borders() {
   for (const StripStage& stage : strip_->stages)
     narrowest = std::min(narrowest, places_[static_cast<std::size_t>(stage.last)] -
                                         places_[static_cast<std::size_t>(stage.first)]);
-  const int width = std::clamp(static_cast<int>(narrowest) - 2, 5, widest_border) | 1;
+  const int width = std::clamp(static_cast<int>(narrowest / 3), 5, widest_border) | 1;
   for (std::size_t i = 0; i < borders_.size(); ++i) {
     QSlider* border = borders_[i];
     const auto& boundaries = strip_->boundaries;
@@ -230,12 +230,13 @@ void PartitionStrip::move_border(int stage, int layer) {
 
 void PartitionStrip::show_words() {
   const auto colour = [](QWidget* widget, const QColor& to) {
-    QPalette palette = widget->palette();
-    palette.setColor(QPalette::WindowText, to);
-    widget->setPalette(palette);
+    const QString sheet = QString(".QLabel { color: %1; }").arg(to.name());
+    if (widget->styleSheet() != sheet)
+      widget->setStyleSheet(sheet);
   };
   colour(summary_, theme_->soft_text);
-  colour(effect_, theme_->text);
+  const bool refused = strip_ && workspace_.answer() == nullptr;
+  colour(effect_, refused ? theme_->warning : theme_->text);
   summary_->setVisible(strip_.has_value());
   effect_->setVisible(strip_.has_value());
   balance_->setVisible(strip_.has_value());
@@ -256,7 +257,6 @@ void PartitionStrip::show_words() {
   const loop::Answer* answer = workspace_.answer();
   if (answer == nullptr) {
     effect_->setText("not possible");
-    colour(effect_, theme_->warning);
     return;
   }
   const loop::Figures& figures = answer->figures;
@@ -295,9 +295,10 @@ void PartitionStrip::paint_stages(QPainter& painter) const {
     const StripStage& stage = strip_->stages[s];
     const double left = times.left() + places_[static_cast<std::size_t>(stage.first)];
     const double right = times.left() + places_[static_cast<std::size_t>(stage.last)];
-    const double room = right - left - 10;
-    const QRectF name(left + 5, times.top() - stage_height, room, 17);
-    const QRectF time(left + 5, times.top() - stage_height + 16, room, 16);
+    const double margin = right - left < 60 ? 2 : 5;
+    const double room = right - left - 2 * margin;
+    const QRectF name(left + margin, times.top() - stage_height, room, 17);
+    const QRectF time(left + margin, times.top() - stage_height + 16, room, 16);
     const auto fitting = [&](const QStringList& candidates) {
       for (const QString& text : candidates)
         if (painter.fontMetrics().horizontalAdvance(text) <= room)

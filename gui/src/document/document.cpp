@@ -235,9 +235,10 @@ void open_file(Document& document, const fs::path& path) {
   const char begin = first_letter(path);
   if (begin == '{' || begin == '[')
     open_json(document, path);
-  else if (path.extension() == ".json" || path.extension() == ".jsonl")
-    read_json(path);  // it says where the JSON ends
-  else if (std::string_view("0123456789(,\"").find(begin) == std::string_view::npos)
+  else if (path.extension() == ".json" || path.extension() == ".jsonl") {
+    read_json(path);  // it says where the JSON ends, if it does
+    throw plan::InputError("is JSON, but neither an object nor a list");
+  } else if (std::string_view("0123456789(,\"").find(begin) == std::string_view::npos)
     throw plan::InputError(
         "is neither JSON nor a schedule, which would begin with an action such as 0F0");
   else

@@ -245,6 +245,12 @@ void WhyPanel::follow(const QString& link) {
 
 void WhyPanel::rebuild() {
   stale_ = false;
+  show_picked();
+  // Rich text is read out letter by letter, tags and all, unless it has a name without them.
+  words_->setAccessibleName(pages_->currentIndex() == 0 ? spoken() : QString());
+}
+
+void WhyPanel::show_picked() {
   const auto& front = workspace_.front();
   of_rank_->setVisible(false);
   of_all_->setVisible(front != nullptr);

@@ -45,6 +45,7 @@ void MainWindow::make_panels() {
   layout->setSpacing(0);
   figures_ = new FiguresBar(workspace_);
   timeline_ = new TimelineView;
+  figures_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);  // a narrow window cuts it off
   layout->addWidget(figures_);
   layout->addWidget(timeline_, 1);
   setCentralWidget(centre);

@@ -99,7 +99,7 @@ TEST_CASE("foreign files are refused in words", "[gui][document]") {
     CAPTURE(text.substr(0, 60));
     const Document document = gui::open_document(folder.write("file.json", text));
     check_opened(document);
-    CHECK(document.problems.size() == 1);
+    CHECK(!document.problems.empty());
   }
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("a file that ends early says where, at whatever byte", "[gui][document
       const Document document =
           gui::open_document(folder.write(file.filename().string(), text.substr(0, size)));
       check_opened(document);
-      REQUIRE(document.problems.size() == 1);
+      REQUIRE(!document.problems.empty());
       CHECK(document.problems.front().find(file.filename().string()) != std::string::npos);
     }
   }
@@ -160,7 +160,7 @@ TEST_CASE("foreign files leave the window as it is", "[gui][document]") {
   window.show();
   for (const std::string& text : foreign_texts()) {
     window.open(folder.write("file.json", text));
-    CHECK(window.workspace().document().problems.size() == 1);
+    CHECK(!window.workspace().document().problems.empty());
     look_around(window);
   }
   window.open(folder.path() / "is not there");

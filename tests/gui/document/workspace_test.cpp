@@ -198,7 +198,7 @@ TEST_CASE("another file stands behind what is shown", "[gui][document]") {
 
 TEST_CASE("what is missing from a run is named, and the rest is shown", "[gui][document]") {
   const test::TempFolder folder;
-  for (const char* name : {"scenario.json", "costs.json", "measured.trace.json"})
+  for (const char* name : {"scenario.json", "costs.json", "measured.trace.json", "report.json"})
     std::filesystem::copy(std::filesystem::path(run_folder) / name, folder.path() / name);
   folder.write("program.json", "{\"format\": \"pipewright/program/1\", ");
   Workspace workspace;

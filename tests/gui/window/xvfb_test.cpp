@@ -135,13 +135,13 @@ TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
     environment.remove(name);
   window.process.setProcessEnvironment(environment);
   window.process.start(PIPEWRIGHT_GUI_PROGRAM,
-                       {"--screenshot", QString::fromStdString(file.string()), "--size", "800x600",
+                       {"--screenshot", QString::fromStdString(file.string()), "--size", "1100x700",
                         PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
   REQUIRE(window.process.waitForFinished(patience_ms));
   CAPTURE(window.process.readAllStandardError().toStdString());
   CHECK(window.process.exitCode() == 0);
   const QImage picture(QString::fromStdString(file.string()));
-  CHECK(picture.size() == QSize(800, 600));
+  CHECK(picture.size() == QSize(1100, 700));
   CHECK(share_of(picture.convertToFormat(QImage::Format_RGB32),
                  gui::light_theme().kinds[gui::kind_class("F")].fill) > 0.005);
 }

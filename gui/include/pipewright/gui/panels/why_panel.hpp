@@ -36,6 +36,7 @@ class WhyPanel : public QWidget {
  private:
   void refresh(Workspace::Change change);
   void rebuild();
+  void show_picked();
   void follow(const QString& link);
   QString html_of_nothing() const;
   QString html_of(const PickedEvent& picked) const;

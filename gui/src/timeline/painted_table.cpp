@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <map>
 #include <string_view>
 #include <thread>
 
@@ -25,11 +24,15 @@ std::uint8_t class_of_name(const std::string& name) {
 /// closely.
 std::vector<std::uint8_t> classes_of_names(const std::vector<std::string>& names) {
   constexpr std::size_t most_digits = 9;  // more need not be a number that is possible
+  constexpr std::size_t most_letters = 7;
   const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  struct Kind {
+    std::uint64_t letters = 0;
+    std::uint8_t of = 0;
+  };
+  std::vector<Kind> kinds;
   std::vector<std::uint8_t> classes;
   classes.reserve(names.size());
-  // "2STEP" takes no microbatch and "2F0" needs one: they are kept apart from "2STEP0" and "2F".
-  std::array<std::map<std::string_view, std::uint8_t>, 2> of_kind;
   for (const std::string& name : names) {
     std::size_t begin = 0, end = name.size();
     while (begin < end && is_digit(name[begin]))
@@ -37,15 +40,20 @@ std::vector<std::uint8_t> classes_of_names(const std::vector<std::string>& names
     while (end > begin && is_digit(name[end - 1]))
       --end;
     const std::size_t behind = name.size() - end;
-    if (begin == 0 || begin == end || begin > most_digits || behind > most_digits) {
+    if (begin == 0 || begin == end || end - begin > most_letters || begin > most_digits ||
+        behind > most_digits) {
       classes.push_back(class_of_name(name));
       continue;
     }
-    const auto [at, is_new] = of_kind[behind > 0 ? 1 : 0].try_emplace(
-        std::string_view(name).substr(begin, end - begin), std::uint8_t{0});
-    if (is_new)
-      at->second = class_of_name(name);
-    classes.push_back(at->second);
+    // "2STEP" takes no microbatch and "2F0" needs one: they are kept apart from "2STEP0" and "2F".
+    std::uint64_t letters = behind > 0 ? 1 : 0;
+    for (std::size_t at = begin; at < end; ++at)
+      letters = letters << 8 | static_cast<unsigned char>(name[at]);
+    auto kind = std::find_if(kinds.begin(), kinds.end(),
+                             [&](const Kind& known) { return known.letters == letters; });
+    if (kind == kinds.end())
+      kind = kinds.insert(kinds.end(), {letters, class_of_name(name)});
+    classes.push_back(kind->of);
   }
   return classes;
 }
@@ -93,6 +101,13 @@ void PaintedTable::set_kinds() {
       classes_[event] = of_name[table_.name_of[event]];
   });
   are_kinds_ = true;
+  has_kind_.fill(false);
+  if (table_.names.empty() || !plan::parse_instruction(table_.names.front()))
+    return;  // a foreign trace: its classes mean nothing
+  for (std::size_t track = 0; track < tracks_.size(); ++track)
+    if (table_.tracks[track].row == plan::Row::Compute)
+      for (std::size_t c = 0; const double seconds : tracks_[track].between(0, length()))
+        has_kind_[c++] |= seconds > 0;
 }
 
 void PaintedTable::set_classes(std::vector<std::uint8_t> classes) {

@@ -217,10 +217,8 @@ void TimelineView::find_legend() {
   has_row_.fill(0);
   if (!front_)
     return;
-  for (const std::string& name : front_->table().names)
-    if (plan::parse_instruction(name) &&
-        plan::row_of(plan::parse_instruction(name)->kind) == plan::Row::Compute)
-      has_kind_[kind_class(plan::kind_of(name))] = 1;
+  for (std::size_t kind = 0; kind < class_count; ++kind)
+    has_kind_[kind] = front_->has_kind(kind) ? 1 : 0;
   for (const plan::EventTrack& track : front_->table().tracks)
     has_row_[static_cast<std::size_t>(track.row)] = 1;
   for (const plan::EventTable::Idle& idle : front_->table().idle)

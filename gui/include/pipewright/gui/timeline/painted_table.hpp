@@ -2,6 +2,7 @@
 
 // An EventTable made ready to be painted: a class for each event, and sums of busy time per track.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,8 @@ class PaintedTable {
   void set_classes(std::vector<std::uint8_t> classes);
   /// Back to kinds of actions.
   void set_kinds();
+  /// Whether some action that computes is of this kind, where the events are actions.
+  bool has_kind(std::size_t kind) const { return has_kind_[kind]; }
 
   /// The event of a track at an instant; nothing where the track is idle.
   std::optional<std::uint64_t> event_at(std::size_t track, double time) const;
@@ -57,6 +60,7 @@ class PaintedTable {
   plan::EventTable table_;
   std::vector<std::uint8_t> classes_;
   bool are_kinds_ = false;
+  std::array<bool, class_count> has_kind_{};
   std::vector<BusySums> tracks_;
   std::vector<RankTracks> rank_tracks_;
   std::vector<double> idle_start_, idle_end_;

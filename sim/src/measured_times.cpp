@@ -12,6 +12,14 @@
 namespace pipewright::sim {
 namespace {
 
+/// Whether the receiver waited for the data. What was sent long before the receive was there had
+/// arrived by then, and the receive took only as long as taking it does: where more of the time
+/// from send to end lies before the receive than in it, nobody waited.
+bool waited(const EventTimes& send, const EventTimes& receive) {
+  return receive.end > receive.start &&
+         receive.end - std::max(receive.start, send.start) >= receive.start - send.start;
+}
+
 /// A transfer ends where it arrives, if its receiver waited for it.
 void join_transfers(const Structure& structure, Times& times) {
   const plan::Dependencies& events = structure.events();
@@ -19,7 +27,7 @@ void join_transfers(const Structure& structure, Times& times) {
     if (plan::is_send(events[event].instruction->kind)) {
       EventTimes& send = times.events[static_cast<std::size_t>(event)];
       const EventTimes& receive = times[events[event].partner];
-      if (receive.end > receive.start)
+      if (waited(send, receive))
         send.end = std::max(send.end, receive.end);
     }
 }

@@ -78,6 +78,19 @@ TEST_CASE("What holds back no action is launch; all causes add up to the idle ti
   CHECK(idle == bubble_per_rank(found));
 }
 
+TEST_CASE("Nobody waits for data that were sent long before the receive was there",
+          "[sim][measured]") {
+  const Structure structure(lower(make("1f1b", 2, 1)));
+  Timeline timeline = measured();
+  for (Span& span : timeline.spans)
+    if (span.action == "1RECV_F0")
+      span.start = {3.9};  // it ends at 4, and was sent at 3
+  const Times times = times_of(structure, timeline);
+  for (int event = 0; event < structure.size(); ++event)
+    if (to_string(*structure.events()[event].instruction) == "0SEND_F0")
+      CHECK(times[event].end == 3.1);
+}
+
 TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
   const Structure structure(lower(make("1f1b", 2, 1)));
   const auto refusal = [&](const Timeline& timeline) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -14,7 +15,9 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
+#include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
+#include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::gui {
@@ -70,11 +73,24 @@ plan::JsonDocument read_json(const fs::path& path) {
   return plan::JsonDocument::read(path);
 }
 
-/// Causes of idle time, where the Program gives them.
-plan::EventTable table_with_causes(const sim::Structure& structure,
-                                   const plan::Timeline& timeline) {
-  return plan::table_of(timeline.idle.empty() ? sim::with_idle_causes(structure, timeline)
-                                              : timeline);
+/// The timeline with what its Program says of it: why ranks were idle, and the critical path.
+plan::EventTable explained_table(const sim::Structure& structure, plan::Timeline timeline) {
+  if (timeline.idle.empty())
+    timeline = sim::with_idle_causes(structure, std::move(timeline));
+  if (!timeline.critical.empty())
+    return plan::table_of(timeline);
+  const plan::SpansByAction spans = plan::spans_by_action(timeline);
+  std::map<std::pair<int, std::string>, std::size_t> taken;
+  std::vector<std::size_t> span_of;  // by event: those of one name in the order of time
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& at = structure.events()[event];
+    const std::pair key(at.rank, plan::to_string(*at.instruction));
+    const plan::Span* span = spans.at(key).at(taken[key]++);
+    span_of.push_back(static_cast<std::size_t>(span - timeline.spans.data()));
+  }
+  for (const int event : sim::critical_path(structure, sim::times_of(structure, timeline)))
+    timeline.critical.push_back(span_of[static_cast<std::size_t>(event)]);
+  return plan::table_of(timeline);
 }
 
 /// A Program that nobody has timed is shown as if all its actions were alike.
@@ -84,8 +100,7 @@ void open_program(Document& document, plan::Program program) {
   document.structure = std::make_shared<sim::Structure>(program);
   plan::Timeline timeline = loop::timed(program, plan::equal_costs({1e-3}, {1e-3}, {1e-3}));
   timeline.name = "equal costs";
-  document.measured = plan::table_of(timeline);
-  document.measured = table_with_causes(*document.structure, timeline);
+  document.measured = explained_table(*document.structure, timeline);
   document.notes.push_back(
       "No costs are known: every forward takes 1 ms, every backward 2 ms, transfers no time.");
 }
@@ -151,7 +166,7 @@ void open_run(Document& document, const fs::path& folder) {
     else
       document.notes.push_back("The run has not ended: its last step so far is shown.");
     if (document.structure)
-      document.measured = table_with_causes(*document.structure, timeline);
+      document.measured = explained_table(*document.structure, timeline);
   });
   read("report.json", [&](const auto& json) { run.report = json.root(); });
   if (whole)

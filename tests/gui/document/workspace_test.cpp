@@ -220,4 +220,17 @@ TEST_CASE("what is missing from a run is named, and the rest is shown", "[gui][d
   CHECK(workspace.document().problems.size() == 1);
 }
 
+TEST_CASE("a measured run has a critical path, which ends with the iteration", "[gui][document]") {
+  const gui::Document document = gui::open_document(run_folder);
+  REQUIRE(document.measured);
+  const plan::EventTable& table = *document.measured;
+  REQUIRE(!table.critical.empty());
+  double last = 0;
+  for (const double end : table.end)
+    last = std::max(last, end);
+  CHECK(table.end[table.critical.back()] == last);
+  for (std::size_t at = 1; at < table.critical.size(); ++at)
+    CHECK(table.end[table.critical[at - 1]] <= table.end[table.critical[at]]);
+}
+
 }  // namespace workspace_test

@@ -7,9 +7,10 @@ set_source_files_properties(gui/support/main.cpp PROPERTIES
 pipewright_add_tests(gui OWN_MAIN PCH widget_tests LINK pipewright::gui Qt6::Test)
 target_sources(pipewright_gui_tests PRIVATE fuzz/mutator.cpp)  # bad files are made by it
 target_compile_definitions(pipewright_gui_tests PRIVATE
+  PIPEWRIGHT_PROGRAM="$<TARGET_FILE:pipewright>"
   PIPEWRIGHT_GUI_PROGRAM="$<TARGET_FILE:pipewright-gui>"
   PIPEWRIGHT_PICTURE_REPORT_DIR="${CMAKE_CURRENT_BINARY_DIR}/pictures")
-add_dependencies(pipewright_gui_tests pipewright-gui)
+add_dependencies(pipewright_gui_tests pipewright-gui pipewright)
 
 # Pictures once more, as on a screen with twice the pixels.
 file(GLOB_RECURSE pictures RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPENDS

@@ -106,7 +106,7 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
         raster.paint(image_, band, pixels, table.sums(at.track), colours_for(kind, ghost),
                      with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
                      theme_->plot.rgb(), table.length(), narrowest_label * scale);
-    if (at.height < 11)
+    if (at.height < 11 || (ghost && overlaid_))
       continue;
     const std::lock_guard lock(labels_mutex_);
     for (const WideEvent& event : wide) {
@@ -120,7 +120,33 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
   }
 }
 
+void TimelineView::render_overlaid(const PlacedRow& row, double scale) {
+  const double y = row_y(row);
+  const RowParts parts = parts_of(row);
+  const auto top = static_cast<int>(std::lround((y + parts.front_top) * scale));
+  const auto bottom =
+      static_cast<int>(std::lround((y + parts.front_top + parts.front_height) * scale));
+  const int first = std::max(0, top), last = std::min(image_.height(), bottom);
+  render_table(*ghost_, row, y + parts.front_top, parts.front_height, true, scale);
+  std::vector<QRgb> behind;
+  for (int line = first; line < last; ++line) {
+    const auto* pixels = reinterpret_cast<const QRgb*>(image_.constScanLine(line));
+    behind.insert(behind.end(), pixels, pixels + image_.width());
+  }
+  render_table(*front_, row, y + parts.front_top, parts.front_height, false, scale);
+  const QRgb* other = behind.data();
+  for (int line = first; line < last; ++line) {
+    auto* pixels = reinterpret_cast<QRgb*>(image_.scanLine(line));
+    for (int x = 0; x < image_.width(); ++x, ++other)  // the mean of each colour
+      pixels[x] = (((pixels[x] ^ *other) & 0xfefefefeU) >> 1) + (pixels[x] & *other);
+  }
+}
+
 void TimelineView::render_row(const PlacedRow& row, double scale) {
+  if (ghost_ && overlaid_ && !row.collapsed) {
+    render_overlaid(row, scale);
+    return;
+  }
   const double y = row_y(row);
   const RowParts parts = parts_of(row);
   if (parts.ghost_height > 0)

@@ -59,6 +59,11 @@ void TimelineView::set_theme(const Theme& theme) {
   changed();
 }
 
+void TimelineView::set_overlaid(bool overlaid) {
+  overlaid_ = overlaid;
+  changed();
+}
+
 void TimelineView::set_heat(bool heat) {
   heat_ = heat;
   changed();
@@ -203,7 +208,7 @@ TimelineView::RowParts TimelineView::parts_of(const PlacedRow& row) const {
   const double pad = row.height >= 40 ? 4 : 1;
   const double room = row.height - 2 * pad;
   RowParts parts{pad, 0, pad, room};
-  if (ghost_ && !row.collapsed) {
+  if (ghost_ && !overlaid_ && !row.collapsed) {
     parts.ghost_height = std::floor(room * ghost_part) - 1;
     parts.front_top += parts.ghost_height + 1;
     parts.front_height -= parts.ghost_height + 1;

@@ -149,6 +149,11 @@ void MainWindow::make_commands() {
       [this] { workspace_.set_heat(!workspace_.heat()); },
       [this] { return workspace_.ghost() != nullptr; });
   heat->setCheckable(true);
+  QAction* over = commands_.add(
+      "view.over", "View", "Lay both over each other", QKeySequence("O"),
+      [this] { timeline_->set_overlaid(commands_.find("view.over")->isChecked()); },
+      [this] { return workspace_.ghost() != nullptr; });
+  over->setCheckable(true);
   QAction* critical = commands_.add(
       "view.critical", "View", "Critical path", QKeySequence("C"),
       [this] { timeline_->set_show_critical(commands_.find("view.critical")->isChecked()); });

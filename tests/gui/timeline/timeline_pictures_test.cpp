@@ -95,6 +95,8 @@ TEST_CASE("what differs from its prediction is hot or cold", "[gui][pictures]") 
 TEST_CASE("two plans stand above each other", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline(1.5)), painted(test::small_pipeline()));
   sight.check("two-plans");
+  sight.view.set_overlaid(true);
+  sight.check("two-plans-over");
 }
 
 TEST_CASE("actions of less than a pixel are mixed, and bubbles stay light", "[gui][pictures]") {

@@ -40,6 +40,8 @@ class TimelineView : public QAbstractScrollArea {
   void set_theme(const Theme& theme);
   /// Classes are differences from the prediction instead of kinds.
   void set_heat(bool heat);
+  /// Both tables over each other in one row, half of each, instead of the ghost above.
+  void set_overlaid(bool overlaid);
   /// What is written where there is nothing to show.
   void set_empty_text(const QString& text);
 
@@ -123,6 +125,7 @@ class TimelineView : public QAbstractScrollArea {
   void render();
   void find_legend();
   void render_row(const PlacedRow& row, double scale);
+  void render_overlaid(const PlacedRow& row, double scale);
   void render_table(const PaintedTable& table, const PlacedRow& row, double top, double height,
                     bool ghost, double scale);
   void render_map(double scale);
@@ -141,6 +144,7 @@ class TimelineView : public QAbstractScrollArea {
   std::shared_ptr<PaintedTable> front_, ghost_;
   const Theme* theme_;
   bool heat_ = false;
+  bool overlaid_ = false;
   bool show_critical_ = true;
   QString empty_text_;
   TimeScale scale_;

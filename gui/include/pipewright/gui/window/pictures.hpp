@@ -14,7 +14,8 @@ namespace pipewright::gui {
 /// Throws InputError where there is nothing to draw, or more than a figure can hold.
 draw::Scene picture_of(const Workspace& workspace);
 
-/// SVG, PDF or PNG, by the name. Throws InputError for another name or what cannot be written.
+/// SVG, PDF or PNG, by the name. Throws InputError for another name, and what plan::write_file
+/// does.
 void save_picture(const draw::Scene& scene, const std::filesystem::path& file);
 
 }  // namespace pipewright::gui

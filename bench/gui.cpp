@@ -19,12 +19,9 @@
 
 #include "pipewright/gui/window/main_window.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "support/temp_folder.hpp"
-#if __has_include("pipewright/plan/timeline/event_file.hpp")
 #include "pipewright/plan/timeline/event_file.hpp"
 #include "support/large_timelines.hpp"
-#define PIPEWRIGHT_BENCH_FILES
-#endif
+#include "support/temp_folder.hpp"
 
 namespace {
 
@@ -90,59 +87,6 @@ std::unique_ptr<gui::MainWindow> open_window() {
   QApplication::processEvents();
   return window;
 }
-
-#ifdef PIPEWRIGHT_BENCH_FILES
-void make_events(const std::filesystem::path& file, const Options& options) {
-  plan::write_event_file(file, test::made_up_events(options.events, options.ranks));
-}
-void open_events(gui::MainWindow& window, const std::filesystem::path& file) { window.open(file); }
-#else
-/// Until there is a file of them: tracks of actions with gaps, one of compute and one of transfers.
-plan::EventTable table;
-void make_events(const std::filesystem::path&, const Options& options) {
-  struct Columns {
-    std::vector<double> start, end;
-    std::vector<std::uint32_t> name_of;
-  };
-  auto columns = std::make_shared<Columns>();
-  table = {.name = "made up", .ranks = options.ranks, .length = {}};
-  for (const char* kind : {"F", "B", "SEND_F"})
-    for (int microbatch = 0; microbatch < 64; ++microbatch)
-      table.names.push_back(fmt::format("0{}{}", kind, microbatch));
-  const std::uint64_t of_track = options.events / static_cast<std::uint64_t>(options.ranks) / 2;
-  std::uint64_t state = 1;
-  const auto below = [&](std::uint64_t sides) {
-    state = state * 6364136223846793005 + 1442695040888963407;
-    return static_cast<double>((state >> 33U) % sides);
-  };
-  for (int rank = 0; rank < options.ranks; ++rank)
-    for (const plan::Row row : {plan::Row::Compute, plan::Row::Send}) {
-      const std::uint64_t begin = columns->start.size();
-      double time = rank * 1e-3;
-      for (std::uint64_t i = 0; i < of_track; ++i) {
-        time += (i % 64 == 0 ? 5e-4 : 1e-6) * (1 + below(8));
-        columns->start.push_back(time);
-        time += (50 + below(100)) * 1e-6;
-        columns->end.push_back(time);
-        columns->name_of.push_back(
-            static_cast<std::uint32_t>((row == plan::Row::Send ? 128 : 64 * (i % 2)) + i / 2 % 64));
-      }
-      table.tracks.push_back({rank, row, plan::word_of(row), begin, columns->start.size()});
-      table.length = std::max(table.length, plan::Seconds{time});
-    }
-  table.start = columns->start;
-  table.end = columns->end;
-  table.name_of = columns->name_of;
-  table.storage = columns;
-}
-void open_events(gui::MainWindow& window, const std::filesystem::path&) {
-  gui::Document document;
-  document.kind = gui::Document::Kind::Timeline;
-  document.title = "made up";
-  document.measured = table;
-  window.workspace().take(std::move(document));
-}
-#endif
 
 /// From the whole down to single events, at many places, and across the timeline at each depth.
 std::vector<double> frame_ms(gui::MainWindow& window) {
@@ -222,11 +166,11 @@ std::vector<double> slider_ms(gui::MainWindow& window, int microbatches, int rou
 
 void measure_events(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
   const auto file = folder.path() / "events.pwt";
-  make_events(file, options);
+  plan::write_event_file(file, test::made_up_events(options.events, options.ranks));
   auto window = open_window();
   const double before = resident();
   line["open_s"] = seconds_of([&] {
-    open_events(*window, file);
+    window->open(file);
     paint(*window);
   });
   if (!window->timeline().front())
@@ -235,18 +179,13 @@ void measure_events(const test::TempFolder& folder, const Options& options, nloh
   line["events"] = events;
   const std::vector<double> frames = frame_ms(*window);
   line["frame_p99_ms"] = quantile(frames, 0.99);
-#ifdef PIPEWRIGHT_BENCH_FILES
   line["bytes_per_event"] = (resident() - before) / events;
-#else
-  line["bytes_per_event"] = (resident() - before) / events + 20;  // the columns were there before
-#endif
   if (!options.json)
     fmt::print(stderr, "{} frames: median {:.2f} ms, 90 % {:.2f} ms, longest {:.2f} ms\n",
                frames.size(), quantile(frames, 0.5), quantile(frames, 0.9), quantile(frames, 1));
 }
 
 void measure_trace(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
-#ifdef PIPEWRIGHT_BENCH_FILES
   const auto file = folder.path() / "trace.json";
   test::write_made_up_kineto(file, options.trace_mb * 1'000'000);
   auto window = open_window();
@@ -257,11 +196,6 @@ void measure_trace(const test::TempFolder& folder, const Options& options, nlohm
   });
   if (!window->timeline().front())
     throw std::runtime_error("the trace was not opened");
-#else
-  static_cast<void>(folder);
-  static_cast<void>(options);
-  line["trace_mb"] = line["trace_open_s"] = nullptr;
-#endif
 }
 
 void measure_plan(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {

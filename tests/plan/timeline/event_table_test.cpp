@@ -1,6 +1,7 @@
 #include "pipewright/plan/timeline/event_table.hpp"
 
 #include <algorithm>
+
 #include "support/catch.hpp"
 
 namespace pipewright::plan::event_table_test {

@@ -85,16 +85,20 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (!wanted.screenshot.empty())
+  if (!wanted.screenshot.empty()) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
-  else if (!qEnvironmentVariableIsSet("QT_QPA_PLATFORM") && !qEnvironmentVariableIsSet("DISPLAY") &&
-           !qEnvironmentVariableIsSet("WAYLAND_DISPLAY")) {
+    // Without a desktop Qt warns of what a picture does not need.
+    qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
+      if (type == QtCriticalMsg || type == QtFatalMsg)
+        std::fprintf(stderr, "%s\n", message.toUtf8().constData());
+    });
+  } else if (!qEnvironmentVariableIsSet("QT_QPA_PLATFORM") &&
+             !qEnvironmentVariableIsSet("DISPLAY") &&
+             !qEnvironmentVariableIsSet("WAYLAND_DISPLAY")) {
     std::fputs("pipewright-gui: there is no display; --screenshot OUT.png draws without one\n",
                stderr);
     return 2;
   }
-  if (!qEnvironmentVariableIsSet("XDG_RUNTIME_DIR"))
-    qputenv("XDG_RUNTIME_DIR", std::filesystem::temp_directory_path().c_str());
   QApplication application(argc, argv);
   QApplication::setApplicationName("pipewright");
   const bool desktop_is_dark = QApplication::palette().color(QPalette::Window).lightness() < 128;

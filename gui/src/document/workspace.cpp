@@ -189,6 +189,7 @@ void Workspace::undo() {
     return;
   history_->undo();
   answer_draft();
+  shown_ = Shown::Plan;
   tell(Change::Plan);
   show_tables();
 }
@@ -198,6 +199,7 @@ void Workspace::redo() {
     return;
   history_->redo();
   answer_draft();
+  shown_ = Shown::Plan;
   tell(Change::Plan);
   show_tables();
 }

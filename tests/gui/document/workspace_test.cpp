@@ -233,4 +233,16 @@ TEST_CASE("a measured run has a critical path, which ends with the iteration", "
     CHECK(table.end[table.critical[at - 1]] <= table.end[table.critical[at]]);
 }
 
+TEST_CASE("what is undone is seen, whatever was shown before", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(run_folder);
+  workspace.set("pipeline.microbatches=4");
+  workspace.show(Workspace::Shown::Run);
+  workspace.undo();
+  CHECK(workspace.shown() == Workspace::Shown::Plan);
+  workspace.show(Workspace::Shown::Run);
+  workspace.redo();
+  CHECK(workspace.shown() == Workspace::Shown::Plan);
+}
+
 }  // namespace workspace_test

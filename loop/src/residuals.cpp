@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 
-#include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
@@ -73,7 +72,7 @@ double handed_over(const plan::Dependencies& events, const sim::Times& times,
 Places places_on_path(const sim::Structure& structure, const sim::Times& predicted,
                       const sim::Times& measured) {
   const plan::Dependencies& events = structure.events();
-  const std::vector<int> path = critical_path(structure, measured);
+  const std::vector<int> path = measured_critical_path(structure, measured);
   Places places;
   double until = 0, foreseen = 0;
   int last_rank = 0;

@@ -7,18 +7,11 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/timeline/spans_by_action.hpp"
+#include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/idle.hpp"
 
 namespace pipewright::sim {
 namespace {
-
-/// Whether the receiver waited for the data. What was sent long before the receive was there had
-/// arrived by then, and the receive took only as long as taking it does: where more of the time
-/// from send to end lies before the receive than in it, nobody waited.
-bool waited(const EventTimes& send, const EventTimes& receive) {
-  return receive.end > receive.start &&
-         receive.end - std::max(receive.start, send.start) >= receive.start - send.start;
-}
 
 /// A transfer ends where it arrives, if its receiver waited for it.
 void join_transfers(const Structure& structure, Times& times) {
@@ -27,7 +20,7 @@ void join_transfers(const Structure& structure, Times& times) {
     if (plan::is_send(events[event].instruction->kind)) {
       EventTimes& send = times.events[static_cast<std::size_t>(event)];
       const EventTimes& receive = times[events[event].partner];
-      if (waited(send, receive))
+      if (receive.end > receive.start)
         send.end = std::max(send.end, receive.end);
     }
 }
@@ -43,6 +36,13 @@ void join_collectives(const Structure& structure, Times& times) {
     all.start = std::min(std::max(all.start, times[event].start), all.end);
   }
   structure.begin_together(times);
+}
+
+/// Whether the receiver waited for the data. What was sent long before the receive was there had
+/// arrived by then, and the receive took only as long as taking it does: where more of the time
+/// from send to end lies before the receive than in it, nobody waited.
+bool waited(const EventTimes& send, const EventTimes& receive) {
+  return receive.end - std::max(receive.start, send.start) >= receive.start - send.start;
 }
 
 }  // namespace
@@ -84,6 +84,18 @@ Times times_of(const Structure& structure, const plan::Timeline& measured) {
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured) {
   measured.idle = IdleCauses(structure).of(times_of(structure, measured)).spans;
   return measured;
+}
+
+std::vector<int> measured_critical_path(const Structure& structure, Times measured) {
+  const plan::Dependencies& events = structure.events();
+  for (int event = 0; event < structure.size(); ++event)
+    if (plan::is_send(events[event].instruction->kind)) {
+      EventTimes& send = measured.events[static_cast<std::size_t>(event)];
+      const EventTimes& receive = measured[events[event].partner];
+      if (!waited(send, receive))
+        send.end = send.released = std::min(send.end, receive.start);
+    }
+  return critical_path(structure, measured);
 }
 
 }  // namespace pipewright::sim

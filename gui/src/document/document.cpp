@@ -17,7 +17,6 @@
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
-#include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::gui {
@@ -88,7 +87,7 @@ plan::EventTable explained_table(const sim::Structure& structure, plan::Timeline
     const plan::Span* span = spans.at(key).at(taken[key]++);
     span_of.push_back(static_cast<std::size_t>(span - timeline.spans.data()));
   }
-  for (const int event : sim::critical_path(structure, sim::times_of(structure, timeline)))
+  for (const int event : sim::measured_critical_path(structure, sim::times_of(structure, timeline)))
     timeline.critical.push_back(span_of[static_cast<std::size_t>(event)]);
   return plan::table_of(timeline);
 }

@@ -16,4 +16,8 @@ Times times_of(const Structure& structure, const plan::Timeline& measured);
 /// The Timeline with the causes of its idle time. Throws as `times_of`.
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured);
 
+/// As `critical_path`, of what `times_of` gives: when data had arrived is not measured, so what was
+/// sent long before its receive was there is taken to have held up nobody.
+std::vector<int> measured_critical_path(const Structure& structure, Times measured);
+
 }  // namespace pipewright::sim

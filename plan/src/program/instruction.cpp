@@ -23,10 +23,15 @@ const InstructionTraits* longest_word(std::string_view text) {
 }  // namespace
 
 std::string to_string(const Instruction& instruction) {
-  const auto word = traits_of(instruction.kind).word;
-  if (instruction.microbatch < 0)
-    return fmt::format("{}{}", instruction.stage, word);
-  return fmt::format("{}{}{}", instruction.stage, word, instruction.microbatch);
+  // Without a format: tables have names by the hundred thousand.
+  const fmt::format_int stage(instruction.stage);
+  std::string text(stage.data(), stage.size());
+  text += traits_of(instruction.kind).word;
+  if (instruction.microbatch >= 0) {
+    const fmt::format_int microbatch(instruction.microbatch);
+    text.append(microbatch.data(), microbatch.size());
+  }
+  return text;
 }
 
 std::string with_slot(const Instruction& instruction) {

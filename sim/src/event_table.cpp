@@ -2,19 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 namespace pipewright::sim {
-
-/// What a table's columns are views of.
-struct EventTableMaker::Columns {
-  std::vector<double> start, end;
-  std::vector<std::uint32_t> name_of;
-  std::vector<std::uint64_t> critical, memory_begins;
-  std::vector<plan::EventTable::Idle> idle;
-  std::vector<plan::EventTable::Memory> memory;
-};
 
 namespace {
 
@@ -33,22 +23,6 @@ void copy_memory(const MemoryCurves& curves, std::vector<plan::EventTable::Memor
     for (const MemoryPoint& point : curves.of(rank))
       column.push_back({point.time, point.held});
   }
-}
-
-void append(std::string& text, int number) {
-  std::array<char, 16> digits{};
-  text.append(digits.data(),
-              std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
-}
-
-/// As plan::to_string, without the detour over a format.
-std::string name_of(const plan::Instruction& instruction) {
-  std::string text;
-  append(text, instruction.stage);
-  text += plan::traits_of(instruction.kind).word;
-  if (instruction.microbatch >= 0)
-    append(text, instruction.microbatch);
-  return text;
 }
 
 }  // namespace
@@ -83,7 +57,7 @@ void EventTableMaker::number_names() {
                                 : others.try_emplace(key_of(i), unknown).first->second;
     if (number == unknown) {
       number = static_cast<std::uint32_t>(names_.size());
-      names_.push_back(name_of(i));
+      names_.push_back(to_string(i));
     }
     name_of_[static_cast<std::size_t>(event)] = number;
   }
@@ -113,10 +87,8 @@ void EventTableMaker::make_rows() {
 
 plan::EventTable EventTableMaker::table_of(const Times& times, const EventTableParts& parts) {
   const auto ranks = static_cast<int>(structure_.program().ranks.size());
-  auto columns = std::make_shared<Columns>();
-  columns->start.reserve(places_.size());
-  columns->end.reserve(places_.size());
-  columns->name_of.reserve(places_.size());
+  auto columns = std::make_shared<plan::EventColumns>();
+  columns->reserve(places_.size());
   plan::EventTable table{.name = "predicted", .ranks = ranks, .length = {times.iteration}};
   table.names = names_;
   for (const RowOfRank& row : rows_)
@@ -130,21 +102,14 @@ plan::EventTable EventTableMaker::table_of(const Times& times, const EventTableP
     copy_memory(*parts.memory, columns->memory, columns->memory_begins);
   columns->memory_begins.resize(static_cast<std::size_t>(ranks) + 1, columns->memory.size());
 
-  table.start = columns->start;
-  table.end = columns->end;
-  table.name_of = columns->name_of;
-  table.critical = columns->critical;
-  table.idle = columns->idle;
-  table.memory = columns->memory;
-  table.memory_begins = columns->memory_begins;
-  table.storage = std::move(columns);
+  plan::set_columns(table, std::move(columns));
   return table;
 }
 
 /// Deals the row's events out to tracks in order of time, each to the first that is free. Most rows
 /// are in that order already and need one track.
-void EventTableMaker::fill_row(const RowOfRank& row, const Times& times, Columns& columns,
-                               std::vector<plan::EventTrack>& tracks) {
+void EventTableMaker::fill_row(const RowOfRank& row, const Times& times,
+                               plan::EventColumns& columns, std::vector<plan::EventTrack>& tracks) {
   const auto begin = row_events_.begin() + static_cast<std::ptrdiff_t>(row.begin);
   const auto end = row_events_.begin() + static_cast<std::ptrdiff_t>(row.end);
   sorted_.assign(begin, end);

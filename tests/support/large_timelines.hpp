@@ -31,13 +31,6 @@ class Die {
 /// Forwards, backwards and transfers of many steps: `events` in all, evenly over the ranks, with
 /// gaps between them; idle time, memory and a critical path too.
 inline plan::EventTable made_up_events(std::uint64_t events, int ranks) {
-  struct Columns {
-    std::vector<double> start, end;
-    std::vector<std::uint32_t> name_of;
-    std::vector<std::uint64_t> critical, memory_begins;
-    std::vector<plan::EventTable::Idle> idle;
-    std::vector<plan::EventTable::Memory> memory;
-  };
   constexpr std::uint32_t microbatches = 64;
   const std::vector<std::string> kinds{"F", "B", "SEND_F", "RECV_B", "REDUCE_GRAD"};
   struct RowShare {
@@ -51,15 +44,13 @@ inline plan::EventTable made_up_events(std::uint64_t events, int ranks) {
                                    {plan::Row::Receive, "receive", 3, 1, 0.2},
                                    {plan::Row::Reduce, "reduce", 4, 1, 0.1}};
 
-  auto columns = std::make_shared<Columns>();
+  auto columns = std::make_shared<plan::EventColumns>();
   plan::EventTable table{.name = "made up", .ranks = ranks, .length = {}};
   for (int rank = 0; rank < ranks; ++rank)
     for (const std::string& kind : kinds)
       for (std::uint32_t microbatch = 0; microbatch < microbatches; ++microbatch)
         table.names.push_back(fmt::format("{}{}{}", rank, kind, microbatch));
-  columns->start.reserve(events);
-  columns->end.reserve(events);
-  columns->name_of.reserve(events);
+  columns->reserve(events);
   Die die;
   double length = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -102,14 +93,7 @@ inline plan::EventTable made_up_events(std::uint64_t events, int ranks) {
   }
   columns->memory_begins.push_back(columns->memory.size());
   table.length = {length};
-  table.start = columns->start;
-  table.end = columns->end;
-  table.name_of = columns->name_of;
-  table.critical = columns->critical;
-  table.idle = columns->idle;
-  table.memory = columns->memory;
-  table.memory_begins = columns->memory_begins;
-  table.storage = columns;
+  plan::set_columns(table, std::move(columns));
   return table;
 }
 

@@ -21,13 +21,6 @@ namespace {
 constexpr double rounding = 2e-3;  // µs
 constexpr std::size_t most_levels = 256;
 
-struct TableColumns {
-  std::vector<double> start, end;
-  std::vector<std::uint32_t> name_of;
-  std::vector<plan::EventTable::Memory> memory;
-  std::vector<std::uint64_t> memory_begins;
-};
-
 /// 12 before 100 before "Spans".
 std::pair<double, std::string> in_numbers(const std::string& id) {
   double number = 0;
@@ -244,7 +237,7 @@ std::vector<Lane> lanes_of(const ChromeRecords& records, const Units& units,
 class TableMaker {
  public:
   explicit TableMaker(ChromeRecords& records)
-      : records_(records), units_(records), columns_(std::make_shared<TableColumns>()) {}
+      : records_(records), units_(records), columns_(std::make_shared<plan::EventColumns>()) {}
 
   plan::EventTable make() {
     plan::EventTable table{
@@ -256,9 +249,7 @@ class TableMaker {
     std::uint64_t events = 0;
     for (const Lane& lane : lanes)
       events += counts_[lane.thread];
-    columns_->start.reserve(events);
-    columns_->end.reserve(events);
-    columns_->name_of.reserve(events);
+    columns_->reserve(events);
     for (const Lane& lane : lanes)
       add(lane, table);
     add_memory();
@@ -267,12 +258,7 @@ class TableMaker {
       table.names.push_back(records_.names.text(name));
     name_ranks(table);
     table.length = {length_};
-    table.start = columns_->start;
-    table.end = columns_->end;
-    table.name_of = columns_->name_of;
-    table.memory = columns_->memory;
-    table.memory_begins = columns_->memory_begins;
-    table.storage = columns_;
+    plan::set_columns(table, columns_);
     return table;
   }
 
@@ -433,7 +419,7 @@ class TableMaker {
 
   ChromeRecords& records_;
   Units units_;
-  std::shared_ptr<TableColumns> columns_;
+  std::shared_ptr<plan::EventColumns> columns_;
   std::vector<std::uint64_t> counts_, begins_;  // of spans, by thread
   std::vector<std::uint32_t> order_;
   std::vector<double> shifts_;  // µs, by file

@@ -11,15 +11,6 @@
 namespace pipewright::plan {
 namespace {
 
-/// What the columns of a table made of a Timeline are views of.
-struct Columns {
-  std::vector<double> start, end;
-  std::vector<std::uint32_t> name_of;
-  std::vector<std::uint64_t> critical, memory_begins;
-  std::vector<EventTable::Idle> idle;
-  std::vector<EventTable::Memory> memory;
-};
-
 /// The spans by rank, row and time.
 std::vector<std::size_t> in_order(const std::vector<Span>& spans) {
   std::vector<std::size_t> order(spans.size());
@@ -47,12 +38,27 @@ std::vector<std::vector<std::size_t>> without_overlap(const std::vector<Span>& s
 
 }  // namespace
 
+void EventColumns::reserve(std::uint64_t events) {
+  start.reserve(events);
+  end.reserve(events);
+  name_of.reserve(events);
+}
+
+void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns) {
+  table.start = columns->start;
+  table.end = columns->end;
+  table.name_of = columns->name_of;
+  table.critical = columns->critical;
+  table.idle = columns->idle;
+  table.memory = columns->memory;
+  table.memory_begins = columns->memory_begins;
+  table.storage = std::move(columns);
+}
+
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places) {
   const std::vector<Span>& spans = timeline.spans;
-  auto columns = std::make_shared<Columns>();
-  columns->start.reserve(spans.size());
-  columns->end.reserve(spans.size());
-  columns->name_of.reserve(spans.size());
+  auto columns = std::make_shared<EventColumns>();
+  columns->reserve(spans.size());
   EventTable table{.name = timeline.name, .ranks = timeline.ranks, .length = timeline.length};
 
   std::unordered_map<std::string_view, std::uint32_t> numbers;
@@ -102,14 +108,7 @@ EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places
   columns->memory_begins.resize(static_cast<std::size_t>(timeline.ranks) + 1,
                                 columns->memory.size());
 
-  table.start = columns->start;
-  table.end = columns->end;
-  table.name_of = columns->name_of;
-  table.critical = columns->critical;
-  table.idle = columns->idle;
-  table.memory = columns->memory;
-  table.memory_begins = columns->memory_begins;
-  table.storage = std::move(columns);
+  set_columns(table, std::move(columns));
   if (places != nullptr)
     *places = std::move(place);
   return table;

@@ -43,11 +43,10 @@ class EventTableMaker {
     std::size_t begin = 0;  // in row_events_
     std::size_t end = 0;
   };
-  struct Columns;
 
   void number_names();
   void make_rows();
-  void fill_row(const RowOfRank& row, const Times& times, Columns& columns,
+  void fill_row(const RowOfRank& row, const Times& times, plan::EventColumns& columns,
                 std::vector<plan::EventTrack>& tracks);
 
   const Structure& structure_;

@@ -59,6 +59,20 @@ struct EventTable {
   const std::string& name_at(std::uint64_t event) const { return names[name_of[event]]; }
 };
 
+/// What a table that was made here, and not mapped from a file, has columns of. Any may be empty.
+struct EventColumns {
+  std::vector<double> start{}, end{};
+  std::vector<std::uint32_t> name_of{};
+  std::vector<std::uint64_t> critical{}, memory_begins{};
+  std::vector<EventTable::Idle> idle{};
+  std::vector<EventTable::Memory> memory{};
+
+  /// For so many events.
+  void reserve(std::uint64_t events);
+};
+/// The table's columns are these from now on, which it keeps.
+void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns);
+
 /// The same as a table. Spans of one row that overlap get as many tracks as it takes. `places`, if
 /// given, is told which event each span has become.
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places = nullptr);

@@ -28,9 +28,6 @@ struct Change {
 
 std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<unsigned>(amount); }
 
-/// At the start of an event, within it and at its end.
-constexpr std::size_t most_points = 3;
-
 /// Of two that end at once, the one that is numbered higher.
 bool ends_after(const Times& times, int event, int other) {
   const double end = times[event].released, others_end = times[other].released;
@@ -106,15 +103,16 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
     curves_.begins.push_back(points);
     std::size_t changes = 0;
     for (const Stream& stream : streams)
-      changes += most_points * (stream.end - stream.begin);
+      changes += most_points(stream);
     points += 1 + changes;  // the first is what stands
-    const std::size_t own = most_points * (streams.front().end - streams.front().begin);
+    const std::size_t own = most_points(streams.front());
     most_own = std::max(most_own, own);
     most_other = std::max(most_other, changes - own);
   }
-  own_changes_.reserve(most_own);
+  // One more: a change of nothing is written and then written over.
+  own_changes_.resize(most_own + 1);
   for (auto* changes : {&other_changes_, &next_changes_, &merged_changes_})
-    changes->reserve(most_other);
+    changes->resize(most_other + 1);
   curves_.points.resize(points);
   curves_.counts.resize(ranks);
   curves_.peaks.resize(ranks);
@@ -151,6 +149,41 @@ void MemoryModel::make_streams() {
     return known;
   };
 
+  using At = std::vector<Change>::const_iterator;
+  std::map<int, Set> at_end;  // by stage
+  const auto entry_of = [&](int event, int owner, At begin, At end) {
+    Set at_start;
+    at_end.clear();
+    const std::size_t parts_begin = part_.size();
+    for (At change = begin; change != end; ++change) {
+      if (change->owner != owner)
+        continue;
+      if (change->when == When::Part || change->later_than >= 0) {
+        part_.push_back({class_of(change->stage, {.lost = bit_of(change->amount)}),
+                         change->when == When::Part, change->later_than});
+        continue;
+      }
+      // What begins with an event is its own stage's.
+      Set& set = change->when == When::Start ? at_start : at_end[change->stage];
+      if (change->amount == Amount::GradientsAside)
+        set.aside += change->gains ? 1 : -1;
+      else
+        (change->gains ? set.gained : set.lost) |= bit_of(change->amount);
+    }
+    Entry entry{event, class_of(events[event].instruction->stage, at_start), -1};
+    if (part_.size() == parts_begin && at_end.size() <= 1) {
+      for (const auto& [stage, set] : at_end)
+        entry.at_release = class_of(stage, set);
+      return entry;
+    }
+    for (const auto& [stage, set] : at_end)
+      if (const int amount_class = class_of(stage, set); amount_class >= 0)
+        part_.push_back({amount_class});
+    entry.at_release = -2 - static_cast<int>(parts_.size());
+    parts_.push_back({parts_begin, part_.size()});
+    return entry;
+  };
+
   // By owner: the entries of each stream. Compute comes first, then the queues (numbered behind
   // the ranks), then the compute of others.
   std::vector<std::map<int, std::vector<Entry>>> by_source(static_cast<std::size_t>(ranks));
@@ -163,30 +196,10 @@ void MemoryModel::make_streams() {
       const int owner = first->owner;
       if (std::any_of(at, first, [&](const Change& c) { return c.owner == owner; }))
         continue;
-      const int stage = events[event].instruction->stage;
-      const std::size_t others_begin = others_.size();
-      Set at_start, at_release;
-      for (auto change = first; change != next; ++change) {
-        if (change->owner != owner)
-          continue;
-        if (change->stage != stage || change->when == When::Part || change->later_than >= 0) {
-          Set lost;
-          lost.lost = bit_of(change->amount);
-          others_.push_back(
-              {class_of(change->stage, lost), change->when == When::Part, change->later_than});
-          continue;
-        }
-        Set& set = change->when == When::Start ? at_start : at_release;
-        if (change->amount == Amount::GradientsAside)
-          set.aside += change->gains ? 1 : -1;
-        else
-          (change->gains ? set.gained : set.lost) |= bit_of(change->amount);
-      }
       const bool is_own = events[event].rank == owner;
       const int source = !is_own || transfers(event) ? 1 + events[event].place : 0;
       by_source[static_cast<std::size_t>(owner)][source].push_back(
-          {event, class_of(stage, at_start), class_of(stage, at_release), others_begin,
-           others_.size()});
+          entry_of(event, owner, first, next));
     }
     at = next;
   }
@@ -238,10 +251,16 @@ std::int64_t MemoryModel::amount(int amount_class, int event) const {
   return amounts_[at];
 }
 
-void MemoryModel::expand(const Stream& stream, const StepCosts& costs, const Times& times,
-                         std::vector<MemoryPoint>& changes) const {
-  changes.resize(most_points * (stream.end - stream.begin));
-  MemoryPoint* next = changes.data();
+std::size_t MemoryModel::most_points(const Stream& stream) const {
+  std::size_t points = 0;
+  for (std::size_t at = stream.begin; at < stream.end; ++at)
+    points += entries_[at].at_release < -1 ? 3 : 2;
+  return points;
+}
+
+/// Writes the changes of a stream from `next` on; where they end.
+MemoryPoint* MemoryModel::expand(const Stream& stream, const StepCosts& costs, const Times& times,
+                                 MemoryPoint* next) const {
   const auto add = [&](double when, std::int64_t bytes) {
     *next = {when, bytes};
     next += bytes != 0 ? 1 : 0;
@@ -251,41 +270,58 @@ void MemoryModel::expand(const Stream& stream, const StepCosts& costs, const Tim
     const EventTimes& time = times[entry.event];
     if (entry.at_start >= 0)
       add(time.start, amount(entry.at_start, entry.event));
-    std::int64_t in_part = 0;
-    std::int64_t at_release = entry.at_release >= 0 ? amount(entry.at_release, entry.event) : 0;
-    for (std::size_t other = entry.others_begin; other < entry.others_end; ++other) {
-      const Other& change = others_[other];
-      if (change.later_than < 0 || ends_after(times, entry.event, change.later_than))
-        (change.in_part ? in_part : at_release) += amount(change.amount_class, entry.event);
+    if (entry.at_release >= 0) {
+      add(time.released, amount(entry.at_release, entry.event));
+    } else if (entry.at_release < -1) {
+      const Ending ending = ending_of(entry, times);
+      if (ending.early != 0)
+        add(time_of({entry.event, When::Part}, structure_, costs, times), ending.early);
+      add(time.released, ending.at_end);
     }
-    if (in_part != 0)
-      add(time_of({entry.event, When::Part}, structure_, costs, times), in_part);
-    add(time.released, at_release);
   }
-  changes.resize(static_cast<std::size_t>(next - changes.data()));
+  return next;
 }
 
-/// All that the compute and queues of others time on this rank, into `other_changes_`.
-void MemoryModel::merge_neighbours(int rank, const StepCosts& costs, const Times& times) {
-  other_changes_.clear();
+/// What the end of an event changes that is not one class.
+MemoryModel::Ending MemoryModel::ending_of(const Entry& entry, const Times& times) const {
+  const Parts& parts = parts_[static_cast<std::size_t>(-2 - entry.at_release)];
+  Ending ending;
+  for (std::size_t at = parts.begin; at < parts.end; ++at) {
+    const Part& part = part_[at];
+    const std::int64_t bytes = amount(part.amount_class, entry.event);
+    if (bytes != 0 && (part.later_than < 0 || ends_after(times, entry.event, part.later_than)))
+      (part.is_early ? ending.early : ending.at_end) += bytes;
+  }
+  return ending;
+}
+
+/// All that the compute and queues of others time on this rank.
+std::span<const MemoryPoint> MemoryModel::merge_neighbours(int rank, const StepCosts& costs,
+                                                           const Times& times) {
   const auto& streams = streams_[static_cast<std::size_t>(rank)];
+  std::size_t count = 0;
   for (std::size_t at = 1; at < streams.size(); ++at) {
-    expand(streams[at], costs, times, next_changes_);
+    MemoryPoint* const begin = next_changes_.data();
+    MemoryPoint* const end = expand(streams[at], costs, times, begin);
     if (at == 1) {
       std::swap(other_changes_, next_changes_);
+      count = static_cast<std::size_t>(end - begin);
       continue;
     }
-    merged_changes_.resize(other_changes_.size() + next_changes_.size());
-    std::merge(other_changes_.begin(), other_changes_.end(), next_changes_.begin(),
-               next_changes_.end(), merged_changes_.begin(),
-               [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; });
+    const MemoryPoint* const before = other_changes_.data();
+    MemoryPoint* const merged =
+        std::merge(before, before + count, begin, end, merged_changes_.data(),
+                   [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; });
+    count = static_cast<std::size_t>(merged - merged_changes_.data());
     std::swap(other_changes_, merged_changes_);
   }
+  return {other_changes_.data(), count};
 }
 
 /// Adds up the rank's changes. All that happens at one instant is one point: what ends then is let
 /// go of before anything begins, so that nothing between the two is a peak.
-void MemoryModel::draw(int rank, Bytes standing) {
+void MemoryModel::draw(int rank, Bytes standing, std::span<const MemoryPoint> own,
+                       std::span<const MemoryPoint> others) {
   const auto at = static_cast<std::size_t>(rank);
   MemoryPoint* const begin = curves_.points.data() + curves_.begins[at];
   MemoryPoint* last = begin;
@@ -305,15 +341,13 @@ void MemoryModel::draw(int rank, Bytes standing) {
     }
     *last = {change.time, held};
   };
-  const MemoryPoint* own = own_changes_.data();
-  const MemoryPoint* const own_end = own + own_changes_.size();
-  const MemoryPoint* other = other_changes_.data();
-  const MemoryPoint* const other_end = other + other_changes_.size();
-  while (own != own_end && other != other_end)
-    take(other->time < own->time ? *other++ : *own++);
-  while (own != own_end)
-    take(*own++);
-  while (other != other_end)
+  auto next = own.begin();
+  auto other = others.begin();
+  while (next != own.end() && other != others.end())
+    take(other->time < next->time ? *other++ : *next++);
+  while (next != own.end())
+    take(*next++);
+  while (other != others.end())
     take(*other++);
   settle();
   curves_.counts[at] = static_cast<std::size_t>(last - begin) + 1;
@@ -334,9 +368,10 @@ Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
 const MemoryCurves& MemoryModel::curves(const StepCosts& costs, const Times& times) {
   price(costs);
   for (int rank = 0; rank < static_cast<int>(streams_.size()); ++rank) {
-    expand(streams_[static_cast<std::size_t>(rank)].front(), costs, times, own_changes_);
-    merge_neighbours(rank, costs, times);
-    draw(rank, standing(costs, rank));
+    const MemoryPoint* const own = own_changes_.data();
+    const MemoryPoint* const end =
+        expand(streams_[static_cast<std::size_t>(rank)].front(), costs, times, own_changes_.data());
+    draw(rank, standing(costs, rank), {own, end}, merge_neighbours(rank, costs, times));
   }
   return curves_;
 }

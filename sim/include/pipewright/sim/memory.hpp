@@ -102,18 +102,25 @@ class MemoryModel {
   std::vector<std::vector<OwnersPoint>> by_owner(const StepCosts& costs, const Times& times) const;
 
  private:
-  /// What one event changes on one rank: classes of amounts, -1 for nothing.
+  /// What one event changes on one rank: classes of amounts, -1 for nothing. Below that, what its
+  /// end changes is not one class: -2 is the first of parts_, -3 the second, …
   struct Entry {
     int event = 0;
     int at_start = -1;
     int at_release = -1;
-    std::size_t others_begin = 0, others_end = 0;  // in others_
   };
-  /// What an event ends for another stage, and what ends with the later of two events.
-  struct Other {
+  struct Parts {
+    std::size_t begin = 0, end = 0;  // in part_
+  };
+  /// One class of those that an event's end changes.
+  struct Part {
     int amount_class = 0;
-    bool in_part = false;  // before the event ends, see When::Part
-    int later_than = -1;   // only if that event has ended
+    bool is_early = false;  // before the event ends, see When::Part
+    int later_than = -1;    // only if that event has ended
+  };
+  /// Bytes that the end of an event changes, some a little before it.
+  struct Ending {
+    std::int64_t early = 0, at_end = 0;
   };
   /// Changes that come in order of time by themselves: those of a rank's compute or of a queue.
   struct Stream {
@@ -132,10 +139,14 @@ class MemoryModel {
   void make_streams();
   void price(const StepCosts& costs);
   std::int64_t amount(int amount_class, int event) const;
-  void expand(const Stream& stream, const StepCosts& costs, const Times& times,
-              std::vector<MemoryPoint>& changes) const;
-  void merge_neighbours(int rank, const StepCosts& costs, const Times& times);
-  void draw(int rank, plan::Bytes standing);
+  MemoryPoint* expand(const Stream& stream, const StepCosts& costs, const Times& times,
+                      MemoryPoint* next) const;
+  Ending ending_of(const Entry& entry, const Times& times) const;
+  std::span<const MemoryPoint> merge_neighbours(int rank, const StepCosts& costs,
+                                                const Times& times);
+  void draw(int rank, plan::Bytes standing, std::span<const MemoryPoint> own,
+            std::span<const MemoryPoint> others);
+  std::size_t most_points(const Stream& stream) const;
   plan::Bytes standing(const StepCosts& costs, int rank) const;
   /// Each group beyond the first has a sum of its own.
   int more_groups() const {
@@ -147,7 +158,8 @@ class MemoryModel {
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;
-  std::vector<Other> others_;
+  std::vector<Parts> parts_;
+  std::vector<Part> part_;
   std::vector<std::vector<Stream>> streams_;  // by rank: first its compute, then what others time
   std::vector<AmountClass> classes_;
 

@@ -34,9 +34,10 @@ double typical_seconds(int rounds, const Work& work) {
   return plan::median(std::move(seconds));
 }
 
-sim::StepCosts costs_of(int stages, int ranks) {
+sim::StepCosts costs_of(const plan::Schedule& schedule) {
   sim::StepCosts costs;
-  costs.stages.resize(static_cast<std::size_t>(stages));
+  const auto ranks = static_cast<int>(schedule.ranks.size());
+  costs.stages.resize(static_cast<std::size_t>(plan::stage_count(schedule)));
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     plan::StageCost& stage = costs.stages[s];
     stage.forward = {1e-3 * (1 + 0.01 * static_cast<double>(s % 7))};
@@ -57,8 +58,7 @@ sim::StepCosts costs_of(int stages, int ranks) {
 struct Case {
   explicit Case(const plan::Schedule& schedule)
       : structure(plan::lower(schedule)),
-        costs(costs_of(plan::stage_count(structure.program()),
-                       static_cast<int>(schedule.ranks.size()))),
+        costs(costs_of(schedule)),
         simulator(structure),
         causes(structure),
         model(structure) {}
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
     actions += list.size();
   // From a schedule to one iteration time, as for a configuration that nobody has asked for yet.
   double sum = 0;  // keeps the work from being dropped
-  const sim::StepCosts costs = Case(schedule).costs;
+  const sim::StepCosts costs = costs_of(schedule);
   const double new_configuration = typical_seconds(std::min(rounds, 3), [&] {
     const sim::Structure structure(plan::lower(schedule));
     sum += sim::Simulator(structure).iteration(costs);

@@ -15,28 +15,72 @@ struct Slot {
   double end() const { return start + duration; }
 };
 
-std::vector<std::vector<Slot>> timed(const Schedule& schedule, const ScheduleCosts& costs) {
-  const int ranks = static_cast<int>(schedule.ranks.size());
-  const StartTimes starts = start_times(schedule, costs);
-  HopEnds ends(ranks, schedule.microbatches);
-  std::vector<std::vector<Slot>> rows(starts.size());
-  for (std::size_t rank = 0; rank < starts.size(); ++rank)
-    for (std::size_t i = 0; i < starts[rank].size(); ++i) {
-      const Action& action = schedule.ranks[rank][i];
-      rows[rank].push_back({action, 0, starts[rank][i], duration_of(action, costs)});
-      if (action.kind != ActionKind::WeightGradient)
-        ends.set(hop_of(action, ranks), action.microbatch, rows[rank].back().end());
+/// The lists of all ranks and the times of their slots.
+class TimedRows {
+ public:
+  TimedRows(const Schedule& schedule, const ScheduleCosts& costs)
+      : ranks_(static_cast<int>(schedule.ranks.size())),
+        transfer_(costs.transfer),
+        ends_(ranks_, schedule.microbatches),
+        next_(schedule.ranks.size()),
+        changed_(schedule.ranks.size(), true) {
+    for (const auto& actions : schedule.ranks) {
+      auto& row = rows_.emplace_back();
+      for (const Action& action : actions)
+        row.push_back({action, -1, -1, duration_of(action, costs)});
     }
-  for (auto& row : rows)
-    for (Slot& slot : row) {
-      const int hop = hop_of(slot.action, ranks);
-      const int m = slot.action.microbatch;
-      slot.ready = slot.action.kind == ActionKind::WeightGradient
-                       ? ends(hop, m)
-                       : ends.ready(hop, m, costs.transfer);
+  }
+
+  std::vector<Slot>& operator[](std::size_t rank) { return rows_[rank]; }
+  std::size_t size() const { return rows_.size(); }
+  /// Whether a slot of the rank got another place or time since this was asked.
+  bool take_change(std::size_t rank) {
+    const bool change = changed_[rank];
+    changed_[rank] = false;
+    return change;
+  }
+  void note_change(std::size_t rank) { changed_[rank] = true; }
+
+  /// Every slot runs in its place, as soon as it can.
+  void time() {
+    ends_.clear();
+    std::fill(next_.begin(), next_.end(), 0);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+        for (; next_[rank] < rows_[rank].size() && time(rank, next_[rank]); ++next_[rank])
+          progress = true;
     }
-  return rows;
-}
+  }
+
+ private:
+  /// Whether all that the slot needs has a time.
+  bool time(std::size_t rank, std::size_t place) {
+    Slot& slot = rows_[rank][place];
+    const int hop = hop_of(slot.action, ranks_);
+    const int m = slot.action.microbatch;
+    const bool is_hop = slot.action.kind != ActionKind::WeightGradient;
+    if (is_hop && !ends_.can_start(hop, m))
+      return false;
+    const double ready = is_hop ? ends_.ready(hop, m, transfer_) : ends_(hop, m);
+    const double free_at = place > 0 ? rows_[rank][place - 1].end() : 0;
+    const double start = std::max(free_at, ready);
+    if (ready != slot.ready || start != slot.start)
+      changed_[rank] = true;
+    slot.ready = ready;
+    slot.start = start;
+    if (is_hop)
+      ends_.set(hop, m, slot.end());
+    return true;
+  }
+
+  int ranks_;
+  Seconds transfer_;
+  HopEnds ends_;
+  std::vector<std::vector<Slot>> rows_;
+  std::vector<std::size_t> next_;
+  std::vector<bool> changed_;
+};
 
 /// A rank's list, and what is soonest ready of it from each place on.
 struct Row {
@@ -104,15 +148,20 @@ bool fill_gaps(std::vector<Slot>& row, const Kept& limit) {
 }  // namespace
 
 Schedule backfill(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits) {
+  TimedRows rows(schedule, costs);
   for (bool moved = true; moved;) {
     moved = false;
-    auto rows = timed(schedule, costs);
-    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-      moved |= fill_gaps(rows[rank], limits[rank]);
-      std::transform(rows[rank].begin(), rows[rank].end(), schedule.ranks[rank].begin(),
-                     [](const Slot& slot) { return slot.action; });
-    }
+    rows.time();
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      // In a row as it was nothing fits, as the last time.
+      if (rows.take_change(rank) && fill_gaps(rows[rank], limits[rank])) {
+        rows.note_change(rank);
+        moved = true;
+      }
   }
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    std::transform(rows[rank].begin(), rows[rank].end(), schedule.ranks[rank].begin(),
+                   [](const Slot& slot) { return slot.action; });
   return schedule;
 }
 

@@ -22,6 +22,8 @@ class Greedy {
     schedule_.ranks.resize(limits.size());
     for (const Kept& limit : limits)
       states_.push_back({.limit = limit});
+    for (int rank = 0; rank < ranks; ++rank)
+      choices_.push_back(choice_of(rank));
   }
 
   Schedule run() {
@@ -47,6 +49,7 @@ class Greedy {
   Choice first_hop(int rank) const;
   Choice choice_of(int rank) const;
   void run(int rank, const Choice& choice);
+  void choose(int rank) { choices_[static_cast<std::size_t>(rank)] = choice_of(rank); }
   bool step();
 
   int ranks_;
@@ -55,6 +58,7 @@ class Greedy {
   double patience_;
   HopEnds ends_;
   std::vector<State> states_;
+  std::vector<Choice> choices_;  // of each rank, as things are
   Schedule schedule_;
 };
 
@@ -112,16 +116,19 @@ void Greedy::run(int rank, const Choice& choice) {
 
 /// Runs the choice that starts first of all ranks, so that no later one could have come before it.
 bool Greedy::step() {
-  int rank = -1;
-  Choice first;
-  for (int r = 0; r < ranks_; ++r)
-    if (const Choice choice = choice_of(r); choice.start < first.start) {
-      first = choice;
-      rank = r;
-    }
-  if (rank >= 0)
-    run(rank, first);
-  return rank >= 0;
+  const auto first =
+      std::min_element(choices_.begin(), choices_.end(),
+                       [](const Choice& a, const Choice& b) { return a.start < b.start; });
+  if (first->start == std::numeric_limits<double>::infinity())
+    return false;
+  const auto rank = static_cast<int>(first - choices_.begin());
+  const Action ran = first->action;
+  run(rank, *first);
+  choose(rank);
+  if (const int next = hop_of(ran, ranks_) + 1;
+      ran.kind != ActionKind::WeightGradient && next < v_legs * ranks_)
+    choose(rank_of_hop(next, ranks_));
+  return true;
 }
 
 }  // namespace

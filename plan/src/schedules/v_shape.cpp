@@ -16,17 +16,16 @@ int hop_of_leg(int leg, int rank, int ranks) {
   return leg * ranks + (leg % 2 == 0 ? rank : ranks - 1 - rank);
 }
 
+int rank_of_hop(int hop, int ranks) {
+  const int leg = hop / ranks, passed = hop % ranks;
+  return leg % 2 == 0 ? passed : ranks - 1 - passed;
+}
+
 Action action_of_hop(int hop, int microbatch, int ranks) {
   if (hop < 2 * ranks)
     return {ActionKind::Forward, hop, microbatch};
   return {ActionKind::InputGradient, 4 * ranks - 1 - hop, microbatch};
 }
-
-int hop_of(const Action& action, int ranks) {
-  return action.kind == ActionKind::Forward ? action.stage : 4 * ranks - 1 - action.stage;
-}
-
-bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
 
 ScheduleCosts checked_v_costs(const char* schedule, int ranks, int microbatches,
                               const ScheduleCosts& costs) {
@@ -61,29 +60,6 @@ double duration_of(const Action& action, const ScheduleCosts& costs) {
   return 0;
 }
 
-Kept& Kept::operator+=(const Kept& other) {
-  units += other.units;
-  whole += other.whole;
-  return *this;
-}
-
-Kept kept_by(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::Forward:
-      return {2, 1};
-    case ActionKind::InputGradient:
-      return {-1, 0};
-    case ActionKind::WeightGradient:
-      return {-1, -1};
-    case ActionKind::Backward:
-      return {-2, -1};
-    case ActionKind::Recompute:
-      return {};
-  }
-  assert(false);
-  return {};
-}
-
 std::vector<Kept> peaks_of(const Schedule& schedule) {
   std::vector<Kept> peaks;
   for (const auto& actions : schedule.ranks) {
@@ -100,26 +76,7 @@ std::vector<Kept> peaks_of(const Schedule& schedule) {
 
 HopEnds::HopEnds(int ranks, int microbatches) : ranks_(ranks), ends_(index(0, microbatches), -1) {}
 
-std::size_t HopEnds::index(int hop, int microbatch) const {
-  const auto hops = static_cast<std::size_t>(v_legs) * static_cast<std::size_t>(ranks_);
-  return static_cast<std::size_t>(microbatch) * hops + static_cast<std::size_t>(hop);
-}
-
-bool HopEnds::known(int hop, int microbatch) const { return (*this)(hop, microbatch) >= 0; }
-
-double HopEnds::operator()(int hop, int microbatch) const { return ends_[index(hop, microbatch)]; }
-
-void HopEnds::set(int hop, int microbatch, double end) { ends_[index(hop, microbatch)] = end; }
-
-bool HopEnds::can_start(int hop, int microbatch) const {
-  return hop == 0 || known(hop - 1, microbatch);
-}
-
-double HopEnds::ready(int hop, int microbatch, Seconds transfer) const {
-  if (hop == 0)
-    return 0;
-  return (*this)(hop - 1, microbatch) + (comes_from_another_rank(hop, ranks_) ? transfer.value : 0);
-}
+void HopEnds::clear() { std::fill(ends_.begin(), ends_.end(), -1); }
 
 StartTimes start_times(const Schedule& schedule, const ScheduleCosts& costs) {
   const int ranks = static_cast<int>(schedule.ranks.size());

@@ -8,6 +8,7 @@
 // A run of P hops is a leg; every rank has one hop of each leg. Weight gradients hang off their
 // hop.
 
+#include <cassert>
 #include <cstddef>
 #include <vector>
 
@@ -19,13 +20,16 @@ namespace pipewright::plan {
 constexpr int v_legs = 4;
 
 int hop_of_leg(int leg, int rank, int ranks);
+int rank_of_hop(int hop, int ranks);
 Action action_of_hop(int hop, int microbatch, int ranks);
 
 /// The hop of a forward or an input gradient; for a weight gradient the hop that it needs.
-int hop_of(const Action& action, int ranks);
+inline int hop_of(const Action& action, int ranks) {
+  return action.kind == ActionKind::Forward ? action.stage : 4 * ranks - 1 - action.stage;
+}
 
 /// Only a hop that comes from another rank needs a transfer: not the first, not those that turn.
-bool comes_from_another_rank(int hop, int ranks);
+inline bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
 
 /// One cost of each kind: of unequal stages, the mean. Throws InputError naming the schedule when
 /// sizes or costs are out of range.
@@ -38,13 +42,32 @@ struct Kept {
   int units = 0;
   int whole = 0;
 
-  Kept& operator+=(const Kept& other);
+  Kept& operator+=(const Kept& other) {
+    units += other.units;
+    whole += other.whole;
+    return *this;
+  }
   friend Kept operator+(Kept a, const Kept& b) { return a += b; }
   bool fits(const Kept& limit) const { return units <= limit.units && whole <= limit.whole; }
 };
 
 /// What an action adds.
-Kept kept_by(ActionKind kind);
+inline Kept kept_by(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Forward:
+      return {2, 1};
+    case ActionKind::InputGradient:
+      return {-1, 0};
+    case ActionKind::WeightGradient:
+      return {-1, -1};
+    case ActionKind::Backward:
+      return {-2, -1};
+    case ActionKind::Recompute:
+      return {};
+  }
+  assert(false);
+  return {};
+}
 
 /// The most that each rank keeps.
 std::vector<Kept> peaks_of(const Schedule& schedule);
@@ -53,16 +76,26 @@ std::vector<Kept> peaks_of(const Schedule& schedule);
 class HopEnds {
  public:
   HopEnds(int ranks, int microbatches);
-  double operator()(int hop, int microbatch) const;
-  void set(int hop, int microbatch, double end);
+  double operator()(int hop, int microbatch) const { return ends_[index(hop, microbatch)]; }
+  void set(int hop, int microbatch, double end) { ends_[index(hop, microbatch)] = end; }
+  void clear();
 
   /// Whether what the hop needs has an end, and when that is at hand on the hop's rank.
-  bool can_start(int hop, int microbatch) const;
-  double ready(int hop, int microbatch, Seconds transfer) const;
+  bool can_start(int hop, int microbatch) const {
+    return hop == 0 || (*this)(hop - 1, microbatch) >= 0;
+  }
+  double ready(int hop, int microbatch, Seconds transfer) const {
+    if (hop == 0)
+      return 0;
+    return (*this)(hop - 1, microbatch) +
+           (comes_from_another_rank(hop, ranks_) ? transfer.value : 0);
+  }
 
  private:
-  std::size_t index(int hop, int microbatch) const;
-  bool known(int hop, int microbatch) const;
+  std::size_t index(int hop, int microbatch) const {
+    const auto hops = static_cast<std::size_t>(v_legs) * static_cast<std::size_t>(ranks_);
+    return static_cast<std::size_t>(microbatch) * hops + static_cast<std::size_t>(hop);
+  }
 
   int ranks_;
   std::vector<double> ends_;  // by microbatch, then hop; negative: not known

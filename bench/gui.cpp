@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
+#include <QProcess>
 #include <QSettings>
 #include <algorithm>
 #include <chrono>
@@ -185,17 +186,27 @@ void measure_events(const test::TempFolder& folder, const Options& options, nloh
                frames.size(), quantile(frames, 0.5), quantile(frames, 0.9), quantile(frames, 1));
 }
 
-void measure_trace(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
-  const auto file = folder.path() / "trace.json";
-  test::write_made_up_kineto(file, options.trace_mb * 1'000'000);
+double open_trace_s(const std::filesystem::path& file) {
   auto window = open_window();
-  line["trace_mb"] = static_cast<double>(std::filesystem::file_size(file)) / 1e6;
-  line["trace_open_s"] = seconds_of([&] {
+  const double seconds = seconds_of([&] {
     window->open(file);
     paint(*window);
   });
   if (!window->timeline().front())
     throw std::runtime_error("the trace was not opened");
+  return seconds;
+}
+
+void measure_trace(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
+  const auto file = folder.path() / "trace.json";
+  test::write_made_up_kineto(file, options.trace_mb * 1'000'000);
+  line["trace_mb"] = static_cast<double>(std::filesystem::file_size(file)) / 1e6;
+  line["trace_open_s"] = open_trace_s(file);
+  if (QProcess::execute("gzip", {QString::fromStdString(file.string())}) != 0)
+    throw std::runtime_error("the trace was not gzipped");
+  const std::filesystem::path gzipped = file.string() + ".gz";
+  line["trace_gz_mb"] = static_cast<double>(std::filesystem::file_size(gzipped)) / 1e6;
+  line["trace_gz_open_s"] = open_trace_s(gzipped);
 }
 
 void measure_plan(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {

@@ -8,7 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "chrome/inflated_file.hpp"
 
 namespace pipewright::loop {
 
@@ -16,9 +17,6 @@ class TextWindow {
  public:
   /// Throws InputError where the file cannot be read.
   explicit TextWindow(const std::filesystem::path& file);
-  ~TextWindow();
-  TextWindow(const TextWindow&) = delete;
-  TextWindow& operator=(const TextWindow&) = delete;
 
   /// What was read and not dropped yet. One byte before and `padding` bytes behind it may be
   /// written and read as well.
@@ -47,8 +45,7 @@ class TextWindow {
  private:
   bool make_room();
 
-  struct File;
-  std::unique_ptr<File> file_;
+  InflatedFile file_;
   std::size_t capacity_;
   std::unique_ptr<char[]> storage_;
   std::size_t begin_ = 0;

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/job/job.hpp"
 #include "pipewright/exec/models/gpt.hpp"
@@ -46,6 +47,7 @@ struct Options {
   int steps = 4;  // measured of each kind in a round
   int rounds = 3;
   bool recording = false;
+  bool on_gpu = false;
 };
 
 constexpr int vocabulary = 256;
@@ -141,10 +143,12 @@ class Bench {
         recorder_(program_),
         transport_(join(job_)),
         pipeline_(program_, partition_, setup_, execution()),
-        serial_(setup_, options.microbatches) {
+        serial_(setup_, options.microbatches, {},
+                options.on_gpu ? exec::on_gpus(1).front() : exec::RankDevice{}) {
     if (options_.recording)
-      recorded_.emplace(program_, partition_, setup_,
-                        exec::ExecutorOptions{.observer = recorder_.observer()});
+      recorded_.emplace(
+          program_, partition_, setup_,
+          exec::ExecutorOptions{.observer = recorder_.observer(), .devices = devices()});
     // Last: threads inherit their cores, and the ranks want one each.
     at::set_num_threads(1);
     pin_to_first_core();
@@ -199,6 +203,11 @@ class Bench {
     return setup;
   }
 
+  /// Ranks share GPUs where there are fewer.
+  std::vector<exec::RankDevice> devices() const {
+    return options_.on_gpu ? exec::on_gpus(options_.ranks) : std::vector<exec::RankDevice>();
+  }
+
   static std::shared_ptr<exec::Transport> join(std::optional<exec::Job>& job) {
     const auto environment = exec::job_from_environment();
     if (!environment)
@@ -208,6 +217,7 @@ class Bench {
   }
   exec::ExecutorOptions execution() const {
     exec::ExecutorOptions options;
+    options.devices = devices();
     options.transport = transport_;
     if (job_)
       options.only_rank = job_->rank();
@@ -294,12 +304,15 @@ int main(int argc, char** argv) {
   add_size("--rounds", options.rounds, "Serial and pipelined steps take turns this often");
   program.add_flag("--recording", options.recording,
                    "Also what recording costs, by pairs of a recorded and an unrecorded step");
+  program.add_flag("--gpu", options.on_gpu, "On this machine's GPUs; ranks are threads");
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   try {
+    if (options.on_gpu)
+      exec::on_gpus(1);  // before LibTorch is used
     Bench bench(options);
     const Measurement measured = bench.measure();
     plan::Json line = report(options, measured);

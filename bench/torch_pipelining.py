@@ -2,7 +2,8 @@
 """Time torch.distributed.pipelining on a small GPT against one thread that trains the same batch
 without a pipeline, and print one JSON line. The peer of executor.cpp: same model, cut and keys.
 
-One process per rank, one thread each, pinned to a core, over Gloo. Rank 0 also runs the serial
+One process per rank, one thread each, pinned to a core, over Gloo; or, with --device cuda, over NCCL
+on GPUs, which ranks share where there are fewer. Rank 0 also runs the serial
 steps, while the others wait; both kinds take turns, so that a drift of the machine meets both. The
 optimizer is the fused AdamW, as in our executor.
 """
@@ -34,7 +35,7 @@ class Embedding(nn.Module):
         self.positions = nn.Embedding(sequence, hidden)
 
     def forward(self, x):
-        return self.tokens(x) + self.positions(torch.arange(x.shape[1]))
+        return self.tokens(x) + self.positions(torch.arange(x.shape[1], device=x.device))
 
 
 class Block(nn.Module):
@@ -58,11 +59,17 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
 
-def build_layers(options):
+def device_of(options, rank):
+    if options.device == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", rank % torch.cuda.device_count())
+
+
+def build_layers(options, device):
     torch.manual_seed(0)
     head = nn.Sequential(nn.LayerNorm(options.hidden), nn.Linear(options.hidden, VOCABULARY))
     blocks = [Block(options.hidden, options.heads) for _ in range(options.layers)]
-    return [Embedding(options.hidden, options.seq), *blocks, head]
+    return [layer.to(device) for layer in (Embedding(options.hidden, options.seq), *blocks, head)]
 
 
 def loss_of(output, target):
@@ -73,16 +80,16 @@ def optimizer_of(model):
     return torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
 
-def batch_of(options):
+def batch_of(options, device):
     """The same random tokens in every step; the target is the next token, around the end."""
-    inputs = torch.randint(VOCABULARY, (options.mbs * options.microbatches, options.seq))
+    inputs = torch.randint(VOCABULARY, (options.mbs * options.microbatches, options.seq)).to(device)
     return inputs, inputs.roll(-1, 1)
 
 
-def serial_step_of(options):
-    model = nn.Sequential(*build_layers(options))
+def serial_step_of(options, device):
+    model = nn.Sequential(*build_layers(options, device))
     optimizer = optimizer_of(model)
-    inputs, targets = (whole.chunk(options.microbatches) for whole in batch_of(options))
+    inputs, targets = (whole.chunk(options.microbatches) for whole in batch_of(options, device))
 
     def step():
         for x, target in zip(inputs, targets):
@@ -102,12 +109,13 @@ def stages_of(options, rank):
 
 
 def pipeline_step_of(options, rank):
-    layers = build_layers(options)
+    device = device_of(options, rank)
+    layers = build_layers(options, device)
     indices, count = stages_of(options, rank)
     cut = [round(i * len(layers) / count) for i in range(count + 1)]
     models = [nn.Sequential(*layers[cut[i] : cut[i + 1]]) for i in indices]
     stages = [
-        PipelineStage(model, index, count, torch.device("cpu"))
+        PipelineStage(model, index, count, device)
         for model, index in zip(models, indices)
     ]
     schedule_class = get_schedule_class(options.schedule)
@@ -116,7 +124,7 @@ def pipeline_step_of(options, rank):
         stages if takes_several else stages[0], options.microbatches, loss_fn=loss_of
     )
     optimizer = optimizer_of(nn.ModuleList(models))
-    inputs, targets = batch_of(options)
+    inputs, targets = batch_of(options, device)
     first = [inputs] if 0 in indices else []
     is_last = count - 1 in indices
 
@@ -132,6 +140,8 @@ def pipeline_step_of(options, rank):
 def seconds_of(work):
     begin = time.perf_counter()
     work()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     return time.perf_counter() - begin
 
 
@@ -140,11 +150,16 @@ def run_rank(rank, options, cores, store, results):
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    if options.device == "cuda":
+        device = device_of(options, rank)
+        torch.cuda.set_device(device)
+        # NCCL wants a GPU for each process of a host: those that share one are hosts of their own.
+        os.environ["NCCL_HOSTID"] = f"rank-{rank}"
     dist.init_process_group(
-        "gloo", init_method=f"file://{store}", rank=rank, world_size=options.ranks
+        "gloo" if options.device == "cpu" else "nccl", init_method=f"file://{store}", rank=rank, world_size=options.ranks
     )
     pipeline_step = pipeline_step_of(options, rank)
-    serial_step = serial_step_of(options) if rank == 0 else lambda: None
+    serial_step = serial_step_of(options, device_of(options, rank)) if rank == 0 else lambda: None
 
     def turn(steps):
         single = [seconds_of(serial_step) for _ in range(steps)]
@@ -189,6 +204,7 @@ def parse_options():
     parser.add_argument("--mbs", type=int, default=4, help="samples of a microbatch")
     parser.add_argument("--steps", type=int, default=4, help="measured of each kind in a round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     return parser.parse_args()
 
 

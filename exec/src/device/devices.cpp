@@ -2,8 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "gpu/gpu.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
@@ -13,6 +16,12 @@ namespace pipewright::exec {
 namespace {
 
 at::Device gpu(int index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 int require_gpus() {
   if (gpus().names.empty())
@@ -76,13 +85,14 @@ std::vector<RankDevice> on_gpus(int ranks, bool partitioned) {
   return dealt_out(ranks, require_gpus(), partitioned);
 }
 
+int host_of_process(int local_rank, int gpus) { return local_rank / gpus; }
+
 RankDevice gpu_of_process(int local_rank) {
-  if (const int count = require_gpus(); local_rank >= count)
-    throw plan::InputError(
-        fmt::format("process {} of this machine has no GPU: there are {}, and NCCL gives each "
-                    "process one of its own; ranks that share GPUs are threads of one process",
-                    local_rank, count));
-  return {gpu(local_rank)};
+  const int count = require_gpus();
+  // NCCL refuses two processes of one host on one GPU, but not two hosts. A user's own word stays.
+  if (const int host = host_of_process(local_rank, count); host > 0)
+    setenv("NCCL_HOSTID", fmt::format("{}-{}", host_name(), host).c_str(), /*overwrite=*/0);
+  return {gpu(local_rank % count)};
 }
 
 }  // namespace pipewright::exec

@@ -68,6 +68,24 @@ struct Program {
   }
 };
 
+/// What `./dev demo` left last, whole; elsewhere a run that is kept with the tests.
+std::filesystem::path run_to_show() {
+  namespace fs = std::filesystem;
+  fs::path newest;
+  std::error_code none;
+  for (const auto& folder : fs::directory_iterator(PIPEWRIGHT_SOURCE_DIR "/runs", none)) {
+    const bool is_demo = folder.path().filename().string().starts_with("gpt-text-");
+    if (is_demo && fs::exists(folder.path() / "report.json") &&
+        fs::exists(folder.path() / "measured.trace.json") &&
+        (newest.empty() || fs::last_write_time(folder) > fs::last_write_time(newest)))
+      newest = folder.path();
+  }
+  if (!newest.empty())
+    return newest;
+  WARN("`./dev demo` has left no run here: the one in tests/data is shown");
+  return PIPEWRIGHT_TEST_DATA_DIR "/gui/run";
+}
+
 TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") {
   const QString xvfb = QStandardPaths::findExecutable("Xvfb");
   if (xvfb.isEmpty()) {
@@ -92,7 +110,9 @@ TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") 
   environment.insert("QT_QPA_PLATFORM", "xcb");
   environment.remove("QT_SCALE_FACTOR");
   window.process.setProcessEnvironment(environment);
-  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
+  const std::filesystem::path run = run_to_show();
+  CAPTURE(run.string());
+  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {QString::fromStdString(run.string())});
   REQUIRE(window.process.waitForStarted());
 
   const QString file = QString::fromStdString((folder.path() / "Xvfb_screen0").string());
@@ -118,7 +138,9 @@ TEST_CASE("without a display the program says so in a line", "[gui][xvfb]") {
   for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
     environment.remove(name);
   window.process.setProcessEnvironment(environment);
-  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {PIPEWRIGHT_TEST_DATA_DIR "/gui/run"});
+  const std::filesystem::path run = run_to_show();
+  CAPTURE(run.string());
+  window.process.start(PIPEWRIGHT_GUI_PROGRAM, {QString::fromStdString(run.string())});
   REQUIRE(window.process.waitForFinished(patience_ms));
   CHECK(window.process.exitCode() == 2);
   const QByteArray said = window.process.readAllStandardError();

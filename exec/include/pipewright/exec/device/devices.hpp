@@ -56,8 +56,11 @@ std::string device_in_words(const RankDevice& where);
 /// what exact mode needs there. It holds for the whole process.
 void compute_reproducibly();
 
-/// The GPU of a process that is the `local_rank`th of its machine, as NCCL wants it: one each.
-/// Throws InputError where there is none for it.
+/// The GPU of a process that is the `local_rank`th of its machine. Where there are more processes
+/// than GPUs they share them: to NCCL, which gives each process of a host a GPU of its own, those
+/// beyond are processes of other hosts (NCCL_HOSTID). Throws InputError where there is no GPU.
 RankDevice gpu_of_process(int local_rank);
+/// Which of the hosts, that NCCL takes a machine for, a process is on.
+int host_of_process(int local_rank, int gpus);
 
 }  // namespace pipewright::exec

@@ -1,0 +1,57 @@
+# Sourced with $bundle set: finds LibTorch, and lets the bundle's programs find it. Sets $torch_dir.
+# Looks in $PIPEWRIGHT_TORCH_DIR, in the Pythons of the environment and of PATH, in that order.
+
+# The folder `torch` of a Python that has it.
+torch_of() {
+  "$1" -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")' \
+    2>/dev/null || true
+}
+
+# Why this folder is not the LibTorch that the programs were built for; nothing where it is.
+unfit() {
+  if [ ! -e "$1/lib/libtorch_cpu.so" ]; then
+    echo "has no lib/libtorch_cpu.so"
+  elif [ -e "$1/version.py" ]; then
+    found=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$1/version.py")
+    [ "${found%%+*}" = "$torch_wanted" ] || echo "is version $found"
+  elif [ -e "$1/build-version" ]; then  # of a LibTorch without Python
+    found=$(cat "$1/build-version")
+    [ "${found%%+*}" = "$torch_wanted" ] || echo "is version $found"
+  fi
+}
+
+. "$bundle/built-with"
+torch_dir='' refused=''
+if [ -n "${PIPEWRIGHT_TORCH_DIR:-}" ]; then
+  why=$(unfit "$PIPEWRIGHT_TORCH_DIR")
+  if [ -n "$why" ]; then
+    echo "PIPEWRIGHT_TORCH_DIR: $PIPEWRIGHT_TORCH_DIR $why; LibTorch $torch_wanted is needed" >&2
+    exit 2
+  fi
+  torch_dir=$PIPEWRIGHT_TORCH_DIR
+else
+  for python in ${VIRTUAL_ENV:+"$VIRTUAL_ENV/bin/python"} ${CONDA_PREFIX:+"$CONDA_PREFIX/bin/python"} python3 python; do
+    command -v "$python" >/dev/null || continue
+    candidate=$(torch_of "$python")
+    [ -n "$candidate" ] || continue
+    why=$(unfit "$candidate")
+    if [ -z "$why" ]; then
+      torch_dir=$candidate
+      break
+    fi
+    refused="$refused; $candidate $why"
+  done
+fi
+if [ -z "$torch_dir" ]; then
+  echo "LibTorch $torch_wanted was not found: pip install torch==$torch_wanted, activate the environment" \
+    "that has it, or set PIPEWRIGHT_TORCH_DIR to its folder torch$refused" >&2
+  exit 2
+fi
+
+glibc_found=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
+if [ -n "$glibc_found" ] &&
+  [ "$(printf '%s\n%s\n' "$glibc_wanted" "$glibc_found" | sort -V | head -n 1)" != "$glibc_wanted" ]; then
+  echo "this machine's C library is $glibc_found, and the programs need $glibc_wanted: build the bundle on an older system" >&2
+  exit 2
+fi
+export LD_LIBRARY_PATH="$torch_dir/lib:$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

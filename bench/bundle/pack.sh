@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# pack.sh BUILD FILE.tar: packs stripped programs, their libraries that are not LibTorch's, scenarios
+# and a starter. Called by ./dev bundle.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source_dir=$here/../..
+build=$1 file=$2
+programs=(pipewright pipewright-torch pipewright_exec_tests pipewright_profiler_tests
+  pipewright_bench_actions pipewright_bench_executor)
+most_mb=60
+
+[[ $file == *.tar ]] || { echo "bundle: $file: the name has to end with .tar" >&2; exit 2; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+bundle=$folder/pipewright-bundle
+mkdir -p "$bundle"/{bin,lib,bench,licenses}
+
+for program in "${programs[@]}"; do
+  [[ -x $build/bin/$program ]] || { echo "bundle: $build/bin/$program is not built" >&2; exit 2; }
+  strip -o "$bundle/bin/$program" "$build/bin/$program"
+done
+
+# All that ldd finds beside LibTorch's folder and the C library, which every machine has. The license
+# of each goes with it.
+torch_dir=$(sed -n 's/^PIPEWRIGHT_TORCH_DIR:PATH=//p' "$build/CMakeCache.txt")
+python_dir=$(dirname "$torch_dir")
+ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r library; do
+  real=$(readlink -f "$library")
+  case $real in
+    "$(readlink -f "$python_dir")"/*) continue ;;
+  esac
+  case $(basename "$library") in
+    libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libutil.so.* | libresolv.so.* | ld-linux*) continue ;;
+  esac
+  cp "$real" "$bundle/lib/$(basename "$library")"
+  package=$(dpkg-query -S "$real" 2>/dev/null | head -n 1 | sed 's/[:,].*//') || true
+  if [[ -n $package && -f /usr/share/doc/$package/copyright ]]; then
+    cp "/usr/share/doc/$package/copyright" "$bundle/licenses/$package"
+  fi
+done
+
+# What each program asks of the C library at most.
+glibc=$(objdump -T "$bundle"/bin/* "$bundle"/lib/* | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
+torch=$(sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$torch_dir/version.py")
+printf 'torch_wanted=%s\nglibc_wanted=%s\n' "$torch" "${glibc#GLIBC_}" >"$bundle/built-with"
+
+cp -r "$source_dir/scenarios" "$bundle/scenarios"
+cp "$source_dir/LICENSE" "$bundle/licenses/pipewright"
+cp "$source_dir/bench/torch_pipelining.py" "$bundle/bench/"
+cp "$here"/{pipewright,gpu-check,gpu_check.py,find-torch.sh,README.md} "$bundle/"
+
+mkdir -p "$(dirname "$file")"
+tar -C "$folder" --owner=0 --group=0 --sort=name -cf "$file.new" pipewright-bundle
+bytes=$(stat -c %s "$file.new")
+if ((bytes > most_mb * 1000000)); then
+  rm "$file.new"
+  echo "bundle: $((bytes / 1000000)) MB, and at most $most_mb MB may be carried" >&2
+  exit 1
+fi
+mv "$file.new" "$file"
+echo "$file: $(((bytes + 500000) / 1000000)) MB, for torch $torch and a C library from ${glibc#GLIBC_} on"

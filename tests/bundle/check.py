@@ -1,0 +1,159 @@
+"""The bundle is packed, unpacked elsewhere and checked there: with a torch that it has to find, with
+parts that fail, and with programs that answer as on a machine with a GPU.
+
+usage: check.py BUILD SOURCE TORCH_DIR"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+build, source, torch_dir = map(Path, sys.argv[1:])
+if missing := [name for name in ("pipewright_bench_executor", "pipewright_profiler_tests")
+               if not (build / "bin" / name).exists()]:
+    print(f"skipped: {missing[0]} is not built")
+    sys.exit(77)
+
+
+def call(words, env=None, cwd=None):
+    bare = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run([str(word) for word in words], env={**bare, **(env or {})}, cwd=cwd,
+                          capture_output=True, text=True)
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def packed_and_unpacked(folder):
+    packed = call([source / "bench/bundle/pack.sh", build, folder / "b.tar"])
+    expect(packed.returncode == 0, packed.stderr)
+    size = (folder / "b.tar").stat().st_size
+    expect(size <= 60e6, f"{size} bytes")
+    expect(call([source / "bench/bundle/pack.sh", build, folder / "b.zip"]).returncode == 2, "b.zip")
+    place = folder / "a place"
+    place.mkdir()
+    expect(call(["tar", "-xf", folder / "b.tar", "-C", place]).returncode == 0, "tar")
+    return place / "pipewright-bundle"
+
+
+def without_a_gpu(bundle, folder):
+    here = {"PIPEWRIGHT_TORCH_DIR": str(torch_dir)}
+    checked = call([bundle / "gpu-check", folder / "report"], here)
+    expect(checked.returncode == 0, checked.stderr + checked.stdout)
+    report = json.loads((folder / "report/report.json").read_text())
+    expect(report["format"] == "pipewright/gpu-report/1", report)
+    status = {part["name"]: part["status"] for part in report["parts"]}
+    expect(status == {name: "passed" if name in ("device", "cpu") else "skipped" for name in status}
+           and len(status) == 9, status)
+    for part in report["parts"]:
+        expect(part["status"] != "skipped" or part["reason"].startswith("no GPU: "), part)
+    page = (folder / "report/report.md").read_text()
+    expect("skipped in" in page and "A training on the CPU" in page, page)
+    again = call([bundle / "gpu-check", folder / "report"], here)
+    expect(again.returncode == 1 and "not empty" in again.stderr, again)
+
+
+def torch_is_looked_for(bundle, folder):
+    """No torch, the wrong one, and one that a Python in PATH has."""
+    none = call([bundle / "pipewright", "train", "x.json"], {"PATH": "/bin:/usr/bin"})
+    expect(none.returncode == 2 and "pip install torch==" in none.stderr, none)
+    wrong = call([bundle / "pipewright", "train", "x.json"], {"PIPEWRIGHT_TORCH_DIR": "/usr"})
+    expect(wrong.returncode == 2 and "/usr has no lib/libtorch_cpu.so" in wrong.stderr, wrong)
+    old = folder / "old"
+    (old / "lib").mkdir(parents=True)
+    (old / "lib/libtorch_cpu.so").touch()
+    (old / "version.py").write_text("__version__ = '2.4.0+cpu'\n")
+    older = call([bundle / "pipewright", "train", "x.json"], {"PIPEWRIGHT_TORCH_DIR": str(old)})
+    expect(older.returncode == 2 and "is version 2.4.0+cpu" in older.stderr, older)
+    # The scenario is missing, which only the program behind LibTorch says.
+    found = call([bundle / "pipewright", "train", "x.json"], {"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"})
+    expect(found.returncode == 2 and "x.json" in found.stderr, found)
+    # What needs no LibTorch works without.
+    topology = call([bundle / "pipewright", "topology", "--axes", "pipe,data", "--dims", "2,2"])
+    expect(topology.returncode == 0, topology)
+
+
+def a_part_fails(bundle, folder):
+    program = bundle / "bin/pipewright-torch"
+    program.rename(program.with_suffix(".away"))
+    checked = call([bundle / "gpu-check", folder / "broken"], {"PIPEWRIGHT_TORCH_DIR": str(torch_dir)})
+    program.with_suffix(".away").rename(program)
+    report = json.loads((folder / "broken/report.json").read_text())
+    cpu = next(part for part in report["parts"] if part["name"] == "cpu")
+    expect(checked.returncode == 1 and cpu["status"] == "failed" and "pipewright" in cpu["reason"], cpu)
+    expect(len(report["parts"]) == 9, "the others go on")
+
+
+# Answers as the programs do where there is a GPU.
+FAKE = r"""#!/usr/bin/env python3
+import json, sys, time
+name, words = sys.argv[0].split("/")[-1], sys.argv[1:]
+schedule = next((w.split("=")[1] for w in words if w.startswith("pipeline.schedule=")), "1f1b")
+if name == "pipewright" and words[0] == "run":
+    both = {"iteration_s": 0.02, "peak_bytes": [1]}
+    print(json.dumps({"schedule": schedule, "ranks": 2, "predicted": both, "measured": both,
+                      "error_percent": {"iteration_s": 1.5, "peak_bytes": [0.5, -2.0]},
+                      "machine_drift_percent": 0, "verify": {"bit_identical": schedule != "zb-h1"}}))
+elif name == "pipewright" and "--help" in words:
+    print("--kernels FILE")
+elif name == "pipewright" and words[0] == "profile":
+    open(words[words.index("--kernels") + 1], "w").write("[]")
+    print(json.dumps({"layers": []}))
+elif name == "pipewright":
+    sys.stderr.write("rank 1 failed: NCCL says no\n"); sys.exit(1)
+elif name == "pipewright_profiler_tests":
+    time.sleep(60)
+elif name.startswith("pipewright_bench"):
+    print("no JSON")
+else:
+    print("All tests passed")
+"""
+
+
+def with_a_made_up_gpu(folder):
+    spec = importlib.util.spec_from_file_location("gpu_check", source / "bench/bundle/gpu_check.py")
+    gpu_check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gpu_check)
+    bundle = folder / "made-up"
+    (bundle / "bin").mkdir(parents=True)
+    for name in ("pipewright", "pipewright_exec_tests", "pipewright_profiler_tests",
+                 "pipewright_bench_actions", "pipewright_bench_executor"):
+        (bundle / "bin" / name).write_text(FAKE)
+        (bundle / "bin" / name).chmod(0o755)
+    out = folder / "made-up-report"
+    out.mkdir()
+    check = gpu_check.Check(bundle, torch_dir, out)
+    check.devices = [{"name": "Made-up GPU", "memory_bytes": 80e9, "multiprocessors": 132,
+                      "compute_capability": "9.0", "driver_cuda": "13.0"}]
+    results = {}
+    for name, work, _, limit in gpu_check.PARTS:
+        started = time.monotonic()
+        results[name], _ = gpu_check.run_part(check, name, work, 3 if name == "tests" else limit)
+        expect(time.monotonic() - started < 30, f"{name} ran past its time")
+    said = {name: (result["status"], result["reason"]) for name, result in results.items()}
+    expect(said["tests"] == ("failed", "pipewright_profiler_tests took longer than the part's time"), said)
+    expect(said["verify"] == ("failed", "the bits are not those of training without a pipeline"), said)
+    expect(said["nccl"] == ("failed", "pipewright ended with 1: rank 1 failed: NCCL says no"), said)
+    expect(said["benches"][0] == "failed" and "JSONDecodeError" in said["benches"][1], said)
+    for name in ("device", "cpu", "profile", "shared", "prediction"):
+        expect(said[name] == ("passed", ""), said)
+    figures = results["prediction"]["figures"]
+    expect(figures["mean_abs_error_percent"] == 1.5, figures)
+    expect(figures["runs"][0]["peak_error_percent"] == -2.0, figures)
+    expect(sum(limit for *_, limit in gpu_check.PARTS) <= 600, "ten minutes")
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
+    with_a_made_up_gpu(folder)
+    bundle = packed_and_unpacked(folder)
+    torch_is_looked_for(bundle, folder)
+    without_a_gpu(bundle, folder)
+    a_part_fails(bundle, folder)
+print("the bundle packs, unpacks and reports")

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -15,8 +14,8 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
+#include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::gui {
@@ -72,24 +71,22 @@ plan::JsonDocument read_json(const fs::path& path) {
   return plan::JsonDocument::read(path);
 }
 
-/// The timeline with what its Program says of it: why ranks were idle, and the critical path.
-plan::EventTable explained_table(const sim::Structure& structure, plan::Timeline timeline) {
+/// Shows a timeline with what the document's Program says of it: why ranks were idle, and the
+/// critical path.
+void show_explained(Document& document, plan::Timeline timeline) {
+  const sim::Structure& structure = *document.structure;
+  const std::vector<std::size_t> spans = sim::spans_of(structure, timeline);
+  Ran ran{sim::times_of(structure, timeline, spans), {}};
   if (timeline.idle.empty())
-    timeline = sim::with_idle_causes(structure, std::move(timeline));
-  if (!timeline.critical.empty())
-    return plan::table_of(timeline);
-  const plan::SpansByAction spans = plan::spans_by_action(timeline);
-  std::map<std::pair<int, std::string>, std::size_t> taken;
-  std::vector<std::size_t> span_of;  // by event: those of one name in the order of time
-  for (int event = 0; event < structure.size(); ++event) {
-    const auto& at = structure.events()[event];
-    const std::pair key(at.rank, plan::to_string(*at.instruction));
-    const plan::Span* span = spans.at(key).at(taken[key]++);
-    span_of.push_back(static_cast<std::size_t>(span - timeline.spans.data()));
-  }
-  for (const int event : sim::measured_critical_path(structure, sim::times_of(structure, timeline)))
-    timeline.critical.push_back(span_of[static_cast<std::size_t>(event)]);
-  return plan::table_of(timeline);
+    timeline.idle = sim::IdleCauses(structure).of(ran.times).spans;
+  if (timeline.critical.empty())
+    for (const int event : sim::measured_critical_path(structure, ran.times))
+      timeline.critical.push_back(spans[static_cast<std::size_t>(event)]);
+  std::vector<std::uint64_t> place_of;  // by span
+  document.measured = plan::table_of(timeline, &place_of);
+  for (const std::size_t span : spans)
+    ran.places.push_back(place_of[span]);
+  document.ran = std::move(ran);
 }
 
 /// A Program that nobody has timed is shown as if all its actions were alike.
@@ -99,7 +96,7 @@ void open_program(Document& document, plan::Program program) {
   document.structure = std::make_shared<sim::Structure>(program);
   plan::Timeline timeline = loop::timed(program, plan::equal_costs({1e-3}, {1e-3}, {1e-3}));
   timeline.name = "equal costs";
-  document.measured = explained_table(*document.structure, timeline);
+  show_explained(document, std::move(timeline));
   document.notes.push_back(
       "No costs are known: every forward takes 1 ms, every backward 2 ms, transfers no time.");
 }
@@ -165,7 +162,7 @@ void open_run(Document& document, const fs::path& folder) {
     else
       document.notes.push_back("The run has not ended: its last step so far is shown.");
     if (document.structure)
-      document.measured = explained_table(*document.structure, timeline);
+      show_explained(document, timeline);
   });
   read("report.json", [&](const auto& json) { run.report = json.root(); });
   if (whole)

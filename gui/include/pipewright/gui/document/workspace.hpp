@@ -127,9 +127,8 @@ class Workspace {
   std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
   std::shared_ptr<PaintedTable> heated_;            // that is coloured by differences
   bool heat_ = false;
-  std::optional<sim::Times> run_times_;    // of the document's structure
-  std::vector<std::int64_t> table_event_;  // by event of the structure
-  std::vector<int> structure_event_;       // by event of the front table
+  std::vector<std::uint64_t> table_event_;  // by event of the structure
+  std::vector<int> structure_event_;        // by event of the front table
   Picked picked_;
   std::optional<loop::Residuals> residuals_;
   mutable std::vector<loop::Saving> savings_;

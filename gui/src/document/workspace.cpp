@@ -123,6 +123,13 @@ void Workspace::answer_draft() {
   }
 }
 
+void Workspace::show_draft() {
+  answer_draft();
+  shown_ = Shown::Plan;
+  tell(Change::Plan);
+  show_tables();
+}
+
 std::optional<sim::Remedy> Workspace::remedy() {
   return has_plan() ? what_if_.remedy(draft()) : std::nullopt;
 }
@@ -142,20 +149,14 @@ void Workspace::back_to_baseline() {
     return;
   history_->replace(baseline_draft_, "back to the plan compared with");
   history_->settle();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::set(const std::string& assignment) {
   if (!has_plan())
     return;
   history_->set(assignment);
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::move_boundary(int boundary, int layer) {
@@ -167,10 +168,7 @@ void Workspace::move_boundary(int boundary, int layer) {
     return;
   const std::vector<int> boundaries = answer_ ? answer_->plan.partition.boundaries : *chosen;
   history_->move_boundary(boundaries, boundary, layer);
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::settle() {
@@ -182,20 +180,14 @@ void Workspace::undo() {
   if (!has_plan() || !history_->can_undo())
     return;
   history_->undo();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::redo() {
   if (!has_plan() || !history_->can_redo())
     return;
   history_->redo();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::show(Shown shown) {
@@ -240,13 +232,10 @@ void Workspace::show_tables() {
 void Workspace::colour() {
   if (!front_)
     return;
-  if (heat_ && ghost_) {
+  if (heat_ && ghost_)
     front_->set_classes(heat_classes(front_->table(), ghost_->table()));
-    heated_ = front_;
-  } else if (heated_ == front_) {  // a table begins with its kinds
+  else
     front_->set_kinds();
-    heated_.reset();
-  }
 }
 
 const sim::Structure* Workspace::structure() const {

@@ -108,6 +108,7 @@ class Workspace {
  private:
   void tell(Change change);
   void answer_draft();
+  void show_draft();
   void show_tables();
   void match_events();
   void colour();
@@ -125,7 +126,6 @@ class Workspace {
   Shown shown_ = Shown::Run;
   std::shared_ptr<PaintedTable> front_, ghost_;
   std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
-  std::shared_ptr<PaintedTable> heated_;            // that is coloured by differences
   bool heat_ = false;
   std::vector<std::uint64_t> table_event_;  // by event of the structure
   std::vector<int> structure_event_;        // by event of the front table

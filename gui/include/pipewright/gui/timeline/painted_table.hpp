@@ -36,7 +36,7 @@ class PaintedTable {
 
   /// Classes of another meaning, such as how far off the prediction was; one per event.
   void set_classes(std::vector<std::uint8_t> classes);
-  /// Back to kinds of actions.
+  /// Back to kinds of actions, where they are not that already.
   void set_kinds();
   /// Whether some action that computes is of this kind, where the events are actions.
   bool has_kind(std::size_t kind) const { return has_kind_[kind]; }

@@ -31,12 +31,10 @@ QString name_of(const loop::Saving& saving) {
 
 /// The path by what runs on it; what is small is one share.
 std::vector<Share> critical_shares(const loop::Answer& answer, const Theme& theme) {
-  loop::Prediction prediction;
-  prediction.times = answer.times;
-  prediction.critical = answer.critical;
   std::vector<Share> shares;
   double rest = 0;
-  for (const auto& [name, seconds] : loop::critical_shares(prediction, answer.plan)) {
+  for (const auto& [name, seconds] :
+       loop::critical_shares(*answer.plan.structure, answer.times, answer.critical)) {
     if (shares.size() + 1 >= most_shares) {
       rest += seconds;
       continue;

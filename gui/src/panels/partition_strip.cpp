@@ -102,7 +102,7 @@ QString counted(std::size_t count, const char* one, const char* many) {
 }  // namespace
 
 PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Plan, Workspace::Change::Document}, parent) {
   setMouseTracking(true);
   setAccessibleName("Partition");
   auto* column = new QVBoxLayout(this);
@@ -128,7 +128,6 @@ PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
   head->addWidget(balance_);
   column->addLayout(head);
   column->addStretch(1);
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
   show_words();
 }
 
@@ -138,22 +137,7 @@ void PartitionStrip::set_theme(const Theme& theme) {
   update();
 }
 
-void PartitionStrip::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Plan && change != Workspace::Change::Document)
-    return;
-  stale_ = true;
-  if (isVisible())
-    read_plan();
-}
-
-void PartitionStrip::showEvent(QShowEvent* event) {
-  QWidget::showEvent(event);
-  if (stale_)
-    read_plan();
-}
-
-void PartitionStrip::read_plan() {
-  stale_ = false;
+void PartitionStrip::rebuild() {
   strip_ = strip_of(workspace_);
   const std::size_t wanted = strip_ ? strip_->stages.size() - 1 : 0;
   while (borders_.size() > wanted) {

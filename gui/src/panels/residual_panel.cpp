@@ -89,7 +89,7 @@ FigureTable action_table(const std::vector<ActionDifference>& actions) {
 }
 
 ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Tables}, parent) {
   setAutoFillBackground(true);
   setBackgroundRole(QPalette::Base);
   auto* layout = new QVBoxLayout(this);
@@ -135,31 +135,16 @@ ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
     if (event && on_places)
       on_places({{*event}, PickedEvent{false, *event}});
   };
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void ResidualPanel::set_theme(const Theme& theme) {
   theme_ = &theme;
   for (FigureTableView* table : {ranks_, causes_, actions_})
     table->set_theme(theme);
-  rebuild();
-}
-
-void ResidualPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void ResidualPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Tables)
-    return;
-  stale_ = true;
-  if (isVisible())
-    rebuild();
+  renew();
 }
 
 void ResidualPanel::rebuild() {
-  stale_ = false;
   worst_ = worst_actions(workspace_, most_actions);
   actions_->show_table(action_table(worst_));
   const bool is_run = workspace_.shown() == Workspace::Shown::Run;

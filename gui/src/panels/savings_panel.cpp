@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_slack = 500;
 constexpr std::size_t most_shares = 9;
-constexpr int after_ms = 200;
+constexpr int after_ms = 200;  // a hand that drags a border does not wait for it
 
 QString name_of(const loop::Saving& saving) {
   switch (saving.part) {
@@ -108,7 +108,7 @@ FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& s
 }
 
 SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Plan}, parent, after_ms) {
   setAutoFillBackground(true);
   setBackgroundRole(QPalette::Base);
   auto* layout = new QVBoxLayout(this);
@@ -138,11 +138,6 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   columns->addWidget(titled("Room: could take longer for nothing", slack_), 8);
   layout->addWidget(columns_, 1);
 
-  later_.setSingleShot(true);
-  QObject::connect(&later_, &QTimer::timeout, this, [this] {
-    if (stale_ && isVisible())
-      rebuild();
-  });
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
   savings_->on_chosen = [this](int key) {
     const loop::Saving& saving = workspace_.savings()[static_cast<std::size_t>(key)];
@@ -159,7 +154,6 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
     if (event && on_places)
       on_places({{*event}, PickedEvent{false, *event}});
   };
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void SavingsPanel::set_theme(const Theme& theme) {
@@ -167,22 +161,7 @@ void SavingsPanel::set_theme(const Theme& theme) {
   savings_->set_theme(theme);
   critical_->set_theme(theme);
   slack_->set_theme(theme);
-  stale_ = true;
-  if (isVisible())
-    rebuild();
-}
-
-void SavingsPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void SavingsPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Plan)
-    return;
-  stale_ = true;
-  if (isVisible())
-    later_.start(after_ms);
+  outdate();
 }
 
 void SavingsPanel::show_savings() {
@@ -196,7 +175,6 @@ void SavingsPanel::show_savings() {
 }
 
 void SavingsPanel::rebuild() {
-  stale_ = false;
   const loop::Answer* answer = workspace_.answer();
   columns_->setVisible(answer != nullptr);
   part_->setVisible(answer != nullptr);

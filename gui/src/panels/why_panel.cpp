@@ -155,7 +155,7 @@ FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
 }
 
 WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Pick, Workspace::Change::Tables}, parent) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   pages_ = new QStackedWidget;
@@ -204,7 +204,6 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
 
   QObject::connect(words_, &QLabel::linkActivated, this,
                    [this](const QString& link) { follow(link); });
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void WhyPanel::set_theme(const Theme& theme) {
@@ -212,7 +211,7 @@ void WhyPanel::set_theme(const Theme& theme) {
   of_rank_->set_theme(theme);
   of_all_->set_theme(theme);
   table_->set_theme(theme);
-  rebuild();
+  renew();
 }
 
 QString WhyPanel::spoken() const {
@@ -223,19 +222,6 @@ QString WhyPanel::spoken() const {
   return text.toPlainText();
 }
 
-void WhyPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void WhyPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Pick && change != Workspace::Change::Tables)
-    return;
-  stale_ = true;
-  if (isVisible())
-    rebuild();
-}
-
 void WhyPanel::follow(const QString& link) {
   if (link.startsWith("event:"))
     workspace_.pick(PickedEvent{false, link.mid(6).toULongLong()});
@@ -244,7 +230,6 @@ void WhyPanel::follow(const QString& link) {
 }
 
 void WhyPanel::rebuild() {
-  stale_ = false;
   show_picked();
   // Rich text is read out letter by letter, tags and all, unless it has a name without them.
   words_->setAccessibleName(pages_->currentIndex() == 0 ? spoken() : QString());

@@ -95,10 +95,6 @@ class Border : public QSlider {
   const Theme* const& theme_;  // the strip's, as it changes
 };
 
-QString counted(std::size_t count, const char* one, const char* many) {
-  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
-}
-
 }  // namespace
 
 PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)

@@ -151,13 +151,7 @@ void ResidualPanel::rebuild() {
   const auto& residuals = workspace_.residuals();
   budget_->setVisible(residuals && is_run);
   tables_->setVisible((residuals && is_run) || !worst_.empty());
-  const QString soft = QString("<span style=\"color:%1\">%2</span>").arg(theme_->soft_text.name());
-  const auto heading = [](const QString& text) {
-    return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
-        .arg(heading_size)
-        .arg(text);
-  };
-  const QString heat = soft.arg(" &nbsp; H colours each action by its difference.");
+  const QString heat = soft(" &nbsp; H colours each action by its difference.", *theme_);
   if (residuals && is_run) {
     ranks_->show_table(rank_table(*residuals));
     causes_->show_table(cause_table(*residuals));
@@ -175,8 +169,9 @@ void ResidualPanel::rebuild() {
   } else {
     headline_->setText(
         heading("Nothing to hold this against") + "<br><br>" +
-        soft.arg("Open the folder of a run: it has a prediction and what was measured. Change the "
-                 "plan under What if, and its actions are held against those before."));
+        soft("Open the folder of a run: it has a prediction and what was measured. Change the "
+             "plan under What if, and its actions are held against those before.",
+             *theme_));
   }
 }
 

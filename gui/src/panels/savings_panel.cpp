@@ -178,30 +178,22 @@ void SavingsPanel::rebuild() {
   const loop::Answer* answer = workspace_.answer();
   columns_->setVisible(answer != nullptr);
   part_->setVisible(answer != nullptr);
-  const auto heading = [](const QString& text) {
-    return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
-        .arg(heading_size)
-        .arg(text);
-  };
   if (answer == nullptr) {
     headline_->setText(
         heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan to ask") +
-        QString("<br><br><span style=\"color:%1\">%2</span>")
-            .arg(theme_->soft_text.name(),
-                 workspace_.has_plan()
-                     ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
-                     : QString("Open a scenario or the folder of a run: what would shorten its "
-                               "iteration stands here then.")));
+        "<br><br>" +
+        soft(workspace_.has_plan()
+                 ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
+                 : QString("Open a scenario or the folder of a run: what would shorten its "
+                           "iteration stands here then."),
+             *theme_));
     return;
   }
   show_savings();
   const auto& savings = workspace_.savings();
-  headline_->setText(heading(
-      savings.empty()
-          ? QString("Nothing to save")
-          : QString::fromStdString(savings.front().text)
-                    .replace(0, 1, QString::fromStdString(savings.front().text).left(1).toUpper()) +
-                "."));
+  headline_->setText(
+      heading(savings.empty() ? QString("Nothing to save")
+                              : upper_first(QString::fromStdString(savings.front().text)) + "."));
   critical_->show_shares("The critical path", time_words(answer->times.iteration),
                          critical_shares(*answer, *theme_));
   slack_->show_table(slack_table(*answer, workspace_.slack(), most_slack));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/titled.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -20,17 +21,12 @@ class WhyHtml {
   explicit WhyHtml(const Theme& theme) : theme_(theme) {}
 
   WhyHtml& heading(const QString& text) {
-    return add(QString("<p style=\"margin:0 0 6px 0; font-size:%1px; font-weight:600\">%2</p>")
-                   .arg(heading_size)
-                   .arg(text));
+    return add("<p style=\"margin:0 0 6px 0\">" + gui::heading(text) + "</p>");
   }
   WhyHtml& paragraph(const QString& text) {
     return add(QString("<p style=\"margin:0 0 8px 0\">%1</p>").arg(text));
   }
-  WhyHtml& soft(const QString& text) {
-    return add(QString("<p style=\"margin:0 0 8px 0; color:%1\">%2</p>")
-                   .arg(theme_.soft_text.name(), text));
-  }
+  WhyHtml& soft(const QString& text) { return paragraph(gui::soft(text, theme_)); }
   WhyHtml& begin_rows() {
     return add("<table cellspacing=\"0\" cellpadding=\"0\" style=\"margin-top:4px\">");
   }
@@ -50,12 +46,6 @@ class WhyHtml {
   const Theme& theme_;
   QString text_;
 };
-
-QString upper_first(QString text) {
-  if (!text.isEmpty())
-    text[0] = text[0].toUpper();
-  return text;
-}
 
 /// "2F5", to be clicked.
 QString link_to(const PaintedTable& table, std::uint64_t event) {

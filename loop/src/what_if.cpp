@@ -249,10 +249,6 @@ std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft) {
                               [&](const std::string& change) { return need_of(draft, change); });
 }
 
-std::string refusal_text(const sim::OverCap& over, const std::optional<sim::Remedy>& remedy) {
-  return sim::refusal(over, remedy);
-}
-
 namespace {
 
 /// Below what anybody measures, and above what rounding leaves.

@@ -109,9 +109,6 @@ class WhatIf {
   std::vector<std::unique_ptr<Bench>> benches_;  // the one used last is the last
 };
 
-/// "rank 0 needs … ; training.recompute=full fits, with … and … an iteration".
-std::string refusal_text(const sim::OverCap& over, const std::optional<sim::Remedy>& remedy);
-
 /// What a change has made of it: after less before.
 struct Difference {
   double iteration_s = 0;

@@ -50,9 +50,6 @@ class PaintedTable {
   /// The track that an event belongs to.
   std::size_t track_of(std::uint64_t event) const;
 
-  /// Bytes held beside the table's own columns.
-  std::size_t own_bytes() const;
-
  private:
   /// Each track, on several threads; before its sums are made, its events are given classes.
   void sum_tracks(const std::function<void(const plan::EventTrack&)>& classify);

@@ -183,32 +183,31 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
         "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
 }
 
-/// The first of a file that is no blank.
-char first_letter(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  char letter = 0;
-  stream >> letter;
-  return letter;
-}
-
 /// Native files, traces of ours and of others, however large.
 void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
   document.measured = loop::read_timeline_file(path, document.problems);
 }
 
-/// A trace is told by its beginning: it may be too large to look into as a whole.
-bool is_trace(const fs::path& path) {
+/// What a file is, is told by its beginning, behind blanks: it may be too large to look into as a
+/// whole.
+std::string beginning_of(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
+  stream >> std::ws;
   std::string begin(4096, ' ');
   stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return first_letter(path) == '[' || begin.find("\"traceEvents\"") != std::string::npos ||
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  return begin;
+}
+
+bool is_trace(const std::string& begin) {
+  return begin.front() == '[' || begin.find("\"traceEvents\"") != std::string::npos ||
          begin.find("\"displayTimeUnit\"") != std::string::npos ||
          begin.find("\"deviceProperties\"") != std::string::npos;
 }
 
-void open_json(Document& document, const fs::path& path) {
-  if (is_trace(path)) {
+void open_json(Document& document, const fs::path& path, const std::string& begin) {
+  if (is_trace(begin)) {
     open_timeline(document, path);
     return;
   }
@@ -227,29 +226,21 @@ void open_json(Document& document, const fs::path& path) {
   }
 }
 
-/// Text has no zero bytes, so what begins with some is something else.
-bool is_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::array<char, 4096> begin{};
-  stream.read(begin.data(), begin.size());
-  return std::find(begin.begin(), begin.begin() + stream.gcount(), '\0') ==
-         begin.begin() + stream.gcount();
-}
-
 void open_file(Document& document, const fs::path& path) {
   require_readable(path);
-  // Timelines by the million, and gzipped ones, are no text.
-  if (!is_text(path)) {
+  const std::string begin = beginning_of(path);
+  // Timelines by the million, and gzipped ones, are no text, which has no zero bytes.
+  if (begin.find('\0') != std::string::npos) {
     open_timeline(document, path);
     return;
   }
-  const char begin = first_letter(path);
-  if (begin == '{' || begin == '[')
-    open_json(document, path);
+  const char first = begin.empty() ? '\0' : begin.front();
+  if (first == '{' || first == '[')
+    open_json(document, path, begin);
   else if (path.extension() == ".json" || path.extension() == ".jsonl") {
     read_json(path);  // it says where the JSON ends, if it does
     throw plan::InputError("is JSON, but neither an object nor a list");
-  } else if (std::string_view("0123456789(,\"").find(begin) == std::string_view::npos)
+  } else if (std::string_view("0123456789(,\"").find(first) == std::string_view::npos)
     throw plan::InputError(
         "is neither JSON nor a schedule, which would begin with an action such as 0F0");
   else

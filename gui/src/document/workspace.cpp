@@ -62,6 +62,7 @@ void Workspace::open(const std::filesystem::path& path) { take(open_document(pat
 
 void Workspace::take(Document document) {
   document_ = std::move(document);
+  remedy_search_.stop();
   history_.reset();
   answer_.reset();
   baseline_.reset();
@@ -113,6 +114,7 @@ void Workspace::compare_with(const std::filesystem::path& path) {
 
 void Workspace::answer_draft() {
   saved_ = false;
+  remedy_search_.stop();
   auto answer = what_if_.answer(draft());
   if (auto* refused = std::get_if<loop::Refusal>(&answer)) {
     refusal_ = std::move(*refused);
@@ -130,8 +132,9 @@ void Workspace::show_draft() {
   show_tables();
 }
 
-std::optional<sim::Remedy> Workspace::remedy() {
-  return has_plan() ? what_if_.remedy(draft()) : std::nullopt;
+void Workspace::look_for_remedy(RemedySearch::Found found) {
+  if (has_plan())
+    remedy_search_.start(draft(), std::move(found));
 }
 
 void Workspace::keep_as_baseline() {

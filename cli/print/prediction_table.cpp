@@ -13,7 +13,7 @@ double mega(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; 
 
 std::string critical_line(const loop::Prediction& prediction, const sim::ScenarioPlan& plan) {
   std::string text = "critical path:";
-  const auto shares = loop::critical_shares(prediction, plan);
+  const auto shares = loop::critical_shares(*plan.structure, prediction.times, prediction.critical);
   for (std::size_t i = 0; i < shares.size() && i < 6; ++i)
     text += fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", shares[i].first,
                         100 * shares[i].second / prediction.times.iteration);

@@ -53,15 +53,16 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
   return predict(scenario, plan, simulator.run(plan.costs), Sharing::Ignored);
 }
 
-std::vector<std::pair<std::string, double>> critical_shares(const Prediction& prediction,
-                                                            const sim::ScenarioPlan& plan) {
-  const auto& events = plan.structure->events();
+std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,
+                                                            const sim::Times& times,
+                                                            const std::vector<int>& critical) {
+  const auto& events = structure.events();
   std::map<std::string, double> shares;
   double until = 0;
-  for (const int event : prediction.critical) {
+  for (const int event : critical) {
     const plan::Instruction& i = *events[event].instruction;
-    const double seconds = prediction.times[event].end - until;
-    until = prediction.times[event].end;
+    const double seconds = times[event].end - until;
+    until = times[event].end;
     if (plan::is_send(i.kind) || plan::is_receive(i.kind))
       shares["transfers"] += seconds;
     else if (plan::is_collective(i.kind))
@@ -113,7 +114,8 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
     json["idle_s"].push_back(std::move(rank));
   }
   json["critical_path_s"] = plan::Json::object();
-  for (const auto& [what, seconds] : critical_shares(prediction, plan))
+  for (const auto& [what, seconds] :
+       critical_shares(*plan.structure, prediction.times, prediction.critical))
     json["critical_path_s"][what] = seconds;
   json["peaks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < prediction.peaks.size(); ++rank) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::loop {
@@ -65,18 +66,12 @@ void StepLog::show(const std::function<plan::Timeline()>& timeline) {
   if (shown_ && now - *shown_ < between_timelines)
     return;
   shown_ = now;
-  const std::filesystem::path file = folder_ / "last_step.trace.json";
-  const std::filesystem::path unfinished = folder_ / "last_step.trace.json.new";
-  std::error_code failure;
-  {
-    std::ofstream stream(unfinished, std::ios::binary);
-    stream << plan::to_trace(timeline());
-    if (!stream.flush()) {
-      std::filesystem::remove(unfinished, failure);
-      return;
-    }
+  const std::string trace = plan::to_trace(timeline());
+  try {
+    plan::write_file(folder_ / "last_step.trace.json", trace);
+  } catch (const std::runtime_error&) {
+    // A disk that is full ends no training: this is for those who look on.
   }
-  std::filesystem::rename(unfinished, file, failure);
 }
 
 void StepLog::end() {

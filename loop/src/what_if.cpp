@@ -241,16 +241,14 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
   }
 }
 
-std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft) {
+std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft, const std::stop_token& stop) {
   const plan::Bytes cap = draft.scenario.cluster.device.memory;
   if (cap == plan::Bytes{})
     return {};
-  return sim::smallest_change(sim::leaner_changes(draft.scenario), cap,
-                              [&](const std::string& change) { return need_of(draft, change); });
-}
-
-std::string refusal_text(const sim::OverCap& over, const std::optional<sim::Remedy>& remedy) {
-  return sim::refusal(over, remedy);
+  return sim::smallest_change(
+      sim::leaner_changes(draft.scenario), cap, [&](const std::string& change) {
+        return stop.stop_requested() ? std::nullopt : need_of(draft, change);
+      });
 }
 
 namespace {

@@ -47,14 +47,13 @@ bool waited(const EventTimes& send, const EventTimes& receive) {
 
 }  // namespace
 
-Times times_of(const Structure& structure, const plan::Timeline& measured) {
+std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeline& measured) {
   const auto ranks = static_cast<int>(structure.program().ranks.size());
   if (measured.ranks != ranks)
     throw plan::InputError(
         fmt::format("the timeline has {} ranks, but the program has {}", measured.ranks, ranks));
-  Times times;
-  times.iteration = measured.length.value;
-  times.events.resize(static_cast<std::size_t>(structure.size()));
+  std::vector<std::size_t> span_of;
+  span_of.reserve(static_cast<std::size_t>(structure.size()));
   plan::SpansByAction spans = plan::spans_by_action(measured);
   std::map<std::pair<int, std::string>, std::size_t> taken;
   for (int event = 0; event < structure.size(); ++event) {
@@ -67,8 +66,7 @@ Times times_of(const Structure& structure, const plan::Timeline& measured) {
           fmt::format("the timeline has no span of {} on rank {}, which the "
                       "program runs: they are not of one run",
                       name.second, name.first));
-    times.events[static_cast<std::size_t>(event)] = {
-        found[next]->start.value, found[next]->end.value, found[next]->end.value};
+    span_of.push_back(static_cast<std::size_t>(found[next] - measured.spans.data()));
   }
   for (const auto& [name, found] : spans)
     if (found.size() > taken[name])
@@ -76,9 +74,25 @@ Times times_of(const Structure& structure, const plan::Timeline& measured) {
           fmt::format("the timeline has {} on rank {}, which the program does "
                       "not run there: they are not of one run",
                       name.second, name.first));
+  return span_of;
+}
+
+Times times_of(const Structure& structure, const plan::Timeline& measured,
+               const std::vector<std::size_t>& spans) {
+  Times times;
+  times.iteration = measured.length.value;
+  times.events.reserve(spans.size());
+  for (const std::size_t at : spans) {
+    const plan::Span& span = measured.spans[at];
+    times.events.push_back({span.start.value, span.end.value, span.end.value});
+  }
   join_transfers(structure, times);
   join_collectives(structure, times);
   return times;
+}
+
+Times times_of(const Structure& structure, const plan::Timeline& measured) {
+  return times_of(structure, measured, spans_of(structure, measured));
 }
 
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured) {

@@ -125,7 +125,7 @@ TEST_CASE("Too little memory is told beside the answer, with the change that fit
   CHECK(answer.over->peak == peak);
   const auto remedy = what_if.remedy(tight);
   REQUIRE(remedy.has_value());
-  CHECK(loop::refusal_text(*answer.over, remedy).find(remedy->assignment + " fits, with ") !=
+  CHECK(sim::refusal(*answer.over, remedy).find(remedy->assignment + " fits, with ") !=
         std::string::npos);
   const Answer fits = answered(what_if.answer(changed(tight, remedy->assignment)));
   CHECK_FALSE(fits.over.has_value());

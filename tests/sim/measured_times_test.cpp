@@ -96,6 +96,28 @@ TEST_CASE("Data that were sent long before the receive was there hold up nobody"
   CHECK(!holds_up(3.9));
 }
 
+TEST_CASE("Spans of one name are taken in the order of time, wherever they stand",
+          "[sim][measured]") {
+  Program twice = lower(make("1f1b", 1, 1));
+  twice.ranks[0].push_back(twice.ranks[0].back());
+  REQUIRE(to_string(twice.ranks[0].back()) == "0STEP");
+  const Structure structure(twice);
+  Timeline timeline{.name = "", .ranks = 1, .length = {9}, .spans = {}, .memory = {}};
+  for (const auto& [action, start] :
+       {std::pair("0STEP", 7), {"0B0", 3}, {"0F0", 1}, {"0STEP", 5}, {"0LOAD0", 0}})
+    timeline.spans.push_back(
+        {0, Row::Compute, action, {static_cast<double>(start)}, {static_cast<double>(start) + 1}});
+  std::string text;
+  for (int event = 0; const std::size_t span : spans_of(structure, timeline))
+    text += fmt::format("{}: {}\n", to_string(*structure.events()[event++].instruction), span);
+  CHECK(text ==
+        "0LOAD0: 4\n"
+        "0F0: 2\n"
+        "0B0: 1\n"
+        "0STEP: 3\n"
+        "0STEP: 0\n");
+}
+
 TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
   const Structure structure(lower(make("1f1b", 2, 1)));
   const auto refusal = [&](const Timeline& timeline) {

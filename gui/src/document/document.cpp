@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -15,8 +14,8 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
+#include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::gui {
@@ -72,24 +71,22 @@ plan::JsonDocument read_json(const fs::path& path) {
   return plan::JsonDocument::read(path);
 }
 
-/// The timeline with what its Program says of it: why ranks were idle, and the critical path.
-plan::EventTable explained_table(const sim::Structure& structure, plan::Timeline timeline) {
+/// Shows a timeline with what the document's Program says of it: why ranks were idle, and the
+/// critical path.
+void show_explained(Document& document, plan::Timeline timeline) {
+  const sim::Structure& structure = *document.structure;
+  const std::vector<std::size_t> spans = sim::spans_of(structure, timeline);
+  Ran ran{sim::times_of(structure, timeline, spans), {}};
   if (timeline.idle.empty())
-    timeline = sim::with_idle_causes(structure, std::move(timeline));
-  if (!timeline.critical.empty())
-    return plan::table_of(timeline);
-  const plan::SpansByAction spans = plan::spans_by_action(timeline);
-  std::map<std::pair<int, std::string>, std::size_t> taken;
-  std::vector<std::size_t> span_of;  // by event: those of one name in the order of time
-  for (int event = 0; event < structure.size(); ++event) {
-    const auto& at = structure.events()[event];
-    const std::pair key(at.rank, plan::to_string(*at.instruction));
-    const plan::Span* span = spans.at(key).at(taken[key]++);
-    span_of.push_back(static_cast<std::size_t>(span - timeline.spans.data()));
-  }
-  for (const int event : sim::measured_critical_path(structure, sim::times_of(structure, timeline)))
-    timeline.critical.push_back(span_of[static_cast<std::size_t>(event)]);
-  return plan::table_of(timeline);
+    timeline.idle = sim::IdleCauses(structure).of(ran.times).spans;
+  if (timeline.critical.empty())
+    for (const int event : sim::measured_critical_path(structure, ran.times))
+      timeline.critical.push_back(spans[static_cast<std::size_t>(event)]);
+  std::vector<std::uint64_t> place_of;  // by span
+  document.measured = plan::table_of(timeline, &place_of);
+  for (const std::size_t span : spans)
+    ran.places.push_back(place_of[span]);
+  document.ran = std::move(ran);
 }
 
 /// A Program that nobody has timed is shown as if all its actions were alike.
@@ -99,7 +96,7 @@ void open_program(Document& document, plan::Program program) {
   document.structure = std::make_shared<sim::Structure>(program);
   plan::Timeline timeline = loop::timed(program, plan::equal_costs({1e-3}, {1e-3}, {1e-3}));
   timeline.name = "equal costs";
-  document.measured = explained_table(*document.structure, timeline);
+  show_explained(document, std::move(timeline));
   document.notes.push_back(
       "No costs are known: every forward takes 1 ms, every backward 2 ms, transfers no time.");
 }
@@ -165,7 +162,7 @@ void open_run(Document& document, const fs::path& folder) {
     else
       document.notes.push_back("The run has not ended: its last step so far is shown.");
     if (document.structure)
-      document.measured = explained_table(*document.structure, timeline);
+      show_explained(document, timeline);
   });
   read("report.json", [&](const auto& json) { run.report = json.root(); });
   if (whole)
@@ -186,32 +183,31 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
         "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
 }
 
-/// The first of a file that is no blank.
-char first_letter(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  char letter = 0;
-  stream >> letter;
-  return letter;
-}
-
 /// Native files, traces of ours and of others, however large.
 void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
   document.measured = loop::read_timeline_file(path, document.problems);
 }
 
-/// A trace is told by its beginning: it may be too large to look into as a whole.
-bool is_trace(const fs::path& path) {
+/// What a file is, is told by its beginning, behind blanks: it may be too large to look into as a
+/// whole.
+std::string beginning_of(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
+  stream >> std::ws;
   std::string begin(4096, ' ');
   stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return first_letter(path) == '[' || begin.find("\"traceEvents\"") != std::string::npos ||
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  return begin;
+}
+
+bool is_trace(const std::string& begin) {
+  return begin.front() == '[' || begin.find("\"traceEvents\"") != std::string::npos ||
          begin.find("\"displayTimeUnit\"") != std::string::npos ||
          begin.find("\"deviceProperties\"") != std::string::npos;
 }
 
-void open_json(Document& document, const fs::path& path) {
-  if (is_trace(path)) {
+void open_json(Document& document, const fs::path& path, const std::string& begin) {
+  if (is_trace(begin)) {
     open_timeline(document, path);
     return;
   }
@@ -230,29 +226,21 @@ void open_json(Document& document, const fs::path& path) {
   }
 }
 
-/// Text has no zero bytes, so what begins with some is something else.
-bool is_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::array<char, 4096> begin{};
-  stream.read(begin.data(), begin.size());
-  return std::find(begin.begin(), begin.begin() + stream.gcount(), '\0') ==
-         begin.begin() + stream.gcount();
-}
-
 void open_file(Document& document, const fs::path& path) {
   require_readable(path);
-  // Timelines by the million, and gzipped ones, are no text.
-  if (!is_text(path)) {
+  const std::string begin = beginning_of(path);
+  // Timelines by the million, and gzipped ones, are no text, which has no zero bytes.
+  if (begin.find('\0') != std::string::npos) {
     open_timeline(document, path);
     return;
   }
-  const char begin = first_letter(path);
-  if (begin == '{' || begin == '[')
-    open_json(document, path);
+  const char first = begin.empty() ? '\0' : begin.front();
+  if (first == '{' || first == '[')
+    open_json(document, path, begin);
   else if (path.extension() == ".json" || path.extension() == ".jsonl") {
     read_json(path);  // it says where the JSON ends, if it does
     throw plan::InputError("is JSON, but neither an object nor a list");
-  } else if (std::string_view("0123456789(,\"").find(begin) == std::string_view::npos)
+  } else if (std::string_view("0123456789(,\"").find(first) == std::string_view::npos)
     throw plan::InputError(
         "is neither JSON nor a schedule, which would begin with an action such as 0F0");
   else

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/measured_times.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -64,6 +62,7 @@ void Workspace::open(const std::filesystem::path& path) { take(open_document(pat
 
 void Workspace::take(Document document) {
   document_ = std::move(document);
+  remedy_search_.stop();
   history_.reset();
   answer_.reset();
   baseline_.reset();
@@ -71,7 +70,6 @@ void Workspace::take(Document document) {
   refusal_ = {};
   other_.reset();
   residuals_.reset();
-  run_times_.reset();
   picked_ = {};
   if (document_.scenario) {
     history_.emplace(loop::Draft{*document_.scenario, document_.costs});
@@ -80,13 +78,10 @@ void Workspace::take(Document document) {
     if (answer_)
       baseline_ = std::make_shared<loop::Answer>(*answer_);
   }
-  if (document_.structure && document_.measured) {
+  if (document_.ran && document_.predicted) {
     try {
-      const plan::Timeline measured = plan::timeline_of(*document_.measured);
-      run_times_ = sim::times_of(*document_.structure, measured);
-      if (document_.predicted)
-        residuals_ = loop::residuals_of(*document_.structure,
-                                        plan::timeline_of(*document_.predicted), measured);
+      residuals_ = loop::residuals_of(*document_.structure, plan::timeline_of(*document_.predicted),
+                                      plan::timeline_of(*document_.measured));
     } catch (const std::exception& error) {
       document_.problems.push_back(error.what());
     }
@@ -119,6 +114,7 @@ void Workspace::compare_with(const std::filesystem::path& path) {
 
 void Workspace::answer_draft() {
   saved_ = false;
+  remedy_search_.stop();
   auto answer = what_if_.answer(draft());
   if (auto* refused = std::get_if<loop::Refusal>(&answer)) {
     refusal_ = std::move(*refused);
@@ -129,8 +125,16 @@ void Workspace::answer_draft() {
   }
 }
 
-std::optional<sim::Remedy> Workspace::remedy() {
-  return has_plan() ? what_if_.remedy(draft()) : std::nullopt;
+void Workspace::show_draft() {
+  answer_draft();
+  shown_ = Shown::Plan;
+  tell(Change::Plan);
+  show_tables();
+}
+
+void Workspace::look_for_remedy(RemedySearch::Found found) {
+  if (has_plan())
+    remedy_search_.start(draft(), std::move(found));
 }
 
 void Workspace::keep_as_baseline() {
@@ -148,20 +152,14 @@ void Workspace::back_to_baseline() {
     return;
   history_->replace(baseline_draft_, "back to the plan compared with");
   history_->settle();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::set(const std::string& assignment) {
   if (!has_plan())
     return;
   history_->set(assignment);
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::move_boundary(int boundary, int layer) {
@@ -173,10 +171,7 @@ void Workspace::move_boundary(int boundary, int layer) {
     return;
   const std::vector<int> boundaries = answer_ ? answer_->plan.partition.boundaries : *chosen;
   history_->move_boundary(boundaries, boundary, layer);
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::settle() {
@@ -188,20 +183,14 @@ void Workspace::undo() {
   if (!has_plan() || !history_->can_undo())
     return;
   history_->undo();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::redo() {
   if (!has_plan() || !history_->can_redo())
     return;
   history_->redo();
-  answer_draft();
-  shown_ = Shown::Plan;
-  tell(Change::Plan);
-  show_tables();
+  show_draft();
 }
 
 void Workspace::show(Shown shown) {
@@ -246,13 +235,10 @@ void Workspace::show_tables() {
 void Workspace::colour() {
   if (!front_)
     return;
-  if (heat_ && ghost_) {
+  if (heat_ && ghost_)
     front_->set_classes(heat_classes(front_->table(), ghost_->table()));
-    heated_ = front_;
-  } else if (heated_ == front_) {  // a table begins with its kinds
+  else
     front_->set_kinds();
-    heated_.reset();
-  }
 }
 
 const sim::Structure* Workspace::structure() const {
@@ -264,45 +250,23 @@ const sim::Structure* Workspace::structure() const {
 const sim::Times* Workspace::times() const {
   if (shown_ == Shown::Plan)
     return answer_ ? &answer_->times : nullptr;
-  return run_times_ ? &*run_times_ : nullptr;
+  return document_.ran ? &document_.ran->times : nullptr;
 }
 
 void Workspace::match_events() {
   table_event_.clear();
   structure_event_.clear();
-  const sim::Structure* of = structure();
-  if (of == nullptr || times() == nullptr || !front_)
+  if (structure() == nullptr || times() == nullptr || !front_)
     return;
-  table_event_.assign(static_cast<std::size_t>(of->size()), -1);
+  table_event_ = shown_ == Shown::Plan ? answer_->places : document_.ran->places;
   structure_event_.assign(front_->table().size(), -1);
-  if (shown_ == Shown::Plan) {
-    for (std::size_t event = 0; event < answer_->places.size(); ++event)
-      table_event_[event] = static_cast<std::int64_t>(answer_->places[event]);
-  } else {
-    // Those of one rank and name in the order of time, as times_of takes them.
-    const auto named = by_rank_and_name(front_->table());
-    std::map<std::pair<int, std::string>, std::size_t> taken;
-    for (int event = 0; event < of->size(); ++event) {
-      const auto& at = of->events()[event];
-      const std::string name = plan::to_string(*at.instruction);
-      const auto rank = static_cast<std::size_t>(at.rank);
-      const auto found = named[rank].find(name);
-      if (found == named[rank].end())
-        continue;
-      const std::size_t nth = taken[std::pair(at.rank, name)]++;
-      if (nth < found->second.size())
-        table_event_[static_cast<std::size_t>(event)] =
-            static_cast<std::int64_t>(found->second[nth]);
-    }
-  }
   for (std::size_t event = 0; event < table_event_.size(); ++event)
-    if (table_event_[event] >= 0)
-      structure_event_[static_cast<std::size_t>(table_event_[event])] = static_cast<int>(event);
+    structure_event_[table_event_[event]] = static_cast<int>(event);
 }
 
 std::int64_t Workspace::table_event(int event) const {
   const auto at = static_cast<std::size_t>(event);
-  return at < table_event_.size() ? table_event_[at] : -1;
+  return at < table_event_.size() ? static_cast<std::int64_t>(table_event_[at]) : -1;
 }
 
 int Workspace::structure_event(std::uint64_t event) const {

@@ -97,6 +97,12 @@ QString percent_words(double part) {
   return QString::fromStdString(fmt::format("{:.1f} %", 100 * part));
 }
 
+QString upper_first(QString text) {
+  if (!text.isEmpty())
+    text[0] = text[0].toUpper();
+  return text;
+}
+
 QString action_words(const std::string& action) {
   const auto instruction = plan::parse_instruction(action);
   if (!instruction)

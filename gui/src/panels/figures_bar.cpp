@@ -2,6 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QPainter>
+#include <QPointer>
 #include <QVBoxLayout>
 
 #include "pipewright/gui/look/words.hpp"
@@ -153,7 +154,7 @@ void FiguresBar::set_theme(const Theme& theme) {
 
 void FiguresBar::refresh(Workspace::Change change) {
   if (change == Workspace::Change::Plan) {
-    remedy_known_ = false;
+    search_ = Search::None;
     remedy_.reset();
   }
   // Every change of the plan is one of the tables, which come last.
@@ -206,8 +207,8 @@ void FiguresBar::show_alert(const Headline& headline) {
   QString words = headline.refusal;
   if (!words.endsWith('.'))
     words += '.';
-  alert_button_->setVisible(headline.for_memory && (!remedy_known_ || remedy_));
-  if (headline.for_memory && remedy_known_) {
+  alert_button_->setVisible(headline.for_memory && (search_ != Search::Over || remedy_));
+  if (headline.for_memory && search_ == Search::Over) {
     if (remedy_) {
       words += QString(" With %1 it fits: %2, %3 an iteration.")
                    .arg(QString::fromStdString(remedy_->assignment),
@@ -217,6 +218,8 @@ void FiguresBar::show_alert(const Headline& headline) {
     } else {
       words += " No single change that is tried would fit.";
     }
+  } else if (headline.for_memory && search_ == Search::Begun) {
+    alert_button_->setText("Looking for what would fit…");
   } else if (headline.for_memory) {
     alert_button_->setText("Find what would fit");
     remedy_timer_.start();
@@ -231,13 +234,21 @@ void FiguresBar::show_alert(const Headline& headline) {
 
 void FiguresBar::look_for_remedy() {
   remedy_timer_.stop();
-  remedy_ = workspace_.remedy();
-  remedy_known_ = true;
+  if (search_ == Search::Begun)
+    return;
+  search_ = Search::Begun;
+  workspace_.look_for_remedy([bar = QPointer(this)](const std::optional<sim::Remedy>& remedy) {
+    if (!bar)
+      return;
+    bar->remedy_ = remedy;
+    bar->search_ = Search::Over;
+    bar->show_headline();
+  });
   show_headline();
 }
 
 void FiguresBar::apply_remedy() {
-  if (!remedy_known_) {
+  if (search_ != Search::Over) {
     look_for_remedy();
     return;
   }

@@ -146,10 +146,6 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
   }
 }
 
-QString counted(int count, const char* one, const char* many) {
-  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
-}
-
 QString subtitle_of(const plan::Scenario& scenario) {
   QStringList parts{QString::fromStdString(scenario.pipeline.schedule),
                     QString("%1 × %2").arg(
@@ -190,9 +186,8 @@ Headline headline_of(const Workspace& workspace) {
     else if (document.kind == Document::Kind::Run && workspace.changed())
       headline.subtitle += "  ·  drafted";
   } else if (workspace.front()) {
-    headline.subtitle =
-        counted(workspace.front()->table().ranks, "rank", "ranks") + "  ·  " +
-        counted(static_cast<int>(workspace.front()->table().size()), "event", "events");
+    headline.subtitle = counted(workspace.front()->table().ranks, "rank", "ranks") + "  ·  " +
+                        counted(workspace.front()->table().size(), "event", "events");
   }
   if (workspace.answer() != nullptr) {
     QStringList notes;

@@ -32,12 +32,11 @@ auto held_at(const Points& points, double time) {
 }  // namespace
 
 MemoryView::MemoryView(Workspace& workspace, QWidget* parent)
-    : QAbstractScrollArea(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Tables}, parent) {
   setFrameShape(QFrame::NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setAccessibleName("Memory of each rank over time");
   viewport()->setMouseTracking(true);
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void MemoryView::set_theme(const Theme& theme) {
@@ -54,16 +53,7 @@ void MemoryView::follow(const TimeScale& scale, double left, double width) {
   viewport()->update();
 }
 
-void MemoryView::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Tables)
-    return;
-  stale_ = true;
-  if (isVisible())
-    rebuild();
-}
-
 void MemoryView::rebuild() {
-  stale_ = false;
   picture_ = MemoryPicture(workspace_);
   fullest_ = -1;
   for (int rank = 0; rank < picture_.ranks(); ++rank)
@@ -341,11 +331,6 @@ QString MemoryView::holders_words(int rank, double time) const {
     add(picture_.is_measured() ? "measured in all" : "in all",
         static_cast<double>(held_at(samples, time)->bytes));
   return words;
-}
-
-void MemoryView::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
 }
 
 void MemoryView::resizeEvent(QResizeEvent*) { lay_out(); }

@@ -95,14 +95,10 @@ class Border : public QSlider {
   const Theme* const& theme_;  // the strip's, as it changes
 };
 
-QString counted(std::size_t count, const char* one, const char* many) {
-  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
-}
-
 }  // namespace
 
 PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Plan, Workspace::Change::Document}, parent) {
   setMouseTracking(true);
   setAccessibleName("Partition");
   auto* column = new QVBoxLayout(this);
@@ -128,7 +124,6 @@ PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
   head->addWidget(balance_);
   column->addLayout(head);
   column->addStretch(1);
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
   show_words();
 }
 
@@ -138,22 +133,7 @@ void PartitionStrip::set_theme(const Theme& theme) {
   update();
 }
 
-void PartitionStrip::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Plan && change != Workspace::Change::Document)
-    return;
-  stale_ = true;
-  if (isVisible())
-    read_plan();
-}
-
-void PartitionStrip::showEvent(QShowEvent* event) {
-  QWidget::showEvent(event);
-  if (stale_)
-    read_plan();
-}
-
-void PartitionStrip::read_plan() {
-  stale_ = false;
+void PartitionStrip::rebuild() {
   strip_ = strip_of(workspace_);
   const std::size_t wanted = strip_ ? strip_->stages.size() - 1 : 0;
   while (borders_.size() > wanted) {

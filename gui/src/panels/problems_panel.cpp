@@ -7,6 +7,8 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
+#include "pipewright/gui/look/words.hpp"
+
 namespace pipewright::gui {
 namespace {
 
@@ -21,10 +23,6 @@ QIcon dot(const QColor& colour) {
   painter.setBrush(colour);
   painter.drawEllipse(QPointF(6, 6), 3.5, 3.5);
   return QIcon(pixmap);
-}
-
-QString counted(std::size_t count, const char* one, const char* many) {
-  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ FigureTable action_table(const std::vector<ActionDifference>& actions) {
 }
 
 ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Tables}, parent) {
   setAutoFillBackground(true);
   setBackgroundRole(QPalette::Base);
   auto* layout = new QVBoxLayout(this);
@@ -135,44 +135,23 @@ ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
     if (event && on_places)
       on_places({{*event}, PickedEvent{false, *event}});
   };
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void ResidualPanel::set_theme(const Theme& theme) {
   theme_ = &theme;
   for (FigureTableView* table : {ranks_, causes_, actions_})
     table->set_theme(theme);
-  rebuild();
-}
-
-void ResidualPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void ResidualPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Tables)
-    return;
-  stale_ = true;
-  if (isVisible())
-    rebuild();
+  renew();
 }
 
 void ResidualPanel::rebuild() {
-  stale_ = false;
   worst_ = worst_actions(workspace_, most_actions);
   actions_->show_table(action_table(worst_));
   const bool is_run = workspace_.shown() == Workspace::Shown::Run;
   const auto& residuals = workspace_.residuals();
   budget_->setVisible(residuals && is_run);
   tables_->setVisible((residuals && is_run) || !worst_.empty());
-  const QString soft = QString("<span style=\"color:%1\">%2</span>").arg(theme_->soft_text.name());
-  const auto heading = [](const QString& text) {
-    return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
-        .arg(heading_size)
-        .arg(text);
-  };
-  const QString heat = soft.arg(" &nbsp; H colours each action by its difference.");
+  const QString heat = soft(" &nbsp; H colours each action by its difference.", *theme_);
   if (residuals && is_run) {
     ranks_->show_table(rank_table(*residuals));
     causes_->show_table(cause_table(*residuals));
@@ -190,8 +169,9 @@ void ResidualPanel::rebuild() {
   } else {
     headline_->setText(
         heading("Nothing to hold this against") + "<br><br>" +
-        soft.arg("Open the folder of a run: it has a prediction and what was measured. Change the "
-                 "plan under What if, and its actions are held against those before."));
+        soft("Open the folder of a run: it has a prediction and what was measured. Change the "
+             "plan under What if, and its actions are held against those before.",
+             *theme_));
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_slack = 500;
 constexpr std::size_t most_shares = 9;
-constexpr int after_ms = 200;
+constexpr int after_ms = 200;  // a hand that drags a border does not wait for it
 
 QString name_of(const loop::Saving& saving) {
   switch (saving.part) {
@@ -31,12 +31,10 @@ QString name_of(const loop::Saving& saving) {
 
 /// The path by what runs on it; what is small is one share.
 std::vector<Share> critical_shares(const loop::Answer& answer, const Theme& theme) {
-  loop::Prediction prediction;
-  prediction.times = answer.times;
-  prediction.critical = answer.critical;
   std::vector<Share> shares;
   double rest = 0;
-  for (const auto& [name, seconds] : loop::critical_shares(prediction, answer.plan)) {
+  for (const auto& [name, seconds] :
+       loop::critical_shares(*answer.plan.structure, answer.times, answer.critical)) {
     if (shares.size() + 1 >= most_shares) {
       rest += seconds;
       continue;
@@ -110,7 +108,7 @@ FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& s
 }
 
 SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Plan}, parent, after_ms) {
   setAutoFillBackground(true);
   setBackgroundRole(QPalette::Base);
   auto* layout = new QVBoxLayout(this);
@@ -140,11 +138,6 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   columns->addWidget(titled("Room: could take longer for nothing", slack_), 8);
   layout->addWidget(columns_, 1);
 
-  later_.setSingleShot(true);
-  QObject::connect(&later_, &QTimer::timeout, this, [this] {
-    if (stale_ && isVisible())
-      rebuild();
-  });
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
   savings_->on_chosen = [this](int key) {
     const loop::Saving& saving = workspace_.savings()[static_cast<std::size_t>(key)];
@@ -161,7 +154,6 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
     if (event && on_places)
       on_places({{*event}, PickedEvent{false, *event}});
   };
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void SavingsPanel::set_theme(const Theme& theme) {
@@ -169,22 +161,7 @@ void SavingsPanel::set_theme(const Theme& theme) {
   savings_->set_theme(theme);
   critical_->set_theme(theme);
   slack_->set_theme(theme);
-  stale_ = true;
-  if (isVisible())
-    rebuild();
-}
-
-void SavingsPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void SavingsPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Plan)
-    return;
-  stale_ = true;
-  if (isVisible())
-    later_.start(after_ms);
+  outdate();
 }
 
 void SavingsPanel::show_savings() {
@@ -198,34 +175,25 @@ void SavingsPanel::show_savings() {
 }
 
 void SavingsPanel::rebuild() {
-  stale_ = false;
   const loop::Answer* answer = workspace_.answer();
   columns_->setVisible(answer != nullptr);
   part_->setVisible(answer != nullptr);
-  const auto heading = [](const QString& text) {
-    return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
-        .arg(heading_size)
-        .arg(text);
-  };
   if (answer == nullptr) {
     headline_->setText(
         heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan to ask") +
-        QString("<br><br><span style=\"color:%1\">%2</span>")
-            .arg(theme_->soft_text.name(),
-                 workspace_.has_plan()
-                     ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
-                     : QString("Open a scenario or the folder of a run: what would shorten its "
-                               "iteration stands here then.")));
+        "<br><br>" +
+        soft(workspace_.has_plan()
+                 ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
+                 : QString("Open a scenario or the folder of a run: what would shorten its "
+                           "iteration stands here then."),
+             *theme_));
     return;
   }
   show_savings();
   const auto& savings = workspace_.savings();
-  headline_->setText(heading(
-      savings.empty()
-          ? QString("Nothing to save")
-          : QString::fromStdString(savings.front().text)
-                    .replace(0, 1, QString::fromStdString(savings.front().text).left(1).toUpper()) +
-                "."));
+  headline_->setText(
+      heading(savings.empty() ? QString("Nothing to save")
+                              : upper_first(QString::fromStdString(savings.front().text)) + "."));
   critical_->show_shares("The critical path", time_words(answer->times.iteration),
                          critical_shares(*answer, *theme_));
   slack_->show_table(slack_table(*answer, workspace_.slack(), most_slack));

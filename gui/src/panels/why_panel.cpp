@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/titled.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -20,17 +21,12 @@ class WhyHtml {
   explicit WhyHtml(const Theme& theme) : theme_(theme) {}
 
   WhyHtml& heading(const QString& text) {
-    return add(QString("<p style=\"margin:0 0 6px 0; font-size:%1px; font-weight:600\">%2</p>")
-                   .arg(heading_size)
-                   .arg(text));
+    return add("<p style=\"margin:0 0 6px 0\">" + gui::heading(text) + "</p>");
   }
   WhyHtml& paragraph(const QString& text) {
     return add(QString("<p style=\"margin:0 0 8px 0\">%1</p>").arg(text));
   }
-  WhyHtml& soft(const QString& text) {
-    return add(QString("<p style=\"margin:0 0 8px 0; color:%1\">%2</p>")
-                   .arg(theme_.soft_text.name(), text));
-  }
+  WhyHtml& soft(const QString& text) { return paragraph(gui::soft(text, theme_)); }
   WhyHtml& begin_rows() {
     return add("<table cellspacing=\"0\" cellpadding=\"0\" style=\"margin-top:4px\">");
   }
@@ -50,12 +46,6 @@ class WhyHtml {
   const Theme& theme_;
   QString text_;
 };
-
-QString upper_first(QString text) {
-  if (!text.isEmpty())
-    text[0] = text[0].toUpper();
-  return text;
-}
 
 /// "2F5", to be clicked.
 QString link_to(const PaintedTable& table, std::uint64_t event) {
@@ -155,7 +145,7 @@ FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
 }
 
 WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
+    : Panel(workspace, {Workspace::Change::Pick, Workspace::Change::Tables}, parent) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   pages_ = new QStackedWidget;
@@ -204,7 +194,6 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
 
   QObject::connect(words_, &QLabel::linkActivated, this,
                    [this](const QString& link) { follow(link); });
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
 }
 
 void WhyPanel::set_theme(const Theme& theme) {
@@ -212,7 +201,7 @@ void WhyPanel::set_theme(const Theme& theme) {
   of_rank_->set_theme(theme);
   of_all_->set_theme(theme);
   table_->set_theme(theme);
-  rebuild();
+  renew();
 }
 
 QString WhyPanel::spoken() const {
@@ -223,19 +212,6 @@ QString WhyPanel::spoken() const {
   return text.toPlainText();
 }
 
-void WhyPanel::showEvent(QShowEvent*) {
-  if (stale_)
-    rebuild();
-}
-
-void WhyPanel::refresh(Workspace::Change change) {
-  if (change != Workspace::Change::Pick && change != Workspace::Change::Tables)
-    return;
-  stale_ = true;
-  if (isVisible())
-    rebuild();
-}
-
 void WhyPanel::follow(const QString& link) {
   if (link.startsWith("event:"))
     workspace_.pick(PickedEvent{false, link.mid(6).toULongLong()});
@@ -244,7 +220,6 @@ void WhyPanel::follow(const QString& link) {
 }
 
 void WhyPanel::rebuild() {
-  stale_ = false;
   show_picked();
   // Rich text is read out letter by letter, tags and all, unless it has a name without them.
   words_->setAccessibleName(pages_->currentIndex() == 0 ? spoken() : QString());

@@ -170,11 +170,4 @@ std::size_t PaintedTable::track_of(std::uint64_t event) const {
   return static_cast<std::size_t>(after - table_.tracks.begin());
 }
 
-std::size_t PaintedTable::own_bytes() const {
-  constexpr double per_sum = BusySums::bytes_per_event();
-  return static_cast<std::size_t>(static_cast<double>(classes_.size()) * (1 + per_sum) +
-                                  static_cast<double>(idle_start_.size()) *
-                                      (2 * sizeof(double) + 1 + per_sum));
-}
-
 }  // namespace pipewright::gui

@@ -151,11 +151,8 @@ void TimelineView::walk(int by) {
   pick(next);
   // What was walked to is kept in sight.
   const double start = table.table().start[next.event], end = table.table().end[next.event];
-  if (scale_.x(end) > plot_width() || scale_.x(start) < 0) {
-    TimeScale moved = scale_;
-    moved.first = (start + end) / 2 - plot_width() / 2 * moved.per_pixel;
-    set_scale(moved);
-  }
+  if (scale_.x(end) > plot_width() || scale_.x(start) < 0)
+    set_scale(centred(scale_, (start + end) / 2, plot_width()));
 }
 
 void TimelineView::reveal(const Picked& picked) {
@@ -183,8 +180,7 @@ void TimelineView::reveal(const Picked& picked) {
   moved.per_pixel = std::min(moved.per_pixel, std::max(last - first, 1e-12) / narrowest_revealed);
   if (moved == scale_ && scale_.x(last) <= plot_width() && scale_.x(first) >= 0)
     return;
-  moved.first = (first + last) / 2 - plot_width() / 2 * moved.per_pixel;
-  set_scale(moved);
+  set_scale(centred(moved, (first + last) / 2, plot_width()));
 }
 
 void TimelineView::set_arrows(std::vector<Arrow> arrows) {
@@ -385,9 +381,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event) {
   if (mouse_.y() < minimap_height && mouse_.x() >= header_width) {
     drag_ = Drag::Map;
     const double time = (mouse_.x() - header_width) / plot_width() * front_->length();
-    TimeScale moved = scale_;
-    moved.first = time - plot_width() / 2 * moved.per_pixel;
-    set_scale(moved);
+    set_scale(centred(scale_, time, plot_width()));
   } else if (event->button() == Qt::MiddleButton || mouse_.y() < rows_top ||
              event->modifiers() & Qt::ShiftModifier) {
     drag_ = Drag::Pan;

@@ -164,12 +164,9 @@ void FindBar::step(bool forward) {
     return;
   timeline_.pick(PickedEvent{false, *next});
   const TimeScale& scale = timeline_.scale();
-  if (scale.x(table.start[*next]) < 0 || scale.x(table.end[*next]) > timeline_.plot_width()) {
-    TimeScale moved = scale;
-    moved.first =
-        (table.start[*next] + table.end[*next]) / 2 - timeline_.plot_width() / 2 * moved.per_pixel;
-    timeline_.set_scale(moved);
-  }
+  const double start = table.start[*next], end = table.end[*next];
+  if (scale.x(start) < 0 || scale.x(end) > timeline_.plot_width())
+    timeline_.set_scale(centred(scale, (start + end) / 2, timeline_.plot_width()));
   show_count(next);
 }
 

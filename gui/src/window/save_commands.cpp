@@ -2,10 +2,11 @@
 
 #include <QFileDialog>
 #include <QMessageBox>
-#include <QSaveFile>
+#include <filesystem>
 
 #include "pipewright/loop/draft_files.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -56,8 +57,8 @@ void save(const Workspace& workspace, SavedAs as, QWidget* window) {
     const std::string text = saved_text(workspace, as);  // before anybody is asked where to
     const QString path = asked_path(workspace, as, window);
     if (!path.isEmpty())
-      write_whole(path.toStdString(), text);
-  } catch (const plan::InputError& error) {
+      plan::write_file(path.toStdString(), text);
+  } catch (const std::exception& error) {
     QMessageBox::warning(window, "Not saved", QString::fromUtf8(error.what()));
   }
 }
@@ -80,14 +81,6 @@ QString suggested_name(const Workspace& workspace, SavedAs as) {
   QString name = QString::fromStdString(workspace.draft().scenario.name);
   name.replace('/', '-');
   return name + form_of(as).ending;
-}
-
-void write_whole(const std::filesystem::path& path, const std::string& text) {
-  QSaveFile file(QString::fromStdString(path.string()));
-  const auto size = static_cast<qint64>(text.size());
-  if (!file.open(QIODevice::WriteOnly) || file.write(text.data(), size) != size || !file.commit())
-    throw plan::InputError(path.string() +
-                           ": cannot be written: " + file.errorString().toStdString());
 }
 
 void add_save_commands(Commands& commands, Workspace& workspace, QWidget* window) {

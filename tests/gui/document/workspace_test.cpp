@@ -1,5 +1,6 @@
 #include "pipewright/gui/document/workspace.hpp"
 
+#include <QTest>
 #include <algorithm>
 
 #include "support/catch.hpp"
@@ -243,6 +244,61 @@ TEST_CASE("what is undone is seen, whatever was shown before", "[gui][document]"
   workspace.show(Workspace::Shown::Run);
   workspace.redo();
   CHECK(workspace.shown() == Workspace::Shown::Plan);
+}
+
+/// Too large for its devices by a little.
+void open_too_large(Workspace& workspace) {
+  workspace.open(scenario);
+  workspace.set("pipeline.replicas=1");
+  const auto peak = workspace.answer()->figures.peak;
+  workspace.set("cluster.device.memory_bytes=" + std::to_string(peak.value - 10'000'000));
+}
+
+constexpr int patience_ms = 60'000;
+
+TEST_CASE("what would fit is found while the window goes on", "[gui][document]") {
+  Workspace workspace;
+  open_too_large(workspace);
+  std::optional<sim::Remedy> remedy;
+  workspace.look_for_remedy([&](const std::optional<sim::Remedy>& found) { remedy = found; });
+  CHECK_FALSE(remedy);
+  REQUIRE(QTest::qWaitFor([&] { return remedy.has_value(); }, patience_ms));
+  const auto expected = loop::WhatIf().remedy(workspace.draft());
+  REQUIRE(expected);
+  CHECK(remedy->assignment == expected->assignment);
+  workspace.set(remedy->assignment);
+  CHECK_FALSE(workspace.answer()->over);
+}
+
+TEST_CASE("what would have fitted another draft is not told", "[gui][document]") {
+  Workspace workspace;
+  open_too_large(workspace);
+  std::string told;
+  const auto look = [&](const char* as) {
+    workspace.look_for_remedy([&told, as](const auto&) { told += as; });
+  };
+  look("before ");
+  workspace.set("pipeline.microbatches=4");
+  look("once ");
+  look("again ");
+  REQUIRE(QTest::qWaitFor([&] { return !told.empty(); }, patience_ms));
+  QTest::qWait(50);
+  CHECK(told == "again ");
+  look("never ");
+  workspace.open(run_folder);
+  QTest::qWait(50);
+  CHECK(told == "again ");
+}
+
+TEST_CASE("a workspace may go while something is looked for", "[gui][document]") {
+  bool told = false;
+  {
+    Workspace workspace;
+    open_too_large(workspace);
+    workspace.look_for_remedy([&](const auto&) { told = true; });
+  }
+  QTest::qWait(50);
+  CHECK_FALSE(told);
 }
 
 }  // namespace workspace_test

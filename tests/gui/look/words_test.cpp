@@ -26,6 +26,13 @@ TEST_CASE("sizes are in powers of ten, parts in per cent", "[gui][look]") {
   CHECK(percent_words(0.1234) == "12.3 %");
 }
 
+TEST_CASE("one is one, and a sentence begins with a capital letter", "[gui][look]") {
+  CHECK(counted(1, "rank", "ranks") == "1 rank");
+  CHECK(counted(std::size_t{0}, "rank", "ranks") == "0 ranks");
+  CHECK(upper_first("rank 3") == "Rank 3");
+  CHECK(upper_first("") == "");
+}
+
 TEST_CASE("an action is said in words, and what is none is not", "[gui][look]") {
   CHECK(action_words("3B5") == "stage 3: backward of microbatch 5");
   CHECK(action_words("0SEND_F2") == "stage 0: sends the activation of microbatch 2");

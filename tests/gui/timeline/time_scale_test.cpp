@@ -34,6 +34,12 @@ TEST_CASE("however far it is panned, half of what is seen is of the timeline", "
   CHECK(panned(scale, -1e9, 2, 800).first == Approx(-1.0));
 }
 
+TEST_CASE("what is centred stands in the middle, as large as before", "[gui][timeline]") {
+  const TimeScale scale = centred(fitted(0, 2, 800), 1.75, 800);
+  CHECK(scale.time(400) == Approx(1.75));
+  CHECK(scale.per_pixel == fitted(0, 2, 800).per_pixel);
+}
+
 TEST_CASE("a pixel is the time that stands there, and back", "[gui][timeline]") {
   const TimeScale scale = fitted(3, 5, 1000);
   CHECK(scale.x(3) == Approx(0).margin(1e-9));

@@ -13,6 +13,8 @@ namespace person_test {
 using namespace pipewright;
 using gui::MainWindow;
 
+constexpr int patience_ms = 60'000;
+
 struct Opened {
   MainWindow window;
 
@@ -166,6 +168,26 @@ TEST_CASE("a change is taken back by a command, and done again", "[gui][person]"
   CHECK(!workspace.changed());
   opened.press("edit.redo");
   CHECK(workspace.changed());
+}
+
+TEST_CASE("a plan that needs too much memory is given what would fit", "[gui][person]") {
+  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  gui::Workspace& workspace = opened.window.workspace();
+  workspace.set("pipeline.replicas=1");
+  const auto peak = workspace.answer()->figures.peak;
+  workspace.set("cluster.device.memory_bytes=" + std::to_string(peak.value - 10'000'000));
+  REQUIRE(workspace.answer()->over);
+  QAccessibleInterface* button = found(panel(opened.window, "figures"), "Find what would fit");
+  REQUIRE(button);
+  const auto click = [&] {
+    QTest::mouseClick(qobject_cast<QWidget*>(button->object()), Qt::LeftButton);
+  };
+  click();
+  CHECK(button->text(QAccessible::Name).startsWith("Looking for"));
+  REQUIRE(QTest::qWaitFor([&] { return button->text(QAccessible::Name).startsWith("Set "); },
+                          patience_ms));
+  click();
+  CHECK_FALSE(workspace.answer()->over);
 }
 
 TEST_CASE("every view can be asked for by its name, light and dark", "[gui][person]") {

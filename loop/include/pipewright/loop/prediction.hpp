@@ -38,8 +38,9 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
 
 /// The length of the critical path by what runs on it, the largest first: stages, transfers,
 /// reductions, the rest.
-std::vector<std::pair<std::string, double>> critical_shares(const Prediction& prediction,
-                                                            const sim::ScenarioPlan& plan);
+std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,
+                                                            const sim::Times& times,
+                                                            const std::vector<int>& critical);
 
 /// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack is
 /// by the native rules: how much later the instruction could end with the iteration as long as it

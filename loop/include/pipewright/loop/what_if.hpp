@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,8 +94,8 @@ class WhatIf {
 
   /// The quickest single change of the scenario with which the memory suffices, such as
   /// "training.recompute=selective"; nothing when none that is tried does. It plans every one of
-  /// them, which takes as many answers.
-  std::optional<sim::Remedy> remedy(const Draft& draft);
+  /// them, which takes as many answers; once it is stopped, what it gives means nothing.
+  std::optional<sim::Remedy> remedy(const Draft& draft, const std::stop_token& stop = {});
 
   /// What a change would need and take; nothing when it cannot be planned.
   std::optional<sim::Need> need_of(const Draft& draft, const std::string& assignment);
@@ -108,9 +109,6 @@ class WhatIf {
   sim::StructureCache structures_;
   std::vector<std::unique_ptr<Bench>> benches_;  // the one used last is the last
 };
-
-/// "rank 0 needs … ; training.recompute=full fits, with … and … an iteration".
-std::string refusal_text(const sim::OverCap& over, const std::optional<sim::Remedy>& remedy);
 
 /// What a change has made of it: after less before.
 struct Difference {

@@ -3,17 +3,26 @@
 // A measured run as the simulator's engines answer: so what is said of a prediction, such as why a
 // rank was idle, is said of a measurement by the same rules.
 
+#include <cstddef>
+#include <vector>
+
 #include "pipewright/sim/times.hpp"
 
 namespace pipewright::sim {
 
+/// The span of each instruction of the Program, as a place in the Timeline's spans: that of its
+/// rank and name, and several of one name in the order of time. Throws InputError that names what
+/// the Timeline lacks or has beyond the Program.
+std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeline& measured);
+
 /// When every instruction of the Program ran, as a Timeline has it. A transfer has arrived when its
-/// receiver had it; a collective begins when all its members have reached it. Spans of one action
-/// are taken in the order of time. Throws InputError that names what the Timeline lacks or has
-/// beyond the Program.
+/// receiver had it; a collective begins when all its members have reached it. `spans` are those of
+/// `spans_of`, for who has them; the other throws as that does.
+Times times_of(const Structure& structure, const plan::Timeline& measured,
+               const std::vector<std::size_t>& spans);
 Times times_of(const Structure& structure, const plan::Timeline& measured);
 
-/// The Timeline with the causes of its idle time. Throws as `times_of`.
+/// The Timeline with the causes of its idle time. Throws as `spans_of`.
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured);
 
 /// As `critical_path`, of what `times_of` gives: when data had arrived is not measured, so what was

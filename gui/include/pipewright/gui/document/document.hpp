@@ -2,6 +2,7 @@
 
 // What a file or a folder was opened to. What could be read is here, and what could not is named.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,8 +14,15 @@
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
 #include "pipewright/sim/structure.hpp"
+#include "pipewright/sim/times.hpp"
 
 namespace pipewright::gui {
+
+/// By event of a Structure: its times, and which event of a table it is.
+struct Ran {
+  sim::Times times;
+  std::vector<std::uint64_t> places;
+};
 
 struct Document {
   enum class Kind { Nothing, Scenario, Run, Timeline, Program };
@@ -33,6 +41,8 @@ struct Document {
   std::shared_ptr<const sim::Structure> structure;
   std::optional<plan::EventTable> predicted;
   std::optional<plan::EventTable> measured;  // or what else was opened
+  /// When the Program's instructions ran in `measured`; nothing where it is of another Program.
+  std::optional<Ran> ran;
 };
 
 /// Never throws for what a file holds: what is wrong is in `problems`.

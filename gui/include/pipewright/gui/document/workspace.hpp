@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipewright/gui/document/document.hpp"
+#include "pipewright/gui/document/remedy_search.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
 #include "pipewright/gui/timeline/picked.hpp"
 #include "pipewright/loop/draft_history.hpp"
@@ -50,8 +51,9 @@ class Workspace {
   const loop::Answer* answer() const { return answer_ ? &*answer_ : nullptr; }
   /// Why there is no answer; empty where there is one.
   const loop::Refusal& refusal() const { return refusal_; }
-  /// The single change with which the memory suffices, where it does not: it takes some time.
-  std::optional<sim::Remedy> remedy();
+  /// Looks for the single change with which the memory suffices. It takes some time, so `found` is
+  /// called later, and never where the draft has changed until then or somebody else has asked.
+  void look_for_remedy(RemedySearch::Found found);
   /// What the answer is held against: the plan as it was opened, or was last kept.
   const loop::Answer* baseline() const { return baseline_.get(); }
   /// Whether the draft is not the baseline's.
@@ -108,6 +110,7 @@ class Workspace {
  private:
   void tell(Change change);
   void answer_draft();
+  void show_draft();
   void show_tables();
   void match_events();
   void colour();
@@ -116,6 +119,7 @@ class Workspace {
   Document document_;
   std::optional<loop::DraftHistory> history_;
   loop::WhatIf what_if_;
+  RemedySearch remedy_search_;
   std::optional<loop::Answer> answer_;
   loop::Refusal refusal_;
   std::shared_ptr<const loop::Answer> baseline_;
@@ -125,11 +129,9 @@ class Workspace {
   Shown shown_ = Shown::Run;
   std::shared_ptr<PaintedTable> front_, ghost_;
   std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
-  std::shared_ptr<PaintedTable> heated_;            // that is coloured by differences
   bool heat_ = false;
-  std::optional<sim::Times> run_times_;    // of the document's structure
-  std::vector<std::int64_t> table_event_;  // by event of the structure
-  std::vector<int> structure_event_;       // by event of the front table
+  std::vector<std::uint64_t> table_event_;  // by event of the structure
+  std::vector<int> structure_event_;        // by event of the front table
   Picked picked_;
   std::optional<loop::Residuals> residuals_;
   mutable std::vector<loop::Saving> savings_;

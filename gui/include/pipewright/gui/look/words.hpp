@@ -3,6 +3,7 @@
 // Times, sizes and actions as people write them.
 
 #include <QString>
+#include <concepts>
 #include <string>
 
 namespace pipewright::gui {
@@ -15,6 +16,12 @@ QString time_difference(double seconds);
 QString byte_words(double bytes);
 /// "12.3 %".
 QString percent_words(double part);
+/// "1 rank", "4 ranks".
+QString counted(std::integral auto count, const char* one, const char* many) {
+  return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
+}
+/// As a sentence begins.
+QString upper_first(QString text);
 /// "stage 3: backward of microbatch 5"; empty for what is no instruction.
 QString action_words(const std::string& action);
 

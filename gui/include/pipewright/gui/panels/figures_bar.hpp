@@ -52,7 +52,8 @@ class FiguresBar : public QWidget {
   QLabel* alert_text_ = nullptr;
   QPushButton* alert_button_ = nullptr;
   QTimer remedy_timer_;
-  bool remedy_known_ = false;
+  enum class Search { None, Begun, Over };
+  Search search_ = Search::None;
   std::optional<sim::Remedy> remedy_;
 };
 

@@ -7,13 +7,12 @@
 #include <QImage>
 
 #include "pipewright/gui/document/memory_picture.hpp"
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/panels/panel.hpp"
 #include "pipewright/gui/timeline/time_scale.hpp"
 
 namespace pipewright::gui {
 
-class MemoryView : public QAbstractScrollArea {
+class MemoryView : public Panel<QAbstractScrollArea> {
  public:
   /// `workspace` must outlive it.
   explicit MemoryView(Workspace& workspace, QWidget* parent = nullptr);
@@ -27,15 +26,13 @@ class MemoryView : public QAbstractScrollArea {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
-  void showEvent(QShowEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void leaveEvent(QEvent* event) override;
   void scrollContentsBy(int dx, int dy) override;
   bool viewportEvent(QEvent* event) override;
 
  private:
-  void refresh(Workspace::Change change);
-  void rebuild();
+  void rebuild() override;
   void lay_out();
   double row_top(int rank) const;
   int rank_at(double y) const;
@@ -47,9 +44,6 @@ class MemoryView : public QAbstractScrollArea {
   void paint_marks(QPainter& painter, int rank) const;
   void paint_hover(QPainter& painter) const;
 
-  Workspace& workspace_;
-  const Theme* theme_;
-  bool stale_ = true;
   bool dirty_ = true;
   MemoryPicture picture_;
   double top_bytes_ = 1;  // at the top of each row

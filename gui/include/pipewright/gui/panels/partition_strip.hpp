@@ -6,17 +6,15 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QSlider>
-#include <QWidget>
 #include <optional>
 #include <vector>
 
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/panels/layer_strip.hpp"
+#include "pipewright/gui/panels/panel.hpp"
 
 namespace pipewright::gui {
 
-class PartitionStrip : public QWidget {
+class PartitionStrip : public Panel<> {
  public:
   /// `workspace` must outlive it.
   explicit PartitionStrip(Workspace& workspace, QWidget* parent = nullptr);
@@ -30,15 +28,13 @@ class PartitionStrip : public QWidget {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
-  void showEvent(QShowEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
   bool event(QEvent* event) override;
 
  private:
-  void refresh(Workspace::Change change);
-  void read_plan();
+  void rebuild() override;
   void place_borders();
   void move_border(int stage, int layer);
   void show_words();
@@ -51,15 +47,12 @@ class PartitionStrip : public QWidget {
   QRectF memory_rect() const;
   QColor rank_colour(int rank) const;
 
-  Workspace& workspace_;
-  const Theme* theme_;
   QLabel* summary_ = nullptr;
   QLabel* effect_ = nullptr;
   QPushButton* balance_ = nullptr;
   std::optional<LayerStrip> strip_;
   std::vector<double> places_;  // of layers, in pixels of the strip
   std::vector<QSlider*> borders_;
-  bool stale_ = true;
   int dragged_layer_ = -1;
 };
 

@@ -4,13 +4,11 @@
 // the causes in the order of their size.
 
 #include <QLabel>
-#include <QWidget>
 #include <functional>
 
 #include "pipewright/gui/document/places.hpp"
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/panels/figure_table.hpp"
+#include "pipewright/gui/panels/panel.hpp"
 
 namespace pipewright::gui {
 
@@ -19,7 +17,7 @@ FigureTable rank_table(const loop::Residuals& residuals);
 FigureTable cause_table(const loop::Residuals& residuals);
 FigureTable action_table(const std::vector<ActionDifference>& actions);
 
-class ResidualPanel : public QWidget {
+class ResidualPanel : public Panel<> {
  public:
   /// `workspace` must outlive it.
   explicit ResidualPanel(Workspace& workspace, QWidget* parent = nullptr);
@@ -28,16 +26,9 @@ class ResidualPanel : public QWidget {
   /// Somebody has chosen a line: these events are meant.
   std::function<void(const Places&)> on_places;
 
- protected:
-  void showEvent(QShowEvent* event) override;
-
  private:
-  void refresh(Workspace::Change change);
-  void rebuild();
+  void rebuild() override;
 
-  Workspace& workspace_;
-  const Theme* theme_;
-  bool stale_ = true;
   std::vector<ActionDifference> worst_;
   QLabel* headline_;
   QWidget* tables_;

@@ -5,14 +5,11 @@
 
 #include <QComboBox>
 #include <QLabel>
-#include <QTimer>
-#include <QWidget>
 #include <functional>
 
 #include "pipewright/gui/document/places.hpp"
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/panels/figure_table.hpp"
+#include "pipewright/gui/panels/panel.hpp"
 #include "pipewright/gui/panels/share_bar.hpp"
 
 namespace pipewright::gui {
@@ -24,7 +21,7 @@ FigureTable saving_table(const std::vector<loop::Saving>& savings,
 FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& slack,
                         std::size_t most);
 
-class SavingsPanel : public QWidget {
+class SavingsPanel : public Panel<> {
  public:
   /// `workspace` must outlive it.
   explicit SavingsPanel(Workspace& workspace, QWidget* parent = nullptr);
@@ -33,18 +30,10 @@ class SavingsPanel : public QWidget {
   /// Somebody has chosen a line: these events are meant.
   std::function<void(const Places&)> on_places;
 
- protected:
-  void showEvent(QShowEvent* event) override;
-
  private:
-  void refresh(Workspace::Change change);
-  void rebuild();
+  void rebuild() override;
   void show_savings();
 
-  Workspace& workspace_;
-  const Theme* theme_;
-  bool stale_ = true;
-  QTimer later_;  // so that a hand that drags a border does not wait for it
   QLabel* headline_;
   QWidget* columns_;
   QComboBox* part_;

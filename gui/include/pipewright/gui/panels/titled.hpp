@@ -8,6 +8,16 @@
 
 namespace pipewright::gui {
 
+/// In rich text: a line that is read first, and words that need not be.
+inline QString heading(const QString& text) {
+  return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
+      .arg(heading_size)
+      .arg(text);
+}
+inline QString soft(const QString& text, const Theme& theme) {
+  return QString("<span style=\"color:%1\">%2</span>").arg(theme.soft_text.name(), text);
+}
+
 /// A widget with a line of words above it.
 inline QWidget* titled(const QString& title, QWidget* widget) {
   auto* both = new QWidget;

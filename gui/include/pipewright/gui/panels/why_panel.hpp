@@ -5,12 +5,10 @@
 
 #include <QLabel>
 #include <QStackedWidget>
-#include <QWidget>
 
 #include "pipewright/gui/document/why.hpp"
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/panels/figure_table.hpp"
+#include "pipewright/gui/panels/panel.hpp"
 #include "pipewright/gui/panels/share_bar.hpp"
 
 namespace pipewright::gui {
@@ -20,7 +18,7 @@ QString step_sentence(const PaintedTable& table);
 /// Per rank and in total: compute, idle by cause, transfer and memory.
 FigureTable area_table(const PaintedTable& table, const PickedArea& area);
 
-class WhyPanel : public QWidget {
+class WhyPanel : public Panel<> {
  public:
   /// `workspace` must outlive it.
   explicit WhyPanel(Workspace& workspace, QWidget* parent = nullptr);
@@ -30,21 +28,14 @@ class WhyPanel : public QWidget {
   QString spoken() const;
   const FigureTableView& table() const { return *table_; }
 
- protected:
-  void showEvent(QShowEvent* event) override;
-
  private:
-  void refresh(Workspace::Change change);
-  void rebuild();
+  void rebuild() override;
   void show_picked();
   void follow(const QString& link);
   QString html_of_nothing() const;
   QString html_of(const PickedEvent& picked) const;
   QString html_of(const PickedIdle& picked) const;
 
-  Workspace& workspace_;
-  const Theme* theme_;
-  bool stale_ = true;
   QStackedWidget* pages_;
   QLabel* words_;
   ShareBar* of_rank_;

@@ -42,11 +42,6 @@ class BusySums {
     return between(first, last, begun, begun_before(last, begun));
   }
 
-  /// Bytes held for each event, beside its columns.
-  static constexpr double bytes_per_event() {
-    return static_cast<double>(sizeof(ClassTimes) + sizeof(double)) / stride;
-  }
-
  private:
   /// Adds the whole of events [first, last).
   void add_whole(std::uint64_t first, std::uint64_t last, ClassTimes& sums) const;

@@ -36,7 +36,7 @@ class PaintedTable {
 
   /// Classes of another meaning, such as how far off the prediction was; one per event.
   void set_classes(std::vector<std::uint8_t> classes);
-  /// Back to kinds of actions.
+  /// Back to kinds of actions, where they are not that already.
   void set_kinds();
   /// Whether some action that computes is of this kind, where the events are actions.
   bool has_kind(std::size_t kind) const { return has_kind_[kind]; }
@@ -49,9 +49,6 @@ class PaintedTable {
   double busy(int rank, double first, double last) const;
   /// The track that an event belongs to.
   std::size_t track_of(std::uint64_t event) const;
-
-  /// Bytes held beside the table's own columns.
-  std::size_t own_bytes() const;
 
  private:
   /// Each track, on several threads; before its sums are made, its events are given classes.

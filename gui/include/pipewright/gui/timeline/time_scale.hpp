@@ -32,6 +32,12 @@ inline TimeScale zoomed(TimeScale scale, double factor, double x, double length,
   return scale;
 }
 
+/// With an instant in the middle.
+inline TimeScale centred(TimeScale scale, double time, double pixels) {
+  scale.first = time - pixels / 2 * scale.per_pixel;
+  return scale;
+}
+
 /// Moved by so many pixels, with some of [0, length] left in sight.
 inline TimeScale panned(TimeScale scale, double by, double length, double pixels) {
   const double seen = scale.per_pixel * pixels;

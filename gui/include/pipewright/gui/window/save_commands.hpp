@@ -3,7 +3,6 @@
 // The draft as files that others read.
 
 #include <QString>
-#include <filesystem>
 #include <string>
 
 #include "pipewright/gui/document/workspace.hpp"
@@ -17,9 +16,6 @@ enum class SavedAs { Scenario, TorchCsv, MegatronLayout };
 std::string saved_text(const Workspace& workspace, SavedAs as);
 /// "shared-card.scenario.json"
 QString suggested_name(const Workspace& workspace, SavedAs as);
-/// The whole file or nothing: what was there stays until the new one is complete. Throws
-/// InputError.
-void write_whole(const std::filesystem::path& path, const std::string& text);
 
 /// Both must outlive `window`, which asks where to and says what went wrong.
 void add_save_commands(Commands& commands, Workspace& workspace, QWidget* window);

@@ -1,4 +1,4 @@
-# Sourced with $bundle set: finds LibTorch, and lets the bundle's programs find it. Sets $torch_dir.
+# Sourced after libraries.sh: finds LibTorch, and lets the bundle's programs find it. Sets $torch_dir.
 # Looks in $PIPEWRIGHT_TORCH_DIR, in the Pythons of the environment and of PATH, in that order.
 
 # The folder `torch` of a Python that has it.
@@ -20,7 +20,6 @@ unfit() {
   fi
 }
 
-. "$bundle/built-with"
 torch_dir='' refused=''
 if [ -n "${PIPEWRIGHT_TORCH_DIR:-}" ]; then
   why=$(unfit "$PIPEWRIGHT_TORCH_DIR")
@@ -48,10 +47,4 @@ if [ -z "$torch_dir" ]; then
   exit 2
 fi
 
-glibc_found=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
-if [ -n "$glibc_found" ] &&
-  [ "$(printf '%s\n%s\n' "$glibc_wanted" "$glibc_found" | sort -V | head -n 1)" != "$glibc_wanted" ]; then
-  echo "this machine's C library is $glibc_found, and the programs need $glibc_wanted: build the bundle on an older system" >&2
-  exit 2
-fi
-export LD_LIBRARY_PATH="$torch_dir/lib:$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="$torch_dir/lib:$LD_LIBRARY_PATH"

@@ -13,7 +13,7 @@ most_mb=60
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bundle=$folder/pipewright-bundle
-mkdir -p "$bundle"/{bin,lib,bench,licenses}
+mkdir -p "$bundle"/{bin,lib,lib-c++,bench,licenses}
 
 for program in "${programs[@]}"; do
   [[ -x $build/bin/$program ]] || { echo "bundle: $build/bin/$program is not built" >&2; exit 2; }
@@ -32,22 +32,29 @@ ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r libr
   case $(basename "$library") in
     libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libutil.so.* | libresolv.so.* | ld-linux*) continue ;;
   esac
-  cp "$real" "$bundle/lib/$(basename "$library")"
+  # The C++ library asks for a newer C library than the programs do: it is used where that is there,
+  # elsewhere the machine's own has to do.
+  case $(basename "$library") in
+    libstdc++.so.* | libgcc_s.so.*) cp "$real" "$bundle/lib-c++/$(basename "$library")" ;;
+    *) cp "$real" "$bundle/lib/$(basename "$library")" ;;
+  esac
   package=$(dpkg-query -S "$real" 2>/dev/null | head -n 1 | sed 's/[:,].*//') || true
   if [[ -n $package && -f /usr/share/doc/$package/copyright ]]; then
     cp "/usr/share/doc/$package/copyright" "$bundle/licenses/$package"
   fi
 done
 
-# What each program asks of the C library at most.
-glibc=$(objdump -T "$bundle"/bin/* "$bundle"/lib/* | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
+# What these files ask of the C library at most.
+glibc_of() { objdump -T "$@" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1 | sed 's/GLIBC_//'; }
+glibc=$(glibc_of "$bundle"/bin/* "$bundle"/lib/*)
 torch=$(sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$torch_dir/version.py")
-printf 'torch_wanted=%s\nglibc_wanted=%s\n' "$torch" "${glibc#GLIBC_}" >"$bundle/built-with"
+printf 'torch_wanted=%s\nglibc_wanted=%s\nglibc_of_cxx=%s\n' "$torch" "$glibc" \
+  "$(glibc_of "$bundle"/lib-c++/*)" >"$bundle/built-with"
 
 cp -r "$source_dir/scenarios" "$bundle/scenarios"
 cp "$source_dir/LICENSE" "$bundle/licenses/pipewright"
 cp "$source_dir/bench/torch_pipelining.py" "$bundle/bench/"
-cp "$here"/{pipewright,gpu-check,gpu_check.py,find-torch.sh,README.md} "$bundle/"
+cp "$here"/{pipewright,gpu-check,gpu_check.py,libraries.sh,find-torch.sh,README.md} "$bundle/"
 
 mkdir -p "$(dirname "$file")"
 tar -C "$folder" --owner=0 --group=0 --sort=name -cf "$file.new" pipewright-bundle
@@ -58,4 +65,4 @@ if ((bytes > most_mb * 1000000)); then
   exit 1
 fi
 mv "$file.new" "$file"
-echo "$file: $(((bytes + 500000) / 1000000)) MB, for torch $torch and a C library from ${glibc#GLIBC_} on"
+echo "$file: $(((bytes + 500000) / 1000000)) MB, for torch $torch and a C library from $glibc on"

@@ -79,6 +79,16 @@ def torch_is_looked_for(bundle, folder):
     expect(topology.returncode == 0, topology)
 
 
+def old_c_library(bundle):
+    """Refused in words; one that only the bundled C++ library is too new for is good enough."""
+    built_with = (bundle / "built-with").read_text()
+    for field, code in (("glibc_wanted", 2), ("glibc_of_cxx", 0)):
+        (bundle / "built-with").write_text(built_with + f"{field}=9.9\n")
+        asked = call([bundle / "pipewright", "topology", "--axes", "pipe", "--dims", "2"])
+        expect(asked.returncode == code and ("need 9.9" in asked.stderr) == (code == 2), asked)
+    (bundle / "built-with").write_text(built_with)
+
+
 def a_part_fails(bundle, folder):
     program = bundle / "bin/pipewright-torch"
     program.rename(program.with_suffix(".away"))
@@ -154,6 +164,7 @@ with tempfile.TemporaryDirectory() as name:
     with_a_made_up_gpu(folder)
     bundle = packed_and_unpacked(folder)
     torch_is_looked_for(bundle, folder)
+    old_c_library(bundle)
     without_a_gpu(bundle, folder)
     a_part_fails(bundle, folder)
 print("the bundle packs, unpacks and reports")

@@ -539,19 +539,33 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
 }
 
 void write_file(const std::filesystem::path& file, const std::vector<std::string_view>& parts) {
-  const std::filesystem::path temporary = file.string() + ".part";
-  std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  const fs::file_status there = fs::status(file, failure);
+  failure.clear();
+  // A device or a pipe is no file that another could take the place of. A link stays one: what it
+  // leads to is written.
+  const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
+  const fs::path target = fs::is_regular_file(there) ? fs::canonical(file) : file;
+  const fs::path written = in_place ? file : fs::path(target.string() + ".part");
+  errno = 0;
+  std::ofstream stream(written, std::ios::binary | std::ios::trunc);
   for (const std::string_view part : parts)
     stream.write(part.data(), static_cast<std::streamsize>(part.size()));
   stream.close();
-  std::error_code renamed;
-  if (stream)
-    std::filesystem::rename(temporary, file, renamed);
-  if (stream && !renamed)
+  if (!stream)
+    failure = {errno != 0 ? errno : EIO, std::generic_category()};
+  if (!failure && fs::is_regular_file(there))
+    fs::permissions(written, there.permissions(), failure);
+  if (!failure && !in_place)
+    fs::rename(written, target, failure);
+  if (!failure)
     return;
-  const std::string reason = renamed ? renamed.message() : std::strerror(errno);
-  std::filesystem::remove(temporary, renamed);
-  throw std::runtime_error(fmt::format("{}: cannot be written: {}", file.string(), reason));
+  std::error_code ignored;
+  if (!in_place)
+    fs::remove(written, ignored);
+  throw std::runtime_error(
+      fmt::format("{}: cannot be written: {}", file.string(), failure.message()));
 }
 
 }  // namespace pipewright::plan

@@ -1,5 +1,8 @@
 #include "pipewright/plan/json/json_document.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -203,6 +206,32 @@ TEST_CASE("A file is replaced as a whole and leaves no neighbour behind", "[plan
   CHECK(JsonDocument::read(folder / "a.json").root() == Json::object());
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("A link stays a link, a file keeps who may read it, a device stays a device",
+          "[plan][json]") {
+  namespace fs = std::filesystem;
+  const auto folder = fs::temp_directory_path() / "pipewright-json-document-links";
+  fs::create_directories(folder);
+  write_file(folder / "a.json", "1");
+  fs::permissions(folder / "a.json", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("a.json", folder / "link.json");
+  write_file(folder / "link.json", "2");
+  CHECK(fs::is_symlink(folder / "link.json"));
+  CHECK(JsonDocument::read(folder / "a.json").root() == 2);
+  CHECK(fs::status(folder / "a.json").permissions() ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  fs::remove_all(folder);
+
+  // Not by a name in /dev: who runs this as root would lose it if it failed.
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  write_file(fmt::format("/proc/self/fd/{}", ends[1]), "3");
+  char letter = 0;
+  CHECK(read(ends[0], &letter, 1) == 1);
+  CHECK(letter == '3');
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace json_document_test

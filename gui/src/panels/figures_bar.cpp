@@ -165,13 +165,12 @@ void FiguresBar::refresh(Workspace::Change change) {
 void FiguresBar::show_headline() {
   const Headline headline = headline_of(workspace_);
   title_->setText(headline.title.isEmpty() ? "Pipewright" : headline.title);
-  subtitle_->setText(headline.title.isEmpty() ? "Nothing is open" : headline.subtitle);
+  subtitle_text_ = headline.title.isEmpty() ? "Nothing is open" : headline.subtitle;
   subtitle_->setToolTip(headline.subtitle_help);
   set_colour(title_, theme_->text);
   set_colour(subtitle_, theme_->soft_text);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
-    block.box->setVisible(i < headline.figures.size());
     if (i >= headline.figures.size())
       continue;
     const Headline::Figure& figure = headline.figures[i];
@@ -195,7 +194,35 @@ void FiguresBar::show_headline() {
   plan_->setChecked(workspace_.shown() == Workspace::Shown::Plan);
   keep_->setVisible(workspace_.has_plan());
   keep_->setEnabled(workspace_.changed() && workspace_.answer() != nullptr);
+  figures_ = headline.figures.size();
+  fit();
   show_alert(headline);
+}
+
+/// As many figures as fit beside the names and buttons, the first ones first: half a figure is
+/// none. What is said below the name is cut short for them.
+void FiguresBar::fit() {
+  constexpr int least_subtitle = 150;
+  const QFontMetrics metrics = subtitle_->fontMetrics();
+  const int subtitle = metrics.horizontalAdvance(subtitle_text_) + 2;
+  const int names = std::max(title_->sizeHint().width(), std::min(subtitle, least_subtitle));
+  int room = width() - names - 12 * gap;
+  for (const QWidget* button :
+       {static_cast<QWidget*>(run_), static_cast<QWidget*>(plan_), static_cast<QWidget*>(keep_)})
+    room -= button->isVisibleTo(this) ? button->sizeHint().width() : 0;
+  bool fits = true;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const int needed = blocks_[i].box->sizeHint().width() + 4 * gap;
+    fits = fits && i < figures_ && (i == 0 || room >= needed);
+    blocks_[i].box->setVisible(fits);
+    room -= fits ? needed : 0;
+  }
+  subtitle_->setText(metrics.elidedText(subtitle_text_, Qt::ElideRight, names + std::max(0, room)));
+}
+
+void FiguresBar::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  fit();
 }
 
 void FiguresBar::show_alert(const Headline& headline) {

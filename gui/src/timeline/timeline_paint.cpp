@@ -451,58 +451,56 @@ void TimelineView::paint_hovered(QPainter& painter) const {
   }
 }
 
-void TimelineView::paint_legend(QPainter& painter) const {
-  const double top = rows_bottom();
-  painter.fillRect(QRectF(0, top, viewport()->width(), legend_height), theme_->panel);
-  painter.fillRect(QRectF(0, top, viewport()->width(), 1), theme_->line);
-  painter.setFont(font_of(small_size));
-  const double right = viewport()->width() - gap;
-  double x = header_width;
-  // What no longer fits is left out as a whole.
-  const auto entry = [&](const QString& words, const QColor& colour, double height) {
-    const double width = painter.fontMetrics().horizontalAdvance(words);
-    if (x + 16 + width > right)
-      return;
-    const QRectF box(x, top + legend_height / 2 - height / 2, 11, height);
-    painter.fillRect(box, colour);
-    painter.setPen(theme_->soft_text);
-    painter.drawText(QRectF(x + 16, top, width + 2, legend_height), Qt::AlignVCenter, words);
-    x += 16 + width + 14;
-  };
-  const auto group = [&](const QString& words) {
-    painter.setPen(theme_->text);
-    const double width = painter.fontMetrics().horizontalAdvance(words);
-    if (x + width > right)
-      return;
-    painter.drawText(QRectF(x, top, width + 2, legend_height), Qt::AlignVCenter, words);
-    x += width + 12;
-  };
+std::vector<LegendEntry> TimelineView::legend_entries() const {
+  std::vector<LegendEntry> entries;
   if (heat_) {
-    group("than predicted");
+    entries.push_back({"than predicted", {}});
     for (std::size_t c = 0; c < class_count; ++c)
       if (c == 0 || c == class_count / 2 || c + 1 == class_count)
-        entry(c == 0                 ? "much quicker"
-              : c + 1 == class_count ? "much slower"
-                                     : "as predicted",
-              theme_->heat[c], 11);
+        entries.push_back({c == 0                 ? "much quicker"
+                           : c + 1 == class_count ? "much slower"
+                                                  : "as predicted",
+                           theme_->heat[c], 11});
   } else {
     for (std::size_t c = 0; c < class_count; ++c)
       if (has_kind_[c] != 0)
-        entry(theme_->kinds[c].meaning, theme_->kinds[c].fill, 11);
+        entries.push_back({theme_->kinds[c].meaning, theme_->kinds[c].fill, 11});
     if (has_row_[static_cast<std::size_t>(plan::Row::Send)] != 0)
-      entry("send", theme_->send, 4);
+      entries.push_back({"send", theme_->send, 4});
     if (has_row_[static_cast<std::size_t>(plan::Row::Receive)] != 0)
-      entry("receive", theme_->receive, 4);
+      entries.push_back({"receive", theme_->receive, 4});
     if (has_row_[static_cast<std::size_t>(plan::Row::Reduce)] != 0)
-      entry("reduce", theme_->reduce, 4);
+      entries.push_back({"reduce", theme_->reduce, 4});
   }
   if (std::find(has_cause_.begin(), has_cause_.end(), 1) == has_cause_.end())
-    return;
-  x += 10;
-  group("idle:");
+    return entries;
+  entries.push_back({"idle:", {}});
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     if (has_cause_[cause] != 0)
-      entry(QString::fromStdString(plan::idle_causes()[cause]), theme_->causes[cause], 11);
+      entries.push_back(
+          {QString::fromStdString(plan::idle_causes()[cause]), theme_->causes[cause], 11});
+  return entries;
+}
+
+void TimelineView::paint_legend(QPainter& painter) const {
+  const double top = rows_bottom();
+  painter.fillRect(QRectF(0, top, viewport()->width(), viewport()->height() - top), theme_->panel);
+  painter.fillRect(QRectF(0, top, viewport()->width(), 1), theme_->line);
+  painter.setFont(font_of(small_size));
+  const std::vector<LegendEntry> entries = legend_entries();
+  for (std::size_t i = 0; i < entries.size() && i < legend_.places.size(); ++i) {
+    const LegendEntry& entry = entries[i];
+    double x = legend_.places[i].x();
+    const double y = top + legend_.places[i].y() * legend_height;
+    if (entry.height > 0) {
+      painter.fillRect(QRectF(x, y + (legend_height - entry.height) / 2, 11, entry.height),
+                       entry.colour);
+      x += legend_box;
+    }
+    painter.setPen(entry.height > 0 ? theme_->soft_text : theme_->text);
+    painter.drawText(QRectF(x, y, viewport()->width(), legend_height), Qt::AlignVCenter,
+                     entry.words);
+  }
 }
 
 void TimelineView::paint_arrows(QPainter& painter) const {

@@ -66,6 +66,7 @@ void TimelineView::set_overlaid(bool overlaid) {
 
 void TimelineView::set_heat(bool heat) {
   heat_ = heat;
+  lay_out();
   changed();
 }
 
@@ -198,7 +199,9 @@ void TimelineView::set_show_critical(bool show) {
   viewport()->update();
 }
 
-double TimelineView::rows_bottom() const { return viewport()->height() - legend_height; }
+double TimelineView::rows_bottom() const {
+  return viewport()->height() - legend_.rows * legend_height;
+}
 
 TimelineView::RowParts TimelineView::parts_of(const PlacedRow& row) const {
   const double pad = row.height >= 40 ? 4 : 1;
@@ -227,6 +230,8 @@ void TimelineView::find_legend() {
 }
 
 void TimelineView::lay_out() {
+  legend_ = placed(legend_entries(), QFontMetricsF(font_of(small_size)), header_width,
+                   viewport()->width() - gap);
   if (!front_) {
     layout_ = {};
     verticalScrollBar()->setRange(0, 0);

@@ -190,6 +190,31 @@ TEST_CASE("a plan that needs too much memory is given what would fit", "[gui][pe
   CHECK_FALSE(workspace.answer()->over);
 }
 
+TEST_CASE("in a window of any width no figure and no button is shown in part", "[gui][person]") {
+  Opened opened;
+  auto* bar = opened.window.findChild<QWidget*>("figures");
+  REQUIRE(bar);
+  int figures_before = 0;
+  for (const int width : {1000, 1100, 1280, 1366, 1920, 2560}) {
+    opened.window.resize(width, 768);
+    QApplication::processEvents();
+    int figures = 0;
+    for (const QWidget* part : bar->findChildren<QWidget*>()) {
+      const bool is_whole = part->width() >= part->sizeHint().width();
+      const QString name = part->objectName();
+      if (!part->isVisible() || !name.startsWith("figures.") || name == "figures.alert")
+        continue;
+      CAPTURE(width, name.toStdString(), part->width(), part->sizeHint().width());
+      CHECK(is_whole);
+      CHECK(bar->rect().contains(QRect(part->mapTo(bar, QPoint()), part->size())));
+      figures += name.at(name.size() - 1).isDigit() ? 1 : 0;
+    }
+    CHECK(figures >= std::max(1, figures_before));
+    figures_before = figures;
+  }
+  CHECK(figures_before == 4);
+}
+
 TEST_CASE("every view can be asked for by its name, light and dark", "[gui][person]") {
   Opened opened;
   for (const bool dark : {false, true}) {

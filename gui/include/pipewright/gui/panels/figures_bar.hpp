@@ -24,6 +24,7 @@ class FiguresBar : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   struct Block {
@@ -36,6 +37,7 @@ class FiguresBar : public QWidget {
   Block make_block(int place);
   void refresh(Workspace::Change change);
   void show_headline();
+  void fit();
   void show_alert(const Headline& headline);
   void look_for_remedy();
   void apply_remedy();
@@ -44,7 +46,9 @@ class FiguresBar : public QWidget {
   const Theme* theme_;
   QLabel* title_ = nullptr;
   QLabel* subtitle_ = nullptr;
+  QString subtitle_text_;  // all of it
   std::vector<Block> blocks_;
+  std::size_t figures_ = 0;  // that there are to show
   QToolButton* run_ = nullptr;
   QToolButton* plan_ = nullptr;
   QPushButton* keep_ = nullptr;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/timeline/legend.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
 #include "pipewright/gui/timeline/picked.hpp"
 #include "pipewright/gui/timeline/row_layout.hpp"
@@ -124,6 +125,7 @@ class TimelineView : public QAbstractScrollArea {
 
   void render();
   void find_legend();
+  std::vector<LegendEntry> legend_entries() const;
   void render_row(const PlacedRow& row, double scale);
   void render_overlaid(const PlacedRow& row, double scale);
   void render_table(const PaintedTable& table, const PlacedRow& row, double top, double height,
@@ -155,6 +157,7 @@ class TimelineView : public QAbstractScrollArea {
   std::vector<std::uint64_t> highlight_;
   Picked hovered_;
   /// Which kinds, rows and causes there are any of.
+  PlacedLegend legend_;
   std::array<char, class_count> has_kind_{}, has_cause_{};
   std::array<char, 4> has_row_{};
 

@@ -1,0 +1,31 @@
+#pragma once
+
+// What colours mean, in as many rows as the width asks for.
+
+#include <QColor>
+#include <QFontMetricsF>
+#include <QPointF>
+#include <QString>
+#include <vector>
+
+namespace pipewright::gui {
+
+struct LegendEntry {
+  QString words;
+  QColor colour;      // of the box before the words
+  double height = 0;  // of the box; 0: no box, the words are the heading of what follows
+};
+
+struct PlacedLegend {
+  std::vector<QPointF> places;  // the left of each entry, and its row as y
+  int rows = 1;
+};
+
+inline constexpr double legend_box = 16;  // with the space behind it
+
+/// From `left` to `right`. What does not fit in one row goes on in the next, where a heading begins
+/// if there is one.
+PlacedLegend placed(const std::vector<LegendEntry>& entries, const QFontMetricsF& metrics,
+                    double left, double right);
+
+}  // namespace pipewright::gui

@@ -19,8 +19,9 @@ void add_fields(const plan::Json& object, const std::string& prefix,
 
 std::vector<std::string> scenario_fields() {
   std::vector<std::string> fields;
+  const plan::Scenario plain;
   for (const char* part : {"model", "cluster", "pipeline", "training", "profile"})
-    add_fields(to_json(plan::Scenario{}).at(part), std::string(part) + ".", fields);
+    add_fields(to_json(plain).at(part), std::string(part) + ".", fields);
   return fields;
 }
 

@@ -80,6 +80,53 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
 }
 
+template <MaybeConst<MachineConstants> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  for (const ConstantRule& rule : constant_rules())
+    visit(rule.key, s.*rule.member, within({.least = rule.least, .most = rule.most}), rule.meaning);
+}
+
+template <MaybeConst<MachineSpread> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  for (const ConstantRule& rule : constant_rules())
+    visit(rule.key, s.*rule.member, within({.least = 0, .most = 10}),
+          "Standard deviation of that constant's logarithm: 0.1 is about 10 %.");
+}
+
+template <MaybeConst<ReductionTable> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("ranks", s.ranks, needed(within(at_least(2))), "Devices that sum, one for each row.");
+  visit("bytes", s.bytes, needed(within(more_than(0))),
+        "That each of them has; they rise for one number of ranks.");
+  visit("seconds", s.seconds, needed(within(more_than(0))), "That the sum takes.");
+}
+
+template <MaybeConst<LayerClass> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("hidden", s.hidden, needed(within(size_range)), "Width of the layer.");
+  visit("heads", s.heads, needed(within(size_range)), "Of its attention.");
+  visit("sequence", s.sequence, needed(within(at_least(1))), "Tokens of a sample.");
+  visit("tensor", s.tensor, needed(within(at_least(1))), "Devices that it is cut among.");
+  visit("microbatch", s.microbatch, needed(within(at_least(1))), "Samples.");
+  visit("runs", s.runs, needed(within(at_least(1))), "That it was learnt from.");
+  visit("layer", s.layer, needed(within(more_than(0))), "Its time over the analytic one.");
+  visit("embedding", s.embedding, needed(within(more_than(0))), "The embedding's, likewise.");
+  visit("head", s.head, needed(within(more_than(0))), "The head's, likewise.");
+}
+
+template <MaybeConst<Machine> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("constants", s.constants, FieldRule{.schema = R"({"$ref": "#/$defs/constants"})"}, "");
+  visit("spread", s.spread, FieldRule{.schema = R"({"$ref": "#/$defs/spread"})"}, "");
+  visit("reductions", s.reductions, FieldRule{.schema = R"({"$ref": "#/$defs/reductions"})"}, "");
+  visit("layers", s.layers,
+        FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/layer_class"}})"},
+        "Classes of layers that runs were measured of.");
+  visit("sources", s.sources,
+        FieldRule{.schema = R"({"type": "array", "items": {"type": "string"}})"},
+        "Where the cluster's figures are from.");
+}
+
 template <MaybeConst<Cluster> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr auto link = R"({"$ref": "#/$defs/link"})";
@@ -93,6 +140,7 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("rank_speeds", s.rank_speeds, within(more_than(0)),
         "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
         "prediction.");
+  visit("machine", s.machine, FieldRule{.schema = R"({"$ref": "#/$defs/machine"})"}, "");
 }
 
 inline const std::vector<std::string>& data_kinds() {
@@ -193,7 +241,10 @@ void visit_fields(Struct& s, Visit&& visit) {
 
 /// A field that is an object with fields of its own.
 template <class Value>
-concept HasFields = std::same_as<Value, Device> || std::same_as<Value, Link>;
+concept HasFields =
+    std::same_as<Value, Device> || std::same_as<Value, Link> || std::same_as<Value, Machine> ||
+    std::same_as<Value, MachineConstants> || std::same_as<Value, MachineSpread> ||
+    std::same_as<Value, ReductionTable> || std::same_as<Value, LayerClass>;
 
 /// Reads each field of the object into the value, which has the defaults.
 class FieldReader {
@@ -224,6 +275,12 @@ class FieldReader {
       value = read_partition(key, value);
     else if constexpr (HasFields<Value>)
       read_child(key, value, rule);
+    else if constexpr (std::is_same_v<Value, std::optional<Machine>>)
+      read_machine(key, value, rule);
+    else if constexpr (std::is_same_v<Value, std::vector<LayerClass>>)
+      read_children(key, value);
+    else if constexpr (std::is_same_v<Value, std::vector<std::string>>)
+      value = object_.texts(key, fallback);
     else
       value = read_word(key, value, rule);
   }
@@ -236,6 +293,22 @@ class FieldReader {
     const std::string pointer = object_.child(key);
     JsonObject child(object_.diagnostics(), pointer);
     visit_fields(value, FieldReader(child));
+  }
+
+  void read_machine(const char* key, std::optional<Machine>& value, const FieldRule& rule) {
+    if (object_.has(key))
+      read_child(key, value.emplace(), rule);
+    object_.allow(key);
+    if (const std::string fault = value ? fault_of(value->reductions) : ""; !fault.empty())
+      object_.error(key, "reductions: " + fault);
+  }
+
+  template <class Value>
+  void read_children(const char* key, std::vector<Value>& values) {
+    for (const std::string& pointer : object_.elements(key, false)) {
+      JsonObject child(object_.diagnostics(), pointer);
+      visit_fields(values.emplace_back(), FieldReader(child));
+    }
   }
 
   PartitionChoice read_partition(const char* key, const PartitionChoice& fallback) {
@@ -285,7 +358,14 @@ Json field_json(const Value& value, const FieldRule& rule) {
     return value.string();
   else if constexpr (HasFields<Value>)
     return fields_json(value);
-  else if constexpr (std::is_same_v<Value, PartitionChoice>)
+  else if constexpr (std::is_same_v<Value, std::optional<Machine>>)
+    return value ? fields_json(*value) : Json();
+  else if constexpr (std::is_same_v<Value, std::vector<LayerClass>>) {
+    Json all = Json::array();
+    for (const LayerClass& one : value)
+      all.push_back(fields_json(one));
+    return all;
+  } else if constexpr (std::is_same_v<Value, PartitionChoice>)
     return std::visit([](const auto& choice) { return Json(choice); }, value);
   else
     return value;
@@ -295,7 +375,11 @@ template <class Struct>
 Json fields_json(const Struct& value) {
   Json json = Json::object();
   visit_fields(value, [&](const char* key, const auto& field, const FieldRule& rule,
-                          const char* /*meaning*/) { json[key] = field_json(field, rule); });
+                          const char* /*meaning*/) {
+    Json written = field_json(field, rule);
+    if (!written.is_null())  // an optional that is not there
+      json[key] = std::move(written);
+  });
   return json;
 }
 

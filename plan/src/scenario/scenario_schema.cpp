@@ -53,19 +53,19 @@ Ordered object_schema(const char* meaning) {
 template <class Struct>
 void add_fields(Ordered& object) {
   const Struct plain{};
-  visit_fields(plain,
-               [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
-                 using Value = std::remove_cvref_t<decltype(value)>;
-                 Ordered field = Ordered::object();
-                 if (*meaning != '\0')
-                   field["description"] = meaning;
-                 field.update(type_schema<Value>(rule));
-                 if (rule.needed)
-                   object["required"].push_back(key);
-                 else if constexpr (!HasFields<Value>)
-                   field["default"] = Ordered(field_json(value, rule));
-                 object["properties"][key] = std::move(field);
-               });
+  visit_fields(
+      plain, [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
+        using Value = std::remove_cvref_t<decltype(value)>;
+        Ordered field = Ordered::object();
+        if (*meaning != '\0')
+          field["description"] = meaning;
+        field.update(type_schema<Value>(rule));
+        if (rule.needed)
+          object["required"].push_back(key);
+        else if constexpr (!HasFields<Value> && !std::is_same_v<Value, std::optional<Machine>>)
+          field["default"] = Ordered(field_json(value, rule));
+        object["properties"][key] = std::move(field);
+      });
 }
 
 template <class Struct>
@@ -118,6 +118,13 @@ std::string scenario_schema() {
       {"gpt", model_schema<GptShape>("gpt", "A GPT of pre-norm blocks over the bytes of a text.")},
       {"alexnet", model_schema<AlexNetShape>("alexnet", "AlexNet in 22 layers.")},
       {"device", schema_of<Device>("One device; all are equal.")},
+      {"machine", schema_of<Machine>("What was measured of the machine, for analytic times; "
+                                     "`pipewright calibrate` writes it.")},
+      {"constants", schema_of<MachineConstants>("Constants of the machine.")},
+      {"spread", schema_of<MachineSpread>("How sure they are.")},
+      {"reductions",
+       schema_of<ReductionTable>("Measured sums over devices of a node, as columns.")},
+      {"layer_class", schema_of<LayerClass>("Layers of one shape, cut one way.")},
       {"link", schema_of<Link>("A directed link: a transfer takes latency + bytes / bandwidth and "
                                "holds the link for bytes / bandwidth.")}};
   return schema.dump(2) + "\n";

@@ -2,9 +2,11 @@
 
 // The machines that a plan is for: equal nodes of equal devices, and the links between them.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/cluster/machine.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/quantity.hpp"
 
@@ -35,6 +37,8 @@ struct Cluster {
   Link between_nodes;
   /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
   std::vector<double> rank_speeds{};
+  /// What was measured of it beside these; for analytic times.
+  std::optional<Machine> machine{};
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 

@@ -1,0 +1,95 @@
+#pragma once
+
+// What the parts of a transformer take on one device, from sizes alone. `transformer_work` counts
+// (products, bytes, sums); `transformer_times` prices the counts with a machine's constants. The
+// first is done once for a run, the second for every set of constants that a fit tries.
+
+#include <vector>
+
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/runs/training_run.hpp"
+
+namespace pipewright::plan {
+
+/// A matrix product of m·k·n.
+struct Product {
+  double flops = 0;
+  double side = 0;  // cbrt(m·k·n)
+};
+
+/// What ends an iteration on a stage: the sum of gradients, and the optimizer.
+struct StageEndWork {
+  double table_s = 0;      // sums within a node, as the table has them
+  double bulk_s = 0;       // … that are larger than the table, at its last bus bandwidth
+  double network_s = 0;    // sums between nodes, at the link's bandwidth
+  double optimizer_s = 0;  // at the memory's bandwidth
+};
+
+/// A layer, for one microbatch on one device, forward.
+struct LayerWork {
+  std::vector<Product> products;
+  double core_s = 0;           // attention's two products at the peak
+  double core_bytes_s = 0;     // scores, at the memory's bandwidth
+  double element_bytes_s = 0;  // norms, residuals, activations, likewise
+  int exchanges = 0;           // of tokens among experts
+  double exchange_s = 0;       // all of them, at the bandwidth within a node
+  double exchange_network_s = 0;
+};
+
+/// Of one microbatch on one device.
+struct TransformerWork {
+  double peak = 0;  // FLOP/s of the products
+  double head_peak = 0;
+  LayerWork layer;
+  LayerWork dense_layer;  // at the front of a mixture
+  int sums = 0;           // among the devices that a layer is cut among
+  double sum_table_s = 0;
+  double sum_network_s = 0;
+  double head_s = 0;  // its products at the peak, forward and backward
+  double head_bytes_s = 0;
+  double embedding_s = 0;
+  double hop_s = 0;          // to the next stage, at the bandwidth within a node
+  double network_hop_s = 0;  // … at that between nodes
+  double uplink_s = 0;       // what it waits there for others, see uplink_waiting
+  bool cut = false, cut_wide = false, odd_scores = false, narrow_heads = false;
+  bool odd_vocabulary = false;
+  bool recomputes_all = false, recomputes_core = false;
+  /// By whether the stage has the embedding, neither, the head, both.
+  StageEndWork first_end, middle_end, last_end, only_end;
+  Bytes hop_size{};
+};
+
+/// `recompute` counts where the run does not say.
+TransformerWork transformer_work(const Cluster& cluster, const TrainingRun& run,
+                                 RunRecompute recompute);
+
+struct PassSeconds {
+  double forward = 0;
+  double backward = 0;
+};
+
+/// Factors of a measured class of layers.
+struct LayerFactors {
+  double layer = 1;
+  double embedding = 1;
+  double head = 1;
+};
+
+struct TransformerTimes {
+  PassSeconds layer;
+  PassSeconds dense_layer;
+  PassSeconds embedding;
+  PassSeconds head;
+  double hop_s = 0;          // within a node
+  double network_hop_s = 0;  // between nodes
+  double first_end_s = 0, middle_end_s = 0, last_end_s = 0, only_end_s = 0;
+};
+TransformerTimes transformer_times(const TransformerWork& work, const MachineConstants& constants,
+                                   const LayerFactors& factors = {});
+
+/// The class of layers that a run trains.
+LayerClass layer_class_of(const TrainingRun& run);
+/// Whether two are the same layers, cut the same way.
+bool same_layers(const LayerClass& a, const LayerClass& b);
+
+}  // namespace pipewright::plan

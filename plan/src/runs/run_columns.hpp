@@ -1,0 +1,22 @@
+#pragma once
+
+// The columns that a table of runs can have, each in one line: its names, what it sets, what it
+// may hold.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/runs/training_run.hpp"
+
+namespace pipewright::plan {
+
+struct RunColumn {
+  std::vector<std::string> names;  // the first is ours
+  bool needed = false;
+  /// Sets the value; answers what would be right when the text is not.
+  std::function<std::string(TrainingRun&, const std::string&)> read;
+};
+const std::vector<RunColumn>& run_columns();
+
+}  // namespace pipewright::plan

@@ -1,0 +1,39 @@
+// Tables of runs: what is read can be counted and priced, with times that are numbers.
+
+#include <cmath>
+#include <string_view>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/runs/transformer_times.hpp"
+#include "reader.hpp"
+
+namespace runs_fuzz {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::demand;
+
+void try_text(std::string_view text) {
+  RunTable table;
+  try {
+    table = read_runs(text, "fuzz", RunTimes::Optional);
+  } catch (const InputError&) {
+    return;
+  }
+  ++pipewright::fuzz::values_read;
+  Cluster cluster;
+  cluster.devices_per_node = 8;
+  cluster.device.flops_per_s = cluster.device.memory_bandwidth_per_s = 1e12;
+  for (const TrainingRun& run : table.runs) {
+    demand(run.microbatches() > 0, "a run has a microbatch");
+    demand(run.layers % (run.pipeline * run.chunks) == 0, "stages have whole layers");
+    const auto work = transformer_work(cluster, run, RunRecompute::None);
+    const auto times = transformer_times(work, {});
+    demand(std::isfinite(times.layer.forward) && times.layer.forward > 0, "a layer takes time");
+    demand(std::isfinite(times.head.backward) && std::isfinite(times.only_end_s),
+           "times are numbers");
+  }
+}
+
+const pipewright::fuzz::Reader reader("runs", try_text);
+
+}  // namespace runs_fuzz

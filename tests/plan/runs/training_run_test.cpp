@@ -1,0 +1,134 @@
+#include "pipewright/plan/runs/training_run.hpp"
+
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/reference.hpp"
+
+namespace training_run_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+const std::string header =
+    "id,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms\n";
+
+RunTable read(const std::string& text, RunTimes times = RunTimes::Needed) {
+  return read_runs(std::string_view(text), "runs.csv", times);
+}
+std::string refusal(const std::string& text) {
+  return error_of([&] { read(text); });
+}
+
+TEST_CASE("A table of runs is read with the defaults of a GPT", "[plan][runs]") {
+  const RunTable table = read(header + "a,8,4,1,2,8,2,20,2048,16,1024,160.6\n");
+  REQUIRE(table.runs.size() == 1);
+  const TrainingRun& run = table.runs.front();
+  CHECK(run.id == "a");
+  CHECK(run.line == 2);
+  CHECK(run.microbatches() == 4);
+  CHECK(run.kv_heads == 16);
+  CHECK(run.head_channels == 128);
+  CHECK(run.feed_forward == 8192);
+  CHECK(run.vocabulary == 50257);
+  CHECK(run.recompute == RunRecompute::Unknown);
+  CHECK(run.iteration->value == Approx(0.1606));
+  CHECK(table.ignored.empty());
+}
+
+TEST_CASE("Optional columns, other names and seconds are understood", "[plan][runs]") {
+  const RunTable table = read(
+      "gpus,tensor,data,pipeline,global_batch,mbs,layers,hidden,heads,sequence,iter_s,vp,recompute,"
+      "zero,sp,cp,kv_heads,ffn,gated,vocab,precision,attention,memory_gb,colour\r\n"
+      "\"64\",8,1,8, 64 "
+      ",1,96,12288,96,2048,13.75,3,selective,1,yes,1,8,28672,true,51200,bf16,fused,"
+      "71.5,\"red, or so\"\r\n");
+  const TrainingRun& run = table.runs.front();
+  CHECK(run.id == "line 2");
+  CHECK(run.chunks == 3);
+  CHECK(run.recompute == RunRecompute::Selective);
+  CHECK(run.zero == 1);
+  CHECK(run.sequence_parallel);
+  CHECK(run.kv_heads == 8);
+  CHECK(run.feed_forward == 28672);
+  CHECK(run.gated);
+  CHECK(run.attention == AttentionKind::Fused);
+  CHECK(run.peak_memory->value == 71'500'000'000);
+  CHECK(run.iteration->value == 13.75);
+  CHECK(table.ignored == std::vector<std::string>{"colour"});
+}
+
+TEST_CASE("A layer of a GPT has 12 h² + 13 h parameters", "[plan][runs]") {
+  const TrainingRun run = read(header + "a,1,1,1,1,8,2,20,2048,16,1024,1\n").runs.front();
+  CHECK(run.layer_parameters() == 12.0 * 2048 * 2048 + 13.0 * 2048);
+  CHECK(run.embedding_parameters() == (50257.0 + 1024) * 2048);
+}
+
+TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][runs]") {
+  const std::string text = header + "a,8,4,1,2,8,2,20,2048,16,1024,\n";
+  CHECK_FALSE(read(text, RunTimes::Optional).runs.front().iteration);
+  CHECK(refusal(text) ==
+        "runs.csv:2:31: iter_ms is empty: a run to learn from needs the time of an iteration");
+}
+
+TEST_CASE("Impossible runs are refused, all of a file at once, with what would be right",
+          "[plan][runs]") {
+  CHECK(refusal(header + "a,8,4,2,2,8,2,20,2048,16,1024,1\n"
+                         "b,6,1,1,6,8,2,20,2048,16,1024,1\n"
+                         "c,4,4,1,1,8,3,20,2048,16,1024,1\n"
+                         "d,4,4,1,1,8,2,20,2048,18,1024,1\n"
+                         "e,3,1,3,1,8,2,20,2048,16,1024,1\n") ==
+        "runs.csv:2:3: gpus is 8, but tp 4 × dp 2 × pp 2 are 16 devices\n"
+        "runs.csv:3:9: pp is 6, which does not divide layers 20: 5 or 10 would\n"
+        "runs.csv:4:13: micro_batch is 3, which does not divide samples of a pipeline 8: 2 or 4 "
+        "would\n"
+        "runs.csv:5:5: tp is 4, which does not divide heads 18: 3 or 6 would\n"
+        "runs.csv:5:23: heads is 18, which does not divide hidden 2048: 16 or 32 would\n"
+        "runs.csv:6:7: dp is 3, which does not divide global_batch 8: 2 or 4 would");
+}
+
+TEST_CASE("Cells that are no numbers are refused with their value", "[plan][runs]") {
+  CHECK(
+      refusal(header + "a,8,four,1,2,8,2,20,2048,16,1024,1\n"
+                       "b,8,4,1,2.5,8,2,20,2048,16,1024,-3\n"
+                       "c,8,4,1,2,8,2,20,2048,16,1e999,nan\n") ==
+      "runs.csv:2:5: tp is \"four\", a whole number from 1 to 10000000 is needed here\n"
+      "runs.csv:3:9: pp is \"2.5\", a whole number from 1 to 10000000 is needed here\n"
+      "runs.csv:3:33: iter_ms is \"-3\", the time of an iteration is needed here, more than 0 and "
+      "less than a million seconds\n"
+      "runs.csv:4:26: seq is \"1e999\", a whole number from 1 to 10000000 is needed here\n"
+      "runs.csv:4:32: iter_ms is \"nan\", the time of an iteration is needed here, more than 0 "
+      "and less than a million seconds");
+}
+
+TEST_CASE("Headers and lines that do not fit are refused", "[plan][runs]") {
+  CHECK(refusal("") == "runs.csv: is empty: a header and a line for each run are needed");
+  CHECK(refusal(header) == "runs.csv: has a header and no runs");
+  CHECK(refusal("gpus,tp,dp,pp,global_batch,microbach,layers,hidden,heads,seq\n1\n") ==
+        "runs.csv:1:1: no column \"micro_batch\", did you mean \"microbach\"?\n"
+        "runs.csv:1:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known");
+  CHECK(refusal(header + "a,8,4\n") == "runs.csv:2:1: 3 cells, but the header has 12");
+  CHECK(refusal("gpus,gpus\n").find("runs.csv:1:6: \"gpus\" is there twice") == 0);
+  CHECK(refusal(header + "\"a,8,4,1,2,8,2,20,2048,16,1024,1\n")
+            .find("runs.csv:2:1: a quote is opened and never closed") == 0);
+}
+
+TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][runs]") {
+  const std::string chunked =
+      "gpus,tp,dp,pp,chunks,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms\n";
+  CHECK(refusal(chunked + "1,1,1,1,2,8,1,20,2048,16,1024,1\n"
+                          "4,1,1,4,2,6,1,24,2048,16,1024,1\n"
+                          "4,1,1,4,4,8,1,24,2048,16,1024,1\n") ==
+        "runs.csv:2:9: chunks is 2, but one stage alone has no chunks\n"
+        "runs.csv:3:9: chunks is 2: interleaved stages need a multiple of pp 4 microbatches, not "
+        "6\n"
+        "runs.csv:4:9: chunks is 4, which does not divide layers of a rank 6: 3 or 6 would");
+}
+
+TEST_CASE("vTrain's tables are read whole", "[plan][runs][reference]") {
+  for (const auto& [name, count] : {std::pair{"single", 707U}, std::pair{"multi", 54U}})
+    if (const auto file =
+            pipewright::test::reference_file(std::string("papers/vtrain_") + name + "_node.csv"))
+      CHECK(read_runs(*file, RunTimes::Needed).runs.size() == count);
+}
+
+}  // namespace training_run_test

@@ -1,0 +1,167 @@
+#include "pipewright/sim/calibration/calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "class_fit.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/runs/transformer_memory.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using plan::ConstantRule;
+using plan::MachineConstants;
+using plan::RunRecompute;
+using plan::TrainingRun;
+
+void require_figures(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs) {
+  if (cluster.device.flops_per_s <= 0)
+    throw plan::InputError("the cluster's device.flops_per_s is not known: times need the peak");
+  if (cluster.device.memory_bandwidth_per_s <= 0)
+    throw plan::InputError(
+        "the cluster's device.memory_bandwidth_per_s is not known: times need it");
+  for (const TrainingRun& run : runs)
+    if (on_several_nodes(cluster, run) && cluster.nodes < 2)
+      throw plan::InputError(
+          fmt::format("run {} has {} GPUs, but the cluster has one node of {}: it needs "
+                      "\"nodes\" and \"between_nodes\"",
+                      run.id, run.gpus, cluster.devices_per_node));
+}
+
+/// Whether some run does not say if it recomputes.
+bool is_unsaid(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs, bool several) {
+  return std::any_of(runs.begin(), runs.end(), [&](const TrainingRun& run) {
+    return run.recompute == RunRecompute::Unknown && on_several_nodes(cluster, run) == several;
+  });
+}
+
+/// The physics under what explains the times best.
+Physics best_physics(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs,
+                     Assumption& assumed) {
+  const auto choices = [](bool unsaid) {
+    return unsaid ? std::vector{RunRecompute::None, RunRecompute::Full}
+                  : std::vector{RunRecompute::None};
+  };
+  std::optional<Physics> best;
+  for (const RunRecompute within : choices(is_unsaid(cluster, runs, false)))
+    for (const RunRecompute between : choices(is_unsaid(cluster, runs, true))) {
+      Physics physics = fit_physics(cluster, Runs(cluster, runs, {within, between}));
+      if (best && best->cost <= physics.cost)
+        continue;
+      best = std::move(physics);
+      assumed = {within, between};
+    }
+  // Runs of a kind that was not there do as the others did.
+  if (!is_unsaid(cluster, runs, false))
+    assumed.within = assumed.between;
+  else if (!is_unsaid(cluster, runs, true))
+    assumed.between = assumed.within;
+  return *best;
+}
+
+std::vector<FittedConstant> constants_of(const plan::Machine& prior, const Physics& physics,
+                                         const MachineConstants& last) {
+  std::vector<FittedConstant> constants;
+  for (const ConstantRule& rule : plan::constant_rules()) {
+    const double value = last.*rule.member;
+    constants.push_back({.key = rule.key,
+                         .prior = prior.constants.*rule.member,
+                         .value = value,
+                         .deviation = physics.spread.*rule.member,
+                         .at_bound = value >= 0.999 * rule.most || value <= 1.001 * rule.least,
+                         .matters = physics.matters.*rule.member > 0});
+  }
+  return constants;
+}
+
+}  // namespace
+
+Calibration calibrate(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs) {
+  require_figures(cluster, runs);
+  Assumption assumed;
+  Physics physics = best_physics(cluster, runs, assumed);
+  fit_memory(cluster, runs, assumed, physics);
+  Calibration answer{.cluster = cluster,
+                     .physics = physics.constants,
+                     .constants = {},
+                     .within_node = assumed.within,
+                     .between_nodes = assumed.between,
+                     .class_spread = 0,
+                     .physics_error = physics.mean_error};
+  plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  const plan::Machine prior = machine;
+  machine.constants = physics.constants;
+  machine.spread = physics.spread;
+  machine.layers.clear();
+  if (const auto width = best_width(cluster, runs, assumed, physics)) {
+    const Runs all(cluster, runs, assumed);
+    ClassFit fit = fit_classes(cluster, all, physics, *width);
+    note_fit(physics, rules_for(ConstantRule::Use::Schedule), fit.answer);
+    machine.constants = fit.constants;
+    machine.spread = physics.spread;
+    machine.layers = std::move(fit.classes);
+    answer.class_spread = width->spread;
+  }
+  answer.constants = constants_of(prior, physics, machine.constants);
+  answer.cluster.machine = std::move(machine);
+  return answer;
+}
+
+std::vector<PredictedRun> predict_runs(const Calibration& calibration,
+                                       const std::vector<TrainingRun>& runs) {
+  const plan::Cluster& cluster = calibration.cluster;
+  require_figures(cluster, runs);
+  const Assumption assumed{calibration.within_node, calibration.between_nodes};
+  const Runs all(cluster, runs, assumed);
+  RunSimulator simulator(cluster);
+  std::vector<PredictedRun> predicted;
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    PredictedRun own{.physics_s = all.time(simulator, row, calibration.physics)};
+    const plan::LayerClass* const known = class_in(cluster.machine->layers, all[row]);
+    own.class_known = known != nullptr;
+    own.iteration_s =
+        known == nullptr ? all.time(simulator, row, calibration.physics)
+                         : all.time(simulator, row, cluster.machine->constants, factors_of(*known));
+    own.peak_bytes =
+        plan::peak_of(plan::transformer_memory(all[row], assumed_of(cluster, all[row], assumed)),
+                      calibration.physics);
+    predicted.push_back(own);
+  }
+  return predicted;
+}
+
+std::vector<std::vector<PredictedRun>> predict_across_halves(const plan::Cluster& cluster,
+                                                             const std::vector<TrainingRun>& runs,
+                                                             int splits) {
+  std::vector<std::vector<PredictedRun>> all;
+  for (int split = 0; split < splits; ++split) {
+    std::vector<std::size_t> order(runs.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::mt19937_64 random(static_cast<std::uint64_t>(split));
+    for (std::size_t at = order.size(); at > 1; --at)  // the same on every machine
+      std::swap(order[at - 1], order[random() % at]);
+    auto& predicted = all.emplace_back(runs.size());
+    for (const std::size_t half : {0U, 1U}) {
+      std::vector<TrainingRun> learnt, others;
+      std::vector<std::size_t> places;
+      for (std::size_t at = 0; at < order.size(); ++at)
+        if (at % 2 == half) {
+          learnt.push_back(runs[order[at]]);
+        } else {
+          others.push_back(runs[order[at]]);
+          places.push_back(order[at]);
+        }
+      const auto answers = predict_runs(calibrate(cluster, learnt), others);
+      for (std::size_t at = 0; at < places.size(); ++at)
+        predicted[places[at]] = answers[at];
+    }
+  }
+  return all;
+}
+
+}  // namespace pipewright::sim

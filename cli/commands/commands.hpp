@@ -12,5 +12,6 @@ Command topology_command();
 Command sweep_command();
 Command compare_command();
 Command convert_command();
+Command calibrate_command();
 
 }  // namespace pipewright::cli

@@ -1,0 +1,240 @@
+#include "print/calibration_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "pipewright/sim/calibration/prediction_error.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+constexpr std::size_t shown_worst = 10;
+
+enum class Kind { Classes, Physics };
+
+double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
+  return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
+}
+
+/// Of the runs whose time is known.
+std::vector<sim::RunError> errors_of(const std::vector<plan::TrainingRun>& runs,
+                                     const std::vector<sim::PredictedRun>& predicted, Kind kind) {
+  std::vector<sim::RunError> errors;
+  for (std::size_t at = 0; at < runs.size(); ++at)
+    if (runs[at].iteration)
+      errors.push_back({.run = &runs[at],
+                        .predicted_s = seconds_of(predicted[at], kind),
+                        .measured_s = runs[at].iteration->value});
+  return errors;
+}
+
+/// Likewise of peaks of memory, in bytes; nothing where none was measured.
+std::vector<sim::RunError> memory_errors_of(const std::vector<plan::TrainingRun>& runs,
+                                            const std::vector<sim::PredictedRun>& predicted) {
+  std::vector<sim::RunError> errors;
+  for (std::size_t at = 0; at < runs.size(); ++at)
+    if (runs[at].peak_memory)
+      errors.push_back({.run = &runs[at],
+                        .predicted_s = predicted[at].peak_bytes,
+                        .measured_s = static_cast<double>(runs[at].peak_memory->value)});
+  return errors;
+}
+
+/// An order of plans by their memory is not asked for.
+sim::PredictionError without_order(sim::PredictionError error) {
+  error.regret = error.spearman = std::nullopt;
+  return error;
+}
+
+std::vector<sim::RunError> worst_first(std::vector<sim::RunError> errors) {
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const sim::RunError& a, const sim::RunError& b) {
+                     return std::abs(a.error()) > std::abs(b.error());
+                   });
+  errors.resize(std::min(errors.size(), shown_worst));
+  return errors;
+}
+
+/// All splits together; regret and correlation as their means.
+sim::PredictionError across(const CalibrationReport& report, Kind kind) {
+  std::vector<sim::RunError> all;
+  double regret = 0, spearman = 0;
+  int groups = 0;
+  for (const auto& predicted : report.across_halves) {
+    const auto errors = errors_of(report.learnt_runs, predicted, kind);
+    all.insert(all.end(), errors.begin(), errors.end());
+    const sim::PredictionError own = sim::error_of(errors);
+    regret += own.regret.value_or(0), spearman += own.spearman.value_or(0), groups = own.groups;
+  }
+  sim::PredictionError answer = sim::error_of(all);
+  const auto splits = static_cast<double>(report.across_halves.size());
+  answer.groups = groups;
+  answer.regret = groups > 0 ? std::optional(regret / splits) : std::nullopt;
+  answer.spearman = groups > 0 ? std::optional(spearman / splits) : std::nullopt;
+  return answer;
+}
+
+/// Peaks of memory predicted from other halves.
+sim::PredictionError memory_across(const CalibrationReport& report) {
+  std::vector<sim::RunError> all;
+  for (const auto& predicted : report.across_halves) {
+    const auto errors = memory_errors_of(report.learnt_runs, predicted);
+    all.insert(all.end(), errors.begin(), errors.end());
+  }
+  return without_order(sim::error_of(all));
+}
+
+const char* word(plan::RunRecompute recompute) {
+  switch (recompute) {
+    case plan::RunRecompute::Unknown:
+      return "unknown";
+    case plan::RunRecompute::None:
+      return "none";
+    case plan::RunRecompute::Selective:
+      return "selective";
+    case plan::RunRecompute::Full:
+      return "full";
+  }
+  return "";
+}
+
+plan::Json constants_json(const sim::Calibration& calibration) {
+  plan::Json constants = plan::Json::object();
+  for (const sim::FittedConstant& constant : calibration.constants)
+    constants[constant.key] = {{"value", constant.value},
+                               {"uncertainty_percent", 100 * std::expm1(constant.deviation)},
+                               {"prior", constant.prior},
+                               {"fitted", constant.matters},
+                               {"at_bound", constant.at_bound}};
+  return constants;
+}
+
+plan::Json run_json(const sim::RunError& error) {
+  const plan::TrainingRun& run = *error.run;
+  return {{"id", run.id},
+          {"line", run.line},
+          {"predicted_s", error.predicted_s},
+          {"measured_s", error.measured_s},
+          {"error_percent", 100 * error.error()}};
+}
+
+std::string error_line(const std::string& name, const sim::PredictionError& error) {
+  const auto maybe = [](const std::optional<double>& value, double unit) {
+    return value ? fmt::format("{:.2f}", *value * unit) : std::string("-");
+  };
+  return fmt::format("{:<34}  {:>5}  {:>6.2f}  {:>6.2f}  {:>6.2f}  {:>6.1f}  {:>6}  {:>8}\n", name,
+                     error.rows, 100 * error.mean, 100 * error.median, 100 * error.p90,
+                     100 * error.worst, maybe(error.regret, 100), maybe(error.spearman, 1));
+}
+
+std::string constants_table(const sim::Calibration& calibration) {
+  std::string text =
+      fmt::format("{:<22}  {:>12}  {:>11}  {:>12}\n", "constant", "value", "uncertainty", "before");
+  for (const sim::FittedConstant& constant : calibration.constants)
+    text += fmt::format("{:<22}  {:>12.4g}  {:>9.1f} %  {:>12.4g}{}\n", constant.key,
+                        constant.value, 100 * std::expm1(constant.deviation), constant.prior,
+                        constant.at_bound  ? "  at its bound"
+                        : constant.matters ? ""
+                                           : "  not seen in these runs");
+  return text;
+}
+
+std::string worst_table(const std::vector<sim::RunError>& errors) {
+  std::string text =
+      fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11}  {:>10}  {:>8}\n", "worst", "tp",
+                  "dp", "pp", "mb", "predicted s", "measured s", "error %");
+  for (const sim::RunError& error : worst_first(errors)) {
+    const plan::TrainingRun& run = *error.run;
+    text += fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11.4f}  {:>10.4f}  {:>+8.1f}\n",
+                        run.id, run.tensor, run.data, run.pipeline, run.microbatch,
+                        error.predicted_s, error.measured_s, 100 * error.error());
+  }
+  return text;
+}
+
+std::string unmeasured_table(const CalibrationReport& report, Kind kind) {
+  std::string text;
+  for (std::size_t at = 0; at < report.runs.size(); ++at)
+    if (!report.runs[at].iteration)
+      text += fmt::format("{:<12}  {:>11.4f} s\n", report.runs[at].id,
+                          seconds_of(report.predicted[at], kind));
+  return text.empty() ? text : "\npredicted\n" + text;
+}
+
+}  // namespace
+
+std::string calibration_table(const CalibrationReport& report) {
+  const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
+  const auto& calibration = report.calibration;
+  std::string text = constants_table(calibration);
+  text += fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
+                      word(calibration.within_node), word(calibration.between_nodes));
+  text += fmt::format("classes of layers: {}\n\n",
+                      calibration.class_spread > 0
+                          ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
+                          : "the physics alone predicts no worse");
+  text += fmt::format("{:<34}  {:>5}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>8}\n", "|error| %",
+                      "runs", "mean", "median", "p90", "worst", "regret", "spearman");
+  const std::string whose = report.learnt_from_them ? "runs learnt from" : "runs predicted";
+  const auto errors = errors_of(report.runs, report.predicted, Kind::Classes);
+  const auto physics = errors_of(report.runs, report.predicted, Kind::Physics);
+  if (!errors.empty()) {
+    if (!report.physics_only)
+      text += error_line(whose, sim::error_of(errors));
+    text += error_line(whose + ", physics only", sim::error_of(physics));
+  }
+  if (const auto memory = memory_errors_of(report.runs, report.predicted); !memory.empty())
+    text += error_line(whose + ", peak memory", without_order(sim::error_of(memory)));
+  if (!report.across_halves.empty()) {
+    if (const auto memory = memory_across(report); memory.rows > 0)
+      text += error_line("from other halves, peak memory", memory);
+    text += error_line("from other halves", across(report, Kind::Classes));
+    text += error_line("from other halves, physics only", across(report, Kind::Physics));
+  }
+  if (!errors.empty())
+    text += "\n" + worst_table(report.physics_only ? physics : errors);
+  return text + unmeasured_table(report, kind);
+}
+
+plan::Json to_json(const CalibrationReport& report) {
+  const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
+  const auto errors = errors_of(report.runs, report.predicted, kind);
+  plan::Json json = sim::to_json(sim::error_of(errors));
+  json["learnt_runs"] = report.learnt;
+  json["ignored_columns"] = report.ignored;
+  json["learnt_from_them"] = report.learnt_from_them;
+  json["physics_only"] =
+      sim::to_json(sim::error_of(errors_of(report.runs, report.predicted, Kind::Physics)));
+  if (!report.across_halves.empty()) {
+    json["across_halves"] = sim::to_json(across(report, Kind::Classes));
+    json["across_halves"]["splits"] = report.across_halves.size();
+    json["across_halves"]["physics_only"] = sim::to_json(across(report, Kind::Physics));
+  }
+  if (const auto memory = memory_errors_of(report.runs, report.predicted); !memory.empty())
+    json["peak_memory"] = sim::to_json(without_order(sim::error_of(memory)));
+  if (!report.across_halves.empty())
+    if (const auto memory = memory_across(report); memory.rows > 0)
+      json["across_halves"]["peak_memory"] = sim::to_json(memory);
+  const auto& calibration = report.calibration;
+  json["recompute_within_node"] = word(calibration.within_node);
+  json["recompute_between_nodes"] = word(calibration.between_nodes);
+  json["classes"] = calibration.cluster.machine->layers.size();
+  json["constants"] = constants_json(calibration);
+  json["worst"] = plan::Json::array();
+  for (const sim::RunError& error : worst_first(errors))
+    json["worst"].push_back(run_json(error));
+  json["runs"] = plan::Json::array();
+  for (std::size_t at = 0; at < report.runs.size(); ++at)
+    json["runs"].push_back({{"id", report.runs[at].id},
+                            {"line", report.runs[at].line},
+                            {"predicted_s", seconds_of(report.predicted[at], kind)},
+                            {"physics_s", report.predicted[at].physics_s},
+                            {"class_known", report.predicted[at].class_known},
+                            {"peak_bytes", report.predicted[at].peak_bytes}});
+  return json;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,109 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/catch.hpp"
+
+namespace calibrate_command_test {
+
+using namespace pipewright;
+using test::run_program;
+using test::TempFolder;
+
+const std::string clusters = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/";
+const std::string a100 = clusters + "a100-80gb.json";
+
+const std::string runs =
+    "id,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,colour\n"
+    "a,8,8,1,1,8,2,24,2048,16,1024,400,red\n"
+    "b,8,4,1,2,8,2,24,2048,16,1024,250,red\n"
+    "c,8,1,8,1,32,2,24,2048,16,1024,310,red\n"
+    "d,8,2,4,1,32,4,24,2048,16,1024,330,red\n";
+
+const std::string planned =
+    "id,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms\n"
+    "p,8,2,1,4,8,2,24,2048,16,1024,\n"
+    "q,8,8,1,1,8,4,24,2048,16,1024,230\n";
+
+TEST_CASE("calibrate --json says what was fitted and how well it predicts", "[cli][calibrate]") {
+  const TempFolder folder;
+  const auto file = folder.write("runs.csv", runs);
+  const auto result = run_program({"calibrate", a100, "--runs", file.string(), "--json"});
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.find("columns that are not known and ignored: colour") != std::string::npos);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json.at("rows") == 4);
+  CHECK(json.at("ignored_columns") == nlohmann::json{"colour"});
+  for (const char* key : {"mean_abs_error_percent", "median_abs_error_percent",
+                          "p90_abs_error_percent", "worst_percent", "regret_percent", "spearman"}) {
+    CHECK(json.contains(key));
+    CHECK(json.at("physics_only").contains(key));
+  }
+  CHECK(json.at("worst").size() == 4);
+  const auto& launch = json.at("constants").at("layer_launch_s");
+  CHECK(launch.at("value").get<double>() > 0);
+  CHECK(launch.at("uncertainty_percent").get<double>() > 0);
+}
+
+TEST_CASE("calibrate --predict: other runs, measured or not, and the cluster for later",
+          "[cli][calibrate]") {
+  const TempFolder folder;
+  const auto file = folder.write("runs.csv", runs), next = folder.write("next.csv", planned);
+  const auto out = folder.path() / "calibrated.json";
+  const auto result = run_program({"calibrate", a100, "--runs", file.string(), "--predict",
+                                   next.string(), "-o", out.string(), "--json"});
+  REQUIRE(result.exit_code == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json.at("rows") == 1);  // the one whose time is known
+  CHECK(json.at("runs").size() == 2);
+  CHECK(json.at("runs").at(0).at("predicted_s").get<double>() > 0);
+  const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(out));
+  CHECK(cluster.machine->constants.layer_launch_s ==
+        json.at("constants").at("layer_launch_s").at("value").get<double>());
+  const auto table =
+      run_program({"calibrate", a100, "--runs", file.string(), "--predict", next.string()});
+  CHECK(table.exit_code == 0);
+  CHECK(table.out.find("runs predicted") != std::string::npos);
+  CHECK(table.out.find("\npredicted\np ") != std::string::npos);
+}
+
+TEST_CASE("calibrate --halves predicts each half from the other", "[cli][calibrate]") {
+  const TempFolder folder;
+  const auto file = folder.write("runs.csv", runs);
+  const auto result =
+      run_program({"calibrate", a100, "--runs", file.string(), "--halves", "2", "--json"});
+  REQUIRE(result.exit_code == 0);
+  const auto halves = nlohmann::json::parse(result.out).at("across_halves");
+  CHECK(halves.at("rows") == 8);
+  CHECK(halves.at("splits") == 2);
+}
+
+TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]") {
+  const TempFolder folder;
+  const auto bad = folder.write("bad.csv", runs + "e,8,3,1,2,8,2,24,2048,16,1024,1,red\n");
+  const auto result = run_program({"calibrate", a100, "--runs", bad.string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK(result.err.find("bad.csv:6:3: gpus is 8, but tp 3 × dp 1 × pp 2 are 6 devices") !=
+        std::string::npos);
+  CHECK(run_program({"calibrate", a100}).exit_code == 2);
+  CHECK(run_program({"calibrate", a100, "--runs", "nowhere.csv"}).exit_code == 2);
+}
+
+TEST_CASE("The shipped clusters can be read, and say where their figures are from",
+          "[cli][calibrate]") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(clusters)) {
+    CAPTURE(entry.path().string());
+    const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(entry.path()));
+    CHECK_FALSE(cluster.machine->sources.empty());
+    CHECK(cluster.device.flops_per_s > 0);
+    CHECK(cluster.device.memory_bandwidth_per_s > 0);
+    CHECK(cluster.device.memory.value > 0);
+    ++count;
+  }
+  CHECK(count == 9);
+}
+
+}  // namespace calibrate_command_test

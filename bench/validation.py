@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Predicts one half of each published table of training runs from the other half.
+
+    bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
+
+Writes the table of docs/validation.md to stdout. Each published table becomes a table of runs as
+`pipewright calibrate` reads it, with a model's public shape where the paper names it alone.
+"""
+import argparse
+import csv
+import json
+import pathlib
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+
+
+def rows_of(file):
+    with open(file, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def renamed(rows, names, **fixed):
+    """Each row with our names for its columns, and what all rows have in common."""
+    return [{**fixed, **{ours: row[theirs] for ours, theirs in names.items()}} for row in rows]
+
+
+SAME = {name: name for name in ("gpus", "tp", "dp", "pp", "global_batch", "micro_batch", "layers",
+                                "hidden", "heads", "seq")}
+
+
+def vtrain(name):
+    return lambda folder: renamed(rows_of(folder / f"papers/vtrain_{name}_node.csv"),
+                                  {**SAME, "id": "id", "iter_ms": "iter_ms"})
+
+
+def korthikanti(folder):
+    runs = []
+    for row in rows_of(folder / "papers/korthikanti_table3_table5.csv"):
+        for recompute, column in (("full", "iter_s_full_recompute"), ("selective", "iter_s_selective_seqpar")):
+            runs += renamed([row], {**SAME, "model": "model", "vocab": "vocab", "chunks": "interleave_v",
+                                    "iter_s": column},
+                            id=f"{row['model']} {recompute}", recompute=recompute,
+                            sequence_parallel="no" if recompute == "full" else "yes")
+    return runs
+
+
+def sc21(folder):
+    return renamed(rows_of(folder / "papers/megatron_sc21_table1.csv"),
+                   {**SAME, "id": "params_b", "vocab": "vocab", "chunks": "chunks_v", "iter_s": "iter_time_s_derived"},
+                   model="GPT", recompute="full")
+
+
+def bloom(folder):
+    """Rows with a shape, whole stages and a time; BLOOM's stages of unequal layers are left out."""
+    def is_usable(row):
+        if not (row["layers"] and row["heads"] and row["iter_s"]):
+            return False
+        devices = int(row["tp"]) * int(row["dp"]) * int(row["pp"])
+        samples = int(row["dp"]) * int(row["micro_batch"])
+        return (devices == int(row["gpus"]) and int(row["layers"]) % int(row["pp"]) == 0
+                and int(row["global_batch"]) % samples == 0 and int(row["heads"]) % int(row["tp"]) == 0
+                and int(row["hidden"]) % int(row["heads"]) == 0)
+    rows = rows_of(folder / "papers/bloom_176b_tuning.csv")
+    runs = []
+    for number, row in enumerate(rows):
+        if is_usable(row):
+            runs += renamed([row], {**SAME, "vocab": "vocab", "iter_s": "iter_s"}, id=f"row {number + 1}",
+                            model=row["date_2022"], recompute="full", zero=1)
+    return runs
+
+
+def b200(folder):
+    runs = []
+    for row in rows_of(folder / "planners/simumax_b200.csv"):
+        size = {name: int(row[name]) for name in ("tp", "pp", "dp", "cp", "ep", "mbs", "microbatches")}
+        runs.append({
+            "id": row["case"], "model": row["model"], "layers": row["layers_used"], "seq": row["seq"],
+            "gpus": size["tp"] * size["pp"] * size["dp"] * size["cp"],
+            **{name: size[name] for name in ("tp", "pp", "dp", "cp", "ep")},
+            "global_batch": size["dp"] * size["mbs"] * size["microbatches"], "micro_batch": size["mbs"],
+            "dense_layers": 1 if row["model"].startswith("deepseek") else 0, "zero": 1,
+            "sequence_parallel": "yes" if size["tp"] > 1 else "no", "recompute": "none",
+            "iter_ms": row["real_iter_ms"], "peak_memory_gib": row["real_peak_alloc_GiB"]})
+    return runs
+
+
+DENSE = {"GPT3-175B": ("gpt3-175b", 96), "LLAMA2-70B": ("llama2-70b", 80), "LLAMA3-70B": ("llama3-70b", 80),
+         "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3_8B": ("llama3-8b", 32)}
+
+
+def nemo(folder):
+    """Dense models on H100 in 8 bits, with pipelines of whole stages or none."""
+    runs = []
+    for number, row in enumerate(rows_of(folder / "papers/nvidia_nemo_summaries.csv")):
+        if row["model"] not in DENSE or row["system"] != "DGX-H100" or not row["precision"].startswith("FP8"):
+            continue
+        model, layers = DENSE[row["model"]]
+        tp, pp, cp = (int(row[name] or 1) for name in ("tp", "pp", "cp"))
+        vp = int(row["vp"]) if row["vp"] not in ("", "n/a") else 1
+        gpus, batch, micro, seq = (int(row[name]) for name in ("gpus", "global_batch", "micro_batch", "seq"))
+        dp = gpus // (tp * pp * cp)
+        if row["fsdp"] not in ("", "0", "n/a") or dp < 1 or layers % (pp * vp) or batch % (dp * micro):
+            continue
+        if vp > 1 and batch // (dp * micro) % pp:
+            continue
+        runs.append({"id": f"row {number + 1}", "model": model, "gpus": gpus, "tp": tp, "dp": dp, "pp": pp, "cp": cp,
+                     "chunks": vp, "global_batch": batch, "micro_batch": micro, "seq": seq, "layers": layers,
+                     "precision": "fp8", "sequence_parallel": "yes", "zero": 1, "recompute": "none",
+                     "iter_s": batch * seq / (float(row["tokens_per_s_per_gpu"]) * gpus)})
+    return runs
+
+
+def vocabularies(folder):
+    """Plain 1F1B under growing vocabularies; times from the share of the peak that was reached."""
+    runs = []
+    for number, row in enumerate(rows_of(folder / "papers/vocab_parallel_table5_1f1b.csv")):
+        if row["method"] != "baseline":
+            continue
+        hidden, layers, seq, vocab = (int(row["hidden"]), int(row["layers"]), int(row["seq"]), int(row["vocab_k"]) * 1024)
+        samples = int(row["micro_batch"]) * int(row["microbatches"])
+        flops = 72 * samples * seq * layers * hidden**2 * (1 + seq / (6 * hidden) + vocab / (12 * hidden * layers))
+        runs.append({**{name: row[name] for name in ("gpus", "pp", "layers", "heads", "hidden", "seq", "micro_batch")},
+                     "id": f"row {number + 1}", "tp": 1, "dp": 1, "global_batch": samples, "vocab": vocab,
+                     "recompute": "none", "attention": "fused",
+                     "iter_s": flops / (int(row["gpus"]) * 312e12 * float(row["mfu_pct"]) / 100)})
+    return runs
+
+
+TABLES = [
+    ("vTrain, one node of A100", "a100-80gb", vtrain("single"), "vTrain 8.4, Calculon 39"),
+    ("vTrain, 64 to 512 A100", "a100-80gb", vtrain("multi"), "vTrain 14.7, Calculon 15.3"),
+    ("Korthikanti, Tables 3 and 5 (Calculon's rows)", "a100-80gb", korthikanti, "Calculon 3.65"),
+    ("Megatron SC'21, Table 1", "a100-80gb", sc21, "–"),
+    ("BLOOM's search for a topology", "a100-80gb", bloom, "–"),
+    ("Vocabulary parallelism, Table 5, plain 1F1B", "a100-80gb", vocabularies, "–"),
+    ("NVIDIA's summaries, dense models, H100, FP8", "h100-sxm", nemo, "–"),
+    ("SimuMax, 8 × B200", "b200", b200, "SimuMax 5.6"),
+]
+
+
+def calibrated(program, cluster, runs, halves):
+    """What the program says of a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "runs.csv"
+        with open(file, "w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(runs[0]))
+            writer.writeheader()
+            writer.writerows(runs)
+        answer = subprocess.run(
+            [program, "calibrate", HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", str(halves),
+             "--json"], check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def line(name, error, peer):
+    def shown(key, digits=2):
+        return "–" if error[key] is None else f"{error[key]:.{digits}f}"
+    return (f"| {name} | {shown('mean_abs_error_percent')} | {shown('median_abs_error_percent')} | "
+            f"{shown('p90_abs_error_percent')} | {shown('worst_percent', 1)} | {shown('regret_percent')} | "
+            f"{shown('spearman')} | {peer} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--reference", type=pathlib.Path, default=HERE.parent / "shared/reference")
+    parser.add_argument("--program", default=HERE / "build/bin/pipewright")
+    parser.add_argument("--halves", type=int, default=5)
+    options = parser.parse_args()
+    print("| table | runs | mean | median | p90 | worst | regret | Spearman | peers, mean |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    constants = {}
+    for name, cluster, read, peer in TABLES:
+        runs = read(options.reference)
+        answer = calibrated(options.program, cluster, runs, options.halves)
+        constants[name] = answer["constants"]
+        error = answer["across_halves"]
+        physics = error["physics_only"]
+        print(line(f"{name} | {len(runs)}", error, peer))
+        if "peak_memory" in error:
+            print(line(f"… peak memory | {len(runs)}", error["peak_memory"], "SimuMax 0.46"))
+        if abs(physics["mean_abs_error_percent"] - error["mean_abs_error_percent"]) > 0.005:
+            print(line(f"… by the machine's constants alone | {len(runs)}", physics, ""))
+    print("\n| constant | " + " | ".join(constants) + " |")
+    print("|---|" + "---|" * len(constants))
+    for key in next(iter(constants.values())):
+        cells = []
+        for table in constants.values():
+            value = table[key]
+            cells.append(f"{value['value']:.3g} ± {value['uncertainty_percent']:.0f} %" if value["fitted"] else "")
+        if any(cells):
+            print(f"| `{key}` | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

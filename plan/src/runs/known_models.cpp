@@ -74,4 +74,15 @@ void fill(TrainingRun& run, const KnownModel& model) {
   run.attention = AttentionKind::Fused;
 }
 
+bool set_known_model(TrainingRun& run, const std::string& name) {
+  const KnownModel* const model = find_known_model(name);
+  if (model != nullptr) {
+    fill(run, *model);
+    run.model = model->name;
+  }
+  return model != nullptr;
+}
+
+std::vector<std::string> known_models() { return known_model_names(); }
+
 }  // namespace pipewright::plan

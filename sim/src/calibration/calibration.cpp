@@ -19,20 +19,6 @@ using plan::MachineConstants;
 using plan::RunRecompute;
 using plan::TrainingRun;
 
-void require_figures(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs) {
-  if (cluster.device.flops_per_s <= 0)
-    throw plan::InputError("the cluster's device.flops_per_s is not known: times need the peak");
-  if (cluster.device.memory_bandwidth_per_s <= 0)
-    throw plan::InputError(
-        "the cluster's device.memory_bandwidth_per_s is not known: times need it");
-  for (const TrainingRun& run : runs)
-    if (on_several_nodes(cluster, run) && cluster.nodes < 2)
-      throw plan::InputError(
-          fmt::format("run {} has {} GPUs, but the cluster has one node of {}: it needs "
-                      "\"nodes\" and \"between_nodes\"",
-                      run.id, run.gpus, cluster.devices_per_node));
-}
-
 /// Whether some run does not say if it recomputes.
 bool is_unsaid(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs, bool several) {
   return std::any_of(runs.begin(), runs.end(), [&](const TrainingRun& run) {

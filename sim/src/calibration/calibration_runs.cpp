@@ -7,10 +7,6 @@ namespace pipewright::sim {
 
 using plan::TrainingRun;
 
-bool on_several_nodes(const plan::Cluster& cluster, const TrainingRun& run) {
-  return run.gpus > cluster.devices_per_node;
-}
-
 plan::RunRecompute assumed_of(const plan::Cluster& cluster, const TrainingRun& run,
                               const Assumption& assumed) {
   return on_several_nodes(cluster, run) ? assumed.between : assumed.within;
@@ -46,19 +42,6 @@ Classes::Classes(const Runs& runs) {
     else
       ++found->runs;
   }
-}
-
-const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
-                                 const TrainingRun& run) {
-  const plan::LayerClass own = plan::layer_class_of(run);
-  const auto found =
-      std::find_if(classes.begin(), classes.end(),
-                   [&](const plan::LayerClass& known) { return plan::same_layers(known, own); });
-  return found == classes.end() ? nullptr : &*found;
-}
-
-plan::LayerFactors factors_of(const plan::LayerClass& known) {
-  return {.layer = known.layer, .embedding = known.embedding, .head = known.head};
 }
 
 }  // namespace pipewright::sim

@@ -7,11 +7,10 @@
 
 #include "pipewright/plan/runs/training_run.hpp"
 #include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/sim/calibration/run_costs.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
 
 namespace pipewright::sim {
-
-bool on_several_nodes(const plan::Cluster& cluster, const plan::TrainingRun& run);
 
 /// What runs that do not say so did, within a node and on several.
 struct Assumption {
@@ -46,10 +45,5 @@ struct Classes {
   std::vector<plan::LayerClass> classes;
   std::vector<int> of_row;
 };
-
-/// Null: none of them.
-const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
-                                 const plan::TrainingRun& run);
-plan::LayerFactors factors_of(const plan::LayerClass& known);
 
 }  // namespace pipewright::sim

@@ -70,6 +70,11 @@ struct TrainingRun {
   friend bool operator==(const TrainingRun&, const TrainingRun&) = default;
 };
 
+/// Sets the sizes of a public model. False: no model of that name is known; case, blanks, dashes and
+/// underscores do not count.
+bool set_known_model(TrainingRun& run, const std::string& name);
+std::vector<std::string> known_models();
+
 struct RunTable {
   std::vector<TrainingRun> runs;
   std::vector<std::string> ignored;  // columns that nobody knows

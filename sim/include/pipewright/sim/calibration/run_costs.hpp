@@ -1,0 +1,26 @@
+#pragma once
+
+// What the stages of a training run cost on a cluster, for the native engine: analytic times of the
+// layers, the head and the embedding, transfers, and what ends an iteration.
+
+#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/sim/step_costs.hpp"
+
+namespace pipewright::sim {
+
+/// Writes over `costs`, whose memory is used again. One entry a stage; a rank is all devices that
+/// share a stage.
+void set_run_costs(StepCosts& costs, const plan::Cluster& cluster, const plan::TrainingRun& run,
+                   const plan::TransformerWork& work, const plan::MachineConstants& constants,
+                   const plan::LayerFactors& factors);
+
+/// Whether the run's devices are on more than one node.
+bool on_several_nodes(const plan::Cluster& cluster, const plan::TrainingRun& run);
+/// Throws plan::InputError where the cluster does not say what the times of these runs need.
+void require_figures(const plan::Cluster& cluster, const std::vector<plan::TrainingRun>& runs);
+/// What a machine knows of the run's class of layers; null: nothing.
+const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
+                                 const plan::TrainingRun& run);
+plan::LayerFactors factors_of(const plan::LayerClass& known);
+
+}  // namespace pipewright::sim

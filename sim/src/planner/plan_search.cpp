@@ -1,0 +1,198 @@
+#include "pipewright/sim/planner/plan_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/runs/transformer_memory.hpp"
+#include "pipewright/sim/calibration/run_costs.hpp"
+#include "pipewright/sim/calibration/run_simulator.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using plan::TrainingRun;
+
+constexpr std::size_t asked_every = 4096;  // candidates
+
+void require_sizes(const PlanSpace& space) {
+  const TrainingRun& model = space.model;
+  if (model.gpus < 1 || model.global_batch < 1 || model.sequence < 1 || model.layers < 1)
+    throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
+}
+
+class Search {
+ public:
+  Search(const plan::Cluster& cluster, const PlanSpace& space, const SearchOptions& options)
+      : cluster_(cluster),
+        machine_(cluster.machine.value_or(plan::Machine{})),
+        options_(options),
+        runs_(candidates_of(cluster, space)),
+        simulator_(cluster) {}
+
+  PlanAnswer run() {
+    answer_.candidates = runs_.size();
+    bound_all();
+    simulate_best();
+    find_better_that_is_too_large();
+    return std::move(answer_);
+  }
+
+ private:
+  struct Candidate {
+    double least_s = 0;
+    double peak_bytes = 0;
+    std::size_t run = 0;
+  };
+
+  bool fits(const Candidate& candidate) const {
+    return cluster_.device.memory.value <= 0 ||
+           candidate.peak_bytes <= static_cast<double>(cluster_.device.memory.value);
+  }
+
+  plan::LayerFactors factors(const TrainingRun& run) const {
+    const plan::LayerClass* const known = class_in(machine_.layers, run);
+    return known == nullptr ? plan::LayerFactors{} : factors_of(*known);
+  }
+
+  /// Costs of the run, which stay until the next call.
+  const StepCosts& costs(const TrainingRun& run) {
+    set_run_costs(costs_, cluster_, run, plan::transformer_work(cluster_, run, run.recompute),
+                  machine_.constants, factors(run));
+    return costs_;
+  }
+
+  void bound_all() {
+    for (std::size_t at = 0; at < runs_.size(); ++at) {
+      const TrainingRun& run = runs_[at];
+      Candidate candidate{.run = at};
+      candidate.least_s = least_iteration(costs(run), run.pipeline, run.microbatches());
+      candidate.peak_bytes =
+          plan::peak_of(plan::transformer_memory(run, run.recompute), machine_.constants);
+      if (fits(candidate))
+        candidates_.push_back(candidate);
+      else
+        too_large_.push_back(candidate);
+      if (at % asked_every == 0 && !goes_on(at))
+        break;
+    }
+    answer_.too_large = too_large_.size();
+    const auto is_faster = [](const Candidate& a, const Candidate& b) {
+      return a.least_s != b.least_s ? a.least_s < b.least_s : a.run < b.run;
+    };
+    std::sort(candidates_.begin(), candidates_.end(), is_faster);
+    std::sort(too_large_.begin(), too_large_.end(), is_faster);
+  }
+
+  bool goes_on(std::size_t done) {
+    const FoundPlan* const best = answer_.plans.empty() ? nullptr : &answer_.plans.front();
+    if (options_.progress && !options_.progress(done, runs_.size(), best))
+      answer_.interrupted = true;
+    return !answer_.interrupted;
+  }
+
+  FoundPlan simulated(const Candidate& candidate) {
+    const TrainingRun& run = runs_[candidate.run];
+    const auto work = plan::transformer_work(cluster_, run, run.recompute);
+    FoundPlan plan{.run = run, .least_s = candidate.least_s, .peak_bytes = candidate.peak_bytes};
+    plan.iteration_s = simulator_.iteration(run, work, machine_.constants, factors(run));
+    plan.bubble = 1 - busy_of(costs(run), run) / plan.iteration_s;
+    plan.tokens_per_s = 1.0 * run.global_batch * run.sequence / plan.iteration_s;
+    plan.mfu = model_flops(run) / (plan.iteration_s * run.gpus * cluster_.device.flops_per_s);
+    return plan;
+  }
+
+  static double busy_of(const StepCosts& costs, const TrainingRun& run) {
+    double most = 0;
+    for (int rank = 0; rank < run.pipeline; ++rank) {
+      double busy = 0;
+      for (auto at = static_cast<std::size_t>(rank); at < costs.stages.size();
+           at += static_cast<std::size_t>(run.pipeline)) {
+        const plan::StageCost& stage = costs.stages[at];
+        busy += (stage.forward + stage.input_gradient + stage.weight_gradient).value *
+                    run.microbatches() +
+                stage.optimizer_step.value;
+      }
+      most = std::max(most, busy);
+    }
+    return most;
+  }
+
+  /// In the order of their bounds, until no bound is below the worst plan that is kept.
+  void simulate_best() {
+    auto& plans = answer_.plans;
+    const auto most = static_cast<std::size_t>(options_.most_plans);
+    for (std::size_t at = 0; at < candidates_.size(); ++at) {
+      if (answer_.interrupted || !goes_on(runs_.size()))
+        return;
+      const bool is_full = plans.size() >= most;
+      if (is_full && candidates_[at].least_s > plans.back().iteration_s && !options_.exhaustive) {
+        answer_.bounded = candidates_.size() - at;
+        break;
+      }
+      FoundPlan plan = simulated(candidates_[at]);
+      ++answer_.simulated;
+      // Of equals, the one that needs less memory.
+      const auto place =
+          std::upper_bound(plans.begin(), plans.end(), plan, [](const auto& a, const auto& b) {
+            return a.iteration_s != b.iteration_s ? a.iteration_s < b.iteration_s
+                                                  : a.peak_bytes < b.peak_bytes;
+          });
+      plans.insert(place, std::move(plan));
+      if (plans.size() > most)
+        plans.pop_back();
+    }
+  }
+
+  void find_better_that_is_too_large() {
+    if (answer_.plans.empty() && !too_large_.empty()) {
+      answer_.smallest = simulated(*std::min_element(
+          too_large_.begin(), too_large_.end(),
+          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; }));
+      return;
+    }
+    // Of those that would be faster, the one that is nearest to fitting.
+    const Candidate* nearest = nullptr;
+    std::optional<FoundPlan> found;
+    for (const Candidate& candidate : too_large_) {
+      if (answer_.plans.empty() || candidate.least_s >= answer_.plans.front().iteration_s)
+        break;
+      if (nearest != nullptr && candidate.peak_bytes >= nearest->peak_bytes)
+        continue;
+      FoundPlan plan = simulated(candidate);
+      if (plan.iteration_s < answer_.plans.front().iteration_s) {
+        nearest = &candidate;
+        found = std::move(plan);
+      }
+    }
+    answer_.too_large_but_faster = std::move(found);
+  }
+
+  const plan::Cluster& cluster_;
+  const plan::Machine machine_;
+  const SearchOptions& options_;
+  const std::vector<TrainingRun> runs_;
+  std::vector<Candidate> candidates_, too_large_;
+  RunSimulator simulator_;
+  StepCosts costs_;
+  PlanAnswer answer_;
+};
+
+}  // namespace
+
+PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
+                        const SearchOptions& options) {
+  const auto started = std::chrono::steady_clock::now();
+  require_sizes(space);
+  require_figures(cluster, {space.model});
+  PlanAnswer answer = Search(cluster, space, options).run();
+  answer.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return answer;
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,188 @@
+#include "pipewright/sim/planner/plan_search.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/sim/calibration/run_costs.hpp"
+#include "pipewright/sim/calibration/run_simulator.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace plan_search_test {
+
+using namespace pipewright;
+using plan::RunRecompute;
+using sim::FoundPlan;
+using sim::PlanSpace;
+
+plan::Cluster cluster_of(int nodes, double memory = 80e9) {
+  plan::Cluster cluster;
+  cluster.nodes = nodes;
+  cluster.devices_per_node = 8;
+  cluster.device.memory.value = static_cast<std::int64_t>(memory);
+  cluster.device.flops_per_s = 312e12;
+  cluster.device.memory_bandwidth_per_s = 2e12;
+  cluster.within_node = {.latency = {5e-6}, .bandwidth_per_s = 300e9};
+  cluster.between_nodes = {.latency = {1e-5}, .bandwidth_per_s = 100e9, .shared = true};
+  cluster.machine.emplace();
+  return cluster;
+}
+
+PlanSpace space_of(int layers, int hidden, int gpus, int batch) {
+  PlanSpace space;
+  plan::TrainingRun& model = space.model;
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = model.kv_heads = hidden / 64;
+  model.head_channels = 64;
+  model.feed_forward = 4 * hidden;
+  model.vocabulary = 50304;
+  model.sequence = 1024;
+  model.gpus = gpus;
+  model.global_batch = batch;
+  return space;
+}
+
+/// A small space like any other: what the number is seeded with decides all of it.
+PlanSpace random_space(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  PlanSpace space = space_of(one_of({2, 3, 4, 6, 8, 12}), one_of({256, 512, 1024, 2048}),
+                             one_of({1, 2, 4, 8, 16, 32}), one_of({8, 12, 16, 32, 64}));
+  space.recompute = {one_of({0, 1}) != 0 ? RunRecompute::Full : RunRecompute::None};
+  space.zero = {0};
+  space.sequence_parallel = {false};
+  return space;
+}
+
+std::string text_of(const FoundPlan& plan) {
+  const plan::TrainingRun& run = plan.run;
+  return fmt::format("t{} p{} d{} c{} v{} mb{} r{} z{} sp{} {:.17g}", run.tensor, run.pipeline,
+                     run.data, run.context, run.chunks, run.microbatch,
+                     static_cast<int>(run.recompute), run.zero, run.sequence_parallel,
+                     plan.iteration_s);
+}
+
+std::vector<std::string> texts_of(const std::vector<FoundPlan>& plans) {
+  std::vector<std::string> texts;
+  for (const FoundPlan& plan : plans)
+    texts.push_back(text_of(plan));
+  return texts;
+}
+
+TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
+  std::mt19937 random(7);
+  std::size_t checked = 0;
+  double closest = 0;
+  while (checked < 4000) {
+    const plan::Cluster cluster = cluster_of(random() % 2 == 0 ? 4 : 8);
+    const PlanSpace space = random_space(random);
+    sim::RunSimulator simulator(cluster);
+    plan::MachineConstants constants;
+    // Also machines whose transfers take long, or whose layers take no time beside them.
+    constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
+    constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
+    sim::StepCosts costs;
+    for (const plan::TrainingRun& run : candidates_of(cluster, space)) {
+      const auto work = plan::transformer_work(cluster, run, run.recompute);
+      sim::set_run_costs(costs, cluster, run, work, constants, {});
+      const double least = sim::least_iteration(costs, run.pipeline, run.microbatches());
+      const double exact = simulator.iteration(run, work, constants);
+      CAPTURE(run.pipeline, run.tensor, run.data, run.chunks, run.microbatches(), least, exact);
+      if (least > exact * (1 + 1e-12))
+        FAIL("the bound is above the simulation");
+      closest = std::max(closest, least / exact);
+      ++checked;
+    }
+  }
+  CHECK(closest == Approx(1));  // without a pipeline it is the time
+}
+
+TEST_CASE("what is spared for its bound would not have been among the best", "[sim][planner]") {
+  std::mt19937 random(11);
+  std::size_t spared = 0;
+  for (int round = 0; round < 150; ++round) {
+    const PlanSpace space = random_space(random);
+    // Tight memory, so that some do not fit.
+    const plan::Cluster cluster = cluster_of(4, random() % 2 == 0 ? 80e9 : 3e9);
+    const sim::PlanAnswer quick = sim::search_plans(cluster, space, {.most_plans = 3});
+    const sim::PlanAnswer all =
+        sim::search_plans(cluster, space, {.most_plans = 3, .exhaustive = true});
+    CHECK(texts_of(quick.plans) == texts_of(all.plans));
+    CHECK(quick.candidates == quick.too_large + quick.bounded + quick.simulated);
+    CHECK(all.bounded == 0);
+    spared += quick.bounded;
+  }
+  CHECK(spared > 1000);
+}
+
+TEST_CASE("candidates divide what they must, each is there once", "[sim][planner]") {
+  const plan::Cluster cluster = cluster_of(4);
+  PlanSpace space = space_of(12, 768, 32, 48);
+  std::set<std::string> seen;
+  for (const plan::TrainingRun& run : candidates_of(cluster, space)) {
+    CHECK(run.tensor * run.pipeline * run.data * run.context == 32);
+    CHECK(run.tensor <= 8);
+    CHECK(run.layers % (run.pipeline * run.chunks) == 0);
+    CHECK(run.global_batch % (run.data * run.microbatch) == 0);
+    CHECK((run.chunks == 1 || run.microbatches() % run.pipeline == 0));
+    CHECK(seen.insert(text_of({.run = run})).second);
+  }
+  CHECK(seen.size() > 500);
+  space.tensor = {3};  // 32 is no multiple of it
+  CHECK(candidates_of(cluster, space).empty());
+}
+
+TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][planner]") {
+  const PlanSpace space = space_of(24, 2048, 8, 64);
+  const plan::Cluster large = cluster_of(1), small = cluster_of(1, 7e9);
+  const sim::PlanAnswer free = sim::search_plans(large, space);
+  const sim::PlanAnswer tight = sim::search_plans(small, space);
+  REQUIRE(!free.plans.empty());
+  REQUIRE(!tight.plans.empty());
+  CHECK(!free.too_large_but_faster);
+  CHECK(tight.plans.front().peak_bytes <= 7e9);
+  CHECK(tight.plans.front().iteration_s > free.plans.front().iteration_s);
+  REQUIRE(tight.too_large_but_faster);
+  CHECK(tight.too_large_but_faster->peak_bytes > 7e9);
+  CHECK(tight.too_large_but_faster->iteration_s < tight.plans.front().iteration_s);
+  CHECK(tight.too_large_but_faster->iteration_s >= free.plans.front().iteration_s);
+}
+
+TEST_CASE("where nothing fits, the smallest is named", "[sim][planner]") {
+  const sim::PlanAnswer answer = sim::search_plans(cluster_of(1, 1e9), space_of(24, 2048, 8, 64));
+  CHECK(answer.plans.empty());
+  REQUIRE(answer.smallest);
+  CHECK(answer.smallest->peak_bytes > 1e9);
+  CHECK(answer.too_large == answer.candidates);
+}
+
+TEST_CASE("a search that is stopped keeps what it has", "[sim][planner]") {
+  int asked = 0;
+  const sim::PlanAnswer answer = sim::search_plans(
+      cluster_of(4), space_of(12, 768, 32, 48),
+      {.most_plans = 5, .progress = [&](std::size_t, std::size_t, const FoundPlan* best) {
+         return best == nullptr || ++asked < 3;
+       }});
+  CHECK(answer.interrupted);
+  CHECK(answer.plans.size() == answer.simulated);
+  CHECK(!answer.plans.empty());
+}
+
+TEST_CASE("the FLOPs of GPT-3 are those of Narayanan et al.", "[sim][planner]") {
+  plan::TrainingRun run;
+  REQUIRE(plan::set_known_model(run, "GPT3 175B"));
+  run.sequence = 2048;
+  run.global_batch = 1536;
+  // 96 B s l h² (1 + s/6h + V/16lh), of which the recomputation's 24 B s l h² (1 + s/6h) are not.
+  const double b = 1536, s = 2048, l = 96, h = 12288, v = 51200;
+  const double formula = 72 * b * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+  CHECK(sim::model_flops(run) == Approx(formula).epsilon(1e-4));
+}
+
+}  // namespace plan_search_test

@@ -13,5 +13,6 @@ Command sweep_command();
 Command compare_command();
 Command convert_command();
 Command calibrate_command();
+Command plan_command();
 
 }  // namespace pipewright::cli

@@ -100,7 +100,7 @@ class Search {
     const auto work = plan::transformer_work(cluster_, run, run.recompute);
     FoundPlan plan{.run = run, .least_s = candidate.least_s, .peak_bytes = candidate.peak_bytes};
     plan.iteration_s = simulator_.iteration(run, work, machine_.constants, factors(run));
-    plan.bubble = 1 - busy_of(costs(run), run) / plan.iteration_s;
+    plan.bubble = std::max(0.0, 1 - busy_of(costs(run), run) / plan.iteration_s);
     plan.tokens_per_s = 1.0 * run.global_batch * run.sequence / plan.iteration_s;
     plan.mfu = model_flops(run) / (plan.iteration_s * run.gpus * cluster_.device.flops_per_s);
     return plan;

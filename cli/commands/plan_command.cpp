@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+#include "print/console.hpp"
+#include "print/plans_table.hpp"
+#include "process/interrupt.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct PlanOptions {
+  std::string model;
+  std::string cluster;
+  int batch = 0;
+  int gpus = 0;
+  int sequence = 2048;
+  std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch, zero{0, 1};
+  std::vector<std::string> recompute{"none", "selective", "full"};
+  int top = 10;
+  bool exhaustive = false;
+  std::string out;
+  bool json = false;
+};
+
+plan::RunRecompute recompute_of(const std::string& word) {
+  if (word == "none")
+    return plan::RunRecompute::None;
+  return word == "full" ? plan::RunRecompute::Full : plan::RunRecompute::Selective;
+}
+
+plan::TrainingRun model_of(const PlanOptions& options, const plan::Cluster& cluster) {
+  plan::TrainingRun run;
+  if (!plan::set_known_model(run, options.model))
+    throw plan::InputError(fmt::format("--model: no model \"{}\" is known{}; these are: {}",
+                                       options.model,
+                                       plan::did_you_mean(options.model, plan::known_models()),
+                                       fmt::join(plan::known_models(), ", ")));
+  const int devices = cluster.nodes * cluster.devices_per_node;
+  run.gpus = options.gpus == 0 ? devices : options.gpus;
+  if (run.gpus > cluster.devices_per_node && run.gpus % cluster.devices_per_node != 0)
+    throw plan::InputError(fmt::format(
+        "--gpus: {} are not whole nodes of {}: {} or {} would be", run.gpus,
+        cluster.devices_per_node, run.gpus / cluster.devices_per_node * cluster.devices_per_node,
+        (run.gpus / cluster.devices_per_node + 1) * cluster.devices_per_node));
+  run.global_batch = options.batch;
+  run.sequence = options.sequence;
+  return run;
+}
+
+void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluster,
+                const sim::FoundPlan& plan) {
+  std::filesystem::create_directories(folder);
+  const plan::Scenario scenario = sim::scenario_of(cluster, plan);
+  plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
+  plan::write_file(folder / "costs.json",
+                   to_json(sim::layer_costs_of(cluster, plan)).dump(2) + "\n");
+  const plan::ScheduleRequest request{.name = scenario.pipeline.schedule,
+                                      .ranks = scenario.pipeline.ranks,
+                                      .microbatches = scenario.pipeline.microbatches,
+                                      .chunks = scenario.pipeline.chunks,
+                                      .rank_of_stage = {},
+                                      .costs = {},
+                                      .memory_units = {}};
+  plan::write_file(folder / "schedule.csv", plan::to_csv(plan::make_schedule(request)));
+  plan::write_file(folder / "megatron.txt", sim::megatron_arguments(plan.run) + "\n");
+}
+
+int plan_training(const PlanOptions& options) {
+  auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+  // Nodes are alike: more of them than the file names are planned for as well.
+  if (const int nodes = options.gpus / cluster.devices_per_node; nodes > cluster.nodes) {
+    say(fmt::format("{} has {} nodes; this plan is for {} like them", options.cluster,
+                    cluster.nodes, nodes));
+    cluster.nodes = nodes;
+  }
+  sim::PlanSpace space{.model = model_of(options, cluster),
+                       .tensor = options.tensor,
+                       .pipeline = options.pipeline,
+                       .context = options.context,
+                       .expert = options.expert,
+                       .chunks = options.chunks,
+                       .microbatch = options.microbatch,
+                       .recompute = {},
+                       .zero = options.zero};
+  for (const std::string& word : options.recompute)
+    space.recompute.push_back(recompute_of(word));
+  catch_interrupts();
+  ProgressLine line;
+  const sim::PlanAnswer answer = sim::search_plans(
+      cluster, space,
+      {.most_plans = options.top,
+       .exhaustive = options.exhaustive,
+       .progress = [&](std::size_t done, std::size_t candidates, const sim::FoundPlan* best) {
+         line.show(fmt::format("planning: {} of {} candidates{}", done, candidates,
+                               best == nullptr
+                                   ? ""
+                                   : fmt::format(", best so far {:.3f} s with {}",
+                                                 best->iteration_s, words_of(best->run))));
+         return !interrupted();
+       }});
+  line.clear();
+  if (answer.candidates == 0)
+    throw plan::InputError(fmt::format(
+        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
+        "at",
+        space.model.global_batch, space.model.gpus, space.model.layers, space.model.heads));
+  if (!options.out.empty() && !answer.plans.empty())
+    write_plan(options.out, cluster, answer.plans.front());
+  if (options.json)
+    fmt::print("{}\n", to_json(cluster, answer).dump(2));
+  else
+    fmt::print("{}", plans_table(cluster, answer));
+  if (answer.interrupted)
+    return Interrupted;
+  return answer.plans.empty() ? NegativeAnswer : Done;
+}
+
+Command describe(PlanOptions& options) {
+  const auto sizes = [](const char* names, std::vector<int>& target, const char* help) {
+    return Option{.names = names,
+                  .target = &target,
+                  .help = help,
+                  .value = "LIST",
+                  .numbers = Numbers::Positive,
+                  .separator = ','};
+  };
+  return {
+      .name = "plan",
+      .summary = "Search the fastest plans of a training that fit a cluster",
+      .options =
+          {{.names = "--model",
+            .target = &options.model,
+            .help = "A public model, such as llama3-70b",
+            .value = "NAME",
+            .suggestions = plan::known_models(),
+            .required = true},
+           {.names = "--cluster",
+            .target = &options.cluster,
+            .help = "A cluster's JSON file, such as scenarios/clusters/h100-sxm.json",
+            .value = "FILE",
+            .required = true},
+           {.names = "--batch",
+            .target = &options.batch,
+            .help = "Samples of an iteration",
+            .numbers = Numbers::Positive,
+            .required = true},
+           {.names = "--gpus",
+            .target = &options.gpus,
+            .help = "So many of the cluster's, or more in nodes like its own; default: all",
+            .numbers = Numbers::Positive},
+           {.names = "--sequence",
+            .target = &options.sequence,
+            .help = "Tokens of a sample",
+            .numbers = Numbers::Positive,
+            .shows_default = true},
+           sizes("--tensor", options.tensor, "Tensor sizes to try; default: all within a node"),
+           sizes("--pipeline", options.pipeline, "Pipeline sizes; default: all that divide"),
+           sizes("--context", options.context, "Context sizes; default: 1"),
+           sizes("--expert", options.expert, "Expert sizes of a mixture; default: all that divide"),
+           sizes("--chunks", options.chunks, "Stages per rank; default: all that divide"),
+           sizes("--microbatch", options.microbatch, "Samples of a microbatch; default: all"),
+           {.names = "--zero",
+            .target = &options.zero,
+            .help = "ZeRO stages; default: 0,1",
+            .value = "LIST",
+            .numbers = Numbers::NotNegative,
+            .separator = ','},
+           {.names = "--recompute",
+            .target = &options.recompute,
+            .help = "Kinds of recomputation; default: all",
+            .value = "LIST",
+            .choices = {"none", "selective", "full"},
+            .separator = ','},
+           {.names = "--top",
+            .target = &options.top,
+            .help = "So many plans",
+            .numbers = Numbers::Positive,
+            .shows_default = true},
+           {.names = "--exhaustive",
+            .target = &options.exhaustive,
+            .help = "Simulate every candidate that fits: the same plans, later"},
+           {.names = "-o,--out",
+            .target = &options.out,
+            .help = "Write the best plan's scenario, costs, schedule and Megatron arguments",
+            .value = "FOLDER"},
+           {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+      .examples =
+          "Example: pipewright plan --model llama3-70b --cluster "
+          "scenarios/clusters/h100-sxm.json --gpus 64 --batch 512 --sequence 8192 -o plan"};
+}
+
+}  // namespace
+
+Command plan_command() { return make_command(describe, plan_training); }
+
+}  // namespace pipewright::cli

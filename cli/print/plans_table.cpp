@@ -1,0 +1,155 @@
+#include "print/plans_table.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "pipewright/sim/planner/plan_files.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+const char* word_of(plan::RunRecompute recompute) {
+  switch (recompute) {
+    case plan::RunRecompute::Selective:
+      return "selective";
+    case plan::RunRecompute::Full:
+      return "full";
+    case plan::RunRecompute::None:
+    case plan::RunRecompute::Unknown:
+      return "none";
+  }
+  return "none";
+}
+
+/// What of a plan is another in the one after it: "pp 16 instead of 8, ZeRO 1 instead of 0".
+std::string change_between(const plan::TrainingRun& from, const plan::TrainingRun& to) {
+  std::string words;
+  const auto add = [&](const char* name, const auto& before, const auto& after) {
+    if (before != after)
+      words += fmt::format("{}{} {} instead of {}", words.empty() ? "" : ", ", name, after, before);
+  };
+  add("gpus", from.gpus, to.gpus);
+  add("tp", from.tensor, to.tensor);
+  add("pp", from.pipeline, to.pipeline);
+  add("dp", from.data, to.data);
+  add("cp", from.context, to.context);
+  add("ep", from.expert, to.expert);
+  add("chunks", from.chunks, to.chunks);
+  add("microbatch", from.microbatch, to.microbatch);
+  add("recompute", std::string(word_of(from.recompute)), std::string(word_of(to.recompute)));
+  add("ZeRO", from.zero, to.zero);
+  add("sequence parallel", from.sequence_parallel ? "yes" : "no",
+      to.sequence_parallel ? std::string("yes") : std::string("no"));
+  return words;
+}
+
+double gb(double bytes) { return bytes / 1e9; }
+
+std::string too_large_words(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
+  return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB", words_of(plan.run),
+                     gb(plan.peak_bytes),
+                     cluster.device.name.empty() ? "a device" : cluster.device.name,
+                     gb(static_cast<double>(cluster.device.memory.value)));
+}
+
+plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
+  const plan::TrainingRun& run = plan.run;
+  return {{"gpus", run.gpus},
+          {"tensor", run.tensor},
+          {"pipeline", run.pipeline},
+          {"data", run.data},
+          {"context", run.context},
+          {"expert", run.expert},
+          {"chunks", run.chunks},
+          {"microbatch", run.microbatch},
+          {"microbatches", run.microbatches()},
+          {"schedule", run.chunks > 1 ? "interleaved-1f1b" : "1f1b"},
+          {"recompute", word_of(run.recompute)},
+          {"zero", run.zero},
+          {"sequence_parallel", run.sequence_parallel},
+          {"iteration_s", plan.iteration_s},
+          {"least_s", plan.least_s},
+          {"tokens_per_s", plan.tokens_per_s},
+          {"mfu", plan.mfu},
+          {"bubble", plan.bubble},
+          {"peak_bytes", plan.peak_bytes},
+          {"fits", cluster.device.memory.value <= 0 ||
+                       plan.peak_bytes <= static_cast<double>(cluster.device.memory.value)},
+          {"gpu_hours_per_billion_tokens", run.gpus * 1e9 / plan.tokens_per_s / 3600},
+          {"megatron_arguments", sim::megatron_arguments(run)},
+          {"scenario", to_json(sim::scenario_of(cluster, plan))}};
+}
+
+}  // namespace
+
+std::string words_of(const plan::TrainingRun& run) {
+  std::string words = fmt::format("tp {}, pp {}, dp {}", run.tensor, run.pipeline, run.data);
+  if (run.context > 1)
+    words += fmt::format(", cp {}", run.context);
+  if (run.experts > 0)
+    words += fmt::format(", ep {}", run.expert);
+  words += fmt::format(", microbatch {}", run.microbatch);
+  if (run.chunks > 1)
+    words += fmt::format(", {} chunks", run.chunks);
+  if (run.recompute != plan::RunRecompute::None)
+    words += fmt::format(", {} recomputation", word_of(run.recompute));
+  if (run.zero > 0)
+    words += fmt::format(", ZeRO {}", run.zero);
+  if (run.sequence_parallel)
+    words += ", sequence parallel";
+  return words;
+}
+
+std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer) {
+  std::string text;
+  if (!answer.plans.empty())
+    text += fmt::format("{:>4}  {:>11}  {:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
+                        "iteration", "tokens/s", "MFU", "bubble", "memory", "GPU h / 1e9", "cut");
+  for (std::size_t at = 0; at < answer.plans.size(); ++at) {
+    const sim::FoundPlan& plan = answer.plans[at];
+    text += fmt::format(
+        "{:>4}  {:>9.3f} s  {:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
+        at + 1, plan.iteration_s, plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble,
+        gb(plan.peak_bytes), plan.run.gpus * 1e9 / plan.tokens_per_s / 3600, words_of(plan.run));
+  }
+  if (answer.too_large_but_faster)
+    text += fmt::format("\nThe next faster one takes {:.3f} s and does not fit. {}\n",
+                        answer.too_large_but_faster->iteration_s,
+                        too_large_words(cluster, *answer.too_large_but_faster));
+  if (answer.smallest)
+    text += fmt::format("No plan fits. The smallest is {}\n",
+                        too_large_words(cluster, *answer.smallest));
+  text += fmt::format(
+      "\n{} candidates in {:.2f} s: {} too large, {} proved to be slower, {} simulated{}\n",
+      answer.candidates, answer.seconds, answer.too_large, answer.bounded, answer.simulated,
+      answer.interrupted ? "; stopped before its end" : "");
+  return text;
+}
+
+plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer) {
+  plan::Json plans = plan::Json::array();
+  for (std::size_t at = 0; at < answer.plans.size(); ++at) {
+    plan::Json plan = json_of(cluster, answer.plans[at]);
+    plan["change_to_next"] = at + 1 < answer.plans.size()
+                                 ? change_between(answer.plans[at].run, answer.plans[at + 1].run)
+                                 : "";
+    plans.push_back(std::move(plan));
+  }
+  plan::Json json{{"format", "pipewright/plans/1"},
+                  {"candidates", answer.candidates},
+                  {"pruned", answer.too_large + answer.bounded},
+                  {"pruned_by_memory", answer.too_large},
+                  {"pruned_by_bound", answer.bounded},
+                  {"simulated", answer.simulated},
+                  {"seconds", answer.seconds},
+                  {"interrupted", answer.interrupted},
+                  {"plans", std::move(plans)}};
+  if (answer.too_large_but_faster)
+    json["too_large_but_faster"] = json_of(cluster, *answer.too_large_but_faster);
+  if (answer.smallest)
+    json["smallest"] = json_of(cluster, *answer.smallest);
+  return json;
+}
+
+}  // namespace pipewright::cli

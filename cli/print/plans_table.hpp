@@ -1,0 +1,17 @@
+#pragma once
+
+// What `pipewright plan` has found, for people and for programs.
+
+#include <string>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+
+namespace pipewright::cli {
+
+/// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
+std::string words_of(const plan::TrainingRun& run);
+std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer);
+plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer);
+
+}  // namespace pipewright::cli

@@ -28,6 +28,8 @@ struct PlanOptions {
   std::vector<std::string> recompute{"none", "selective", "full"};
   int top = 10;
   bool exhaustive = false;
+  bool pareto = false;
+  int regret = 0;
   std::string out;
   bool json = false;
 };
@@ -99,6 +101,7 @@ int plan_training(const PlanOptions& options) {
   const sim::PlanAnswer answer = sim::search_plans(
       cluster, space,
       {.most_plans = options.top,
+       .pareto = options.pareto,
        .exhaustive = options.exhaustive,
        .progress = [&](std::size_t done, std::size_t candidates, const sim::FoundPlan* best) {
          line.show(fmt::format("planning: {} of {} candidates{}", done, candidates,
@@ -116,10 +119,13 @@ int plan_training(const PlanOptions& options) {
         space.model.global_batch, space.model.gpus, space.model.layers, space.model.heads));
   if (!options.out.empty() && !answer.plans.empty())
     write_plan(options.out, cluster, answer.plans.front());
+  std::optional<sim::Regret> regret;
+  if (options.regret > 0 && !answer.plans.empty())
+    regret = sim::regret_of(cluster, answer.plans, options.regret);
   if (options.json)
-    fmt::print("{}\n", to_json(cluster, answer).dump(2));
+    fmt::print("{}\n", to_json(cluster, answer, regret).dump(2));
   else
-    fmt::print("{}", plans_table(cluster, answer));
+    fmt::print("{}", plans_table(cluster, answer, regret));
   if (answer.interrupted)
     return Interrupted;
   return answer.plans.empty() ? NegativeAnswer : Done;
@@ -186,6 +192,15 @@ Command describe(PlanOptions& options) {
             .help = "So many plans",
             .numbers = Numbers::Positive,
             .shows_default = true},
+           {.names = "--pareto",
+            .target = &options.pareto,
+            .help = "All plans than which none is faster with as little memory"},
+           {.names = "--regret",
+            .target = &options.regret,
+            .help = "Draw the cluster's constants so many times by their uncertainty: how much "
+                    "longer the first plan then takes than the best of those shown",
+            .value = "DRAWS",
+            .numbers = Numbers::Positive},
            {.names = "--exhaustive",
             .target = &options.exhaustive,
             .help = "Simulate every candidate that fits: the same plans, later"},

@@ -2,6 +2,7 @@
 
 // What `pipewright plan` has found, for people and for programs.
 
+#include <optional>
 #include <string>
 
 #include "pipewright/plan/json/json.hpp"
@@ -11,7 +12,9 @@ namespace pipewright::cli {
 
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
 std::string words_of(const plan::TrainingRun& run);
-std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer);
-plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer);
+std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
+                        const std::optional<sim::Regret>& regret);
+plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
+                   const std::optional<sim::Regret>& regret);
 
 }  // namespace pipewright::cli

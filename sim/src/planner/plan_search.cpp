@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
-#include <numeric>
+#include <random>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/runs/transformer_memory.hpp"
@@ -37,7 +38,10 @@ class Search {
   PlanAnswer run() {
     answer_.candidates = runs_.size();
     bound_all();
-    simulate_best();
+    if (options_.pareto)
+      simulate_front();
+    else
+      simulate_best();
     find_better_that_is_too_large();
     return std::move(answer_);
   }
@@ -148,6 +152,38 @@ class Search {
     }
   }
 
+  /// Spares what a plan is known to be faster than with as little memory.
+  void simulate_front() {
+    auto& front = answer_.plans;
+    for (const Candidate& candidate : candidates_) {
+      if (answer_.interrupted || !goes_on(runs_.size()))
+        return;
+      const auto beats = [](const FoundPlan& plan, double time, double bytes) {
+        return plan.iteration_s <= time && plan.peak_bytes <= bytes;
+      };
+      if (!options_.exhaustive &&
+          std::any_of(front.begin(), front.end(), [&](const FoundPlan& plan) {
+            return beats(plan, candidate.least_s, candidate.peak_bytes);
+          })) {
+        ++answer_.bounded;
+        continue;
+      }
+      FoundPlan found = simulated(candidate);
+      ++answer_.simulated;
+      if (std::any_of(front.begin(), front.end(), [&](const FoundPlan& plan) {
+            return beats(plan, found.iteration_s, found.peak_bytes);
+          }))
+        continue;
+      std::erase_if(front, [&](const FoundPlan& plan) {
+        return beats(found, plan.iteration_s, plan.peak_bytes);
+      });
+      const auto place = std::upper_bound(
+          front.begin(), front.end(), found,
+          [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+      front.insert(place, std::move(found));
+    }
+  }
+
   void find_better_that_is_too_large() {
     if (answer_.plans.empty() && !too_large_.empty()) {
       answer_.smallest = simulated(*std::min_element(
@@ -183,6 +219,40 @@ class Search {
 };
 
 }  // namespace
+
+Regret regret_of(const plan::Cluster& cluster, const std::vector<FoundPlan>& plans, int draws) {
+  const plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  RunSimulator simulator(cluster);
+  std::mt19937_64 random(1);
+  // Twelve uniform numbers add up to a normal one on every machine alike.
+  const auto normal = [&] {
+    double sum = -6;
+    for (int part = 0; part < 12; ++part)
+      sum += static_cast<double>(random() >> 11U) * 0x1.0p-53;
+    return sum;
+  };
+  Regret regret;
+  for (int draw = 0; draw < draws; ++draw) {
+    plan::MachineConstants constants = machine.constants;
+    for (const plan::ConstantRule& rule : plan::constant_rules()) {
+      double& value = constants.*rule.member;
+      value = std::clamp(value * std::exp(machine.spread.*rule.member * normal()), rule.least,
+                         rule.most);
+    }
+    double best = std::numeric_limits<double>::infinity(), first = 0;
+    for (const FoundPlan& plan : plans) {
+      const plan::LayerClass* const known = class_in(machine.layers, plan.run);
+      const double time = simulator.iteration(
+          plan.run, plan::transformer_work(cluster, plan.run, plan.run.recompute), constants,
+          known == nullptr ? plan::LayerFactors{} : factors_of(*known));
+      first = &plan == plans.data() ? time : first;
+      best = std::min(best, time);
+    }
+    regret.mean += (first / best - 1) / draws;
+    regret.best_share += (first <= best ? 1.0 : 0.0) / draws;
+  }
+  return regret;
+}
 
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
@@ -119,6 +120,43 @@ TEST_CASE("what is spared for its bound would not have been among the best", "[s
     spared += quick.bounded;
   }
   CHECK(spared > 1000);
+}
+
+TEST_CASE("the front holds every plan that none beats in time and memory", "[sim][planner]") {
+  std::mt19937 random(13);
+  for (int round = 0; round < 60; ++round) {
+    const PlanSpace space = random_space(random);
+    const plan::Cluster cluster = cluster_of(4);
+    const auto quick = sim::search_plans(cluster, space, {.pareto = true});
+    const auto all = sim::search_plans(cluster, space, {.pareto = true, .exhaustive = true});
+    const auto every =
+        sim::search_plans(cluster, space, {.most_plans = 1'000'000, .exhaustive = true});
+    REQUIRE(quick.plans.size() == all.plans.size());
+    for (std::size_t at = 0; at < all.plans.size(); ++at) {
+      CHECK(quick.plans[at].iteration_s == all.plans[at].iteration_s);
+      CHECK(quick.plans[at].peak_bytes == all.plans[at].peak_bytes);
+      if (at > 0)
+        CHECK(quick.plans[at].peak_bytes < quick.plans[at - 1].peak_bytes);
+    }
+    for (const FoundPlan& plan : every.plans)
+      CHECK(std::any_of(quick.plans.begin(), quick.plans.end(), [&](const FoundPlan& best) {
+        return best.iteration_s <= plan.iteration_s && best.peak_bytes <= plan.peak_bytes;
+      }));
+  }
+}
+
+TEST_CASE("regret: none where constants are sure, some where they are not", "[sim][planner]") {
+  plan::Cluster cluster = cluster_of(4);
+  const auto plans = sim::search_plans(cluster, space_of(24, 2048, 32, 64)).plans;
+  const sim::Regret unsure = sim::regret_of(cluster, plans, 50);
+  CHECK(unsure.mean > 0);
+  CHECK(unsure.best_share < 1);
+  CHECK(sim::regret_of(cluster, plans, 50).mean == unsure.mean);
+  for (const plan::ConstantRule& rule : plan::constant_rules())
+    cluster.machine->spread.*rule.member = 0;
+  const sim::Regret sure = sim::regret_of(cluster, plans, 10);
+  CHECK(sure.mean == Approx(0).margin(1e-12));
+  CHECK(sure.best_share == Approx(1));
 }
 
 TEST_CASE("candidates divide what they must, each is there once", "[sim][planner]") {

@@ -56,6 +56,8 @@ struct PlanAnswer {
 
 struct SearchOptions {
   int most_plans = 10;
+  /// Instead of the fastest: all plans than which none is faster with as little memory.
+  bool pareto = false;
   /// No candidate is spared by its bound: the same answer, later.
   bool exhaustive = false;
   /// Told now and then how many candidates are done, and the best so far (null: none yet). The
@@ -66,6 +68,14 @@ struct SearchOptions {
 /// Throws plan::InputError where the cluster lacks a figure, or nothing divides the batch.
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions& options = {});
+
+/// How much the uncertainty of the machine's constants matters to the choice.
+struct Regret {
+  double mean = 0;        // how much longer the first plan takes than the best of them
+  double best_share = 0;  // of the draws in which the first is the best
+};
+/// Times the plans under `draws` sets of constants, drawn by their spreads; the same every time.
+Regret regret_of(const plan::Cluster& cluster, const std::vector<FoundPlan>& plans, int draws);
 
 /// All candidates, in the order of the lists.
 std::vector<plan::TrainingRun> candidates_of(const plan::Cluster& cluster, const PlanSpace& space);

@@ -14,7 +14,7 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{1} << 20U;
+constexpr unsigned block_bytes = 1U << 20U;
 
 /// Empty where all went well.
 std::string failure_of(gzFile file) {
@@ -63,7 +63,7 @@ InflatedFile::~InflatedFile() {
 
 void InflatedFile::read_ahead() {
   while (true) {
-    std::vector<char> block;
+    Block block;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stopped_ || ahead_.size() < most_ahead; });
@@ -74,12 +74,13 @@ void InflatedFile::read_ahead() {
         free_.pop_back();
       }
     }
-    block.resize(block_bytes);
-    const int bytes = ::gzread(file_->handle, block.data(), static_cast<unsigned>(block.size()));
+    if (!block.bytes)
+      block.bytes = std::make_unique_for_overwrite<char[]>(block_bytes);
+    const int bytes = ::gzread(file_->handle, block.bytes.get(), block_bytes);
     {
       const std::lock_guard lock(mutex_);
       if (bytes > 0) {
-        block.resize(static_cast<std::size_t>(bytes));
+        block.size = static_cast<std::size_t>(bytes);
         ahead_.push_back(std::move(block));
       } else {
         failure_ = failure_of(file_->handle);
@@ -98,7 +99,8 @@ bool InflatedFile::take_block() {
     changed_.wait(lock, [&] { return ended_ || !ahead_.empty(); });
     if (ahead_.empty())
       return false;
-    free_.push_back(std::move(block_));
+    if (block_.bytes)
+      free_.push_back(std::move(block_));
     block_ = std::move(ahead_.front());
     ahead_.pop_front();
     copied_ = 0;
@@ -108,10 +110,10 @@ bool InflatedFile::take_block() {
 }
 
 std::size_t InflatedFile::read(std::span<char> into) {
-  if (copied_ == block_.size() && !take_block())
+  if (copied_ == block_.size && !take_block())
     return 0;
-  const std::size_t bytes = std::min(into.size(), block_.size() - copied_);
-  std::memcpy(into.data(), block_.data() + copied_, bytes);
+  const std::size_t bytes = std::min(into.size(), block_.size - copied_);
+  std::memcpy(into.data(), block_.bytes.get() + copied_, bytes);
   copied_ += bytes;
   return bytes;
 }

@@ -31,19 +31,23 @@ class InflatedFile {
 
  private:
   static constexpr std::size_t most_ahead = 4;  // blocks
+  struct Block {
+    std::unique_ptr<char[]> bytes;  // not set to zero: most files are much shorter
+    std::size_t size = 0;
+  };
 
   void read_ahead();
   bool take_block();
 
   struct File;
   std::unique_ptr<File> file_;
-  std::vector<char> block_;  // the one that is being copied
+  Block block_;  // the one that is being copied
   std::size_t copied_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::vector<char>> ahead_;
-  std::vector<std::vector<char>> free_;
+  std::deque<Block> ahead_;
+  std::vector<Block> free_;
   bool ended_ = false;    // nothing comes behind `ahead_`
   bool stopped_ = false;  // nobody wants more
   std::string failure_;

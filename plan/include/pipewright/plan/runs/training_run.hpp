@@ -70,8 +70,8 @@ struct TrainingRun {
   friend bool operator==(const TrainingRun&, const TrainingRun&) = default;
 };
 
-/// Sets the sizes of a public model. False: no model of that name is known; case, blanks, dashes and
-/// underscores do not count.
+/// Sets the sizes of a public model. False: no model of that name is known; case, blanks, dashes
+/// and underscores do not count.
 bool set_known_model(TrainingRun& run, const std::string& name);
 std::vector<std::string> known_models();
 

@@ -14,5 +14,6 @@ Command compare_command();
 Command convert_command();
 Command calibrate_command();
 Command plan_command();
+Command model_command();
 
 }  // namespace pipewright::cli

@@ -15,12 +15,12 @@ int hand_on(const Options&) {
 
 /// All commands, in the order of the help.
 CommandLine whole_program() {
-  CommandLine line =
-      pipewright_with({make_command(describe_run, hand_on<RunOptions>),
-                       make_command(describe_profile, hand_on<ProfileOptions>), partition_command(),
-                       schedule_command(), topology_command(), simulate_command(nullptr),
-                       sweep_command(), make_command(describe_train, hand_on<TrainOptions>),
-                       compare_command(), convert_command(), calibrate_command(), plan_command()});
+  CommandLine line = pipewright_with(
+      {make_command(describe_run, hand_on<RunOptions>),
+       make_command(describe_profile, hand_on<ProfileOptions>), partition_command(),
+       schedule_command(), topology_command(), simulate_command(nullptr), sweep_command(),
+       make_command(describe_train, hand_on<TrainOptions>), compare_command(), convert_command(),
+       calibrate_command(), model_command(), plan_command()});
   for (Command& command : shell_commands(line))
     line.commands.push_back(std::move(command));
   return line;

@@ -26,7 +26,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates) {
+const std::string* nearest_to(std::string_view written,
+                              const std::vector<std::string>& candidates) {
   const std::string* best = nullptr;
   std::size_t best_distance = std::max<std::size_t>(2, written.size() / 2);
   for (const std::string& candidate : candidates) {
@@ -37,6 +38,11 @@ std::string did_you_mean(std::string_view written, const std::vector<std::string
     best = &candidate;
     best_distance = distance;
   }
+  return best;
+}
+
+std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates) {
+  const std::string* best = nearest_to(written, candidates);
   return best == nullptr ? "" : fmt::format(", did you mean \"{}\"?", *best);
 }
 

@@ -29,6 +29,9 @@ class Infeasible : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The candidate that is close enough to what was written to be meant by it; null: none is.
+const std::string* nearest_to(std::string_view written, const std::vector<std::string>& candidates);
+
 /// `, did you mean "ranks"?` when a candidate is close enough to what was written, else nothing.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
 

@@ -9,13 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
 
 enum class RunRecompute { Unknown, None, Selective, Full };
-/// Whether the attention writes its scores to memory.
-enum class AttentionKind { Scores, Fused };
 enum class RunPrecision { Half, Float8 };
 
 struct TrainingRun {

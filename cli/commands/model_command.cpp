@@ -1,0 +1,114 @@
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "print/console.hpp"
+#include "print/model_table.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct ModelOptions {
+  std::string file;
+  std::optional<int> tensor, expert, context, microbatch, sequence;
+  bool sequence_parallel = false;
+  std::string recompute;
+  std::string attention;
+  bool predictions = false;
+  std::string out;
+  bool json = false;
+};
+
+/// What the file says, unless the command line says otherwise.
+plan::DescribedTransformer asked_for(const ModelOptions& options) {
+  plan::DescribedTransformer transformer = plan::read_transformer(options.file);
+  plan::TransformerSharding& sharding = transformer.sharding;
+  sharding.tensor = options.tensor.value_or(sharding.tensor);
+  sharding.expert = options.expert.value_or(sharding.expert);
+  sharding.context = options.context.value_or(sharding.context);
+  sharding.microbatch = options.microbatch.value_or(sharding.microbatch);
+  sharding.sequence = options.sequence.value_or(sharding.sequence);
+  sharding.sequence_parallel = sharding.sequence_parallel || options.sequence_parallel;
+  sharding.predictions = options.predictions;
+  if (!options.attention.empty())
+    sharding.attention =
+        options.attention == "scores" ? plan::AttentionKind::Scores : plan::AttentionKind::Fused;
+  for (const auto mode :
+       {plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full})
+    if (plan::to_string(mode) == options.recompute)
+      transformer.recompute = mode;
+  if (const auto faults = plan::faults_of(transformer.config, sharding); !faults.empty())
+    throw plan::InputError(fmt::format("{}: {}", options.file, fmt::join(faults, "\n")));
+  return transformer;
+}
+
+int show_model(const ModelOptions& options) {
+  const plan::DescribedTransformer transformer = asked_for(options);
+  if (!options.out.empty())
+    plan::write_file(options.out, to_json(plan::transformer_model(transformer.config,
+                                                                  transformer.sharding.sequence))
+                                          .dump(2) +
+                                      "\n");
+  if (options.json)
+    fmt::print("{}\n", model_json(transformer).dump(2));
+  else
+    fmt::print("{}", model_table(transformer));
+  return Done;
+}
+
+Command describe(ModelOptions& options) {
+  const auto devices = [](std::string names, std::optional<int>& target, std::string help) {
+    return Option{.names = std::move(names),
+                  .target = &target,
+                  .help = std::move(help),
+                  .value = "INT",
+                  .numbers = Numbers::Positive};
+  };
+  return {.name = "model",
+          .summary = "Count a transformer's parameters, FLOPs and bytes by layer",
+          .options =
+              {{.names = "file",
+                .target = &options.file,
+                .help = "A config.json of Hugging Face, or a file with Megatron's arguments",
+                .value = "FILE",
+                .required = true},
+               devices("--tensor", options.tensor, "Devices that cut heads, widths and vocabulary"),
+               {.names = "--sequence-parallel",
+                .target = &options.sequence_parallel,
+                .help = "Between those cuts they cut the tokens"},
+               devices("--expert", options.expert, "Devices that share out the experts"),
+               devices("--context", options.context, "Devices that cut each sequence"),
+               devices("--microbatch", options.microbatch, "Sequences of a microbatch (1)"),
+               devices("--sequence", options.sequence,
+                       "Tokens of a sequence; the model's longest, but 4096 at most, unless given"),
+               {.names = "--recompute",
+                .target = &options.recompute,
+                .help = "What the backward computes again, and so is not kept",
+                .value = "MODE",
+                .choices = plan::recompute_modes()},
+               {.names = "--attention",
+                .target = &options.attention,
+                .help = "Whether the attention writes its scores to memory",
+                .value = "KIND",
+                .choices = {"fused", "scores"}},
+               {.names = "--predictions",
+                .target = &options.predictions,
+                .help = "Count the modules that predict further tokens too (MTP)"},
+               {.names = "-o,--out",
+                .target = &options.out,
+                .help = "Write the layers as a model file",
+                .value = "FILE"},
+               {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+          .examples =
+              "Example: pipewright model config.json --tensor 8 --sequence-parallel "
+              "--sequence 8192 --recompute selective"};
+}
+
+}  // namespace
+
+Command model_command() { return make_command(describe, show_model); }
+
+}  // namespace pipewright::cli

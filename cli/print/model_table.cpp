@@ -1,0 +1,120 @@
+#include "print/model_table.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace pipewright::cli {
+namespace {
+
+using plan::TransformerLayer;
+
+/// Layers in a row that differ in nothing but their names.
+struct Alike {
+  TransformerLayer layer;
+  std::string last;
+  int count = 1;
+};
+
+std::vector<Alike> alike(const std::vector<TransformerLayer>& layers) {
+  std::vector<Alike> rows;
+  for (const TransformerLayer& layer : layers) {
+    TransformerLayer same = layer;
+    if (!rows.empty())
+      same.name = rows.back().layer.name;
+    if (!rows.empty() && same == rows.back().layer)
+      rows.back().last = layer.name, ++rows.back().count;
+    else
+      rows.push_back({.layer = layer, .last = layer.name});
+  }
+  return rows;
+}
+
+double mega(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
+double mega(std::int64_t count) { return static_cast<double>(count) / 1e6; }
+
+std::string numbers(const TransformerLayer& layer, plan::RecomputeMode recompute) {
+  return fmt::format("{:>15}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>8.1f}\n",
+                     layer.parameters, mega(layer.device_parameters), layer.product_flops / 1e9,
+                     layer.attention_flops / 1e9, mega(layer.weights),
+                     mega(layer.kept_under(recompute)), mega(layer.output));
+}
+
+std::string how(const plan::TransformerSharding& sharding, plan::RecomputeMode recompute) {
+  return fmt::format(
+      "microbatches of {} × {} tokens; tensor {}{}, expert {}, context {}; recompute {}, {}\n",
+      sharding.microbatch, sharding.sequence, sharding.tensor,
+      sharding.sequence_parallel ? " with sequence parallelism" : "", sharding.expert,
+      sharding.context, plan::to_string(recompute),
+      sharding.attention == plan::AttentionKind::Fused ? "fused attention" : "scores in memory");
+}
+
+plan::Json numbers_json(const TransformerLayer& layer) {
+  return {{"parameters", layer.parameters},
+          {"expert_parameters", layer.expert_parameters},
+          {"active_parameters", layer.active_parameters},
+          {"tied_parameters", layer.tied_parameters},
+          {"device_parameters", layer.device_parameters},
+          {"device_expert_parameters", layer.device_expert_parameters},
+          {"weight_bytes", layer.weights.value},
+          {"product_flops", layer.product_flops},
+          {"attention_flops", layer.attention_flops},
+          {"kept_bytes",
+           {{"none", layer.kept.value},
+            {"selective", layer.kept_selective.value},
+            {"full", layer.kept_full.value}}}};
+}
+
+}  // namespace
+
+std::string model_table(const plan::DescribedTransformer& transformer) {
+  const auto layers = plan::layers_of(transformer.config, transformer.sharding);
+  const TransformerLayer total = plan::total_of(layers);
+  std::string text = fmt::format("{}: {} parameters", transformer.config.name, total.parameters);
+  if (total.expert_parameters > 0)
+    text += fmt::format(", {} of them of experts; a token meets {}", total.expert_parameters,
+                        total.active_parameters);
+  if (transformer.config.predictions > 0)
+    text += transformer.sharding.predictions
+                ? ", with the modules that predict further tokens"
+                : ", without the modules that predict further tokens (--predictions)";
+  text += "\n" + how(transformer.sharding, transformer.recompute);
+  text +=
+      fmt::format("{:<20}  {:<17}  {:>15}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}\n", "", "",
+                  "parameters", "on device", "products", "attention", "weights", "kept", "output");
+  text += fmt::format("{:<20}  {:<17}  {:>15}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}\n",
+                      "layer", "kind", "", "M", "GFLOP", "GFLOP", "MB", "MB", "MB");
+  for (const Alike& row : alike(layers)) {
+    const std::string name =
+        row.count == 1 ? row.layer.name : fmt::format("{} … {}", row.layer.name, row.last);
+    text += fmt::format("{:<20}  {:<17}  {}", name, plan::to_string(row.layer.kind),
+                        numbers(row.layer, transformer.recompute));
+  }
+  return text + fmt::format("{:<20}  {:<17}  {}", "all", "", numbers(total, transformer.recompute));
+}
+
+plan::Json model_json(const plan::DescribedTransformer& transformer) {
+  const auto layers = plan::layers_of(transformer.config, transformer.sharding);
+  const plan::TransformerSharding& sharding = transformer.sharding;
+  plan::Json json = {{"name", transformer.config.name},
+                     {"tensor", sharding.tensor},
+                     {"sequence_parallel", sharding.sequence_parallel},
+                     {"expert", sharding.expert},
+                     {"context", sharding.context},
+                     {"microbatch", sharding.microbatch},
+                     {"sequence", sharding.sequence},
+                     {"recompute", plan::to_string(transformer.recompute)},
+                     {"predictions", sharding.predictions},
+                     {"total", numbers_json(plan::total_of(layers))},
+                     {"layers", plan::Json::array()}};
+  for (const TransformerLayer& layer : layers) {
+    plan::Json row = {{"name", layer.name}, {"kind", plan::to_string(layer.kind)}};
+    row.update(numbers_json(layer));
+    row["output_bytes"] = layer.output.value;
+    json["layers"].push_back(std::move(row));
+  }
+  return json;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,78 @@
+#pragma once
+
+// A transformer by layers: parameters, FLOPs, bytes and the activations that wait for the backward,
+// of the whole and of one device, from sizes alone (Narayanan et al., arXiv 2104.04473; Korthikanti
+// et al., 2205.05198).
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+/// Whether the attention writes its scores to memory.
+enum class AttentionKind { Scores, Fused };
+
+/// What one device gets of each layer and of a microbatch.
+struct TransformerSharding {
+  int tensor = 1;                  // devices that cut heads, widths and the vocabulary
+  bool sequence_parallel = false;  // between those cuts, they cut the tokens as well
+  int expert = 1;                  // devices that share out the experts
+  int context = 1;                 // devices that cut each sequence
+  int microbatch = 1;
+  int sequence = 1;
+  AttentionKind attention = AttentionKind::Fused;
+  bool predictions = false;  // train the modules that predict further tokens as well
+  friend bool operator==(const TransformerSharding&, const TransformerSharding&) = default;
+};
+
+enum class TransformerLayerKind { Embedding, Dense, Mixture, Prediction, Head };
+std::string to_string(TransformerLayerKind kind);
+
+struct TransformerLayer {
+  std::string name;
+  TransformerLayerKind kind = TransformerLayerKind::Dense;
+
+  // Of the whole model: counts.
+  std::int64_t parameters = 0;
+  std::int64_t expert_parameters = 0;  // of those, of the routed experts
+  std::int64_t active_parameters = 0;  // that a token meets
+  std::int64_t tied_parameters = 0;    // that another layer has counted already
+
+  // Of one device, and of one microbatch.
+  std::int64_t device_parameters = 0;
+  std::int64_t device_expert_parameters = 0;
+  Bytes weights{};             // two bytes for each of the device's parameters
+  double product_flops = 0;    // forward, of tokens with weights; backward takes twice that
+  double attention_flops = 0;  // … of tokens with tokens: grows with the sequence's square
+  Bytes kept{}, kept_selective{}, kept_full{};  // for the backward, by recomputation
+  Bytes output{};
+
+  double forward_flops() const { return product_flops + attention_flops; }
+  Bytes kept_under(RecomputeMode mode) const;
+  friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
+};
+
+/// Why a config cannot be cut so, and what is nearest; empty: it can.
+std::vector<std::string> faults_of(const TransformerConfig& config,
+                                   const TransformerSharding& sharding);
+
+/// The embedding, the layers, modules that predict further tokens if asked for, norm and head.
+/// Throws InputError with the faults.
+std::vector<TransformerLayer> layers_of(const TransformerConfig& config,
+                                        const TransformerSharding& sharding);
+
+/// Sums over layers, with tied parameters once. `name` and `kind` mean nothing.
+TransformerLayer total_of(const std::vector<TransformerLayer>& layers);
+
+/// All parameters, without modules that predict further tokens: what is published of a model.
+std::int64_t parameters_of(const TransformerConfig& config);
+
+/// For partitions and planning: the uncut layers, for a sample of `sequence` tokens.
+Model transformer_model(const TransformerConfig& config, int sequence);
+
+}  // namespace pipewright::plan

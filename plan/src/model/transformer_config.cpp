@@ -1,0 +1,59 @@
+#include "pipewright/plan/model/transformer_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transformer_weights.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+/// Counts are exact in a double up to 9e15; no model is near it.
+constexpr double most_parameters = 1e15;
+
+double parameters_in_all(const TransformerConfig& config) {
+  const auto count = [&](bool sparse) {
+    return weight_total(weights_of_layer(config, sparse), {}).parameters;
+  };
+  const auto sparse = std::count(config.sparse.begin(), config.sparse.end(), true);
+  double sum = weight_total(weights_of_embedding(config, 1), {}).parameters +
+               weight_total(weights_of_head(config, 1), {}).parameters;
+  if (sparse > 0)
+    sum += static_cast<double>(sparse) * count(true);
+  return sum + static_cast<double>(config.layers - sparse) * count(false) +
+         config.predictions * weight_total(weights_of_prediction(config), {}).parameters;
+}
+
+}  // namespace
+
+bool TransformerConfig::has_experts(int layer) const {
+  return static_cast<std::size_t>(layer) < sparse.size() && sparse[static_cast<std::size_t>(layer)];
+}
+
+int TransformerConfig::seen(int layer, int sequence) const {
+  return window > 0 && layer >= window_from ? std::min(window, sequence) : sequence;
+}
+
+std::vector<ConfigFault> faults_of(const TransformerConfig& config) {
+  std::vector<ConfigFault> faults;
+  if (!config.is_latent() && config.heads % config.kv_heads != 0)
+    faults.push_back({&config.kv_heads,
+                      fmt::format("{} heads do not divide among {} heads of keys and values; {} "
+                                  "would do",
+                                  config.heads, config.kv_heads,
+                                  nearest_sizes(config.kv_heads, config.heads, [&](int size) {
+                                    return config.heads % size == 0;
+                                  }))});
+  if (config.experts_per_token > config.experts)
+    faults.push_back(
+        {&config.experts_per_token, fmt::format("a token goes to {} experts, but a layer has {}",
+                                                config.experts_per_token, config.experts)});
+  if (faults.empty() && parameters_in_all(config) > most_parameters)
+    faults.push_back({&config.hidden, fmt::format("these sizes make {:.1e} parameters; at most "
+                                                  "{:.0e} are possible",
+                                                  parameters_in_all(config), most_parameters)});
+  return faults;
+}
+
+}  // namespace pipewright::plan

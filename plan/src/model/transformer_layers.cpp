@@ -1,0 +1,297 @@
+#include "pipewright/plan/model/transformer_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+#include "transformer_weights.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+constexpr double value_bytes = 2;        // bytes of an activation, or of a weight
+constexpr double mask_bytes = 1;         // … of a dropout's
+constexpr double kept_logit = 4;         // single precision
+constexpr double kept_score = 2;         // of a score behind the softmax
+constexpr double kept_masked_score = 5;  // … with dropout: the mask, and the scores behind it
+
+std::int64_t whole(double count) { return static_cast<std::int64_t>(count); }
+
+class LayerCounting {
+ public:
+  LayerCounting(const TransformerConfig& config, const TransformerSharding& sharding)
+      : c_(config),
+        s_(sharding),
+        t_(sharding.tensor),
+        tokens_cut_(sharding.sequence_parallel ? t_ : 1),
+        tokens_(1.0 * sharding.microbatch * sharding.sequence / sharding.context) {}
+
+  TransformerLayer embedding() const {
+    auto layer = made(TransformerLayerKind::Embedding, weights_of_embedding(c_, s_.tensor));
+    count(layer, weights_of_embedding(c_, 1));
+    layer.name = "embedding";
+    const double kept = c_.dropout ? mask_bytes * c_.hidden / tokens_cut_ : 0;
+    keep(layer, kept, kept, kept);
+    return layer;
+  }
+
+  TransformerLayer block(int index) const {
+    const bool sparse = c_.has_experts(index);
+    auto layer = made(sparse ? TransformerLayerKind::Mixture : TransformerLayerKind::Dense,
+                      weights_of_layer(c_, sparse));
+    layer.name = fmt::format("layer{}", index);
+    layer.attention_flops = attention_flops(index);
+    keep(layer, block_bytes(sparse) + scores(index), block_bytes(sparse), input_bytes());
+    return layer;
+  }
+
+  /// Two norms and their product, a layer, and the head once more (DeepSeek-V3, arXiv 2412.19437).
+  TransformerLayer prediction(int index) const {
+    const int last = c_.layers - 1;
+    const bool sparse = c_.has_experts(last);
+    auto layer = made(TransformerLayerKind::Prediction, weights_of_prediction(c_));
+    layer.name = fmt::format("prediction{}", index);
+    layer.attention_flops = attention_flops(last);
+    const auto head = weights_of_head(c_, s_.tensor);
+    layer.product_flops += tokens_ * weight_total(head, s_).token_flops;
+    const double ends = 4 * value_bytes * c_.hidden / tokens_cut_ + head_bytes();
+    keep(layer, ends + block_bytes(sparse) + scores(last), ends + block_bytes(sparse),
+         ends + input_bytes());
+    return layer;
+  }
+
+  TransformerLayer head() const {
+    auto layer = made(TransformerLayerKind::Head, weights_of_head(c_, s_.tensor));
+    count(layer, weights_of_head(c_, 1));
+    layer.name = "head";
+    keep(layer, head_bytes(), head_bytes(), head_bytes());
+    layer.output = whole_bytes(tokens_ * kept_logit * padded_vocabulary(c_, s_.tensor) / t_);
+    return layer;
+  }
+
+ private:
+  TransformerLayer made(TransformerLayerKind kind, const std::vector<Weight>& weights) const {
+    const WeightTotal sum = weight_total(weights, s_, c_.kv_heads);
+    TransformerLayer layer;
+    layer.kind = kind;
+    count(layer, weights);
+    layer.device_parameters = whole(sum.device_parameters);
+    layer.device_expert_parameters = whole(sum.device_expert_parameters);
+    layer.weights = whole_bytes(value_bytes * sum.device_parameters);
+    layer.product_flops = tokens_ * sum.token_flops;
+    layer.output = whole_bytes(tokens_ * input_bytes());
+    return layer;
+  }
+
+  /// Of the whole model, where a vocabulary need not divide.
+  static void count(TransformerLayer& layer, const std::vector<Weight>& weights) {
+    const WeightTotal sum = weight_total(weights, {});
+    layer.parameters = whole(sum.parameters);
+    layer.expert_parameters = whole(sum.expert_parameters);
+    layer.active_parameters = whole(sum.active_parameters);
+    layer.tied_parameters = whole(sum.tied_parameters);
+  }
+
+  void keep(TransformerLayer& layer, double none, double selective, double full) const {
+    layer.kept = whole_bytes(tokens_ * none);
+    layer.kept_selective = whole_bytes(tokens_ * selective);
+    layer.kept_full = whole_bytes(tokens_ * full);
+  }
+
+  /// Queries with keys, and scores with values; those of tokens that come later are counted too.
+  double attention_flops(int index) const {
+    const double channels = 1.0 * c_.head_channels + c_.rope_channels + c_.value_channels;
+    return 2 * tokens_ * c_.seen(index, s_.sequence) * c_.heads / t_ * channels;
+  }
+
+  // Of a token, in bytes.
+  double input_bytes() const { return value_bytes * c_.hidden / tokens_cut_; }
+
+  double scores(int index) const {
+    if (s_.attention == AttentionKind::Fused)
+      return 0;
+    return (c_.dropout ? kept_masked_score : kept_score) * c_.heads * c_.seen(index, s_.sequence) /
+           t_;
+  }
+
+  /// Both norms' inputs and outputs, what the attention and the feed-forward multiply, masks.
+  double block_bytes(bool sparse) const {
+    const double norms =
+        (4 * value_bytes + (c_.dropout ? 2 * mask_bytes : 0)) * c_.hidden / tokens_cut_;
+    const double routed = sparse ? value_bytes * c_.experts_per_token * c_.hidden : 0;
+    const double width =
+        sparse ? 1.0 * c_.shared_feed_forward + 1.0 * c_.experts_per_token * c_.expert_feed_forward
+               : 1.0 * c_.feed_forward;
+    return norms + attention_bytes() + routed + value_bytes * (c_.gated ? 3 : 2) * width / t_;
+  }
+
+  double attention_bytes() const {
+    const double a = c_.heads, d = c_.head_channels, v = c_.value_channels, r = c_.rope_channels;
+    if (c_.is_latent()) {
+      const double times = c_.latent_norms ? 2 : 1;
+      const double latent = times * (1.0 * c_.q_rank + c_.kv_rank) + r;
+      return value_bytes * (latent / tokens_cut_ + a * (2 * (d + r) + 2 * v) / t_);
+    }
+    const double keys = std::max(c_.kv_heads / t_, 1.0);
+    const double normed = c_.head_norms ? d * (a / t_ + keys) : 0;
+    return value_bytes * ((d + v) * (a / t_ + keys) + normed);
+  }
+
+  double head_bytes() const {
+    return 2 * value_bytes * c_.hidden / tokens_cut_ +
+           kept_logit * padded_vocabulary(c_, s_.tensor) / t_;
+  }
+
+  const TransformerConfig& c_;
+  const TransformerSharding& s_;
+  const double t_;
+  const double tokens_cut_;
+  const double tokens_;
+};
+
+bool cuts_heads(const TransformerConfig& config, int tensor) {
+  if (config.heads % tensor != 0)
+    return false;
+  return config.is_latent() || config.kv_heads % tensor == 0 || tensor % config.kv_heads == 0;
+}
+
+bool cuts_widths(const TransformerConfig& config, int tensor) {
+  return config.feed_forward % tensor == 0 && config.expert_feed_forward % tensor == 0 &&
+         config.shared_feed_forward % tensor == 0 && config.hidden % tensor == 0;
+}
+
+const char* kind_word(TransformerLayerKind kind) {
+  switch (kind) {
+    case TransformerLayerKind::Embedding:
+      return "embedding";
+    case TransformerLayerKind::Dense:
+      return "transformer-block";
+    case TransformerLayerKind::Mixture:
+      return "mixture-block";
+    case TransformerLayerKind::Prediction:
+      return "prediction";
+    case TransformerLayerKind::Head:
+      return "norm-and-head";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string to_string(TransformerLayerKind kind) { return kind_word(kind); }
+
+Bytes TransformerLayer::kept_under(RecomputeMode mode) const {
+  switch (mode) {
+    case RecomputeMode::None:
+      return kept;
+    case RecomputeMode::Selective:
+      return kept_selective;
+    case RecomputeMode::Full:
+      return kept_full;
+  }
+  return kept;
+}
+
+std::vector<std::string> faults_of(const TransformerConfig& config,
+                                   const TransformerSharding& sharding) {
+  std::vector<std::string> faults;
+  const auto tensor_fits = [&](int size) {
+    return cuts_heads(config, size) && cuts_widths(config, size);
+  };
+  if (!tensor_fits(sharding.tensor))
+    faults.push_back(fmt::format(
+        "a tensor size of {} does not divide {}; {} would do", sharding.tensor,
+        cuts_heads(config, sharding.tensor)
+            ? fmt::format("all widths ({} and {})", config.hidden,
+                          std::max(config.feed_forward, config.expert_feed_forward))
+        : config.is_latent()
+            ? fmt::format("{} heads", config.heads)
+            : fmt::format("{} heads, {} of them of keys and values", config.heads, config.kv_heads),
+        nearest_sizes(sharding.tensor, config.heads, tensor_fits)));
+  const auto expert_fits = [&](int size) { return config.experts % size == 0; };
+  if (config.experts == 0 && sharding.expert > 1)
+    faults.push_back(fmt::format("an expert size of {} was asked for, but the model has no experts",
+                                 sharding.expert));
+  else if (!expert_fits(sharding.expert))
+    faults.push_back(fmt::format("an expert size of {} does not divide {} experts; {} would do",
+                                 sharding.expert, config.experts,
+                                 nearest_sizes(sharding.expert, config.experts, expert_fits)));
+  const auto context_fits = [&](int size) { return sharding.sequence % size == 0; };
+  if (!context_fits(sharding.context))
+    faults.push_back(fmt::format(
+        "a context size of {} does not divide a sequence of {}; {} would do", sharding.context,
+        sharding.sequence, nearest_sizes(sharding.context, sharding.sequence, context_fits)));
+  else if (sharding.sequence_parallel &&
+           sharding.sequence / sharding.context % sharding.tensor != 0)
+    faults.push_back(
+        fmt::format("{} tokens of a device do not divide among the {} that cut them "
+                    "between tensor cuts",
+                    sharding.sequence / sharding.context, sharding.tensor));
+  if (config.learned_positions && sharding.sequence > config.longest)
+    faults.push_back(fmt::format("a sequence of {} is longer than the {} positions that it learns",
+                                 sharding.sequence, config.longest));
+  if (sharding.predictions && config.predictions == 0)
+    faults.emplace_back("the model has no modules that predict further tokens");
+  return faults;
+}
+
+std::vector<TransformerLayer> layers_of(const TransformerConfig& config,
+                                        const TransformerSharding& sharding) {
+  if (const auto faults = faults_of(config, sharding); !faults.empty())
+    throw InputError(listed_lines(faults));
+  const LayerCounting counting(config, sharding);
+  std::vector<TransformerLayer> layers{counting.embedding()};
+  for (int index = 0; index < config.layers; ++index)
+    layers.push_back(counting.block(index));
+  for (int index = 0; sharding.predictions && index < config.predictions; ++index)
+    layers.push_back(counting.prediction(index));
+  layers.push_back(counting.head());
+  return layers;
+}
+
+TransformerLayer total_of(const std::vector<TransformerLayer>& layers) {
+  TransformerLayer sum;
+  for (const TransformerLayer& layer : layers) {
+    sum.parameters += layer.parameters - layer.tied_parameters;
+    sum.tied_parameters += layer.tied_parameters;
+    sum.expert_parameters += layer.expert_parameters;
+    sum.active_parameters += layer.active_parameters - layer.tied_parameters;
+    sum.device_parameters += layer.device_parameters;
+    sum.device_expert_parameters += layer.device_expert_parameters;
+    sum.weights += layer.weights;
+    sum.product_flops += layer.product_flops;
+    sum.attention_flops += layer.attention_flops;
+    sum.kept += layer.kept;
+    sum.kept_selective += layer.kept_selective;
+    sum.kept_full += layer.kept_full;
+    sum.output += layer.output;
+  }
+  return sum;
+}
+
+std::int64_t parameters_of(const TransformerConfig& config) {
+  return total_of(layers_of(config, {})).parameters;
+}
+
+Model transformer_model(const TransformerConfig& config, int sequence) {
+  Model model{.name = config.name, .layers = {}};
+  for (const TransformerLayer& layer : layers_of(config, {.sequence = sequence})) {
+    const bool is_head = layer.kind == TransformerLayerKind::Head;
+    Layer plain;
+    plain.name = layer.name;
+    plain.kind = to_string(layer.kind);
+    plain.parameters = layer.parameters;
+    plain.parameter_bytes = layer.weights;
+    plain.forward_flops = layer.forward_flops();
+    plain.output_shape = {sequence, is_head ? config.vocabulary : config.hidden};
+    plain.dtype = "bfloat16";
+    if (config.tied && (is_head || layer.kind == TransformerLayerKind::Embedding))
+      plain.tied_key = "embedding";
+    plain.checkpointable = !is_head && layer.kind != TransformerLayerKind::Embedding;
+    model.layers.push_back(std::move(plain));
+  }
+  return model;
+}
+
+}  // namespace pipewright::plan

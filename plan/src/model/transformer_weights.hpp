@@ -1,0 +1,45 @@
+#pragma once
+
+// The weights of a transformer's layers as a list: what is counted, cut and multiplied is a sum
+// over it.
+
+#include <vector>
+
+#include "pipewright/plan/model/transformer_config.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
+
+namespace pipewright::plan {
+
+/// Of a matrix from `in` to `out` channels among the devices of a tensor group. Columns: each has
+/// some of the outputs; Rows: some of the inputs, and the bias whole; KeyColumns: by heads of keys
+/// and values, which several devices hold where there are fewer of them.
+enum class WeightCut { Whole, Columns, Rows, KeyColumns };
+
+struct Weight {
+  double in = 0, out = 0;
+  bool bias = false;
+  WeightCut cut = WeightCut::Whole;
+  bool multiplied = true;  // tables and norms are not
+  bool tied = false;       // counted at another layer
+  double experts = 0;      // so many of it, of which a token meets `used`
+  double used = 0;
+};
+
+std::vector<Weight> weights_of_embedding(const TransformerConfig& config, int tensor);
+std::vector<Weight> weights_of_layer(const TransformerConfig& config, bool sparse);
+/// Of a module that predicts a further token: without embedding and head, which it shares.
+std::vector<Weight> weights_of_prediction(const TransformerConfig& config);
+std::vector<Weight> weights_of_head(const TransformerConfig& config, int tensor);
+/// The vocabulary with what it is padded by, so that it divides.
+double padded_vocabulary(const TransformerConfig& config, int tensor);
+
+struct WeightTotal {
+  double parameters = 0, expert_parameters = 0, active_parameters = 0, tied_parameters = 0;
+  double device_parameters = 0, device_expert_parameters = 0;
+  double token_flops = 0;  // of one token on one device
+};
+/// What the parts of TransformerSharding that cut weights make of them.
+WeightTotal weight_total(const std::vector<Weight>& weights, const TransformerSharding& sharding,
+                         int kv_heads = 1);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,56 @@
+// Transformers, from a config.json or from Megatron's arguments: what is read can be counted, cut
+// and written as a model.
+
+#include <cmath>
+#include <string_view>
+
+#include "json_text.hpp"
+#include "pipewright/plan/model/hugging_face.hpp"
+#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "reader.hpp"
+
+namespace transformer_fuzz {
+
+using namespace pipewright::plan;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+using pipewright::fuzz::document_of;
+
+void count(const TransformerConfig& config, const TransformerSharding& sharding) {
+  if (!faults_of(config, sharding).empty())
+    return;
+  const auto layers = layers_of(config, sharding);
+  for (const TransformerLayer& layer : layers) {
+    demand(layer.parameters > 0 && layer.device_parameters > 0, "a layer has parameters");
+    demand(layer.expert_parameters <= layer.parameters, "experts are a part of them");
+    demand(layer.active_parameters <= layer.parameters, "a token meets no more than there are");
+    demand(std::isfinite(layer.forward_flops()) && layer.forward_flops() >= 0,
+           "FLOPs are a number");
+    demand(layer.kept_full <= layer.kept && layer.kept_selective <= layer.kept,
+           "recomputation keeps no more");
+  }
+  demand(total_of(layers).parameters > 0, "they have a sum");
+}
+
+void try_text(std::string_view text) {
+  const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos &&
+                       text[text.find_first_not_of(" \t\r\n")] == '{';
+  const auto transformer = accepted([&] {
+    return is_json ? DescribedTransformer{.config = transformer_from_config(document_of(text)),
+                                          .sharding = {.sequence = 64},
+                                          .recompute = RecomputeMode::None}
+                   : transformer_from_megatron(text, "fuzz");
+  });
+  if (!transformer || transformer->config.layers > 200)  // long ones take long
+    return;
+  count(transformer->config, transformer->sharding);
+  count(transformer->config, {.tensor = 2, .sequence_parallel = true, .sequence = 64});
+  count(transformer->config, {.expert = 2, .context = 4, .microbatch = 3, .sequence = 64});
+  const Model model = transformer_model(transformer->config, 1);
+  demand(model.layers.size() == static_cast<std::size_t>(transformer->config.layers) + 2,
+         "a model has its layers");
+}
+
+const pipewright::fuzz::Reader reader("transformer", try_text);
+
+}  // namespace transformer_fuzz

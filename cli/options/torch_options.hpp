@@ -36,6 +36,7 @@ struct ProfileOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
   std::string out;
+  std::string kernels;
   double over_s = 60;  // at least
 };
 Command describe_profile(ProfileOptions& options);

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/profiler/activity/work_report.hpp"
+
+namespace pipewright::cli {
+
+/// What the layers' time is made of, their memory, the kernels that take the longest, and what was
+/// not seen.
+std::string work_table(const profiler::WorkReport& report, const plan::LayerCosts& costs);
+
+}  // namespace pipewright::cli

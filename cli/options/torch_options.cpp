@@ -120,6 +120,11 @@ Command describe_train(TrainOptions& options) {
        .target = &options.trace,
        .help = "Write the typical step as measured",
        .value = "FILE"},
+      {.names = "--kernels",
+       .target = &options.kernels,
+       .help = "Record every other step, and write what its actions ran, kernel by kernel: .pwt, "
+               ".json, .json.gz or .csv",
+       .value = "FILE"},
       {.names = "-o,--out",
        .target = &options.out,
        .help = "Leave the plan, a line for each step and the timelines in this folder, as run does",

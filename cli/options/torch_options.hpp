@@ -46,6 +46,7 @@ struct TrainOptions {
   DeviceOptions device;
   std::string costs;
   std::string trace;
+  std::string kernels;
   std::string out;
   bool verify = false;
   bool processes = false;

@@ -132,4 +132,24 @@ std::string work_table(const WorkReport& report, const plan::LayerCosts& costs) 
   return text;
 }
 
+std::string work_table(const loop::StepKernels& kernels) {
+  std::string text = fmt::format("\nwhat a step is made of, by {}\n", kernels.source);
+  text += fmt::format("{:>4} {:<14} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "rank", "actions",
+                      "times", kernels.on_device ? "device" : "operators",
+                      kernels.on_device ? "launching" : "between", "waiting", "host", "kernels");
+  text += fmt::format("{:>4} {:<14} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "", "", "", "ms", "ms",
+                      "ms", "ms");
+  const auto ms = [](plan::Seconds time) { return 1e3 * time.value; };
+  for (const profiler::RankWork& work : profiler::work_by_rank(kernels.pass))
+    text += fmt::format("{:>4} {:<14} {:>6} {:10.3f} {:10.3f} {:10.3f} {:10.3f} {:8}\n", work.rank,
+                        plan::traits_of(work.kind).word, work.times, ms(work.time.device),
+                        ms(work.time.launch), ms(work.time.waiting), ms(work.time.host),
+                        work.time.count);
+  text += lost_lines(profiler::work_report({kernels.pass}).lost);
+  if (kernels.overhead)
+    text += fmt::format("recording changed a step by {:+.1f} %, measured in turn\n",
+                        100 * *kernels.overhead);
+  return text;
+}
+
 }  // namespace pipewright::cli

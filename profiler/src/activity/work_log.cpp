@@ -8,20 +8,20 @@ namespace pipewright::profiler {
 
 void WorkLog::begin(int rank, const plan::Instruction& instruction, int layer) {
   std::uint64_t label = 0;
-  bool was_open = false;
+  bool was_labelled = false;
   {
     const std::lock_guard lock(mutex_);
     if (!is_on_)
       return;
-    auto& open = open_[std::this_thread::get_id()];
-    was_open = open.has_value();
+    Thread& thread = threads_[std::this_thread::get_id()];
     const Nanoseconds now = source_.now();
-    close(open, now);
+    close(thread, now);
     label = ++last_label_;
-    open = WorkRange{label, rank, instruction, layer, now, now};
+    thread.at = WorkRange{label, rank, instruction, layer, now, now};
+    was_labelled = std::exchange(thread.is_labelled, true);
   }
   // Labels are the thread's own, so nobody else waits for this.
-  if (was_open)
+  if (was_labelled)
     source_.close();
   source_.open(label);
 }
@@ -29,26 +29,29 @@ void WorkLog::begin(int rank, const plan::Instruction& instruction, int layer) {
 void WorkLog::end() {
   {
     const std::lock_guard lock(mutex_);
-    auto& open = open_[std::this_thread::get_id()];
-    if (!open)
+    Thread& thread = threads_[std::this_thread::get_id()];
+    close(thread, source_.now());
+    if (!std::exchange(thread.is_labelled, false))
       return;
-    close(open, source_.now());
   }
   source_.close();
 }
 
-void WorkLog::end_all() {
-  const std::lock_guard lock(mutex_);
-  const Nanoseconds now = source_.now();
-  for (auto& [thread, open] : open_)
-    close(open, now);
+void WorkLog::end_of(const plan::Instruction& instruction) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& at = threads_[std::this_thread::get_id()].at;
+    if (!at || plan::key_of(at->instruction) != plan::key_of(instruction))
+      return;
+  }
+  end();
 }
 
-void WorkLog::close(std::optional<WorkRange>& open, Nanoseconds now) {
-  if (!open)
+void WorkLog::close(Thread& thread, Nanoseconds now) {
+  if (!thread.at)
     return;
-  open->end = now;
-  done_.push_back(*std::exchange(open, std::nullopt));
+  thread.at->end = now;
+  done_.push_back(*std::exchange(thread.at, std::nullopt));
 }
 
 void WorkLog::start() {
@@ -58,10 +61,12 @@ void WorkLog::start() {
 }
 
 void WorkLog::stop() {
-  end_all();
   {
     const std::lock_guard lock(mutex_);
     is_on_ = false;
+    const Nanoseconds now = source_.now();
+    for (auto& [id, thread] : threads_)
+      close(thread, now);
   }
   source_.stop();
 }

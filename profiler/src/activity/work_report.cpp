@@ -100,6 +100,41 @@ WorkReport work_report(const std::vector<RecordedPass>& passes) {
   return report;
 }
 
+std::vector<RankWork> work_by_rank(const RecordedPass& pass) {
+  const auto times = work_times(pass.activity, attribute(pass.activity, pass.ranges), pass.ranges);
+  std::map<PartKey, RankWork> sums;
+  for (std::size_t range = 0; range < pass.ranges.size(); ++range) {
+    const PartKey key{pass.ranges[range].rank, pass.ranges[range].instruction.kind};
+    RankWork& sum = sums[key];
+    sum.rank = key.first;
+    sum.kind = key.second;
+    ++sum.times;
+    sum.time.device += times[range].device;
+    sum.time.launch += times[range].launch;
+    sum.time.waiting += times[range].waiting;
+    sum.time.host += times[range].host;
+    sum.time.count += times[range].count;
+  }
+  std::vector<RankWork> all;
+  for (const auto& [key, sum] : sums)
+    all.push_back(sum);
+  return all;
+}
+
+plan::Json to_json(const std::vector<RankWork>& ranks) {
+  plan::Json list = plan::Json::array();
+  for (const RankWork& work : ranks)
+    list.push_back({{"rank", work.rank},
+                    {"actions", plan::traits_of(work.kind).word},
+                    {"times", work.times},
+                    {"kernels", work.time.count},
+                    {"device_s", work.time.device.value},
+                    {"launch_s", work.time.launch.value},
+                    {"waiting_s", work.time.waiting.value},
+                    {"host_s", work.time.host.value}});
+  return list;
+}
+
 namespace {
 
 plan::Json kernels_json(const std::vector<KernelSum>& kernels) {

@@ -22,23 +22,28 @@ class WorkLog {
   /// nothing.
   void begin(int rank, const plan::Instruction& instruction, int layer = -1);
   void end();
-  /// Ends what a thread was at that has gone, or rests: of all of them.
-  void end_all();
+  /// Ends what this thread is at if it is that.
+  void end_of(const plan::Instruction& instruction);
 
   /// Records and notes from here on.
   void start();
+  /// Ends what threads are at that rest by now.
   void stop();
   /// What was noted since the last time, by rank and time. No thread is at anything.
   std::vector<WorkRange> take();
 
  private:
-  void close(std::optional<WorkRange>& open, Nanoseconds now);
+  struct Thread {
+    std::optional<WorkRange> at{};
+    bool is_labelled = false;
+  };
+  void close(Thread& thread, Nanoseconds now);
 
   ActivitySource& source_;
   std::mutex mutex_;
   bool is_on_ = false;
   std::uint64_t last_label_ = 0;
-  std::map<std::thread::id, std::optional<WorkRange>> open_;
+  std::map<std::thread::id, Thread> threads_;
   std::vector<WorkRange> done_;
 };
 

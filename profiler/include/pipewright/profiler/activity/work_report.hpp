@@ -60,6 +60,18 @@ struct RecordedPass {
 
 WorkReport work_report(const std::vector<RecordedPass>& passes);
 
+/// All actions of one kind on one rank, together.
+struct RankWork {
+  int rank = 0;
+  plan::InstructionKind kind = plan::InstructionKind::Forward;
+  int times = 0;
+  WorkTime time;
+};
+/// By rank and kind: for each rank the gaps before its work, those in which the host had not asked
+/// for it apart from those in which the device waited.
+std::vector<RankWork> work_by_rank(const RecordedPass& pass);
+plan::Json to_json(const std::vector<RankWork>& ranks);
+
 /// `name_of`: of a layer.
 plan::Json to_json(const WorkReport& report, const std::function<std::string(int layer)>& name_of);
 

@@ -52,7 +52,8 @@ std::map<int, std::vector<int>> ranges_by_rank(const std::vector<WorkRange>& ran
   return by_rank;
 }
 
-/// Adds to each range of a rank how long the host was at it in [from, to).
+/// Adds to each range of a rank how long the host was at it in [from, to), while the device had
+/// nothing to do. Where it was at a receive it could not ask for more: that is waiting.
 void add_launch(const std::vector<WorkRange>& ranges, const std::vector<int>& own, Nanoseconds from,
                 Nanoseconds to, std::vector<WorkTime>& times) {
   auto first = std::upper_bound(own.begin(), own.end(), from, [&](Nanoseconds when, int range) {
@@ -62,8 +63,10 @@ void add_launch(const std::vector<WorkRange>& ranges, const std::vector<int>& ow
     const auto range = static_cast<std::size_t>(*first);
     if (ranges[range].start >= to)
       return;
-    times[range].launch +=
-        seconds(std::max(from, ranges[range].start), std::min(to, ranges[range].end));
+    WorkTime& time = times[range];
+    plan::Seconds& gap =
+        plan::is_receive(ranges[range].instruction.kind) ? time.waiting : time.launch;
+    gap += seconds(std::max(from, ranges[range].start), std::min(to, ranges[range].end));
   }
 }
 

@@ -177,7 +177,7 @@ class CuptiSource final : public ActivitySource {
     cupti_.require(
         cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeros),
         "buffers of zeros");
-    // A device's own buffers as well: that of a context which is there already are not added to.
+    // The device has buffers too; a context that is there already keeps those that it has.
     std::size_t ready = buffers_ready;
     size = sizeof ready;
     cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &ready);

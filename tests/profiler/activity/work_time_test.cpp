@@ -58,6 +58,18 @@ TEST_CASE("work that was asked for in time and begins late waits, on whatever", 
   CHECK(text(times_of(made)[0]) == "78 5 35 10");
 }
 
+TEST_CASE("while the host waits for another rank's data, nobody launches", "[activity]") {
+  MadeUp made;
+  const auto f = made.range("1F0", 0, 10, 0);
+  made.range("1RECV_F1", 10, 60, 0);
+  const auto g = made.range("1F1", 60, 70, 0);
+  made.kernel("a", f, 1, 1, 20);
+  made.kernel("b", g, 64, 65, 90);
+  const auto times = times_of(made);
+  CHECK(text(times[1]) == "0 0 40 50");
+  CHECK(text(times[2]) == "25 4 1 10");
+}
+
 TEST_CASE("kernels of one range that run at once count once", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 2);

@@ -13,7 +13,7 @@ namespace pipewright::profiler {
 struct WorkTime {
   plan::Seconds device;   // at least one of its kernels, copies or sets ran
   plan::Seconds launch;   // its stream was idle, as the host had not asked for more
-  plan::Seconds waiting;  // … though the host had: for another stream, or until the device began
+  plan::Seconds waiting;  // … though the host had, or itself waited for another rank's data
   plan::Seconds host;     // that the host was at it, and could do nothing else
   int count = 0;          // of kernels, copies and sets
 

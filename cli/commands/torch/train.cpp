@@ -218,6 +218,8 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
 }
 
 void check(const TrainOptions& options) {
+  if (!options.kernels.empty())
+    loop::require_timeline_suffix(options.kernels);
   const bool about_checkpoints = options.checkpoint_every > 0 || options.resume || options.dry_run;
   if (about_checkpoints && options.checkpoints.empty())
     throw plan::InputError("--checkpoint-every, --resume and --dry-run need --checkpoints FOLDER");

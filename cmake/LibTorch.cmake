@@ -69,4 +69,10 @@ if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
   target_include_directories(pipewright::cuda_headers SYSTEM INTERFACE
     "${cuda_include}" "${cuda_include}/cccl" "${nccl_include}")
   target_link_libraries(pipewright::cuda_headers INTERFACE pipewright_c10_cuda ${CMAKE_DL_LIBS})
+
+  # Without it nothing else is missing: the profiler then has the host's clock alone.
+  if(EXISTS "${cuda_include}/cupti.h")
+    add_library(pipewright::cupti_headers INTERFACE IMPORTED)
+    target_link_libraries(pipewright::cupti_headers INTERFACE pipewright::cuda_headers)
+  endif()
 endif()

@@ -173,7 +173,24 @@ def part_profile(check):
     kernels = check.out / "kernels.json"
     costs = check.pipewright("profile", "--device", "cuda", "--over", "0",
                              *(["--kernels", kernels] if knows_kernels(check) else []), sets=LARGE)
-    return {"costs": costs, "kernels": str(kernels.name) if kernels.exists() else None}, None
+    figures = {"costs": costs, "kernels": str(kernels.name) if kernels.exists() else None}
+    return figures, work_rows(costs.get("work"))
+
+
+def work_rows(work):
+    """What forward and the halves of the backward of each layer are made of."""
+    if not work:
+        return None
+    overhead = work["overhead"]
+    lost = sum(work["lost"][what] for what in ("dropped", "unread_bytes", "without_call",
+                                               "without_times"))
+    rows = [[part["layer"], part["part"]] +
+            [f"{part[time] * 1e6:.1f} us" for time in ("device_s", "launch_s", "waiting_s", "host_s")] +
+            ["launch-bound" if part["launch_bound"] else ""]
+            for part in work["parts"] if part["layer"] and part["part"] in "FIW"]
+    said = "" if overhead is None else f"recording: {overhead * 100:+.1f} %"
+    return [["layer", "", "device", "launching", "waiting", "host", ""]] + rows + [
+        [f"by {work['source']}", "", said, f"lost: {lost}", "", "", ""]]
 
 
 def knows_kernels(check):

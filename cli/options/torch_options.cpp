@@ -76,20 +76,27 @@ Command describe_run(RunOptions& options) {
 }
 
 Command describe_profile(ProfileOptions& options) {
-  return {.name = "profile",
-          .summary = "Measure what each layer costs on this machine, in time and memory",
-          .options = with_devices(options.scenario, options.device,
-                                  {{.names = "-o,--out",
-                                    .target = &options.out,
-                                    .help = "Write the costs to this file",
-                                    .value = "FILE"},
-                                   {.names = "--over",
-                                    .target = &options.over_s,
-                                    .help = "Measure for at least so many seconds, to see how the "
-                                            "machine's speed drifts",
-                                    .numbers = Numbers::NotNegative,
-                                    .shows_default = true}}),
-          .examples = "Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json"};
+  return {
+      .name = "profile",
+      .summary = "Measure what each layer costs on this machine, in time and memory",
+      .options = with_devices(options.scenario, options.device,
+                              {{.names = "-o,--out",
+                                .target = &options.out,
+                                .help = "Write the costs to this file",
+                                .value = "FILE"},
+                               {.names = "--kernels",
+                                .target = &options.kernels,
+                                .help = "Write what the device ran, kernel by kernel, below the "
+                                        "actions that asked for it: .pwt, .json, .json.gz or "
+                                        ".csv",
+                                .value = "FILE"},
+                               {.names = "--over",
+                                .target = &options.over_s,
+                                .help = "Measure for at least so many seconds, to see how the "
+                                        "machine's speed drifts",
+                                .numbers = Numbers::NotNegative,
+                                .shows_default = true}}),
+      .examples = "Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json"};
 }
 
 Command describe_train(TrainOptions& options) {
@@ -112,6 +119,11 @@ Command describe_train(TrainOptions& options) {
       {.names = "--trace",
        .target = &options.trace,
        .help = "Write the typical step as measured",
+       .value = "FILE"},
+      {.names = "--kernels",
+       .target = &options.kernels,
+       .help = "Record every other step, and write what its actions ran, kernel by kernel: .pwt, "
+               ".json, .json.gz or .csv",
        .value = "FILE"},
       {.names = "-o,--out",
        .target = &options.out,

@@ -36,6 +36,7 @@ struct ProfileOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
   std::string out;
+  std::string kernels;
   double over_s = 60;  // at least
 };
 Command describe_profile(ProfileOptions& options);
@@ -45,6 +46,7 @@ struct TrainOptions {
   DeviceOptions device;
   std::string costs;
   std::string trace;
+  std::string kernels;
   std::string out;
   bool verify = false;
   bool processes = false;

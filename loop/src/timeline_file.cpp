@@ -248,21 +248,27 @@ plan::Timeline actions_of(const plan::EventTable& table, const std::string& name
   return plan::timeline_of(actions);
 }
 
+void require_timeline_suffix(const std::filesystem::path& file) {
+  const std::string suffix = file.extension();
+  if (suffix != ".pwt" && suffix != ".json" && suffix != ".csv" && suffix != ".svg" &&
+      !file.string().ends_with(".json.gz"))
+    throw plan::InputError(
+        fmt::format("{}: what it should become is told by the suffix: .pwt, .json, .json.gz, .csv "
+                    "or .svg",
+                    file.string()));
+}
+
 void write_timeline_file(const std::filesystem::path& file, const plan::EventTable& table) {
+  require_timeline_suffix(file);
   const std::string suffix = file.extension();
   if (suffix == ".pwt")
     plan::write_event_file(file, table);
-  else if (suffix == ".json" || file.string().ends_with(".json.gz"))
-    write_trace(file, table);
   else if (suffix == ".csv")
     write_csv(file, table);
   else if (suffix == ".svg")
     write_svg(file, table);
   else
-    throw plan::InputError(
-        fmt::format("{}: what it should become is told by the suffix: .pwt, .json, .json.gz, .csv "
-                    "or .svg",
-                    file.string()));
+    write_trace(file, table);
 }
 
 void write_timeline(const std::filesystem::path& file, const plan::Timeline& timeline) {

@@ -13,26 +13,12 @@
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
 #include "selective.hpp"
+#include "whole_model.hpp"
 
 namespace pipewright::profiler {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Kind = plan::InstructionKind;
-
-/// A microbatch whose backward runs in one go, then one whose backward runs in halves.
-std::vector<plan::Instruction> both_backwards() {
-  return {{Kind::Load, 0, 0},          {Kind::Forward, 0, 0},       {Kind::Backward, 0, 0},
-          {Kind::OptimizerStep, 0},    {Kind::Load, 0, 1},          {Kind::Forward, 0, 1},
-          {Kind::InputGradient, 0, 1}, {Kind::WeightGradient, 0, 1}};
-}
-
-/// The whole model is one stage.
-Rehearsal whole_model(const LayerBench& bench) {
-  StagePart all;
-  all.last = static_cast<int>(bench.loss());
-  return {bench, {{0, all}}, both_backwards()};
-}
 
 class Profile {
  public:
@@ -103,7 +89,7 @@ class Profile {
     plan::LayerCost cost;
     if (alone_.empty())  // stopped before the first pass
       return cost;
-    const plan::LayerTimes alone = typical(alone_[l], has_parameters);
+    const plan::LayerTimes alone = typical_times(alone_[l], has_parameters);
     cost.forward = alone.forward;
     cost.input_gradient = alone.input_gradient;
     cost.weight_gradient = alone.weight_gradient;
@@ -119,18 +105,8 @@ class Profile {
     LayerSamples all;
     for (const auto& of_core : contended_)
       all.append(of_core[l]);
-    cost.contended = typical(all, has_parameters);
+    cost.contended = typical_times(all, has_parameters);
     return cost;
-  }
-
-  /// Without parameters all of the backward leads to the input, however the two were timed.
-  static plan::LayerTimes typical(const LayerSamples& samples, bool has_parameters) {
-    plan::LayerTimes times = times_of(samples);
-    if (has_parameters)
-      return times;
-    times.input_gradient = times.input_gradient + times.weight_gradient - times.splitting;
-    times.weight_gradient = times.splitting = {};
-    return times;
   }
 
   LayerBench& bench_;

@@ -100,12 +100,29 @@ void Rehearsal::play(std::vector<LayerSamples>* samples) {
   under_way_.clear();
 }
 
-/// Seconds that `work` takes, on a GPU until it has been computed.
+plan::Seconds Rehearsal::play_through(WorkLog* log) {
+  log_ = log;
+  waits_for_device_ = false;
+  const auto begin = std::chrono::steady_clock::now();
+  play(nullptr);
+  bench_.finish();
+  const auto end = std::chrono::steady_clock::now();
+  waits_for_device_ = true;
+  log_ = nullptr;
+  return {std::chrono::duration<double>(end - begin).count()};
+}
+
+/// Seconds that `work` takes, on a GPU until it has been computed. `layer`: -1 for what is of none.
 template <class Work>
-double Rehearsal::timed(const Work& work) const {
+double Rehearsal::timed(const Instruction& i, int layer, const Work& work) const {
+  if (log_ != nullptr)
+    log_->begin(0, i, layer);
   const auto begin = std::chrono::steady_clock::now();
   work();
-  bench_.finish();
+  if (log_ != nullptr)
+    log_->end();
+  if (waits_for_device_)
+    bench_.finish();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -117,7 +134,7 @@ void Rehearsal::note(std::size_t layer, std::vector<double> LayerSamples::*kind,
 double Rehearsal::perform(const Instruction& i) {
   switch (i.kind) {
     case InstructionKind::Load:
-      return timed([&] { loaded_[i.microbatch] = bench_.load(); });
+      return timed(i, -1, [&] { loaded_[i.microbatch] = bench_.load(); });
     case InstructionKind::Forward:
       return forward(i);
     case InstructionKind::Backward:
@@ -178,7 +195,8 @@ double Rehearsal::run_layers(const Instruction& i, std::size_t from, std::size_t
     at::Tensor input = value.detach();
     if (l > 0)
       input.requires_grad_();
-    const double seconds = timed([&] { value = bench_.forward(l, input, again_.selective); });
+    const double seconds =
+        timed(i, static_cast<int>(l), [&] { value = bench_.forward(l, input, again_.selective); });
     note(l, &LayerSamples::forward, seconds);
     sum += seconds;
     if (with_graph)
@@ -219,7 +237,7 @@ double Rehearsal::backward(const Instruction& i) {
     sum += rerun_up_to(i, at);
     double seconds = 0;
     if (segment.output.requires_grad())
-      seconds = timed([&] {
+      seconds = timed(i, own.first + static_cast<int>(at), [&] {
         torch::autograd::backward({segment.output}, {gradient});
         segment.output = at::Tensor();
       });
@@ -248,7 +266,7 @@ double Rehearsal::input_gradient(const Instruction& i) {
       segment.gradient = gradient;
     } else {
       if (segment.output.requires_grad())
-        seconds = timed([&] {
+        seconds = timed(i, own.first + static_cast<int>(at), [&] {
           gradient = segment.split.emplace()
                          .input_gradients({segment.output}, {gradient}, {segment.input})
                          .front();
@@ -270,7 +288,7 @@ double Rehearsal::weight_gradient(const Instruction& i) {
     Segment& segment = segments[at];
     if (!segment.split && !segment.output.defined())
       continue;
-    const double seconds = timed([&] {
+    const double seconds = timed(i, own.first + static_cast<int>(at), [&] {
       if (segment.split)
         segment.split->weight_gradients();
       else
@@ -290,7 +308,7 @@ double Rehearsal::optimizer_step(const Instruction& i) {
   for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
     if (l == bench_.loss())
       continue;
-    const double seconds = timed([&] { bench_.optimizer_step(l); });
+    const double seconds = timed(i, static_cast<int>(l), [&] { bench_.optimizer_step(l); });
     note(l, &LayerSamples::optimizer_step, seconds);
     sum += seconds;
   }

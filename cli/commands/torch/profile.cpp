@@ -1,8 +1,12 @@
 #include "commands/torch/devices.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/torch_costs.hpp"
+#include "commands/torch/work_table.hpp"
 #include "exit_code.hpp"
+#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/profiler/activity/kernel_table.hpp"
 #include "print/console.hpp"
 #include "print/costs_table.hpp"
 #include "process/interrupt.hpp"
@@ -10,15 +14,30 @@
 namespace pipewright::cli {
 
 int profile_scenario(const ProfileOptions& options) {
+  if (!options.kernels.empty())
+    loop::require_timeline_suffix(options.kernels);
   const auto scenario = read_scenario(options.scenario);
   open_devices(options.device, scenario.training.cpu_branch);
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();
-  const auto costs = measure_costs(scenario, workload, {options.over_s});
-  const std::string document = to_json(costs).dump(2) + "\n";
+  const auto measured = measure_layers(scenario, workload, {options.over_s}, /*inspected=*/true);
+  const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };
+  plan::Json document = to_json(measured.costs);
+  std::string table = costs_table(measured.costs);
+  if (measured.inspection) {
+    document["work"] = to_json(measured.inspection->report, name_of);
+    table += work_table(measured.inspection->report, measured.costs);
+  }
+  const std::string text = document.dump(2) + "\n";
   if (!options.out.empty())
-    plan::write_file(options.out, document);
-  fmt::print("{}", options.scenario.json ? document : costs_table(costs));
+    plan::write_file(options.out, text);
+  if (!options.kernels.empty()) {
+    if (!measured.inspection)
+      throw plan::InputError("--kernels: the GPU cannot be watched");
+    loop::write_timeline_file(options.kernels,
+                              profiler::kernel_table(measured.inspection->last, name_of));
+  }
+  fmt::print("{}", options.scenario.json ? text : table);
   return Done;
 }
 

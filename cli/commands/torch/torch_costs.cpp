@@ -8,8 +8,8 @@
 
 namespace pipewright::cli {
 
-plan::LayerCosts measure_costs(const plan::Scenario& scenario, const loop::Workload& workload,
-                               plan::Seconds over) {
+loop::MeasuredLayers measure_layers(const plan::Scenario& scenario, const loop::Workload& workload,
+                                    plan::Seconds over, bool inspected) {
   ProgressLine line;
   const auto report = [&](const profiler::Progress& progress) {
     const auto wanted = scenario.profile.spread;
@@ -21,7 +21,13 @@ plan::LayerCosts measure_costs(const plan::Scenario& scenario, const loop::Workl
                           progress.passes, scenario.profile.most_repeats, 100 * progress.spread,
                           100 * wanted));
   };
-  return loop::measure_costs(scenario, workload, over, interrupted(), report);
+  auto measured = loop::measure_layers(scenario, workload, over, interrupted(), report, inspected);
+  if (!measured.why_host_clock.empty()) {
+    line.clear();
+    say(measured.why_host_clock);
+    say("so the costs are by the host's clock, which waits for the GPU after each layer");
+  }
+  return measured;
 }
 
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const loop::Workload& workload,
@@ -30,7 +36,7 @@ plan::LayerCosts costs_for(const plan::Scenario& scenario, const loop::Workload&
     return plan::layer_costs_from_json(plan::JsonDocument::read(file));
   say(fmt::format("profiling {} layers on this machine's {} …", workload.setup().layers.size(),
                   workload.device().device.is_cpu() ? "CPU" : "GPU"));
-  auto costs = measure_costs(scenario, workload);
+  auto costs = measure_layers(scenario, workload).costs;
   double worst = 0;
   for (const plan::LayerCost& layer : costs.layers)
     worst = std::max(worst, layer.spread);

@@ -8,9 +8,10 @@
 
 namespace pipewright::cli {
 
-/// For at least `over`. Throws loop::Stopped when the user asked to stop.
-plan::LayerCosts measure_costs(const plan::Scenario& scenario, const loop::Workload& workload,
-                               plan::Seconds over = {});
+/// For at least `over`; says where a GPU could not be watched. Throws loop::Stopped when the user
+/// asked to stop.
+loop::MeasuredLayers measure_layers(const plan::Scenario& scenario, const loop::Workload& workload,
+                                    plan::Seconds over = {}, bool inspected = false);
 
 /// Costs from `file`, or measured now when there is none.
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const loop::Workload& workload,

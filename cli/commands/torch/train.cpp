@@ -4,6 +4,7 @@
 #include "commands/torch/trainable.hpp"
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
+#include "commands/torch/work_table.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/exec/job/agreement.hpp"
@@ -15,6 +16,7 @@
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/profiler/activity/kernel_table.hpp"
 #include "pipewright/sim/measured_times.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -54,6 +56,7 @@ exec::Facts facts_of(const plan::Scenario& scenario, const loop::Plan& plan,
           {"computed with (training.cpu_branch)", exec::device_in_words(workload.device())},
           {"--verify", options.verify ? "given" : "not given"},
           {"--trace", options.trace.empty() ? "not given" : "given"},
+          {"--kernels", options.kernels.empty() ? "not given" : "given"},
           {"--out", options.out.empty() ? "not given" : "given"},
           {"--checkpoints", options.checkpoints.empty()
                                 ? "not given"
@@ -67,12 +70,18 @@ int report(const plan::Scenario& scenario, const loop::Workload& workload,
                     {"loss", outcome.losses},
                     {workload.unit() + "_per_s", outcome.units_per_s}};
   std::string verdict;
+  if (outcome.kernels) {
+    answer["work"] = to_json(profiler::work_by_rank(outcome.kernels->pass));
+    answer["recording_overhead"] =
+        outcome.kernels->overhead ? plan::Json(*outcome.kernels->overhead) : plan::Json();
+    verdict = work_table(*outcome.kernels);
+  }
   bool identical = true;
   if (options.verify) {
     const loop::Verification verification = verify(scenario, workload, outcome);
     identical = verification.bit_identical();
     answer["verify"] = {{"bit_identical", identical}};
-    verdict = to_string(verification) + "\n";
+    verdict += to_string(verification) + "\n";
   }
   if (options.scenario.json)
     fmt::print("{}\n", answer.dump(2));
@@ -106,6 +115,9 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& plan,
                               const loop::Workload& workload, loop::Membership& members,
                               const TrainOptions& options, loop::StepLog* log) {
+  std::unique_ptr<profiler::ActivitySource> source;
+  if (!options.kernels.empty())
+    source = options.device.on_gpu() ? profiler::cupti_source() : profiler::operator_source();
   TrainingProgress progress("training", scenario.training.steps, workload);
   return loop::train(scenario, plan, workload, members,
                      {.verified = options.verify,
@@ -126,6 +138,7 @@ loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& 
                               log->show([&] { return loop::timeline_of(record, "last step"); });
                           },
                       .say = say,
+                      .kernels = source.get(),
                       .stop = &interrupted(),
                       .give_up = give_up,
                       .stall = milliseconds_of(options.patience.stall_s)});
@@ -141,6 +154,17 @@ void write_trace(const std::string& file, const loop::MeasuredTimeline& measured
                     measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
                     measured.clocks->residual.value * 1e6));
   loop::write_timeline(file, sim::with_idle_causes(*plan.structure, measured.timeline));
+}
+
+/// Of the ranks in the first process.
+void write_kernels(const std::string& file, const loop::TrainingOutcome& outcome,
+                   const loop::Membership& members) {
+  if (file.empty() || !members.is_first())
+    return;
+  if (!outcome.kernels)
+    throw plan::InputError("--kernels: it records every other step, so at least two are needed");
+  const auto no_layers = [](int) { return std::string(); };
+  loop::write_timeline_file(file, profiler::kernel_table(outcome.kernels->pass, no_layers));
 }
 
 /// Where somebody can look on. Nothing unless --out is given, and but on the first process.
@@ -165,6 +189,8 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
     scenario.pipeline.hand_over = plan::HandOver::Copy;
   const auto costs = common_costs(scenario, workload, options, members);
   const loop::Plan plan = loop::make_plan(scenario, costs);
+  if (!options.kernels.empty() && scenario.pipeline.replicas > 1)
+    throw plan::InputError("--kernels records one pipeline: pipeline.replicas=1 is needed");
   if (options.dry_run)
     return answer(loop::can_resume(scenario, plan, workload, options.checkpoints, say));
   if (members.in_job())
@@ -176,6 +202,7 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
       trained(scenario, plan, workload, members, options, log ? &*log : nullptr);
   if (outcome.interrupted)
     return Interrupted;
+  write_kernels(options.kernels, outcome, members);
   if ((!options.trace.empty() || !options.out.empty()) && !outcome.steps.empty()) {
     const loop::MeasuredTimeline measured = loop::measured_timeline(outcome, members);
     if (!options.trace.empty())
@@ -191,6 +218,8 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
 }
 
 void check(const TrainOptions& options) {
+  if (!options.kernels.empty())
+    loop::require_timeline_suffix(options.kernels);
   const bool about_checkpoints = options.checkpoint_every > 0 || options.resume || options.dry_run;
   if (about_checkpoints && options.checkpoints.empty())
     throw plan::InputError("--checkpoint-every, --resume and --dry-run need --checkpoints FOLDER");

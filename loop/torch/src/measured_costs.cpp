@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "pipewright/loop/stopped.hpp"
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -27,25 +28,62 @@ plan::LayerCosts costs_on_cores(const plan::Scenario& scenario, const Workload& 
   return profiler::profile(benches, cores, scenario.profile, report, &stop, over);
 }
 
+constexpr int inspected_passes = 12;
+
+/// One that is made for it: what is measured trains.
+profiler::Inspection inspect_on_cpu(const Workload& workload, const std::atomic<bool>& stop) {
+  const profiler::LayerBench bench(workload.setup());
+  const auto source = profiler::operator_source();
+  return profiler::inspect(bench, *source, inspected_passes, &stop);
+}
+
 /// On this thread, which has the stream of the bench.
-plan::LayerCosts costs_on_gpu(const plan::Scenario& scenario, const Workload& workload,
-                              plan::Seconds over, const std::atomic<bool>& stop,
-                              const Report& report) {
+MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload, plan::Seconds over,
+                      const std::atomic<bool>& stop, const Report& report) {
   profiler::LayerBench bench(workload.setup(), workload.device());
-  return profiler::profile(bench, scenario.profile, report, &stop, over);
+  MeasuredLayers measured{profiler::profile(bench, scenario.profile, report, &stop, over), {}};
+  std::unique_ptr<profiler::ActivitySource> source;
+  try {
+    source = profiler::cupti_source();
+  } catch (const plan::InputError& refused) {
+    measured.why_host_clock = refused.what();
+    return measured;
+  }
+  measured.inspection = profiler::inspect(bench, *source, inspected_passes, &stop);
+  measured.costs = profiler::with_device_times(std::move(measured.costs), *measured.inspection);
+  return measured;
 }
 
 }  // namespace
 
+MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& workload,
+                              plan::Seconds over, const std::atomic<bool>& stop,
+                              const std::function<void(const profiler::Progress&)>& progress,
+                              bool inspected) {
+  MeasuredLayers measured;
+  if (!workload.device().device.is_cpu()) {
+    measured = on_gpu(scenario, workload, over, stop, progress);
+  } else {
+    measured.costs = costs_on_cores(scenario, workload, over, stop, progress);
+    if (inspected && !stop)
+      measured.inspection = inspect_on_cpu(workload, stop);
+  }
+  if (stop)
+    throw Stopped{};
+  return measured;
+}
+
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,
                                plan::Seconds over, const std::atomic<bool>& stop,
                                const std::function<void(const profiler::Progress&)>& progress) {
-  const auto costs = workload.device().device.is_cpu()
-                         ? costs_on_cores(scenario, workload, over, stop, progress)
-                         : costs_on_gpu(scenario, workload, over, stop, progress);
-  if (stop)
-    throw Stopped{};
-  return costs;
+  return measure_layers(scenario, workload, over, stop, progress).costs;
+}
+
+std::string layer_name(const plan::LayerCosts& costs, int layer) {
+  if (layer < 0)
+    return "";
+  const auto at = static_cast<std::size_t>(layer);
+  return at < costs.layers.size() ? costs.layers[at].name : costs.loss.name;
 }
 
 }  // namespace pipewright::loop

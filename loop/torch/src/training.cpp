@@ -82,6 +82,19 @@ double typical_duration(const std::vector<double>& durations) {
   return plan::median({durations.begin() + static_cast<std::ptrdiff_t>(warm_up), durations.end()});
 }
 
+/// Tells it what ranks begin and end, beside whom these were told so far.
+void watch(KernelSteps& kernels, exec::ExecutorOptions& options) {
+  options.starting = [&kernels, before = options.starting](const plan::Instruction& i) {
+    if (before)
+      before(i);
+    kernels.starting(i);
+  };
+  options.observer = [&kernels, before = options.observer](const exec::InstructionRecord& record) {
+    kernels.ended(record);
+    before(record);
+  };
+}
+
 }  // namespace
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
@@ -90,6 +103,9 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   exec::Job* const job = members.job();
   TrainingOutcome outcome;
   Recorder recorder(plan.program(), scenario.pipeline.replicas);
+  std::optional<KernelSteps> kernels;
+  if (wishes.kernels != nullptr)
+    kernels.emplace(*wishes.kernels, plan.program());
   exec::ExecutorOptions options{.observer = recorder.observer(),
                                 .stop = wishes.stop,
                                 .replicas = scenario.pipeline.replicas,
@@ -102,6 +118,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
     options.stall = wishes.stall;
     options.when_stalled = wishes.give_up;
   }
+  if (kernels)
+    watch(*kernels, options);
   exec::Executor executor(plan.program(), plan.partition, workload.setup(), std::move(options));
   const Say say = wishes.say ? wishes.say : [](const std::string&) {};
   if (checkpoints.resume)
@@ -112,6 +130,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   for (int step = outcome.first_step; step < scenario.training.steps; ++step) {
     if (wishes.before_step)
       wishes.before_step(step);
+    if (kernels)
+      kernels->begin_step();
     const auto result = executor.step(step);
     if (job != nullptr)
       job->doing("the end of a step");
@@ -120,6 +140,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
       break;
     }
     recorder.end_step(result->duration);
+    if (kernels)
+      kernels->end_step(result->duration);
     outcome.losses.push_back(result->loss);
     durations.push_back(result->duration.value);
     if (wishes.after_step && members.is_first())
@@ -129,6 +151,8 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
     saver.after(step, executor);
   }
   outcome.steps = recorder.steps();
+  if (kernels)
+    outcome.kernels = kernels->take();
   if (!durations.empty())
     outcome.units_per_s = workload.units_per_step() / typical_duration(durations);
   if (outcome.interrupted)

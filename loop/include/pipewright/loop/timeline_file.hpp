@@ -27,6 +27,8 @@ plan::Timeline actions_of(const plan::EventTable& table, const std::string& name
 /// Writes by suffix: .pwt (native), .json and .json.gz (Chrome trace), .csv (a line for each
 /// event), .svg (where people could still read it). Throws InputError for another suffix.
 void write_timeline_file(const std::filesystem::path& file, const plan::EventTable& table);
+/// Throws the same, for who asks before there is anything to write.
+void require_timeline_suffix(const std::filesystem::path& file);
 
 /// A native file, where the suffix is .pwt, and a Chrome trace under any other.
 void write_timeline(const std::filesystem::path& file, const plan::Timeline& timeline);

@@ -12,6 +12,7 @@
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/program/program.hpp"
+#include "pipewright/profiler/activity/work_log.hpp"
 #include "pipewright/profiler/layer_bench.hpp"
 
 namespace pipewright::profiler {
@@ -56,6 +57,10 @@ class Rehearsal {
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
   void play(std::vector<LayerSamples>* samples);
+  /// Plays it once as training does, which does not wait for the device: only at the end. `log`, if
+  /// any, is told of each layer's part, the loss as the layer behind the last. Returns how long it
+  /// took.
+  plan::Seconds play_through(WorkLog* log);
   /// How long each instruction of the script took the last time; 0 of what computes nothing.
   const std::vector<double>& seconds() const { return seconds_; }
 
@@ -72,7 +77,7 @@ class Rehearsal {
   using Microbatch = std::vector<Segment>;
 
   template <class Work>
-  double timed(const Work& work) const;
+  double timed(const plan::Instruction& i, int layer, const Work& work) const;
   const StagePart& part(const plan::Instruction& i) const { return stages_.at(i.stage); }
   std::size_t layer_end(const StagePart& part) const;
   bool runs_again(const plan::Instruction& i) const;
@@ -96,6 +101,8 @@ class Rehearsal {
   std::map<int, at::Tensor> loaded_;                     // by microbatch
   std::map<std::pair<int, int>, Microbatch> under_way_;  // by stage and microbatch
   std::vector<LayerSamples>* samples_ = nullptr;
+  WorkLog* log_ = nullptr;
+  bool waits_for_device_ = true;  // after each layer
   std::vector<double> seconds_;
 };
 

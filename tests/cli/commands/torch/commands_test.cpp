@@ -99,6 +99,61 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
   CHECK(comparison["actions"]["RECV_B moving"]["error_percent"] == 0);
 }
 
+TEST_CASE("profile says what times are made of, and --kernels writes it below the actions",
+          "[cli][profile]") {
+  const TempFolder folder;
+  const auto kernels = (folder.path() / "kernels.json").string();
+  const auto native = (folder.path() / "kernels.pwt").string();
+  const auto result =
+      run_program(test::small_gpt("profile", {"--over", "0", "--json", "--kernels", kernels}));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto work = json::parse(result.out)["work"];
+  CHECK(work["source"] == "the host's clock");
+  CHECK(work["on_device"] == false);
+  CHECK(work["lost"]["dropped"] == 0);
+  bool found = false;
+  for (const auto& part : work["parts"])
+    if (part["layer"] == "block0" && part["part"] == "W") {
+      found = true;
+      CHECK(part["device_s"] > 0);
+      CHECK(part["launch_bound"] == false);
+      CHECK(part["kernels"].size() > 0);
+    }
+  CHECK(found);
+  // As people and the window read it: the actions alone can be compared.
+  REQUIRE(run_program({"convert", kernels, native}).exit_code == 0);
+  const auto compared = run_program({"compare", native, kernels, "--json"});
+  REQUIRE(compared.exit_code == 0);
+  CHECK(json::parse(compared.out)["actions"]["F"]["predicted_count"] == 2);
+}
+
+TEST_CASE("train --kernels writes what each action of a step ran, and tells it by rank",
+          "[cli][train]") {
+  const TempFolder folder;
+  const auto kernels = (folder.path() / "kernels.pwt").string();
+  const auto result = run_program(test::small_gpt("train", {"--kernels", kernels, "--json"}));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto answer = json::parse(result.out);
+  CHECK(answer["recording_overhead"].is_number());
+  int forwards = 0;
+  for (const auto& work : answer["work"])
+    if (work["actions"] == "F") {
+      forwards += work["times"].get<int>();
+      CHECK(work["kernels"] > 0);
+    }
+  CHECK(forwards == 2 * 4);
+  const auto compared = run_program({"compare", kernels, kernels, "--json"});
+  REQUIRE(compared.exit_code == 0);
+  CHECK(json::parse(compared.out)["actions"]["F"]["measured_count"] == 2 * 4);
+
+  const auto replicas =
+      run_program(test::small_gpt("train", {"--kernels", kernels, "--set", "pipeline.replicas=2"}));
+  CHECK(replicas.exit_code == 2);
+  CHECK(replicas.err.find("pipeline.replicas=1 is needed") != std::string::npos);
+}
+
 TEST_CASE("costs of another model are refused", "[cli][simulate]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();

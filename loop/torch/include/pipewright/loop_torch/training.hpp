@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipewright/loop/plan.hpp"
+#include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/loop_torch/resume.hpp"
@@ -35,7 +36,8 @@ struct TrainingWishes {
   /// Called by the first process after that with what was measured of its ranks.
   std::function<void(const StepRecord& record)> after_record{};
   Say say{};
-  const std::atomic<bool>* stop = nullptr;  // set from anywhere: the training ends early
+  profiler::ActivitySource* kernels = nullptr;  // records every other step, of one pipeline
+  const std::atomic<bool>* stop = nullptr;      // set from anywhere: the training ends early
   /// Called, on another thread, where all ranks are threads of this process and for `stall` none
   /// has begun anything new while some wait: only the end of the process ends what hangs.
   std::function<void(const std::string& why)> give_up{};
@@ -48,6 +50,7 @@ struct TrainingOutcome {
   std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
   std::vector<int> gradient_groups;    // in which order gradients were added up
   std::vector<StepRecord> steps;       // of this process's ranks
+  std::optional<StepKernels> kernels;  // of the last step that was recorded, where it was asked for
   bool interrupted = false;
   double units_per_s = 0;  // at the typical step's pace
 

@@ -1,0 +1,35 @@
+#pragma once
+
+// A look into the layers of a training: what their time is made of.
+
+#include <atomic>
+#include <vector>
+
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/profiler/activity/activity_source.hpp"
+#include "pipewright/profiler/activity/work_report.hpp"
+#include "pipewright/profiler/layer_bench.hpp"
+#include "pipewright/profiler/rehearsal.hpp"
+
+namespace pipewright::profiler {
+
+struct Inspection {
+  WorkReport report;
+  RecordedPass last;                  // of the passes
+  std::vector<LayerSamples> samples;  // what each part adds to a step; by layer, the loss last
+};
+
+/// Plays the whole model through as `profile` does, but without waiting for the device in between,
+/// `passes` times with records and as often without, in turn. On the thread of the bench, alone.
+/// `stop` ends it early.
+Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
+                   const std::atomic<bool>* stop = nullptr);
+
+/// Times as the device took them: what a layer adds to a step whose host does not wait. For costs
+/// that were measured by the host's clock, which waits for the device after each layer.
+plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection);
+
+/// By layer and part: seconds, one entry for each time that it was run in one of the passes.
+void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples);
+
+}  // namespace pipewright::profiler

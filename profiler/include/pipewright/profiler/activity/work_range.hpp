@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "pipewright/plan/program/instruction.hpp"
+#include "pipewright/profiler/activity/gpu_record.hpp"
+
+namespace pipewright::profiler {
+
+/// What a thread of the host was at: an instruction of a rank, or a layer's part of it. The ranges
+/// of a rank do not overlap.
+struct WorkRange {
+  std::uint64_t label = 0;  // unique, not 0
+  int rank = 0;
+  plan::Instruction instruction;
+  int layer = -1;  // -1: all of the instruction
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  friend bool operator==(const WorkRange&, const WorkRange&) = default;
+};
+
+}  // namespace pipewright::profiler

@@ -1,0 +1,58 @@
+#include "activity/buffer_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipewright::profiler {
+
+BufferPool::BufferPool(std::size_t size, int ready, int most)
+    : size_(size), most_(static_cast<std::size_t>(most)) {
+  for (int buffer = 0; buffer < ready; ++buffer)
+    free_.push_back(make());
+}
+
+std::uint8_t* BufferPool::make() {
+  // Zeros are written, so that the pages are there as well. New memory is aligned as any number
+  // needs it.
+  return all_.emplace_back(std::make_unique<std::uint8_t[]>(size_)).get();
+}
+
+std::uint8_t* BufferPool::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    if (all_.size() >= most_)
+      return nullptr;
+    ++late_;
+    return make();
+  }
+  std::uint8_t* const buffer = free_.back();
+  free_.pop_back();
+  return buffer;
+}
+
+void BufferPool::fill(std::uint8_t* buffer, std::size_t used) {
+  const std::lock_guard lock(mutex_);
+  const bool is_own =
+      std::any_of(all_.begin(), all_.end(), [&](const auto& own) { return own.get() == buffer; });
+  if (is_own)
+    filled_.push_back({buffer, std::min(used, size_)});
+}
+
+std::vector<BufferPool::Filled> BufferPool::filled() {
+  const std::lock_guard lock(mutex_);
+  const std::deque<Filled> some = std::exchange(filled_, {});
+  return {some.begin(), some.end()};
+}
+
+void BufferPool::give_back(const Filled& buffer) {
+  std::fill_n(buffer.data, size_, std::uint8_t{0});
+  const std::lock_guard lock(mutex_);
+  free_.push_back(buffer.data);
+}
+
+std::uint64_t BufferPool::late() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(late_, 0);
+}
+
+}  // namespace pipewright::profiler

@@ -1,0 +1,223 @@
+#include "cupti/activity_records.hpp"
+
+#include <cupti.h>
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace pipewright::profiler {
+namespace {
+
+using Kernel = CUpti_ActivityKernel10;
+using Copy = CUpti_ActivityMemcpy6;
+using PeerCopy = CUpti_ActivityMemcpyPtoP4;
+using Set = CUpti_ActivityMemset4;
+using Call = CUpti_ActivityAPI;
+using Label = CUpti_ActivityExternalCorrelation;
+using Graph = CUpti_ActivityGraphTrace2;
+
+/// Of the kinds that are asked for; those of others CUPTI does not write.
+std::optional<std::size_t> size_of(CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(Kernel);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(Copy);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(PeerCopy);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(Set);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return sizeof(Call);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(Label);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(Graph);
+    default:
+      return {};
+  }
+}
+
+template <class Record>
+bool read(ActivityBytes rest, Record& record) {
+  if (rest.size() < sizeof(Record))
+    return false;
+  std::memcpy(&record, rest.data(), sizeof(Record));
+  return true;
+}
+
+std::optional<CUpti_ActivityKind> kind_at(ActivityBytes rest) {
+  std::uint32_t kind = 0;
+  if (rest.size() < sizeof kind)
+    return {};
+  std::memcpy(&kind, rest.data(), sizeof kind);
+  return static_cast<CUpti_ActivityKind>(kind);
+}
+
+const char* copy_in_words(std::uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return "copy host to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return "copy device to host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return "copy on the device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+      return "copy device to device";
+    default:
+      return "copy";
+  }
+}
+
+/// What work of all kinds has in common.
+template <class Record>
+GpuRecord work_of(RecordKind kind, std::uint32_t name, const Record& record) {
+  GpuRecord own;
+  own.kind = kind;
+  own.name = name;
+  own.device = record.deviceId;
+  own.stream = record.streamId;
+  own.correlation = record.correlationId;
+  own.start = record.start;
+  own.end = record.end;
+  return own;
+}
+
+template <class Record>
+GpuRecord with_bytes(GpuRecord own, const Record& record) {
+  own.bytes = static_cast<std::int64_t>(record.bytes);
+  return own;
+}
+
+class Reader {
+ public:
+  Reader(RecordNames& names, const NameReader& kernel_name, Activity& activity)
+      : names_(names), kernel_name_(kernel_name), activity_(activity) {}
+
+  /// The record at the beginning of what is left of the buffer; false where it is cut off.
+  bool append(ActivityBytes rest) {
+    const auto kind = kind_at(rest);
+    if (!kind)
+      return false;
+    switch (*kind) {
+      case CUPTI_ACTIVITY_KIND_KERNEL:
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return as<Kernel>(rest, [&](const Kernel& kernel) {
+          return work_of(RecordKind::Kernel, kernel_name_(kernel.name), kernel);
+        });
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+        return as<Copy>(rest, [&](const Copy& copy) {
+          const auto name = names_.number_of(copy_in_words(copy.copyKind));
+          return with_bytes(work_of(RecordKind::Copy, name, copy), copy);
+        });
+      case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return as<PeerCopy>(rest, [&](const PeerCopy& copy) {
+          const auto name = names_.number_of(copy_in_words(copy.copyKind));
+          return with_bytes(work_of(RecordKind::Copy, name, copy), copy);
+        });
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        return as<Set>(rest, [&](const Set& set) {
+          return with_bytes(work_of(RecordKind::Set, names_.number_of("set memory"), set), set);
+        });
+      case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+        return as<Graph>(rest, [&](const Graph& graph) {
+          return work_of(RecordKind::Kernel, names_.number_of("CUDA graph"), graph);
+        });
+      case CUPTI_ACTIVITY_KIND_DRIVER:
+      case CUPTI_ACTIVITY_KIND_RUNTIME:
+        return as<Call>(rest, [&](const Call& call) {
+          GpuRecord own;
+          own.kind = RecordKind::Call;
+          own.name = names_.number_of("call");
+          own.thread = call.threadId;
+          own.correlation = call.correlationId;
+          own.start = call.start;
+          own.end = call.end;
+          return own;
+        });
+      case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+        return as<Label>(rest, [&](const Label& label) {
+          GpuRecord own;
+          own.kind = RecordKind::Label;
+          own.name = names_.number_of("label");
+          own.correlation = label.correlationId;
+          own.label = label.externalId;
+          return own;
+        });
+      default:
+        return true;  // of no use, and none that was asked for
+    }
+  }
+
+ private:
+  template <class Record, class Make>
+  bool as(ActivityBytes rest, const Make& make) {
+    Record record;
+    if (!read(rest, record))
+      return false;
+    activity_.records.push_back(make(record));
+    return true;
+  }
+
+  RecordNames& names_;
+  const NameReader& kernel_name_;
+  Activity& activity_;
+};
+
+std::string readable(const char* name) {
+  int failed = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &failed), &std::free);
+  return failed == 0 && text ? text.get() : name;
+}
+
+}  // namespace
+
+RecordPlaces record_places(ActivityBytes buffer) {
+  RecordPlaces places;
+  for (;;) {
+    const auto kind = kind_at(buffer.subspan(places.end));
+    const auto size = kind ? size_of(*kind) : std::nullopt;
+    if (!size || buffer.size() - places.end < *size)
+      return places;
+    places.begins.push_back(places.end);
+    places.end += *size;
+  }
+}
+
+std::uint32_t RecordNames::number_of(const std::string& name) {
+  const auto [at, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (is_new)
+    names_.push_back(name);
+  return at->second;
+}
+
+std::uint32_t RecordNames::number_at(const char* name) {
+  if (name == nullptr)
+    return number_of("a kernel without a name");
+  const auto known = numbers_.find(name);
+  if (known != numbers_.end())
+    return known->second;
+  const std::uint32_t number = number_of(readable(name));
+  numbers_.emplace(name, number);
+  return number;
+}
+
+void append_records(ActivityBytes buffer, const std::vector<std::size_t>& begins,
+                    RecordNames& names, const NameReader& kernel_name, Activity& activity) {
+  Reader reader(names, kernel_name, activity);
+  for (std::size_t r = 0; r < begins.size(); ++r) {
+    const std::size_t begin = begins[r];
+    const std::size_t end = r + 1 < begins.size() ? begins[r + 1] : buffer.size();
+    if (begin > end || end > buffer.size() || !reader.append(buffer.subspan(begin, end - begin)))
+      activity.unread += begin < buffer.size() ? buffer.size() - begin : 0;
+  }
+}
+
+}  // namespace pipewright::profiler

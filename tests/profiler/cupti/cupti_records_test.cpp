@@ -1,0 +1,221 @@
+// CUPTI's buffers, made up here: whole, cut off, and of a kind that nobody asked for.
+
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <cstring>
+#include <random>
+
+#include "activity/buffer_pool.hpp"
+#include "cupti/activity_records.hpp"
+#include "cupti/cupti_library.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/profiler/activity/activity_source.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace cupti_records_test {
+
+using namespace pipewright::profiler;
+
+class MadeUpBuffer {
+ public:
+  template <class Record>
+  MadeUpBuffer& add(CUpti_ActivityKind kind, Record record) {
+    record.kind = kind;
+    const auto at = bytes.size();
+    bytes.resize(at + sizeof record);
+    std::memcpy(bytes.data() + at, &record, sizeof record);
+    return *this;
+  }
+  std::vector<std::uint8_t> bytes;
+};
+
+/// Fields of CUPTI's records have no names in common that an initializer could use.
+template <class Record>
+Record made_up(std::uint32_t correlation, std::uint64_t start, std::uint64_t end) {
+  Record record{};
+  record.correlationId = correlation;
+  record.start = start;
+  record.end = end;
+  return record;
+}
+
+MadeUpBuffer one_of_each() {
+  auto kernel = made_up<CUpti_ActivityKernel10>(7, 100, 160);
+  kernel.name = "_ZN5magma4gemmEif";
+  kernel.deviceId = 1;
+  kernel.streamId = 13;
+  auto copy = made_up<CUpti_ActivityMemcpy6>(8, 200, 210);
+  copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+  copy.bytes = 4096;
+  auto peer = made_up<CUpti_ActivityMemcpyPtoP4>(9, 220, 230);
+  peer.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  peer.bytes = 64;
+  auto set = made_up<CUpti_ActivityMemset4>(10, 240, 250);
+  set.bytes = 32;
+  auto call = made_up<CUpti_ActivityAPI>(7, 90, 95);
+  call.threadId = 5;
+  CUpti_ActivityExternalCorrelation label{};
+  label.correlationId = 7;
+  label.externalId = 42;
+  MadeUpBuffer made;
+  made.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel)
+      .add(CUPTI_ACTIVITY_KIND_MEMCPY, copy)
+      .add(CUPTI_ACTIVITY_KIND_MEMCPY2, peer)
+      .add(CUPTI_ACTIVITY_KIND_MEMSET, set)
+      .add(CUPTI_ACTIVITY_KIND_RUNTIME, call)
+      .add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, label)
+      .add(CUPTI_ACTIVITY_KIND_DRIVER, call)
+      .add(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, made_up<CUpti_ActivityGraphTrace2>(11, 300, 400));
+  return made;
+}
+
+Activity read_all(const std::vector<std::uint8_t>& bytes, const std::vector<std::size_t>& begins) {
+  Activity activity;
+  RecordNames names;
+  append_records(
+      bytes, begins, names, [&](const char* name) { return names.number_at(name); }, activity);
+  activity.names = names.names();
+  return activity;
+}
+
+TEST_CASE("each kind of record becomes one of ours", "[cupti]") {
+  const auto made = one_of_each();
+  const RecordPlaces places = record_places(made.bytes);
+  CHECK(places.end == made.bytes.size());
+  const Activity activity = read_all(made.bytes, places.begins);
+  REQUIRE(activity.records.size() == 8);
+  const auto name = [&](std::size_t r) { return activity.names[activity.records[r].name]; };
+  const GpuRecord& kernel = activity.records[0];
+  CHECK(kernel.kind == RecordKind::Kernel);
+  CHECK(name(0) == "magma::gemm(int, float)");
+  CHECK(kernel.device == 1);
+  CHECK(kernel.stream == 13);
+  CHECK(kernel.correlation == 7);
+  CHECK(kernel.start == 100);
+  CHECK(kernel.end == 160);
+  CHECK(kernel.bytes == -1);
+  CHECK(name(1) == "copy host to device");
+  CHECK(activity.records[1].bytes == 4096);
+  CHECK(name(2) == "copy device to device");
+  CHECK(activity.records[3].kind == RecordKind::Set);
+  CHECK(activity.records[3].bytes == 32);
+  CHECK(activity.records[4].kind == RecordKind::Call);
+  CHECK(activity.records[4].thread == 5);
+  CHECK(activity.records[4].end == 95);
+  CHECK(activity.records[5].kind == RecordKind::Label);
+  CHECK(activity.records[5].label == 42);
+  CHECK(name(7) == "CUDA graph");
+  CHECK(activity.unread == 0);
+}
+
+TEST_CASE("a buffer that is cut off anywhere is read up to there and no further", "[cupti]") {
+  const auto whole = one_of_each().bytes;
+  const std::vector<std::size_t> begins = record_places(whole).begins;
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    const std::vector<std::uint8_t> part(whole.begin(),
+                                         whole.begin() + static_cast<std::ptrdiff_t>(size));
+    const RecordPlaces places = record_places(part);
+    const Activity activity = read_all(part, places.begins);
+    CHECK(activity.records.size() == places.begins.size());
+    CHECK(activity.unread == 0);
+    // Where somebody else says where records begin, what is missing counts.
+    std::vector<std::size_t> told;
+    for (const std::size_t begin : begins)
+      if (begin < size)
+        told.push_back(begin);
+    const Activity lost = read_all(part, told);
+    CHECK(lost.records.size() == places.begins.size());
+    CHECK(lost.unread == size - places.end);
+  }
+}
+
+TEST_CASE("bytes that are no records are not read as such", "[cupti]") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::uint8_t> bytes(random() % 600);
+    for (auto& byte : bytes)
+      byte = static_cast<std::uint8_t>(random() % 12);
+    Activity activity;
+    RecordNames names;
+    // Whatever a name would point to is not looked at.
+    append_records(
+        bytes, record_places(bytes).begins, names, [&](const char*) { return 0U; }, activity);
+    append_records(
+        bytes, {0, 8, 4, 700}, names, [&](const char*) { return 0U; }, activity);
+  }
+  CHECK(record_places({}).begins.empty());
+  auto made = one_of_each();
+  CUpti_ActivityEnvironment environment{};
+  made.add(CUPTI_ACTIVITY_KIND_ENVIRONMENT, environment);
+  CHECK(record_places(made.bytes).begins.size() == 8);
+}
+
+TEST_CASE("CUPTI's own library finds the same records in a buffer", "[cupti]") {
+  if (dlopen("libcupti.so.13", RTLD_LAZY) == nullptr) {
+    WARN("skipped: " << dlerror());
+    return;
+  }
+  auto bytes = one_of_each().bytes;
+  std::vector<std::size_t> begins;
+  CUpti_Activity* record = nullptr;
+  while (CuptiLibrary::get().next_record(bytes.data(), bytes.size(), &record) == CUPTI_SUCCESS)
+    begins.push_back(
+        static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(record) - bytes.data()));
+  CHECK(begins == record_places(bytes).begins);
+}
+
+TEST_CASE("names are kept once, readable, and null has one too", "[cupti]") {
+  RecordNames names;
+  CHECK(names.number_at("_Z3foov") == names.number_at("_Z3foov"));
+  CHECK(names.number_of("foo()") == names.number_at("_Z3foov"));
+  names.number_at(nullptr);
+  names.number_at("not mangled");
+  CHECK(names.names() ==
+        std::vector<std::string>{"foo()", "a kernel without a name", "not mangled"});
+}
+
+TEST_CASE("another user of CUPTI, and a driver that forbids it, are refused in words", "[cupti]") {
+  CHECK(advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "CUPTI for Nsight Systems")
+            .find("CUPTI for Nsight Systems watches this process already") == 0);
+  CHECK(advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED).find("another profiler") == 0);
+  CHECK(advice(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES).find("administrators") != std::string::npos);
+  CHECK(advice(CUPTI_ERROR_UNKNOWN).empty());
+}
+
+TEST_CASE("without a GPU there is no such source, and it says why", "[cupti]") {
+  if (!pipewright::exec::gpus().names.empty())
+    return;
+  const auto why = pipewright::test::error_of([] { cupti_source(); });
+  CHECK(why.find("CUPTI: no GPU: ") == 0);
+}
+
+TEST_CASE("buffers are there before they are wanted, come back as zeros, and are counted when late",
+          "[cupti]") {
+  BufferPool pool(16, 2, 3);
+  std::uint8_t* const first = pool.take();
+  std::uint8_t* const second = pool.take();
+  CHECK(pool.late() == 0);
+  std::uint8_t* const third = pool.take();
+  REQUIRE(third != nullptr);
+  CHECK(pool.late() == 1);
+  CHECK(pool.take() == nullptr);  // those records are dropped, and CUPTI counts them
+  first[3] = 9;
+  pool.fill(second, 4);
+  pool.fill(first, 99);
+  std::uint8_t stranger = 0;
+  pool.fill(&stranger, 1);
+  const auto filled = pool.filled();
+  REQUIRE(filled.size() == 2);
+  CHECK(filled[0].data == second);
+  CHECK(filled[1].used == 16);
+  CHECK(pool.filled().empty());
+  for (const auto& buffer : filled)
+    pool.give_back(buffer);
+  CHECK(first[3] == 0);
+  CHECK(pool.take() != nullptr);
+  CHECK(pool.late() == 0);
+}
+
+}  // namespace cupti_records_test

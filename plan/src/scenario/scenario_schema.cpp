@@ -126,7 +126,8 @@ std::string scenario_schema() {
        schema_of<ReductionTable>("Measured sums over devices of a node, as columns.")},
       {"layer_class", schema_of<LayerClass>("Layers of one shape, cut one way.")},
       {"link", schema_of<Link>("A directed link: a transfer takes latency + bytes / bandwidth and "
-                               "holds the link for bytes / bandwidth.")}};
+                               "holds the link for bytes / bandwidth.")},
+      {"segment", schema_of<LinkSegment>("A part of a link's curve.")}};
   return schema.dump(2) + "\n";
 }
 

@@ -13,13 +13,14 @@ struct ScenarioOptions {
   std::string file;
   std::vector<std::string> assignments;
   std::string data_path;
+  std::string cluster;  // a file; empty: the scenario's own
   bool json = false;
 };
 
-/// SCENARIO, --set, --data and --json, and behind them what else the command takes.
+/// SCENARIO, --set, --data, --cluster and --json, and behind them what else the command takes.
 std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others);
 
-/// Reads the file and applies the assignments in their order.
+/// Reads the file, puts in the cluster and applies the assignments in their order.
 plan::Scenario read_scenario(const ScenarioOptions& options);
 
 }  // namespace pipewright::cli

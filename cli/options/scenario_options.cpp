@@ -57,12 +57,17 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
   return all;
 }
 
-plan::Scenario read_scenario(const ScenarioOptions& options) {
+plan::JsonDocument read_document(const ScenarioOptions& options) {
   auto document = plan::JsonDocument::read(options.file);
   if (!options.cluster.empty())
     put_cluster(document, options.cluster);
   else if (const auto own = plan::cluster_file(document))
     put_cluster(document, *own);
+  return document;
+}
+
+plan::Scenario read_scenario(const ScenarioOptions& options) {
+  auto document = read_document(options);
   for (const std::string& assignment : options.assignments)
     document.set(assignment);
   plan::Scenario scenario = plan::scenario_from_json(document);

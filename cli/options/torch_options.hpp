@@ -37,6 +37,10 @@ struct ProfileOptions {
   DeviceOptions device;
   std::string out;
   double over_s = 60;  // at least
+  bool links = false;
+  std::string between = "all";  // threads, processes
+  double within_s = 20;         // that links may take
+  Patience patience;
 };
 Command describe_profile(ProfileOptions& options);
 

@@ -10,6 +10,8 @@
 namespace pipewright::cli {
 
 int profile_scenario(const ProfileOptions& options) {
+  if (options.links)
+    return profile_links(options);
   const auto scenario = read_scenario(options.scenario);
   open_devices(options.device, scenario.training.cpu_branch);
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));

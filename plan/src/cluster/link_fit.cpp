@@ -13,7 +13,7 @@ namespace pipewright::plan {
 namespace {
 
 constexpr std::size_t least_sizes = 3;
-constexpr std::size_t least_in_segment = 4;
+constexpr std::size_t least_in_segment = 3;
 // Errors beyond this count as outliers do, in proportion and not squared.
 constexpr double tolerated = 0.1;
 // Nothing is measured more exactly than that, so no segment is worth less.

@@ -32,7 +32,7 @@ Seconds transfer_time(const Link& link, Bytes size);
 
 /// The line, or the few lines one behind the other, that come nearest to the samples: relative
 /// errors count, and one sample far from all others hardly does. Another segment must be worth its
-/// parameters (the Bayesian information criterion) and have at least four samples. Throws
+/// parameters (the Bayesian information criterion) and have at least three samples. Throws
 /// InputError for fewer than three sizes and for times that are none.
 LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segments = 4);
 

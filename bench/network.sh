@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
 # Two ranks in two network namespaces, joined by a cable that `tc tbf` slows down: what a step takes
-# there, beside what both engines predict for a link of that bandwidth and latency. Needs root, ip,
-# tc and ping. One line a bandwidth and schedule.
+# there, beside what both engines predict with the links that `profile --links` measures there.
+# Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
+# Usage: bench/network.sh [--quick] [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pipewright=$PWD/build/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 steps=12
-[[ ${1:-} != --quick ]] || steps=4
+over=60
+if [[ ${1:-} == --quick ]]; then
+  steps=4
+  over=1
+  shift
+fi
+schedules=("$@")
+((${#schedules[@]})) || schedules=(gpipe 1f1b)
 
 work=$(mktemp -d)
 name=pw$$
@@ -36,45 +44,60 @@ slow_down() {  # MBIT
   ip netns exec "${name}b" tc qdisc replace dev y root tbf rate "$1mbit" burst 128kb latency 2s
 }
 
-"$pipewright" profile "$scenario" -o "$work/costs.json" >&2
+"$pipewright" profile "$scenario" --over "$over" -o "$work/costs.json" >&2
 
-train() {  # NAMESPACE RANK OPTION…
-  local namespace=$1 rank=$2
-  shift 2
-  ip netns exec "$name$namespace" env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE=2 \
-    MASTER_ADDR=10.99.0.1 MASTER_PORT=29411 \
-    "$pipewright" train "$scenario" --costs "$work/costs.json" --set "training.steps=$steps" "$@"
+rank() {  # NAMESPACE RANK COMMAND OPTION…
+  ip netns exec "$name$1" env RANK="$2" LOCAL_RANK="$2" WORLD_SIZE=2 MASTER_ADDR=10.99.0.1 \
+    MASTER_PORT=29411 "$pipewright" "$3" "$scenario" "${@:4}"
 }
 
-echo "bandwidth  schedule  measured s  native s  error %  simgrid s  error %"
-for mbit in 400 100; do
-  slow_down "$mbit"
-  for schedule in gpipe 1f1b; do
-    link=(--set "cluster.nodes=2" --set "cluster.devices_per_node=1" --set "pipeline.schedule=$schedule"
-      --set "cluster.between_nodes={\"latency_s\": 1e-4, \"bandwidth_per_s\": $((mbit * 125000))}")
-    train b 1 "${link[@]}" --trace "$work/unused.json" >"$work/other" 2>&1 &
-    train a 0 "${link[@]}" --trace "$work/measured.json" >"$work/out" 2>"$work/err" ||
-      { cat "$work/err" "$work/other" >&2; exit 1; }
-    wait
-    for engine in native simgrid; do
-      "$pipewright" simulate "$scenario" --costs "$work/costs.json" "${link[@]}" \
-        --set pipeline.hand_over=copy --engine "$engine" --json >"$work/$engine.json" 2>/dev/null
-    done
-    python3 - "$work" "$mbit" "$schedule" <<'END'
+on_both() {  # COMMAND OPTION…: as the two ranks of a job; only the first writes
+  rank b 1 "$@" >"$work/other" 2>&1 &
+  rank a 0 "$@" >"$work/out" 2>"$work/err" || {
+    cat "$work/err" "$work/other" >&2
+    exit 1
+  }
+  wait
+}
+
+nodes=(--set cluster.nodes=2 --set cluster.devices_per_node=1 --set
+  'cluster.between_nodes={"latency_s": 0, "bandwidth_per_s": 1}')
+
+step() {  # MBIT LABEL OPTION…
+  local mbit=$1 label=$2 link=(--cluster "$work/cluster.json" "${@:3}")
+  on_both train --costs "$work/costs.json" --set "training.steps=$steps" "${link[@]}" \
+    --trace "$work/measured.json"
+  for engine in native simgrid; do
+    "$pipewright" simulate "$scenario" --costs "$work/costs.json" "${link[@]}" \
+      --set pipeline.hand_over=copy --engine "$engine" --json >"$work/$engine.json" 2>/dev/null
+  done
+  python3 - "$work" "$mbit" "$label" <<'END'
 import json
 import sys
 
-work, mbit, schedule = sys.argv[1:]
+work, mbit, label = sys.argv[1:]
 with open(f"{work}/measured.json") as file:
     events = json.load(file)["traceEvents"]
-compute = [e["args"] for e in events if e.get("ph") == "X" and "start_s" in e.get("args", {})]
-measured = max(a["end_s"] for a in compute) - min(a["start_s"] for a in compute)
-row = f"{mbit:>4} Mbit/s  {schedule:<8}  {measured:>10.3f}"
+spans = [e["args"] for e in events if e.get("ph") == "X" and "start_s" in e.get("args", {})]
+measured = max(a["end_s"] for a in spans) - min(a["start_s"] for a in spans)
+row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
 for engine in ("native", "simgrid"):
     with open(f"{work}/{engine}.json") as file:
         predicted = json.load(file)["iteration_s"]
-    row += f"  {predicted:>8.3f}  {100 * (predicted / measured - 1):>+7.1f}"
+    row += f" {predicted:.3f}, {100 * (predicted / measured - 1):+.1f} % |"
 print(row)
 END
+}
+
+echo "| bandwidth | schedule | measured, s | native | SimGrid |"
+echo "|---|---|---|---|---|"
+for mbit in 400 100; do
+  slow_down "$mbit"
+  on_both profile "${nodes[@]}" --links --between processes -o "$work/cluster.json"
+  sed 's/^/    /' "$work/out" >&2
+  for schedule in "${schedules[@]}"; do
+    step "$mbit" "\`$schedule\`" --set "pipeline.schedule=$schedule"
   done
+  step "$mbit" "\`gpipe\`, 1 rank, 2 replicas" --set pipeline.schedule=gpipe \
+    --set pipeline.ranks=1 --set pipeline.replicas=2
 done

@@ -57,7 +57,7 @@ std::string table(const loop::Sweep& sweep) {
 }
 
 loop::Sweep run(const SweepOptions& options) {
-  loop::SweptScenario wanted{plan::JsonDocument::read(options.scenario.file), {}};
+  loop::SweptScenario wanted{read_document(options.scenario), {}};
   for (const std::string& assignment : options.scenario.assignments)
     wanted.fields.push_back(sim::parse_swept_field(assignment));
   if (loop::varied_fields(wanted.fields).empty())

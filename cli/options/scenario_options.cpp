@@ -45,6 +45,10 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .target = &options.data_path,
        .help = "Train on this file (or folder) instead",
        .value = "PATH"},
+      {.names = "--cluster",
+       .target = &options.cluster,
+       .help = "The machines and links of this file instead, such as profile --links writes",
+       .value = "FILE"},
       {.names = "--json",
        .target = &options.json,
        .help = "Print one JSON document instead of a table"},
@@ -53,8 +57,17 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
   return all;
 }
 
-plan::Scenario read_scenario(const ScenarioOptions& options) {
+plan::JsonDocument read_document(const ScenarioOptions& options) {
   auto document = plan::JsonDocument::read(options.file);
+  if (!options.cluster.empty())
+    put_cluster(document, options.cluster);
+  else if (const auto own = plan::cluster_file(document))
+    put_cluster(document, *own);
+  return document;
+}
+
+plan::Scenario read_scenario(const ScenarioOptions& options) {
+  auto document = read_document(options);
   for (const std::string& assignment : options.assignments)
     document.set(assignment);
   plan::Scenario scenario = plan::scenario_from_json(document);

@@ -33,6 +33,14 @@ std::vector<Option> with_devices(ScenarioOptions& scenario, DeviceOptions& devic
   return with_scenario(scenario, std::move(all));
 }
 
+Option timeout_option(Patience& patience) {
+  return {.names = "--timeout",
+          .target = &patience.timeout_s,
+          .help = "Seconds without a sign of life from a process after which the job ends",
+          .numbers = Numbers::Positive,
+          .shows_default = true};
+}
+
 std::vector<Option> checkpoint_options(TrainOptions& options) {
   return {
       {.names = "--checkpoints",
@@ -78,11 +86,12 @@ Command describe_run(RunOptions& options) {
 Command describe_profile(ProfileOptions& options) {
   return {
       .name = "profile",
-      .summary = "Measure what each layer costs on this machine, in time and memory",
+      .summary = "Measure what each layer costs on this machine, or what its links take",
       .options = with_devices(options.scenario, options.device,
                               {{.names = "-o,--out",
                                 .target = &options.out,
-                                .help = "Write the costs to this file",
+                                .help = "Write the costs, or the cluster with the measured "
+                                        "links, to this file",
                                 .value = "FILE"},
                                {.names = "--kernels",
                                 .target = &options.kernels,
@@ -95,8 +104,27 @@ Command describe_profile(ProfileOptions& options) {
                                 .help = "Measure for at least so many seconds, to see how the "
                                         "machine's speed drifts",
                                 .numbers = Numbers::NotNegative,
-                                .shows_default = true}}),
-      .examples = "Example: pipewright profile scenarios/gpt-text/scenario.json -o costs.json"};
+                                .shows_default = true},
+                               {.names = "--links",
+                                .target = &options.links,
+                                .help = "Measure links, not layers: between threads, and "
+                                        "between processes, or those of the job that it joins"},
+                               {.names = "--between",
+                                .target = &options.between,
+                                .help = "Of the links on this machine, those",
+                                .choices = {"all", "threads", "processes"},
+                                .shows_default = true},
+                               {.names = "--within",
+                                .target = &options.within_s,
+                                .help = "Seconds that links may take; larger sizes are left "
+                                        "out for it",
+                                .numbers = Numbers::Positive,
+                                .shows_default = true},
+                               timeout_option(options.patience)}),
+      .examples =
+          "Examples: pipewright profile scenarios/gpt-text/scenario.json -o costs.json\n"
+          "          pipewright profile scenarios/gpt-text/scenario.json --links -o "
+          "cluster.json"};
 }
 
 Command describe_train(TrainOptions& options) {
@@ -106,11 +134,7 @@ Command describe_train(TrainOptions& options) {
       {.names = "--processes",
        .target = &options.processes,
        .help = "One process per rank on this machine, not one thread"},
-      {.names = "--timeout",
-       .target = &options.patience.timeout_s,
-       .help = "Seconds without a sign of life from a process after which the job ends",
-       .numbers = Numbers::Positive,
-       .shows_default = true},
+      timeout_option(options.patience),
       {.names = "--stall",
        .target = &options.patience.stall_s,
        .help = "Seconds after which the job ends when no action ends and ranks wait; 0: never",

@@ -38,6 +38,10 @@ struct ProfileOptions {
   std::string out;
   std::string kernels;
   double over_s = 60;  // at least
+  bool links = false;
+  std::string between = "all";  // threads, processes
+  double within_s = 20;         // that links may take
+  Patience patience;
 };
 Command describe_profile(ProfileOptions& options);
 

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "pipewright/exec/rank/core.hpp"
+
 namespace pipewright::exec {
 
 std::thread unpinned_thread(std::function<void()> body) {
@@ -11,6 +13,7 @@ std::thread unpinned_thread(std::function<void()> body) {
     // That of the process is that of its first thread, which is not pinned.
     if (sched_getaffinity(::getpid(), sizeof allowed, &allowed) == 0)
       sched_setaffinity(0, sizeof allowed, &allowed);
+    run_in_short_slices();
     body();
   });
 }

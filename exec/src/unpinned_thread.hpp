@@ -5,8 +5,8 @@
 
 namespace pipewright::exec {
 
-/// A thread that may run wherever the process may: one that is started by a rank's thread would
-/// share the core to which that is pinned.
+/// A thread that may run wherever the process may, as soon as it has something to do: one that is
+/// started by a rank's thread would share the core to which that is pinned.
 std::thread unpinned_thread(std::function<void()> body);
 
 }  // namespace pipewright::exec

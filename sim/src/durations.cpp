@@ -46,8 +46,8 @@ double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, 
   double slowest = 0;
   for (std::size_t i = 0; i < devices && devices > 1; ++i) {
     const Link& link = plan::link_between(costs.cluster, device(i), device(i + 1));
-    slowest = std::max(slowest, rounds * (n - 1) / n * plan::occupancy(link, size).value +
-                                    rounds * (n - 1) * link.latency.value);
+    const plan::RingTime time = plan::ring_time(link, size, n, rounds);
+    slowest = std::max(slowest, time.held.value + time.latency.value);
   }
   return slowest;
 }

@@ -25,6 +25,17 @@ class Check {
     if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
       refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
                          link.bandwidth_per_s));
+    for (const plan::LinkSegment& segment : link.segments) {
+      const std::string from = fmt::format("{} from {} bytes on", what, segment.from.value);
+      time("a transfer " + from, segment.time);
+      if (!(segment.bandwidth_per_s > 0))
+        refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", from,
+                           segment.bandwidth_per_s));
+    }
+    time("the latency of sums " + what, link.sum_latency);
+    if (!(link.sum_bandwidth_per_s >= 0))
+      refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
+                         link.sum_bandwidth_per_s));
   }
   void count(const char* what, std::size_t given, std::size_t wanted) {
     if (given != wanted)

@@ -185,6 +185,41 @@ TEST_CASE("Pipelines side by side run all their collectives in the native engine
              agreement.programs, agreement.events);
 }
 
+TEST_CASE("Links with segments, and with sums on a line of their own, take as long on both engines",
+          "[sim][simgrid]") {
+  if (is_absent())
+    return;
+  Agreement agreement;
+  std::mt19937 random(33);
+  for (const bool sums_apart : {false, true})
+    for (const char* name : {"gpipe", "1f1b", "zbv", "data-parallel"}) {
+      CAPTURE(name, sums_apart);
+      LoweringOptions options;
+      options.replicas = 3;
+      options.share_loss = true;
+      const Structure structure(lower(make(name, 4, 8), options));
+      StepCosts costs = random_costs(structure.program(), random, 1);
+      costs.microbatch_lengths.clear();
+      costs.jitter = 0;
+      for (StageCost& stage : costs.stages) {
+        stage.output = stage.input_gradient_bytes = {static_cast<std::int64_t>(random() % 200)};
+        stage.gradients = {static_cast<std::int64_t>(random() % 600)};
+      }
+      costs.replicas = 3;
+      costs.cluster = two_nodes(3, false);
+      costs.cluster.within_node.segments = {{{80}, {0.9}, 200}, {{150}, {1.4}, 400}};
+      costs.cluster.between_nodes.latency = {0.25};
+      costs.cluster.between_nodes.segments = {{{100}, {1.1}, 300}};
+      if (sums_apart) {
+        costs.cluster.within_node.sum_bandwidth_per_s = 50;
+        costs.cluster.between_nodes.sum_bandwidth_per_s = 70;
+        costs.cluster.between_nodes.sum_latency = {0.125};
+      }
+      agreement.compare(structure, costs);
+    }
+  CHECK(agreement.programs == 8);
+}
+
 TEST_CASE("Two pipelines that share a network card send at half its speed", "[sim][simgrid]") {
   if (is_absent())
     return;

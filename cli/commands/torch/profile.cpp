@@ -14,6 +14,8 @@
 namespace pipewright::cli {
 
 int profile_scenario(const ProfileOptions& options) {
+  if (options.links)
+    return profile_links(options);
   if (!options.kernels.empty())
     loop::require_timeline_suffix(options.kernels);
   const auto scenario = read_scenario(options.scenario);

@@ -8,6 +8,7 @@ namespace pipewright::cli {
 
 int run_scenario(const RunOptions& options);
 int profile_scenario(const ProfileOptions& options);
+int profile_links(const ProfileOptions& options);  // the same command with --links
 int train_scenario(const TrainOptions& options);
 
 }  // namespace pipewright::cli

@@ -1,4 +1,5 @@
 #include "commands/torch/devices.hpp"
+#include "commands/torch/job_report.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/torch_costs.hpp"
 #include "commands/torch/trainable.hpp"
@@ -238,23 +239,8 @@ int train_scenario(const TrainOptions& options) {
                                       .timeout = milliseconds_of(options.patience.timeout_s),
                                       .stall = milliseconds_of(options.patience.stall_s),
                                       .give_up = give_up});
-  try {
-    return train_as_member(std::move(scenario), options, members);
-  } catch (const exec::Aborted& aborted) {
-    if (interrupted())
-      return Interrupted;
-    if (members.job() == nullptr || members.job()->reports_failure())
-      say(aborted.what());
-    return NegativeAnswer;
-  } catch (const std::exception& failure) {
-    // The others must not wait for this rank; the report of the job is printed once.
-    if (members.job() == nullptr)
-      throw;
-    members.job()->abort(failure.what());
-    if (members.job()->reports_failure())
-      say(failure.what());
-    return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
-  }
+  return with_job_report(members,
+                         [&] { return train_as_member(std::move(scenario), options, members); });
 }
 
 }  // namespace pipewright::cli

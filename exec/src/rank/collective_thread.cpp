@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "pipewright/exec/rank/core.hpp"
+
 namespace pipewright::exec {
 
 CollectiveThread::~CollectiveThread() {
@@ -36,6 +38,7 @@ void CollectiveThread::drain() {
 
 void CollectiveThread::serve() {
   at::set_num_threads(1);
+  run_in_short_slices();  // a sum waits for data again and again
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return finished_ || !waiting_.empty(); });

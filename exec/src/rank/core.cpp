@@ -1,9 +1,27 @@
 #include "pipewright/exec/rank/core.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
+
 namespace pipewright::exec {
+namespace {
+
+/// As the kernel has it; the C library knows neither this nor the calls.
+struct SchedulingAttributes {
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t slice_ns, deadline_ns, period_ns;
+};
+
+constexpr std::uint32_t ordinary = 0;        // SCHED_OTHER
+constexpr std::uint64_t short_ns = 100'000;  // the shortest that the kernel grants
+
+}  // namespace
 
 void pin_to_core(int rank, int ranks) {
   cpu_set_t allowed;
@@ -19,6 +37,14 @@ void pin_to_core(int rank, int ranks) {
     sched_setaffinity(0, sizeof own, &own);
     return;
   }
+}
+
+void run_in_short_slices() {
+  SchedulingAttributes own{};
+  if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0 || own.policy != ordinary)
+    return;
+  own.slice_ns = short_ns;
+  syscall(SYS_sched_setattr, 0, &own, 0);
 }
 
 }  // namespace pipewright::exec

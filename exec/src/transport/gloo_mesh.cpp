@@ -12,6 +12,7 @@
 #include "job/watch.hpp"
 #include "network.hpp"
 #include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/rank/core.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
@@ -69,6 +70,7 @@ GlooMesh::GlooMesh(Job& job, const std::string& name)
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
       "the making of connections", [made, store, environment = job.environment()] {
+        run_in_short_slices();  // and so do Gloo's own threads
         *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
                                                       options_for(environment));
       });

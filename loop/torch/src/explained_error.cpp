@@ -18,10 +18,10 @@ struct MeasuredEvents {
   std::vector<double> gaps;
 };
 
-MeasuredEvents measured_events(const sim::Structure& structure, const StepRecord& step) {
-  const sim::Times times = sim::times_of(structure, timeline_of(step, "step"));
+MeasuredEvents measured_events(const sim::Structure& structure, const plan::Timeline& step) {
+  const sim::Times times = sim::times_of(structure, step);
   MeasuredEvents events;
-  std::vector<double> free(step.ranks.size());  // since when each rank is
+  std::vector<double> free(static_cast<std::size_t>(step.ranks));  // since when each rank is
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = structure.events()[event];
     double seconds = 0, gap = 0;
@@ -80,14 +80,14 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
   return found;
 }
 
-ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
-                   plan::Seconds measured) {
+ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
+                   plan::Seconds predicted, plan::Seconds measured) {
   sim::StepCosts costs = plan.costs;
   costs.contended.clear();  // what was measured holds it already
   sim::Simulator simulator(*plan.structure);
   std::vector<double> with_actions, with_gaps;
-  for (std::size_t s = outcome.warm_up(); s < outcome.steps.size(); ++s) {
-    MeasuredEvents events = measured_events(*plan.structure, outcome.steps[s]);
+  for (const plan::Timeline& step : steps) {
+    MeasuredEvents events = measured_events(*plan.structure, step);
     with_actions.push_back(
         simulator.iteration(with_measured(*plan.structure, costs, events.seconds)));
     for (std::size_t event = 0; event < events.seconds.size(); ++event)
@@ -96,6 +96,14 @@ ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Secon
   }
   const plan::Seconds actions{plan::median(with_actions)}, gaps{plan::median(with_gaps)};
   return {predicted - actions, actions - gaps, gaps - measured};
+}
+
+ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
+                   plan::Seconds measured) {
+  std::vector<plan::Timeline> steps;
+  for (std::size_t s = outcome.warm_up(); s < outcome.steps.size(); ++s)
+    steps.push_back(timeline_of(outcome.steps[s], "step"));
+  return explain(plan, steps, predicted, measured);
 }
 
 }  // namespace pipewright::loop

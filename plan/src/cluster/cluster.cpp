@@ -1,9 +1,24 @@
 #include "pipewright/plan/cluster/cluster.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "pipewright/plan/json/json_document.hpp"
 #include "scenario/scenario_fields.hpp"
 
 namespace pipewright::plan {
+namespace {
+
+void check_segments(JsonObject& object, const char* key, const Link& link) {
+  for (std::size_t s = 1; s < link.segments.size(); ++s)
+    if (link.segments[s].from <= link.segments[s - 1].from)
+      object.error(key, fmt::format("its segments must begin at rising sizes: {} stands behind {}",
+                                    link.segments[s].from.value, link.segments[s - 1].from.value));
+}
+
+}  // namespace
+
 int node_of(const Cluster& cluster, int rank) {
   return rank / cluster.devices_per_node % cluster.nodes;
 }
@@ -14,7 +29,26 @@ const Link& link_between(const Cluster& cluster, int rank, int other_rank) {
 }
 
 Seconds occupancy(const Link& link, Bytes size) {
-  return {static_cast<double>(size.value) / link.bandwidth_per_s};
+  const auto behind =
+      std::upper_bound(link.segments.begin(), link.segments.end(), size,
+                       [](Bytes wanted, const LinkSegment& s) { return wanted < s.from; });
+  if (behind == link.segments.begin())
+    return {static_cast<double>(size.value) / link.bandwidth_per_s};
+  const LinkSegment& segment = *std::prev(behind);
+  const double more = static_cast<double>((size - segment.from).value) / segment.bandwidth_per_s;
+  return {std::max(0.0, (segment.time - link.latency).value + more)};
+}
+
+RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
+  const double steps = rounds * (devices - 1);
+  if (link.sum_bandwidth_per_s > 0)
+    return {{steps / devices * (static_cast<double>(size.value) / link.sum_bandwidth_per_s)},
+            {steps * link.sum_latency.value}};
+  const Seconds latency{steps * link.latency.value};
+  if (link.segments.empty())
+    return {{steps / devices * occupancy(link, size).value}, latency};
+  const Bytes piece = whole_bytes(static_cast<double>(size.value) / devices);
+  return {occupancy(link, piece) * steps, latency};
 }
 
 Json to_json(const Cluster& cluster) {
@@ -23,7 +57,12 @@ Json to_json(const Cluster& cluster) {
   return json;
 }
 
-Cluster read_cluster(JsonObject& object) { return read_fields<Cluster>(object); }
+Cluster read_cluster(JsonObject& object) {
+  const auto cluster = read_fields<Cluster>(object);
+  check_segments(object, "within_node", cluster.within_node);
+  check_segments(object, "between_nodes", cluster.between_nodes);
+  return cluster;
+}
 
 Cluster cluster_from_json(const JsonDocument& document) {
   return read_document<Cluster>(document, "pipewright/cluster/1", read_cluster);

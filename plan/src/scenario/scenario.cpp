@@ -123,7 +123,17 @@ DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   return data;
 }
 
-Cluster read_inline_cluster(JsonObject& root) {
+/// Inline, or a file of its own, as `pipewright profile --links` writes it.
+Cluster read_cluster_of(JsonObject& root) {
+  if (const auto file = cluster_file(root.diagnostics().document())) {
+    root.allow("cluster");
+    try {
+      return cluster_from_json(JsonDocument::read(*file));
+    } catch (const InputError& error) {
+      root.diagnostics().add_lines("/cluster", error.what());
+      return {};
+    }
+  }
   const std::string pointer = root.child("cluster");
   JsonObject object(root.diagnostics(), pointer);
   return read_cluster(object);
@@ -235,7 +245,7 @@ Scenario read_scenario(JsonObject& root) {
   const auto model = read_shape(root);
   scenario.model = model.value_or(ModelShape{});
   scenario.data = read_data(root, model);
-  scenario.cluster = read_inline_cluster(root);
+  scenario.cluster = read_cluster_of(root);
   scenario.pipeline = read_pipeline(root, model);
   scenario.training = read_training(root);
   scenario.profile = read_profile(root);
@@ -302,6 +312,20 @@ Json to_json(const Scenario& scenario) {
       {"model", to_json(scenario.model)},           {"data", fields_json(scenario.data)},
       {"cluster", fields_json(scenario.cluster)},   {"pipeline", fields_json(scenario.pipeline)},
       {"training", fields_json(scenario.training)}, {"profile", fields_json(scenario.profile)}};
+}
+
+std::optional<std::filesystem::path> cluster_file(const JsonDocument& document) {
+  const Json& root = document.root();
+  const auto written = root.is_object() ? root.find("cluster") : root.end();
+  if (written == root.end() || !written->is_string())
+    return {};
+  return beside(document, written->get<std::string>());
+}
+
+void put_cluster(JsonDocument& document, const std::filesystem::path& file) {
+  Json cluster = to_json(cluster_from_json(JsonDocument::read(file)));
+  cluster.erase("format");
+  document.set("cluster=" + cluster.dump());
 }
 
 Scenario scenario_from_json(const JsonDocument& document) {

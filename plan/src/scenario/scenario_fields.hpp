@@ -72,12 +72,28 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Bytes per second; 0: not known.");
 }
 
+template <MaybeConst<LinkSegment> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("from_bytes", s.from, needed(any()), "It holds for transfers of so many bytes and more.");
+  visit("time_s", s.time, needed(any()), "Seconds that a transfer of from_bytes takes.");
+  visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))),
+        "Bytes per second, of those beyond from_bytes.");
+}
+
 template <MaybeConst<Link> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("latency_s", s.latency, needed(any()), "Seconds before the first byte arrives.");
   visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes per second.");
   visit("shared", s.shared, any(),
         "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
+  visit("segments", s.segments,
+        FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/segment"}})"},
+        "Where larger transfers follow another line, by rising from_bytes: the last one that a "
+        "transfer reaches says what it takes. All but the link's latency holds the link.");
+  visit("sum_bandwidth_per_s", s.sum_bandwidth_per_s, within(at_least(0)),
+        "Of a step of a collective's ring; 0: as of a transfer.");
+  visit("sum_latency_s", s.sum_latency, any(),
+        "Of a step of a collective's ring, with sum_bandwidth_per_s.");
 }
 
 template <MaybeConst<MachineConstants> Struct, class Visit>
@@ -241,10 +257,14 @@ void visit_fields(Struct& s, Visit&& visit) {
 
 /// A field that is an object with fields of its own.
 template <class Value>
-concept HasFields =
-    std::same_as<Value, Device> || std::same_as<Value, Link> || std::same_as<Value, Machine> ||
+concept HasFields = std::same_as<Value, Device> || std::same_as<Value, Link> ||
+    std::same_as<Value, LinkSegment> || std::same_as<Value, Machine> ||
     std::same_as<Value, MachineConstants> || std::same_as<Value, MachineSpread> ||
     std::same_as<Value, ReductionTable> || std::same_as<Value, LayerClass>;
+/// A list of such objects.
+template <class Value>
+concept ListsFields =
+    std::same_as<Value, std::vector<LinkSegment>> || std::same_as<Value, std::vector<LayerClass>>;
 
 /// Reads each field of the object into the value, which has the defaults.
 class FieldReader {
@@ -277,8 +297,8 @@ class FieldReader {
       read_child(key, value, rule);
     else if constexpr (std::is_same_v<Value, std::optional<Machine>>)
       read_machine(key, value, rule);
-    else if constexpr (std::is_same_v<Value, std::vector<LayerClass>>)
-      read_children(key, value);
+    else if constexpr (ListsFields<Value>)
+      read_list(key, value, rule);
     else if constexpr (std::is_same_v<Value, std::vector<std::string>>)
       value = object_.texts(key, fallback);
     else
@@ -304,10 +324,10 @@ class FieldReader {
   }
 
   template <class Value>
-  void read_children(const char* key, std::vector<Value>& values) {
-    for (const std::string& pointer : object_.elements(key, false)) {
-      JsonObject child(object_.diagnostics(), pointer);
-      visit_fields(values.emplace_back(), FieldReader(child));
+  void read_list(const char* key, Value& value, const FieldRule& rule) {
+    for (const std::string& pointer : object_.elements(key, rule.needed)) {
+      JsonObject element(object_.diagnostics(), pointer);
+      visit_fields(value.emplace_back(), FieldReader(element));
     }
   }
 
@@ -360,11 +380,11 @@ Json field_json(const Value& value, const FieldRule& rule) {
     return fields_json(value);
   else if constexpr (std::is_same_v<Value, std::optional<Machine>>)
     return value ? fields_json(*value) : Json();
-  else if constexpr (std::is_same_v<Value, std::vector<LayerClass>>) {
-    Json all = Json::array();
-    for (const LayerClass& one : value)
-      all.push_back(fields_json(one));
-    return all;
+  else if constexpr (ListsFields<Value>) {
+    Json list = Json::array();
+    for (const auto& element : value)
+      list.push_back(fields_json(element));
+    return list;
   } else if constexpr (std::is_same_v<Value, PartitionChoice>)
     return std::visit([](const auto& choice) { return Json(choice); }, value);
   else

@@ -107,7 +107,10 @@ std::string scenario_schema() {
       {{"description", "What is trained."}, {"oneOf", {reference("gpt"), reference("alexnet")}}});
   add(schema, "data", schema_of<DataSource>("What it learns from."));
   add(schema, "cluster",
-      schema_of<Cluster>("The machines. With more than one node, between_nodes is required."));
+      {{"description",
+        "The machines, or the file that says them, as `pipewright profile --links` writes it; "
+        "relative to the folder of this file."},
+       {"oneOf", {reference("cluster"), {{"type", "string"}, {"minLength", 1}}}}});
   add(schema, "pipeline", schema_of<Pipeline>("The parallel plan."));
   add(schema, "training", schema_of<Training>("How it is trained."));
   add(schema, "profile",
@@ -117,6 +120,8 @@ std::string scenario_schema() {
   schema["$defs"] = {
       {"gpt", model_schema<GptShape>("gpt", "A GPT of pre-norm blocks over the bytes of a text.")},
       {"alexnet", model_schema<AlexNetShape>("alexnet", "AlexNet in 22 layers.")},
+      {"cluster",
+       schema_of<Cluster>("The machines. With more than one node, between_nodes is required.")},
       {"device", schema_of<Device>("One device; all are equal.")},
       {"machine", schema_of<Machine>("What was measured of the machine, for analytic times; "
                                      "`pipewright calibrate` writes it.")},
@@ -126,7 +131,8 @@ std::string scenario_schema() {
        schema_of<ReductionTable>("Measured sums over devices of a node, as columns.")},
       {"layer_class", schema_of<LayerClass>("Layers of one shape, cut one way.")},
       {"link", schema_of<Link>("A directed link: a transfer takes latency + bytes / bandwidth and "
-                               "holds the link for bytes / bandwidth.")}};
+                               "holds the link for bytes / bandwidth.")},
+      {"segment", schema_of<LinkSegment>("A part of a link's curve.")}};
   return schema.dump(2) + "\n";
 }
 

@@ -31,6 +31,23 @@ class ClusterNetwork final : public Network {
   }
 
   double latency(int from, int to) const override { return link(from, to).latency.value; }
+  double ring_latency(int from, int to) const override {
+    return plan::ring_time(link(from, to), {}, 2, 1).latency.value;
+  }
+  double moved(int from, int to, double bytes) const override {
+    const plan::Link& used = link(from, to);
+    if (used.segments.empty())
+      return bytes;
+    return plan::occupancy(used, plan::whole_bytes(bytes)).value * used.bandwidth_per_s;
+  }
+  double ring_moved(int from, int to, double bytes, int devices, int rounds) const override {
+    const plan::Link& used = link(from, to);
+    if (used.segments.empty() && !(used.sum_bandwidth_per_s > 0))
+      return bytes;
+    const double size = bytes * devices / (rounds * (devices - 1));
+    return plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value *
+           used.bandwidth_per_s;
+  }
   bool is_instant(int from, int to) const override {
     return std::isinf(link(from, to).bandwidth_per_s);
   }

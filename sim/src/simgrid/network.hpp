@@ -27,6 +27,16 @@ class Network {
 
   /// Between two devices.
   virtual double latency(int from, int to) const = 0;
+  /// Of a step of a ring.
+  virtual double ring_latency(int from, int to) const { return latency(from, to); }
+  /// As many bytes as the links move at their bandwidth while a transfer holds them, where that
+  /// takes another time than its bytes over the bandwidth.
+  virtual double moved(int /*from*/, int /*to*/, double bytes) const { return bytes; }
+  /// The same of what a ring of so many devices puts on a link in some rounds.
+  virtual double ring_moved(int /*from*/, int /*to*/, double bytes, int /*devices*/,
+                            int /*rounds*/) const {
+    return bytes;
+  }
   /// Whether a transfer takes nothing but the latency, of whatever size.
   virtual bool is_instant(int from, int to) const = 0;
   /// Sends `bytes`, more than 0, from `start` on, which is not in the past. `done` is called with

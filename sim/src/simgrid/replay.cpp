@@ -139,7 +139,10 @@ void Replay::begin_send(int id) {
   const double latency = network_->latency(from, to);
   if (work_of(id) == 0 || network_->is_instant(from, to))
     return finish(id, start, start + latency);
-  network_->send(from, to, work_of(id), start, [this, id, latency](double released) {
+  const double bytes = network_->moved(from, to, work_of(id));
+  if (bytes == 0)
+    return finish(id, start, start + latency);
+  network_->send(from, to, bytes, start, [this, id, latency](double released) {
     finish(id, released, released + latency);
     settle_all();
   });
@@ -152,9 +155,13 @@ void Replay::join(Collective& collective, int id) {
   if (--collective.missing > 0)
     return;
   const double steps = collective.rounds * (static_cast<double>(collective.ring.size()) - 1);
-  for_each_flow(collective, [&](int from, int to, double bytes) {
-    const double latency = steps * network_->latency(from, to);
-    if (bytes == 0 || network_->is_instant(from, to))
+  const auto devices = static_cast<int>(collective.ring.size());
+  for_each_flow(collective, [&](int from, int to, double work) {
+    const double latency = steps * network_->ring_latency(from, to);
+    if (work == 0 || network_->is_instant(from, to))
+      return end_flow(collective, collective.start + latency);
+    const double bytes = network_->ring_moved(from, to, work, devices, collective.rounds);
+    if (bytes == 0)
       return end_flow(collective, collective.start + latency);
     network_->send(from, to, bytes, collective.start, [this, &collective, latency](double sent) {
       end_flow(collective, sent + latency);

@@ -1,6 +1,7 @@
 #include "pipewright/exec/transport/gloo_transport.hpp"
 
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

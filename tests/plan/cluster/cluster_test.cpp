@@ -50,6 +50,52 @@ TEST_CASE("A transfer holds its link for the bytes over the bandwidth", "[plan][
   CHECK(occupancy(link, Bytes{0}) == Seconds{0});
 }
 
+/// Beyond 1000 bytes another line, and sums on one of their own.
+Link bent() {
+  return {.latency = {0.5},
+          .bandwidth_per_s = 100,
+          .segments = {{.from = {1000}, .time = {4.5}, .bandwidth_per_s = 400}},
+          .sum_bandwidth_per_s = 50,
+          .sum_latency = {3}};
+}
+
+TEST_CASE("From a segment's first byte on a transfer takes what the segment says",
+          "[plan][cluster]") {
+  CHECK(occupancy(bent(), Bytes{999}) == Seconds{9.99});
+  CHECK(occupancy(bent(), Bytes{1000}) == Seconds{4});
+  CHECK(occupancy(bent(), Bytes{1400}) == Seconds{4 + 1});
+  Link early = bent();
+  early.segments[0] = {.from = {0}, .time = {}, .bandwidth_per_s = 400};
+  CHECK(occupancy(early, Bytes{40}) == Seconds{0});  // it arrives a latency later in any case
+}
+
+TEST_CASE("A ring's steps take what transfers of a piece do, or what sums were measured to take",
+          "[plan][cluster]") {
+  const auto time = [](const Link& link) {
+    const RingTime ring = ring_time(link, Bytes{4000}, 4, 2);
+    return ring.held + ring.latency;
+  };
+  const Link plain{.latency = {0.5}, .bandwidth_per_s = 100};
+  CHECK(time(plain) == Seconds{2 * 3 * (0.5 + 10)});
+  CHECK(time(bent()) == Seconds{2 * 3 * (3 + 20)});
+  Link without = bent();
+  without.sum_bandwidth_per_s = 0;
+  CHECK(time(without) == Seconds{2 * 3 * 4.5});
+}
+
+TEST_CASE("A cluster with segments reads back as it was written, and refuses falling ones",
+          "[plan][cluster]") {
+  Cluster cluster = two_nodes();
+  cluster.between_nodes = bent();
+  CHECK(read(to_json(cluster).dump(2)) == cluster);
+  cluster.between_nodes.segments.push_back({.from = {1000}, .time = {}, .bandwidth_per_s = 1});
+  CHECK(
+      error_of([&] {
+        read(to_json(cluster).dump());
+      }).find("/between_nodes: its segments must begin at rising sizes: 1000 stands behind 1000") !=
+      std::string::npos);
+}
+
 TEST_CASE("One node needs no link between nodes, two do", "[plan][cluster]") {
   const auto text = [](int nodes) {
     return R"({"format": "pipewright/cluster/1", "name": "c", "devices_per_node": 2,

@@ -5,6 +5,7 @@
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
 
 namespace scenario_test {
 
@@ -300,6 +301,53 @@ TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan
       error_in(with("\"ranks\": 2", "\"ranks\": 2, \"replicas\": 3", many)) ==
       "s.json:7:41: /pipeline/microbatches: 3 replicas with 2000000000 microbatches each are more "
       "microbatches than can be counted");
+}
+
+/// The least scenario in a file whose cluster is a file beside it.
+struct WithClusterFile {
+  explicit WithClusterFile(const std::string& cluster) {
+    folder.write("links.json", cluster);
+    const auto begin = least.find("{\"name\": \"c\""), end = least.find(",\n\"pipeline\"");
+    std::string text = least;
+    document.emplace(JsonDocument::read(
+        folder.write("s.json", text.replace(begin, end - begin, "\"links.json\""))));
+  }
+  std::string links() const { return (folder.path() / "links.json").string(); }
+
+  pipewright::test::TempFolder folder;
+  std::optional<JsonDocument> document;
+};
+
+const std::string two_nodes = R"({
+"format": "pipewright/cluster/1", "name": "two", "nodes": 2, "devices_per_node": 1,
+"device": {"name": "cpu"}, "within_node": {"latency_s": 0, "bandwidth_per_s": 1},
+"between_nodes": {"latency_s": 0.5, "bandwidth_per_s": 7}})";
+
+TEST_CASE("A scenario's cluster may be a file beside it", "[plan][scenario]") {
+  const WithClusterFile scenario(two_nodes);
+  const Cluster cluster = scenario_from_json(*scenario.document).cluster;
+  CHECK(cluster == cluster_from_json(JsonDocument::read(scenario.links())));
+  CHECK(cluster.between_nodes.bandwidth_per_s == 7);
+}
+
+TEST_CASE("Fields of a cluster that is a file can be set once it is put in", "[plan][scenario]") {
+  WithClusterFile scenario(two_nodes);
+  put_cluster(*scenario.document, cluster_file(*scenario.document).value());
+  scenario.document->set("cluster.between_nodes.latency_s=0.25");
+  const Cluster cluster = scenario_from_json(*scenario.document).cluster;
+  CHECK(cluster.between_nodes.latency == Seconds{0.25});
+  CHECK(cluster.name == "two");
+  CHECK_FALSE(cluster_file(*scenario.document));
+}
+
+TEST_CASE("What is wrong in a cluster's file is told with its place there", "[plan][scenario]") {
+  const WithClusterFile scenario(R"({"format": "pipewright/cluster/1", "name": 3})");
+  const std::string error = error_of([&] { scenario_from_json(*scenario.document); });
+  CHECK(error.find("s.json:5:1: /cluster: " + scenario.links() + ":1:36: /name: ") !=
+        std::string::npos);
+  std::filesystem::remove(scenario.links());
+  CHECK(error_of([&] { scenario_from_json(*scenario.document); }).find("links.json") !=
+        std::string::npos);
 }
 
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A core for each rank.
+// A core for each rank, and when threads beside the ranks get one.
 
 namespace pipewright::exec {
 
@@ -8,5 +8,11 @@ namespace pipewright::exec {
 /// The cores that the process may use are counted from 0; with fewer cores than ranks nothing
 /// happens.
 void pin_to_core(int rank, int ranks);
+
+/// For a thread that only hands data on: it and the threads that it starts run as soon as they have
+/// something to do, though all cores compute. A kernel lets a thread compute for a slice of time
+/// before another one that wakes may run, unless that asks for shorter slices; where it does not
+/// know them (Linux before 6.12) nothing changes. Nobody gets a larger share of a core by it.
+void run_in_short_slices();
 
 }  // namespace pipewright::exec

@@ -25,6 +25,8 @@ struct ErrorParts {
 };
 /// By simulating each measured step once with its own actions, and once more with the gaps between
 /// them.
+ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
+                   plan::Seconds predicted, plan::Seconds measured);
 ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
                    plan::Seconds measured);
 

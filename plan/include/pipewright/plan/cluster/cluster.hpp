@@ -20,11 +20,25 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
+/// What a transfer of `from` bytes or more takes: `time` for so many, the others at this bandwidth.
+struct LinkSegment {
+  Bytes from;
+  Seconds time;
+  double bandwidth_per_s = 1e12;
+  friend bool operator==(const LinkSegment&, const LinkSegment&) = default;
+};
+
 /// A directed link: a transfer takes latency + bytes/bandwidth and holds it for bytes/bandwidth.
 struct Link {
   Seconds latency;
   double bandwidth_per_s = 1e12;  // bytes
   bool shared = false;            // by all transfers of a node, instead of one per pair of ranks
+  /// Where the curve has kinks or jumps: by rising `from`. The last one that a transfer reaches
+  /// says what it takes; all but the link's latency holds the link.
+  std::vector<LinkSegment> segments{};
+  /// Of a step of a collective's ring, where that differs from a transfer. 0: it does not.
+  double sum_bandwidth_per_s = 0;
+  Seconds sum_latency{};
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -46,8 +60,16 @@ struct Cluster {
 int node_of(const Cluster& cluster, int rank);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
 
-/// How long a transfer holds its link: bytes over bandwidth. It arrives one latency later.
+/// How long a transfer holds its link: bytes over bandwidth, or what its segment says. It arrives
+/// one latency later.
 Seconds occupancy(const Link& link, Bytes size);
+
+/// What a ring of n devices takes to pass on pieces of size/n, `rounds` times n - 1 steps.
+struct RingTime {
+  Seconds held;     // of its links
+  Seconds latency;  // of all steps
+};
+RingTime ring_time(const Link& link, Bytes size, double devices, int rounds);
 
 Json to_json(const Cluster& cluster);
 /// Reads the object at hand, so that a scenario can hold a cluster inline.

@@ -4,6 +4,7 @@
 // which parallel plan, with which training set-up.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -113,6 +114,12 @@ Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the
 /// model, a list with one entry per rank or microbatch of another length.
 Scenario scenario_from_json(const JsonDocument& document);
+
+/// The file that a scenario's document names as its cluster; nothing where it has its own inline.
+std::optional<std::filesystem::path> cluster_file(const JsonDocument& document);
+/// Puts the cluster of a file into a scenario's document, so that fields of it can be set. Throws
+/// InputError.
+void put_cluster(JsonDocument& document, const std::filesystem::path& file);
 
 /// The scenario with one field set to something else: "pipeline.ranks=4". Throws InputError.
 Scenario changed(const Scenario& scenario, const std::string& assignment);

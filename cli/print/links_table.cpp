@@ -1,0 +1,114 @@
+#include "print/links_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "pipewright/plan/statistics.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+std::string bytes_text(plan::Bytes size) {
+  constexpr std::int64_t kib = 1024, mib = kib * kib;
+  if (size.value >= mib)
+    return fmt::format("{:.4g} MiB", static_cast<double>(size.value) / mib);
+  if (size.value >= kib)
+    return fmt::format("{:.4g} KiB", static_cast<double>(size.value) / kib);
+  return fmt::format("{} B", size.value);
+}
+
+std::string seconds_text(plan::Seconds time) {
+  return time.value < 1e-3 ? fmt::format("{:.1f} us", 1e6 * time.value)
+                           : fmt::format("{:.2f} ms", 1e3 * time.value);
+}
+
+std::string bandwidth_text(double per_s) {
+  return per_s >= plan::unlimited_bandwidth ? "no limit" : fmt::format("{:.3g} GB/s", per_s / 1e9);
+}
+
+std::string cell(const plan::LinkSeries& series, plan::Bytes size) {
+  for (const plan::LinkSample& sample : series.samples)
+    if (sample.size == size)
+      return seconds_text(sample.time);
+  return "–";
+}
+
+std::string fit_text(const plan::LinkFit& fit, const char* what) {
+  std::vector<double> errors;
+  for (const double residual : fit.residuals)
+    errors.push_back(100 * std::abs(residual));
+  std::string text = fmt::format("{}: {} and {}", what, seconds_text(fit.link.latency),
+                                 bandwidth_text(fit.link.bandwidth_per_s));
+  for (const plan::LinkSegment& segment : fit.link.segments)
+    text += fmt::format("; from {} on, which take {}, {}", bytes_text(segment.from),
+                        seconds_text(segment.time), bandwidth_text(segment.bandwidth_per_s));
+  return text + fmt::format("; off by {:.1f} % (median), {:.1f} % at most\n", plan::median(errors),
+                            *std::max_element(errors.begin(), errors.end()));
+}
+
+std::string ends_of(const plan::LinkSamples& samples) {
+  std::string text;
+  const auto add = [&](const plan::LinkSeries& series, const std::string& what) {
+    if (!series.ended.empty())
+      text += fmt::format("{}: no larger sizes, as {}\n", what, series.ended);
+  };
+  add(samples.one_way, "one way");
+  add(samples.both_ways, "both ways");
+  for (std::size_t s = 0; s < samples.at_once.size(); ++s)
+    add(samples.at_once[s], fmt::format("{} pairs", s + 2));
+  for (std::size_t s = 0; s < samples.sums.size(); ++s)
+    add(samples.sums[s], fmt::format("sums over {}", s + 2));
+  return text;
+}
+
+/// Sizes of a transfer; those of one way alone that lie between others are left out.
+std::set<plan::Bytes> sizes_of(const plan::LinkSamples& samples) {
+  std::set<plan::Bytes> sizes;
+  for (const plan::LinkSample& sample : samples.one_way.samples)
+    if (std::countr_zero(static_cast<std::uint64_t>(sample.size.value)) % 2 == 0)
+      sizes.insert(sample.size);
+  return sizes;
+}
+
+}  // namespace
+
+std::string links_table(const loop::MeasuredLink& link) {
+  const plan::LinkSamples& samples = link.samples;
+  std::string text = fmt::format("{}\n{:>9} {:>10} {:>7} {:>8} {:>10}", loop::name_of(samples),
+                                 "size", "one way", "spread", "link off", "both ways");
+  for (std::size_t s = 0; s < samples.at_once.size(); ++s)
+    text += fmt::format(" {:>10}", fmt::format("{} pairs", s + 2));
+  for (std::size_t s = 0; s < samples.sums.size(); ++s)
+    text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
+  text += "\n";
+  for (const plan::Bytes size : sizes_of(samples)) {
+    text += fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
+    for (std::size_t s = 0; s < samples.one_way.samples.size(); ++s)
+      if (const plan::LinkSample& sample = samples.one_way.samples[s]; sample.size == size)
+        text += fmt::format(" {:>5.0f} % {:>+6.1f} %", 100 * sample.spread,
+                            100 * link.fit.residuals[s]);
+    text += fmt::format(" {:>10}", cell(samples.both_ways, size));
+    for (const plan::LinkSeries& series : samples.at_once)
+      text += fmt::format(" {:>10}", cell(series, size));
+    for (const plan::LinkSeries& series : samples.sums)
+      text += fmt::format(" {:>11}", cell(series, size));
+    text += "\n";
+  }
+  text += fit_text(link.fit, "a transfer");
+  if (link.sums)
+    text += fit_text(*link.sums, "a step of a sum");
+  if (link.both_ways)
+    text += fmt::format("both ways at once, large transfers take {:.2f} times as long\n",
+                        *link.both_ways);
+  for (const loop::LinkSharing& sharing : link.sharing)
+    text += fmt::format(
+        "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
+        "each: 1)\n",
+        sharing.pairs, sharing.slow_down);
+  return text + ends_of(samples);
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,136 @@
+#include "pipewright/loop/link_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipewright/plan/statistics.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+// From here on it is the bytes that take time, not the messages.
+constexpr plan::Bytes large{1 << 20};
+
+/// The median of times over those of one way at the same sizes, of large transfers.
+std::optional<double> beside_one_way(const plan::LinkSeries& series,
+                                     const plan::LinkSeries& one_way) {
+  std::vector<double> ratios;
+  for (const plan::LinkSample& sample : series.samples)
+    for (const plan::LinkSample& alone : one_way.samples)
+      if (alone.size == sample.size && sample.size >= large)
+        ratios.push_back(sample.time / alone.time);
+  return ratios.empty() ? std::nullopt : std::optional(plan::median(ratios));
+}
+
+std::vector<plan::LinkSample> ring_steps(const plan::LinkSamples& samples) {
+  constexpr int rounds = 2;  // a sum: scattered, then gathered
+  std::vector<plan::LinkSample> steps;
+  for (std::size_t s = 0; s < samples.sums.size(); ++s)
+    for (const plan::LinkSample& ring : samples.sums[s].samples)
+      steps.push_back(plan::ring_step(ring, static_cast<int>(s) + 2, rounds));
+  return steps;
+}
+
+plan::Json fit_json(const plan::LinkFit& fit) {
+  std::vector<double> sizes;
+  double worst = 0;
+  for (const double residual : fit.residuals) {
+    sizes.push_back(std::abs(residual));
+    worst = std::max(worst, sizes.back());
+  }
+  plan::Json segments = plan::Json::array();
+  for (const plan::LinkSegment& segment : fit.link.segments)
+    segments.push_back({{"from_bytes", segment.from.value},
+                        {"time_s", segment.time.value},
+                        {"bandwidth_per_s", segment.bandwidth_per_s}});
+  return {{"latency_s", fit.link.latency.value},
+          {"bandwidth_per_s", fit.link.bandwidth_per_s},
+          {"segments", std::move(segments)},
+          {"median_residual", plan::median(sizes)},
+          {"worst_residual", worst}};
+}
+
+plan::Json series_json(const plan::LinkSeries& series, const std::vector<double>& residuals,
+                       std::size_t first) {
+  plan::Json samples = plan::Json::array();
+  for (std::size_t s = 0; s < series.samples.size(); ++s) {
+    const plan::LinkSample& sample = series.samples[s];
+    samples.push_back({{"bytes", sample.size.value},
+                       {"seconds", sample.time.value},
+                       {"spread", sample.spread},
+                       {"repeats", sample.repeats}});
+    if (first + s < residuals.size())
+      samples.back()["residual"] = residuals[first + s];
+  }
+  return {{"samples", std::move(samples)}, {"ended", series.ended}};
+}
+
+}  // namespace
+
+MeasuredLink measured_link(const plan::LinkSamples& samples) {
+  MeasuredLink link;
+  link.samples = samples;
+  link.fit = plan::fit_link(samples.one_way.samples);
+  if (const auto steps = ring_steps(samples); !steps.empty()) {
+    link.sums = plan::fit_link(steps, 1);  // a ring's steps are one line in a cluster
+    const plan::Link& ring = link.sums->link;
+    link.fit.link.sum_latency = ring.latency;
+    link.fit.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
+  }
+  link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
+  for (std::size_t s = 0; s < samples.at_once.size(); ++s)
+    if (const auto slow_down = beside_one_way(samples.at_once[s], samples.one_way))
+      link.sharing.push_back({static_cast<int>(s) + 2, *slow_down});
+  if (!link.sharing.empty()) {
+    const LinkSharing& most = link.sharing.back();
+    link.fit.link.shared = most.slow_down > (1.0 + most.pairs) / 2;
+  }
+  return link;
+}
+
+std::string name_of(const plan::LinkSamples& samples) {
+  return samples.over + (samples.between_nodes ? ", between nodes" : ", within a node");
+}
+
+plan::Cluster with_links(plan::Cluster cluster, const std::vector<MeasuredLink>& links) {
+  for (const MeasuredLink& link : links)
+    (link.samples.between_nodes ? cluster.between_nodes : cluster.within_node) = link.fit.link;
+  const bool apart = std::any_of(links.begin(), links.end(), [](const MeasuredLink& link) {
+    return link.samples.between_nodes;
+  });
+  if (apart)
+    cluster.nodes = std::max(cluster.nodes, 2);
+  return cluster;
+}
+
+plan::Json to_json(const MeasuredLink& link) {
+  const plan::LinkSamples& samples = link.samples;
+  plan::Json json{{"over", samples.over},
+                  {"between_nodes", samples.between_nodes},
+                  {"fit", fit_json(link.fit)},
+                  {"shared", link.fit.link.shared},
+                  {"one_way", series_json(samples.one_way, link.fit.residuals, 0)},
+                  {"both_ways", series_json(samples.both_ways, {}, 0)},
+                  {"at_once", plan::Json::array()},
+                  {"sums", plan::Json::array()}};
+  if (link.both_ways)
+    json["both_ways"]["slow_down"] = *link.both_ways;
+  for (std::size_t s = 0; s < samples.at_once.size(); ++s) {
+    json["at_once"].push_back(series_json(samples.at_once[s], {}, 0));
+    json["at_once"].back()["pairs"] = s + 2;
+  }
+  for (const LinkSharing& sharing : link.sharing)
+    json["at_once"][static_cast<std::size_t>(sharing.pairs) - 2]["slow_down"] = sharing.slow_down;
+  if (link.sums)
+    json["sum_fit"] = fit_json(*link.sums);
+  std::size_t first = 0;
+  for (std::size_t s = 0; s < samples.sums.size(); ++s) {
+    json["sums"].push_back(series_json(
+        samples.sums[s], link.sums ? link.sums->residuals : std::vector<double>{}, first));
+    json["sums"].back()["ranks"] = s + 2;
+    first += samples.sums[s].samples.size();
+  }
+  return json;
+}
+
+}  // namespace pipewright::loop

@@ -1,0 +1,43 @@
+#pragma once
+
+// From what transfers of many sizes took to the latency and bandwidth of their link, or to the
+// segments that its curve has.
+
+#include <vector>
+
+#include "pipewright/plan/cluster/cluster.hpp"
+
+namespace pipewright::plan {
+
+/// What transfers of a size took: the median of several.
+struct LinkSample {
+  Bytes size;
+  Seconds time;
+  double spread = 0;  // interquartile range over median
+  int repeats = 0;
+  friend bool operator==(const LinkSample&, const LinkSample&) = default;
+};
+
+/// What no measurement can tell from no limit at all, in bytes per second.
+inline constexpr double unlimited_bandwidth = 1e15;
+
+struct LinkFit {
+  Link link;  // its latency, bandwidth and segments
+  /// By sample, in the order given: what the link says over what was measured, less 1.
+  std::vector<double> residuals;
+};
+
+/// What a transfer takes from its start until it has arrived.
+Seconds transfer_time(const Link& link, Bytes size);
+
+/// The line, or the few lines one behind the other, that come nearest to the samples: relative
+/// errors count, and one sample far from all others hardly does. Another segment must be worth its
+/// parameters (the Bayesian information criterion) and have at least three samples. Throws
+/// InputError for fewer than three sizes and for times that are none.
+LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segments = 4);
+
+/// What rings took, as samples of a step: n devices pass on pieces of size/n in `rounds` (n - 1)
+/// steps.
+LinkSample ring_step(const LinkSample& ring, int devices, int rounds);
+
+}  // namespace pipewright::plan

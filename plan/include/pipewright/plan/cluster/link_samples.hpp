@@ -1,0 +1,29 @@
+#pragma once
+
+// What was measured of one kind of link.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/cluster/link_fit.hpp"
+
+namespace pipewright::plan {
+
+/// By rising size.
+struct LinkSeries {
+  std::vector<LinkSample> samples;
+  std::string ended;  // why there is nothing larger; empty: it is all that was asked for
+  friend bool operator==(const LinkSeries&, const LinkSeries&) = default;
+};
+
+struct LinkSamples {
+  std::string over;  // what carries the bytes: in process, Gloo, NCCL
+  bool between_nodes = false;
+  LinkSeries one_way;               // of one pair: half of the way there and back
+  LinkSeries both_ways;             // of the same pair, both at once
+  std::vector<LinkSeries> at_once;  // of 2, 3, … pairs: as `one_way`
+  std::vector<LinkSeries> sums;     // over 2, 3, … ranks, which all get them
+  friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
+};
+
+}  // namespace pipewright::plan

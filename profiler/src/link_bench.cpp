@@ -1,0 +1,356 @@
+#include "pipewright/profiler/link_bench.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <numeric>
+
+#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/plan/statistics.hpp"
+
+namespace pipewright::profiler {
+namespace {
+
+using exec::Tensors;
+using exec::Transfer;
+using plan::Bytes;
+using plan::InstructionKind;
+using Clock = std::chrono::steady_clock;
+
+constexpr int warm_up = 1;        // repeats of a pass that are not counted: forms go with the first
+constexpr int most_repeats = 20;  // of a pass
+constexpr std::array rounds{0.5, 0.25, 0.25};  // shares of the time
+constexpr int told_to_stop = -1;
+constexpr std::size_t least_sizes = 3;  // are measured, however long they take: fewer say nothing
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::vector<Bytes> sizes_up_to(Bytes largest, std::int64_t least, std::int64_t factor) {
+  std::vector<Bytes> sizes;
+  for (std::int64_t size = least; size <= largest.value; size *= factor)
+    sizes.push_back({size});
+  return sizes;
+}
+
+/// The messages of a pair as those of two stages: the lower rank has the first one.
+struct Messages {
+  int low = 0, high = 0;
+
+  Transfer down(InstructionKind kind, int microbatch) const {
+    const int stage = kind == InstructionKind::SendActivation ? 0 : 1;
+    return {{kind, stage, microbatch}, low, high};
+  }
+  Transfer up(InstructionKind kind, int microbatch) const {
+    const int stage = kind == InstructionKind::SendGradient ? 1 : 0;
+    return {{kind, stage, microbatch}, high, low};
+  }
+  Transfer sent_by(int rank, int microbatch) const {
+    return rank == low ? down(InstructionKind::SendActivation, microbatch)
+                       : up(InstructionKind::SendGradient, microbatch);
+  }
+  Transfer received_by(int rank, int microbatch) const {
+    return rank == low ? up(InstructionKind::ReceiveGradient, microbatch)
+                       : down(InstructionKind::ReceiveActivation, microbatch);
+  }
+};
+
+/// One rank's part in all of it.
+class LinkBench {
+ public:
+  LinkBench(const LinkPlace& place, const LinkRanks& who, const LinkLimits& limits,
+            const LinkProgress& progress, const std::atomic<bool>* stop)
+      : place_(place),
+        who_(who),
+        limits_(limits),
+        progress_(progress),
+        stop_(stop),
+        on_device_(place.device, account_),
+        everybody_(static_cast<std::size_t>(place.ranks)) {
+    std::iota(everybody_.begin(), everybody_.end(), 0);
+  }
+
+  std::optional<plan::LinkSamples> measure();
+
+ private:
+  /// Seconds of each repeat as this rank saw them; none where it only looked on.
+  using Seconds = std::vector<double>;
+  using Play = std::function<Seconds(Bytes size, int repeats)>;
+
+  bool leads() const { return place_.rank == 0; }
+  at::Tensor payload(Bytes size) const {
+    return at::full({size.value}, 1, at::TensorOptions(at::kByte).device(place_.device.device));
+  }
+  std::optional<Messages> own_messages(int pairs) const;
+  void begin_pass(const std::optional<Messages>& own, int repeats);
+  at::Tensor receive(const Transfer& transfer);
+  Seconds there_and_back(int pairs, Bytes size, int repeats);
+  Seconds both_at_once(Bytes size, int repeats);
+  Seconds sum(int devices, Bytes size, int repeats);
+  Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats,
+                  const exec::OnDevice& on_device);
+
+  int told_by_leader(int number);
+  Seconds mean_of_ranks(const Seconds& mine);
+  plan::LinkSeries series(const char* what, const std::vector<Bytes>& sizes, double share,
+                          double trips, const Play& play);
+
+  const LinkPlace& place_;
+  const LinkRanks& who_;
+  const LinkLimits& limits_;
+  const LinkProgress& progress_;
+  const std::atomic<bool>* stop_;
+  exec::MemoryAccount account_;
+  exec::OnDevice on_device_;
+  std::vector<int> everybody_;
+  bool was_stopped_ = false;
+};
+
+std::optional<Messages> LinkBench::own_messages(int pairs) const {
+  for (int p = 0; p < pairs; ++p)
+    if (const auto [low, high] = who_.pairs[static_cast<std::size_t>(p)];
+        low == place_.rank || high == place_.rank)
+      return Messages{low, high};
+  return {};
+}
+
+/// As a step begins: all transfers of it are known.
+void LinkBench::begin_pass(const std::optional<Messages>& own, int repeats) {
+  std::vector<Transfer> transfers;
+  for (int m = 0; own && m < warm_up + repeats; ++m) {
+    transfers.push_back(own->sent_by(place_.rank, m));
+    transfers.push_back(own->received_by(place_.rank, m));
+  }
+  place_.transport.expect(place_.rank, transfers);
+}
+
+at::Tensor LinkBench::receive(const Transfer& transfer) {
+  const Tensors tensors = place_.transport.receive(transfer);
+  on_device_.finish();
+  return tensors.at(0);
+}
+
+LinkBench::Seconds LinkBench::there_and_back(int pairs, Bytes size, int repeats) {
+  const auto own = own_messages(pairs);
+  begin_pass(own, repeats);
+  Seconds seconds;
+  if (!own)
+    return seconds;
+  const at::Tensor tensor = payload(size);
+  const bool begins = own->low == place_.rank;
+  for (int m = 0; m < warm_up + repeats; ++m) {
+    const Transfer incoming = own->received_by(place_.rank, m);
+    place_.transport.post(incoming);
+    const auto begin = Clock::now();
+    if (begins)
+      place_.transport.send(own->sent_by(place_.rank, m), {tensor});
+    receive(incoming);
+    if (!begins)
+      place_.transport.send(own->sent_by(place_.rank, m), {tensor});
+    if (begins && m >= warm_up)
+      seconds.push_back(since(begin) / 2);
+  }
+  return seconds;
+}
+
+LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
+  const auto own = own_messages(1);
+  begin_pass(own, repeats);
+  Seconds seconds;
+  if (!own)
+    return seconds;
+  const at::Tensor tensor = payload(size);
+  for (int m = 0; m < warm_up + repeats; ++m) {
+    const Transfer incoming = own->received_by(place_.rank, m);
+    place_.transport.post(incoming);
+    const auto begin = Clock::now();
+    place_.transport.send(own->sent_by(place_.rank, m), {tensor});
+    receive(incoming);
+    if (m >= warm_up)
+      seconds.push_back(since(begin));
+  }
+  return seconds;
+}
+
+/// On a thread as that of a rank's collectives.
+LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats) {
+  const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + devices);
+  begin_pass({}, 0);
+  if (!std::binary_search(group.begin(), group.end(), place_.rank))
+    return {};
+  const auto work = [&] {
+    at::set_num_threads(1);
+    exec::run_in_short_slices();
+    const exec::OnDevice on_device(place_.device, account_);
+    return sums_of(group, size, repeats, on_device);
+  };
+  return std::async(std::launch::async, work).get();
+}
+
+/// As gradients are summed: each member adds up its shard and all gather the sums. One follows the
+/// other, so that none waits for a member that begins late.
+LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size, int repeats,
+                                      const exec::OnDevice& on_device) {
+  const auto devices = static_cast<int>(group.size());
+  const auto options = at::TensorOptions(at::kFloat).device(place_.device.device);
+  const std::int64_t numbers = size.value / 4;
+  const at::Tensor gradient = at::full({numbers}, 0, options);
+  const auto part = [&](const at::Tensor& whole, int member) {
+    const std::int64_t begin = numbers * member / devices;
+    return whole.narrow(0, begin, numbers * (member + 1) / devices - begin);
+  };
+  const at::Tensor label = at::full({1, 2}, 0, at::kLong);
+  Seconds seconds;
+  for (int m = 0; m < warm_up + repeats; ++m) {
+    const auto begin = Clock::now();
+    std::vector<Tensors> parts;
+    for (int member = 0; member < devices; ++member)
+      parts.push_back({label, part(gradient, member)});
+    const auto theirs = place_.transport.all_to_all(group, place_.rank, parts);
+    at::Tensor total = theirs[0].at(1).clone();
+    for (std::size_t member = 1; member < theirs.size(); ++member)
+      total.add_(theirs[member].at(1));
+    const auto all = place_.transport.all_gather(group, place_.rank, {total});
+    for (int member = 0; member < devices; ++member)
+      part(gradient, member).copy_(all[static_cast<std::size_t>(member)].at(0));
+    on_device.finish();
+    if (m >= warm_up)
+      seconds.push_back(since(begin));
+  }
+  return seconds;
+}
+
+int LinkBench::told_by_leader(int number) {
+  const auto all =
+      place_.transport.all_gather(everybody_, place_.rank, {at::full({1}, number, at::kLong)});
+  return static_cast<int>(all.front().at(0).item<std::int64_t>());
+}
+
+/// By repeat, of those who saw them.
+LinkBench::Seconds LinkBench::mean_of_ranks(const Seconds& mine) {
+  const auto all =
+      place_.transport.all_gather(everybody_, place_.rank, {at::tensor(mine, at::kDouble)});
+  Seconds sums;
+  double seen = 0;
+  for (const Tensors& theirs : all) {
+    const at::Tensor& times = theirs.at(0);
+    if (times.numel() == 0)
+      continue;
+    sums.resize(static_cast<std::size_t>(times.numel()));
+    for (std::size_t m = 0; m < sums.size(); ++m)
+      sums[m] += times.const_data_ptr<double>()[m];
+    ++seen;
+  }
+  for (double& each : sums)
+    each /= seen;
+  return sums;
+}
+
+/// What a series has measured so far.
+struct Measured {
+  std::vector<Bytes> sizes;
+  std::vector<std::vector<double>> times;  // by size
+
+  /// What a repeat will take at most: one that was not seen yet, so many times as long as the one
+  /// before as it is larger.
+  double expected(std::size_t size) const {
+    if (!times[size].empty())
+      return plan::median(times[size]);
+    if (size == 0)
+      return 0;
+    return plan::median(times[size - 1]) * static_cast<double>(sizes[size].value) /
+           static_cast<double>(sizes[size - 1].value);
+  }
+};
+
+/// How many repeats of `seconds` each fit, so that as much time stays for each size behind; 0:
+/// none.
+int repeats_within(double left, std::size_t sizes_left, double seconds) {
+  constexpr double kept = 2;  // larger sizes need more than smaller ones
+  if (seconds <= 0)
+    return most_repeats;
+  if ((1 + warm_up) * seconds > left)
+    return 0;
+  const double some = left / (sizes_left > 1 ? kept * static_cast<double>(sizes_left) : 1);
+  return static_cast<int>(
+      std::clamp(some / seconds - warm_up, 1.0, static_cast<double>(most_repeats)));
+}
+
+/// `trips`: how often the bytes go over the link in a repeat, of which its time is one.
+plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& sizes, double share,
+                                   double trips, const Play& play) {
+  const auto begin = Clock::now();
+  Measured measured{sizes, std::vector<Seconds>(sizes.size())};
+  std::size_t count = sizes.size();
+  plan::LinkSeries found;
+  double until = 0;
+  for (const double part : rounds) {
+    until += part * share * limits_.within.value;
+    for (std::size_t s = 0; s < count && !was_stopped_; ++s) {
+      const bool is_new = measured.times[s].empty();
+      const double left = until - since(begin);
+      int repeats = repeats_within(left, count - s, trips * measured.expected(s));
+      if (repeats == 0 && is_new && s < least_sizes)
+        repeats = 1;
+      repeats = told_by_leader(stop_ != nullptr && *stop_ ? told_to_stop : repeats);
+      was_stopped_ = repeats == told_to_stop;
+      if (repeats > 0) {
+        if (leads() && progress_)
+          progress_(what, sizes[s]);
+        const Seconds seconds = mean_of_ranks(play(sizes[s], repeats));
+        measured.times[s].insert(measured.times[s].end(), seconds.begin(), seconds.end());
+      } else if (is_new) {
+        count = s;
+        found.ended = fmt::format("{} bytes would take more than the {:.1f} s that were left",
+                                  sizes[s].value, std::max(0.0, left));
+      }
+    }
+  }
+  for (std::size_t s = 0; s < count; ++s)
+    found.samples.push_back({.size = sizes[s],
+                             .time = {plan::median(measured.times[s])},
+                             .spread = plan::spread(measured.times[s]),
+                             .repeats = static_cast<int>(measured.times[s].size())});
+  return found;
+}
+
+std::optional<plan::LinkSamples> LinkBench::measure() {
+  constexpr double share_one_way = 0.45, share_both = 0.1, share_at_once = 0.15, share_sums = 0.3;
+  constexpr std::int64_t least_sum = 64;
+  const auto fine = sizes_up_to(limits_.largest, 1, 2);
+  const auto coarse = sizes_up_to(limits_.largest, 1, 4);
+  const auto whole_numbers = sizes_up_to(limits_.largest, least_sum, 4);
+  const int pairs = static_cast<int>(who_.pairs.size());
+  const int ring = static_cast<int>(who_.ring.size());
+  plan::LinkSamples samples;
+  samples.one_way = series("one way", fine, share_one_way, 2, [&](Bytes size, int repeats) {
+    return there_and_back(1, size, repeats);
+  });
+  samples.both_ways = series("both ways", coarse, share_both, 1,
+                             [&](Bytes size, int repeats) { return both_at_once(size, repeats); });
+  for (int count = 2; count <= pairs; ++count)
+    samples.at_once.push_back(
+        series("pairs at once", coarse, share_at_once / (pairs - 1), 2,
+               [&](Bytes size, int repeats) { return there_and_back(count, size, repeats); }));
+  for (int devices = 2; devices <= ring; ++devices)
+    samples.sums.push_back(
+        series("sums", whole_numbers, share_sums / (ring - 1), 1,
+               [&](Bytes size, int repeats) { return sum(devices, size, repeats); }));
+  return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
+}
+
+}  // namespace
+
+std::optional<plan::LinkSamples> measure_links(const LinkPlace& place, const LinkRanks& who,
+                                               const LinkLimits& limits,
+                                               const LinkProgress& progress,
+                                               const std::atomic<bool>* stop) {
+  return LinkBench(place, who, limits, progress, stop).measure();
+}
+
+}  // namespace pipewright::profiler

@@ -1,0 +1,46 @@
+#include "pipewright/exec/rank/core.hpp"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "unpinned_thread.hpp"
+
+namespace core_test {
+
+using namespace pipewright::exec;
+
+struct Scheduled {
+  std::uint32_t size = 0, policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t slice_ns = 0, deadline_ns = 0, period_ns = 0;
+};
+
+Scheduled this_thread() {
+  Scheduled own;
+  REQUIRE(syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) == 0);
+  return own;
+}
+
+TEST_CASE("A thread that hands data on has short slices where the kernel knows them, and no other",
+          "[exec][rank]") {
+  const Scheduled before = this_thread();
+  Scheduled inside, started;
+  unpinned_thread([&] {
+    inside = this_thread();
+    std::thread([&] { started = this_thread(); }).join();
+  }).join();
+  CHECK((inside.slice_ns == 100'000 || inside.slice_ns == before.slice_ns));
+  CHECK(started.slice_ns == inside.slice_ns);
+  CHECK(inside.nice == before.nice);
+  CHECK(inside.policy == before.policy);
+  CHECK(this_thread().slice_ns == before.slice_ns);
+}
+
+}  // namespace core_test

@@ -1,0 +1,87 @@
+#include "pipewright/loop/link_report.hpp"
+
+#include "pipewright/plan/error.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace link_report_test {
+
+using namespace pipewright;
+using namespace pipewright::loop;
+
+constexpr double latency = 5e-5, bandwidth = 2e9;
+
+/// From 64 bytes to 16 MiB.
+plan::LinkSeries series(double slow_down, double rounds = 1, double part = 1) {
+  plan::LinkSeries found;
+  for (std::int64_t bytes = 64; bytes <= 1 << 24; bytes *= 4)
+    found.samples.push_back(
+        {.size = {bytes},
+         .time = {slow_down * rounds * (latency + part * static_cast<double>(bytes) / bandwidth)},
+         .repeats = 1});
+  return found;
+}
+
+/// Of a pair, and of two pairs that take so many times as long.
+plan::LinkSamples samples(double two_pairs) {
+  return {.over = "Gloo",
+          .between_nodes = false,
+          .one_way = series(1),
+          .both_ways = series(1.5),
+          .at_once = {series(two_pairs)},
+          .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)}};  // each step is 3 times as slow
+}
+
+TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sums' own",
+          "[loop][links]") {
+  const plan::Link link = measured_link(samples(1)).fit.link;
+  CHECK(link.latency.value == Approx(latency));
+  CHECK(link.bandwidth_per_s == Approx(bandwidth));
+  CHECK(link.sum_latency.value == Approx(3 * latency));
+  CHECK(link.sum_bandwidth_per_s == Approx(bandwidth / 3));
+}
+
+TEST_CASE("Pairs that slow each other down share their link", "[loop][links]") {
+  const MeasuredLink apart = measured_link(samples(1.3));
+  CHECK_FALSE(apart.fit.link.shared);
+  CHECK(apart.sharing.at(0).pairs == 2);
+  CHECK(apart.sharing.at(0).slow_down == Approx(1.3));
+  CHECK(measured_link(samples(1.9)).fit.link.shared);
+  CHECK(measured_link(samples(1.9)).both_ways.value() == Approx(1.5));
+}
+
+TEST_CASE("The cluster gets the links of its kinds and keeps the rest", "[loop][links]") {
+  plan::Cluster cluster;
+  cluster.name = "mine";
+  cluster.nodes = 2;
+  cluster.between_nodes.bandwidth_per_s = 7;
+  const MeasuredLink within = measured_link(samples(1));
+  CHECK(with_links(cluster, {within}).within_node == within.fit.link);
+  CHECK(with_links(cluster, {within}).between_nodes == cluster.between_nodes);
+  auto apart = samples(1);
+  apart.between_nodes = true;
+  CHECK(with_links(cluster, {measured_link(apart)}).between_nodes == within.fit.link);
+  CHECK(with_links(cluster, {}).name == "mine");
+  cluster.nodes = 1;
+  CHECK(with_links(cluster, {within}).nodes == 1);
+  CHECK(with_links(cluster, {measured_link(apart)}).nodes == 2);
+}
+
+TEST_CASE("The report has every sample with its residual", "[loop][links]") {
+  const plan::Json json = to_json(measured_link(samples(1.9)));
+  CHECK(json.at("one_way").at("samples").size() == 10);
+  CHECK(json.at("one_way").at("samples").at(9).at("bytes") == 1 << 24);
+  CHECK(json.at("sums").at(1).at("ranks") == 3);
+  CHECK(std::abs(json.at("sums").at(1).at("samples").at(9).at("residual").get<double>()) < 1e-6);
+  CHECK(json.at("fit").at("worst_residual").get<double>() < 1e-6);
+  CHECK(json.at("shared") == true);
+}
+
+TEST_CASE("A link of too few samples is refused", "[loop][links]") {
+  plan::LinkSamples few;
+  few.one_way.samples = {{{1}, {1e-5}}};
+  CHECK(test::error_of([&] { measured_link(few); }) ==
+        "transfers of 1 sizes say too little of a link: at least 3 are needed");
+}
+
+}  // namespace link_report_test

@@ -31,14 +31,14 @@ std::vector<Alike> alike(const std::vector<TransformerLayer>& layers) {
   return rows;
 }
 
-double mega(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
-double mega(std::int64_t count) { return static_cast<double>(count) / 1e6; }
+double millions(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
+double millions(std::int64_t count) { return static_cast<double>(count) / 1e6; }
 
 std::string numbers(const TransformerLayer& layer, plan::RecomputeMode recompute) {
   return fmt::format("{:>15}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>10.1f}  {:>8.1f}\n",
-                     layer.parameters, mega(layer.device_parameters), layer.product_flops / 1e9,
-                     layer.attention_flops / 1e9, mega(layer.weights),
-                     mega(layer.kept_under(recompute)), mega(layer.output));
+                     layer.parameters, millions(layer.device_parameters), layer.product_flops / 1e9,
+                     layer.attention_flops / 1e9, millions(layer.weights),
+                     millions(layer.kept_under(recompute)), millions(layer.output));
 }
 
 std::string how(const plan::TransformerSharding& sharding, plan::RecomputeMode recompute) {

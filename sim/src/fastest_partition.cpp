@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
@@ -24,27 +25,18 @@ constexpr double gain = 1 - 1e-12;  // less is rounding
 
 class Search {
  public:
-  Search(const plan::Program& program, const plan::LayerCosts& costs, const plan::Cluster& cluster,
+  Search(int layers, Boundaries start, const CutEvaluation& evaluate,
          std::optional<plan::Bytes> memory_cap)
-      : structure_(program),
-        simulator_(structure_),
-        memory_(structure_, {.gradient_groups = 1}),
-        layer_costs_(costs),
+      : start_(std::move(start)),
+        evaluate_(evaluate),
         memory_cap_(memory_cap),
-        layers_(static_cast<int>(costs.layers.size())),
-        stages_(plan::stage_count(program)) {
-    costs_.cluster = cluster;
-  }
+        layers_(layers),
+        stages_(static_cast<int>(start_.size()) - 1) {}
 
   FastestPartition run() {
-    if (layers_ < stages_)
-      throw plan::Infeasible(
-          fmt::format("{} stages need a layer each, but there are {}", stages_, layers_));
-    const Boundaries balanced =
-        plan::balanced_boundaries(plan::profile_weights(layer_costs_), stages_);
-    const double at_start = length_of(balanced);
-    best_ = balanced;
-    best_length_ = within_cap(balanced) ? at_start : infinity;
+    const double at_start = length_of(start_);
+    best_ = start_;
+    best_length_ = within_cap(start_) ? at_start : infinity;
 
     const bool few = partitions() <= most_to_try_all;
     if (few)
@@ -63,11 +55,6 @@ class Search {
   }
 
  private:
-  struct Known {
-    double length = 0;
-    plan::Bytes peak;  // where there is a cap
-  };
-
   /// Ways to choose the inner borders.
   double partitions() const {
     double ways = 1;
@@ -76,23 +63,16 @@ class Search {
     return ways;
   }
 
-  const Known& known(const Boundaries& boundaries) {
+  const CutNeed& known(const Boundaries& boundaries) {
     const auto [at, is_new] = known_.try_emplace(boundaries);
-    if (!is_new)
-      return at->second;
-    set_stages(costs_, layer_costs_, {boundaries});
-    if (!memory_cap_) {
-      at->second.length = simulator_.iteration(costs_);
-      return at->second;
+    if (is_new) {
+      at->second = evaluate_(boundaries);
+      leanest_ = std::min(leanest_, at->second.peak);
     }
-    const Times& times = simulator_.run(costs_);
-    at->second.length = times.iteration;
-    at->second.peak = memory_.curves(costs_, times).highest_peak();
-    leanest_ = std::min(leanest_, at->second.peak);
     return at->second;
   }
 
-  double length_of(const Boundaries& boundaries) { return known(boundaries).length; }
+  double length_of(const Boundaries& boundaries) { return known(boundaries).iteration.value; }
   bool within_cap(const Boundaries& boundaries) {
     return !memory_cap_ || known(boundaries).peak <= *memory_cap_;
   }
@@ -139,26 +119,46 @@ class Search {
     return increasing && offer(boundaries);
   }
 
-  const Structure structure_;
-  Simulator simulator_;
-  MemoryModel memory_;
-  const plan::LayerCosts& layer_costs_;
-  StepCosts costs_;  // of the partition that is being tried
+  const Boundaries start_;
+  const CutEvaluation& evaluate_;
   std::optional<plan::Bytes> memory_cap_;
   int layers_;
   int stages_;
   Boundaries best_;
   double best_length_ = infinity;
   plan::Bytes leanest_{std::numeric_limits<std::int64_t>::max()};
-  std::map<Boundaries, Known> known_;
+  std::map<Boundaries, CutNeed> known_;
 };
 
 }  // namespace
 
+FastestPartition fastest_partition(int layers, Boundaries start, const CutEvaluation& evaluate,
+                                   std::optional<plan::Bytes> memory_cap) {
+  return Search(layers, std::move(start), evaluate, memory_cap).run();
+}
+
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
                                    const plan::Cluster& cluster,
                                    std::optional<plan::Bytes> memory_cap) {
-  return Search(program, costs, cluster, memory_cap).run();
+  const auto layers = static_cast<int>(costs.layers.size());
+  const int stages = plan::stage_count(program);
+  if (layers < stages)
+    throw plan::Infeasible(
+        fmt::format("{} stages need a layer each, but there are {}", stages, layers));
+  const Structure structure(program);
+  Simulator simulator(structure);
+  MemoryModel memory(structure, {.gradient_groups = 1});
+  StepCosts step;
+  step.cluster = cluster;
+  const auto evaluate = [&](const Boundaries& boundaries) -> CutNeed {
+    set_stages(step, costs, {boundaries});
+    if (!memory_cap)
+      return {{simulator.iteration(step)}, {}};
+    const Times& times = simulator.run(step);
+    return {{times.iteration}, memory.curves(step, times).highest_peak()};
+  };
+  return fastest_partition(layers, plan::balanced_boundaries(plan::profile_weights(costs), stages),
+                           evaluate, memory_cap);
 }
 
 }  // namespace pipewright::sim

@@ -3,7 +3,9 @@
 // The partition whose simulated iteration is shortest. Balanced stages are not always that: what
 // crosses a border takes time as well, and a schedule waits for some stages more than for others.
 
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
@@ -31,6 +33,19 @@ inline constexpr int most_to_try_all = 3000;
 /// Program deadlocks, or when no partition that was tried is within the cap.
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
                                    const plan::Cluster& cluster,
+                                   std::optional<plan::Bytes> memory_cap = {});
+
+/// What an iteration with these borders of stages takes, and what its fullest rank holds.
+struct CutNeed {
+  plan::Seconds iteration;
+  plan::Bytes peak;
+};
+using CutEvaluation = std::function<CutNeed(const std::vector<int>& boundaries)>;
+
+/// The same for anything that can be evaluated, from the partition `start`, with which it is
+/// compared instead of a balanced one. `layers` are at least as many as stages.
+FastestPartition fastest_partition(int layers, std::vector<int> start,
+                                   const CutEvaluation& evaluate,
                                    std::optional<plan::Bytes> memory_cap = {});
 
 }  // namespace pipewright::sim

@@ -1,0 +1,423 @@
+#include "pipewright/loop/draft_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/sim/fastest_partition.hpp"
+#include "pipewright/sim/simulator.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+// Larger jobs do not leave a fourth of their devices.
+constexpr int small_job = 16;
+// Borders are searched for so many of the quickest with balanced stages: these at least, or so many
+// for each plan that is wanted.
+constexpr std::size_t least_refined = 20;
+constexpr std::size_t refined_for_each = 2;
+
+std::vector<int> up_to(int most) {
+  std::vector<int> numbers(static_cast<std::size_t>(std::max(0, most)));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
+template <class Value>
+std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> otherwise) {
+  return asked.empty() ? std::move(otherwise) : asked;
+}
+
+std::vector<std::string> trained_schedules() {
+  std::vector<std::string> names;
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    if (!schedule.is_forward_only && !schedule.is_data_parallel && schedule.step_every == nullptr &&
+        !schedule.orders_by_times)
+      names.push_back(schedule.name);
+  return names;
+}
+
+std::vector<int> chunks_of(const std::string& schedule) {
+  switch (plan::find_schedule(schedule).chunks) {
+    case plan::Chunks::One:
+      return {1};
+    case plan::Chunks::Two:
+      return {2};
+    case plan::Chunks::Even:
+    case plan::Chunks::Any:
+      return {2, 4};
+  }
+  return {1};
+}
+
+/// A candidate, with stages that balance the layers.
+struct DraftCandidate {
+  Draft draft;
+  std::vector<int> devices;
+  double least_s = 0;      // the bound
+  double iteration_s = 0;  // once it is simulated
+  plan::Bytes peak;
+  bool fits = false;
+};
+
+class DraftSearcher {
+ public:
+  DraftSearcher(const Draft& draft, const DraftSpace& space, const DraftSearchOptions& options)
+      : base_(draft), space_(space), options_(options), cap_(draft.scenario.cluster.device.memory) {
+    const plan::Pipeline& pipeline = draft.scenario.pipeline;
+    speeds_ = space.speeds;
+    devices_ = space.devices > 0 ? space.devices : pipeline.ranks * pipeline.replicas;
+    if (speeds_.empty())
+      speeds_.assign(static_cast<std::size_t>(devices_), 1);
+    samples_ = pipeline.replicas * pipeline.microbatches * draft.scenario.training.microbatch_size;
+    const int groups = draft.scenario.training.gradient_groups;
+    groups_ = groups > 0 ? groups : pipeline.replicas;
+  }
+
+  DraftAnswer run() {
+    std::vector<DraftCandidate> all = candidates();
+    answer_.candidates = all.size();
+    for (DraftCandidate& candidate : all)
+      candidate.least_s = least_iteration(costs_of(candidate.draft), candidate.draft.scenario);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.least_s < b.least_s; });
+    for (const DraftCandidate& candidate : all) {
+      ++done_;
+      if (candidate.least_s > slowest_wanted())
+        ++answer_.bounded;
+      else
+        simulate(candidate);
+      if (!goes_on())
+        break;
+    }
+    std::stable_sort(simulated_.begin(), simulated_.end(),
+                     [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+    refine();
+    find_too_large();
+    return std::move(answer_);
+  }
+
+ private:
+  // ---- what there is to choose from ----------------------------------------------------------
+
+  std::vector<DraftCandidate> candidates() const {
+    std::vector<DraftCandidate> found;
+    const int layers = static_cast<int>(model_of(base_.scenario).layers.size());
+    for (const int ranks : asked_or(space_.ranks, up_to(std::min(devices_, layers))))
+      for (const int replicas : up_to(devices_ / std::max(1, ranks)))
+        if (uses_enough(ranks * replicas) && (!space_.keeps_bits || groups_ % replicas == 0))
+          with_ranks(ranks, replicas, layers, found);
+    return found;
+  }
+
+  bool uses_enough(int used) const { return devices_ <= small_job || 4 * used > 3 * devices_; }
+
+  void with_ranks(int ranks, int replicas, int layers, std::vector<DraftCandidate>& found) const {
+    const plan::Training& training = base_.scenario.training;
+    const std::vector<int> own{training.microbatch_size};
+    for (const int microbatch : space_.keeps_bits ? own : asked_or(space_.microbatch, own)) {
+      if (samples_ % (replicas * microbatch) != 0)
+        continue;
+      for (const std::string& schedule : asked_or(space_.schedules, trained_schedules()))
+        for (const int chunks : asked_or(space_.chunks, chunks_of(schedule)))
+          for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
+            for (const int zero : asked_or(space_.zero, {training.zero})) {
+              if (ranks * chunks > layers || (ranks == 1 && schedule != "1f1b") ||
+                  (zero > 0 && replicas == 1 && training.zero == 0))
+                continue;
+              DraftCandidate& candidate = found.emplace_back();
+              candidate.draft = base_;
+              plan::Scenario& scenario = candidate.draft.scenario;
+              scenario.pipeline.ranks = ranks;
+              scenario.pipeline.replicas = replicas;
+              scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
+              scenario.pipeline.schedule = schedule;
+              scenario.pipeline.chunks = chunks;
+              scenario.pipeline.partition = "profile";
+              scenario.training.microbatch_size = microbatch;
+              scenario.training.recompute = recompute;
+              scenario.training.zero = zero;
+              scenario.training.microbatch_lengths.clear();
+              if (space_.keeps_bits)
+                scenario.training.gradient_groups = groups_;
+              place(candidate);
+            }
+    }
+  }
+
+  /// On the fastest devices, in their order. A rank's replicas wait for the slowest of them.
+  void place(DraftCandidate& candidate) const {
+    plan::Scenario& scenario = candidate.draft.scenario;
+    const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
+    const auto replicas = static_cast<std::size_t>(scenario.pipeline.replicas);
+    std::vector<int> devices(speeds_.size());
+    std::iota(devices.begin(), devices.end(), 0);
+    std::stable_sort(devices.begin(), devices.end(), [&](int a, int b) {
+      return speeds_[static_cast<std::size_t>(a)] > speeds_[static_cast<std::size_t>(b)];
+    });
+    devices.resize(ranks * replicas);
+    std::sort(devices.begin(), devices.end());
+    auto& by_rank = scenario.cluster.rank_speeds;
+    by_rank.assign(ranks, std::numeric_limits<double>::infinity());
+    for (std::size_t at = 0; at < devices.size(); ++at)
+      by_rank[at / replicas] =
+          std::min(by_rank[at / replicas], speeds_[static_cast<std::size_t>(devices[at])]);
+    if (std::all_of(by_rank.begin(), by_rank.end(), [](double speed) { return speed == 1; }))
+      by_rank.clear();
+    candidate.devices = std::move(devices);
+  }
+
+  // ---- one after the other -------------------------------------------------------------------
+
+  /// A candidate's plan, for whatever borders.
+  class Bench {
+   public:
+    Bench(const Draft& draft, sim::StructureCache& structures)
+        : scenario_(draft.scenario),
+          costs_(costs_of(draft)),
+          plan_(sim::lay_out(roomy(draft.scenario), costs_, &structures)),
+          simulator_(*plan_.structure),
+          memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
+      require_usable(plan_.costs, plan_.program());
+    }
+
+    const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
+    sim::CutNeed need(const std::vector<int>& boundaries) {
+      const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
+      const sim::Times& times = simulator_.run(costs);
+      return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
+    }
+    int layers() const { return static_cast<int>(costs_.layers.size()); }
+
+   private:
+    /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
+    static plan::Scenario roomy(plan::Scenario scenario) {
+      if (!plan::find_schedule(scenario.pipeline.schedule).takes_memory_units)
+        scenario.cluster.device.memory = {};
+      return scenario;
+    }
+
+    const plan::Scenario& scenario_;
+    const plan::LayerCosts costs_;
+    const sim::ScenarioPlan plan_;
+    sim::Simulator simulator_;
+    sim::MemoryModel memory_;
+  };
+
+  bool fits(plan::Bytes peak) const { return cap_ == plan::Bytes{} || peak <= cap_; }
+
+  /// Of as many plans as are wanted, the slowest that is known; infinite while there are fewer.
+  double slowest_wanted() const {
+    return quickest_.size() < static_cast<std::size_t>(options_.most_plans)
+               ? std::numeric_limits<double>::infinity()
+               : quickest_.back();
+  }
+
+  void simulate(const DraftCandidate& candidate) {
+    try {
+      Bench bench(candidate.draft, structures_);
+      const sim::CutNeed need = bench.need(bench.boundaries());
+      ++answer_.simulated;
+      DraftCandidate& kept = simulated_.emplace_back(candidate);
+      kept.iteration_s = need.iteration.value;
+      kept.peak = need.peak;
+      kept.fits = fits(need.peak);
+      if (kept.fits) {
+        quickest_.insert(std::upper_bound(quickest_.begin(), quickest_.end(), kept.iteration_s),
+                         kept.iteration_s);
+        if (quickest_.size() > static_cast<std::size_t>(options_.most_plans))
+          quickest_.pop_back();
+      }
+    } catch (const plan::InputError&) {
+      ++answer_.impossible;
+    } catch (const plan::Infeasible&) {
+      ++answer_.impossible;
+    }
+  }
+
+  bool goes_on() {
+    const DraftPlan* const best = answer_.plans.empty() ? nullptr : &answer_.plans.front();
+    if (options_.progress && !options_.progress(done_, answer_.candidates, best))
+      answer_.interrupted = true;
+    return !answer_.interrupted;
+  }
+
+  /// Moves the borders of the quickest; once interrupted, leaves them as they are.
+  void refine() {
+    const std::size_t most =
+        std::max(least_refined, refined_for_each * static_cast<std::size_t>(options_.most_plans));
+    for (std::size_t at = 0; at < simulated_.size(); ++at) {
+      const DraftCandidate& candidate = simulated_[at];
+      if (at < most && !answer_.interrupted) {
+        refine(candidate);
+        goes_on();
+      } else if (!candidate.fits) {
+        ++answer_.too_large;
+      } else if (answer_.interrupted && !enough_plans()) {
+        add(candidate, Bench(candidate.draft, structures_).boundaries());
+      }
+    }
+  }
+
+  void refine(const DraftCandidate& candidate) {
+    Bench bench(candidate.draft, structures_);
+    try {
+      const auto found = sim::fastest_partition(
+          bench.layers(), bench.boundaries(),
+          [&](const std::vector<int>& boundaries) {
+            const sim::CutNeed need = bench.need(boundaries);
+            if (!fits(need.peak))
+              note_too_large(candidate, boundaries, need);
+            return need;
+          },
+          cap_ == plan::Bytes{} ? std::nullopt : std::optional(cap_));
+      answer_.simulated += static_cast<std::size_t>(found.simulated) - 1;
+      add(candidate, found.partition.boundaries);
+    } catch (const plan::Infeasible&) {
+      ++answer_.too_large;
+    }
+  }
+
+  bool enough_plans() const {
+    return answer_.plans.size() >= static_cast<std::size_t>(options_.most_plans);
+  }
+
+  void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
+    if (auto found = plan_of(candidate, boundaries)) {
+      auto& plans = answer_.plans;
+      const auto place = std::upper_bound(plans.begin(), plans.end(), *found,
+                                          [](const DraftPlan& a, const DraftPlan& b) {
+                                            return a.figures.iteration_s < b.figures.iteration_s;
+                                          });
+      plans.insert(place, std::move(*found));
+      if (plans.size() > static_cast<std::size_t>(options_.most_plans))
+        plans.pop_back();
+    }
+  }
+
+  std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
+                                   const std::vector<int>& boundaries) {
+    DraftPlan found{.draft = candidate.draft,
+                    .devices = candidate.devices,
+                    .figures = {},
+                    .boundaries = boundaries};
+    found.draft.scenario.pipeline.partition = boundaries;
+    auto answer = what_if_.answer(found.draft);
+    if (!std::holds_alternative<Answer>(answer))
+      return {};
+    found.figures = std::get<Answer>(answer).figures;
+    return found;
+  }
+
+  struct TooLarge {
+    DraftCandidate candidate;
+    std::vector<int> boundaries;
+    sim::CutNeed need;
+  };
+
+  /// Of a candidate's cuts, the quickest.
+  void note_too_large(const DraftCandidate& candidate, const std::vector<int>& boundaries,
+                      const sim::CutNeed& need) {
+    if (too_large_.empty() || noted_ != &candidate) {
+      too_large_.push_back({candidate, boundaries, need});
+      noted_ = &candidate;
+    } else if (need.iteration < too_large_.back().need.iteration) {
+      too_large_.back().boundaries = boundaries;
+      too_large_.back().need = need;
+    }
+  }
+
+  void find_too_large() {
+    const double best = answer_.plans.empty() ? std::numeric_limits<double>::infinity()
+                                              : answer_.plans.front().figures.iteration_s;
+    const TooLarge* nearest = nullptr;
+    for (const TooLarge& one : too_large_)
+      if (one.need.iteration.value < best &&
+          (nearest == nullptr || one.need.peak < nearest->need.peak))
+        nearest = &one;
+    if (nearest == nullptr)
+      return;
+    DraftCandidate roomy = nearest->candidate;
+    roomy.draft.scenario.cluster.device.memory = {};
+    answer_.too_large_plan = plan_of(roomy, nearest->boundaries);
+    if (answer_.too_large_plan)
+      answer_.too_large_plan->draft.scenario.cluster.device.memory = cap_;
+  }
+
+  const Draft& base_;
+  const DraftSpace& space_;
+  const DraftSearchOptions& options_;
+  const plan::Bytes cap_;
+  std::vector<double> speeds_;
+  int devices_ = 0, samples_ = 0, groups_ = 1;
+  std::vector<double> quickest_;
+  std::size_t done_ = 0;
+  sim::StructureCache structures_;
+  WhatIf what_if_;
+  std::vector<DraftCandidate> simulated_;
+  std::vector<TooLarge> too_large_;
+  const DraftCandidate* noted_ = nullptr;  // whose cuts the last of them is one of
+  DraftAnswer answer_;
+};
+
+int stages_per_rank(const plan::Pipeline& pipeline) {
+  return stage_count(request_of(pipeline)) / pipeline.ranks;
+}
+
+}  // namespace
+
+double least_iteration(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
+  if (scenario.training.jitter > 0)
+    return 0;
+  const auto work = [](const auto& layer) {
+    return (layer.forward + layer.input_gradient + layer.weight_gradient).value;
+  };
+  double of_microbatch = 0;
+  for (const plan::LayerCost& layer : costs.layers)
+    of_microbatch +=
+        costs.busy_cores > 1 ? std::min(work(layer), work(layer.contended)) : work(layer);
+  const auto& speeds = scenario.cluster.rank_speeds;
+  const double together =
+      speeds.empty() ? scenario.pipeline.ranks : std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  return scenario.pipeline.microbatches * of_microbatch / together;
+}
+
+std::string changes_between(const plan::Scenario& before, const plan::Scenario& after) {
+  std::string words;
+  const auto add = [&](const char* field, const auto& from, const auto& to) {
+    if (from != to)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", field, to);
+  };
+  const plan::Pipeline &a = before.pipeline, &b = after.pipeline;
+  add("ranks", a.ranks, b.ranks);
+  add("replicas", a.replicas, b.replicas);
+  add("microbatches", a.microbatches, b.microbatches);
+  add("schedule", a.schedule, b.schedule);
+  add("chunks", stages_per_rank(a), stages_per_rank(b));
+  add("microbatch size", before.training.microbatch_size, after.training.microbatch_size);
+  add("recompute", to_string(before.training.recompute), to_string(after.training.recompute));
+  add("ZeRO", before.training.zero, after.training.zero);
+  return words;
+}
+
+DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
+                          const DraftSearchOptions& options) {
+  const auto started = std::chrono::steady_clock::now();
+  DraftAnswer answer = DraftSearcher(draft, space, options).run();
+  if (answer.candidates == 0)
+    throw plan::InputError(
+        fmt::format("nothing divides {} samples among {} devices: no plan to look at",
+                    draft.scenario.pipeline.replicas * draft.scenario.pipeline.microbatches *
+                        draft.scenario.training.microbatch_size,
+                    space.devices));
+  answer.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return answer;
+}
+
+}  // namespace pipewright::loop

@@ -1,0 +1,177 @@
+#include "pipewright/loop/draft_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "loop/support/drafts.hpp"
+#include "support/error_of.hpp"
+
+namespace draft_search_test {
+
+using namespace pipewright;
+using loop::Draft;
+using loop::DraftPlan;
+using loop::DraftSpace;
+using loop::search_drafts;
+using test::answered;
+using test::error_of;
+using test::shared_card;
+
+/// Layers that take anything.
+Draft random_draft(std::mt19937& random) {
+  Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=1"});
+  for (plan::LayerCost& layer : draft.costs->layers) {
+    const double factor = 0.2 + static_cast<double>(random() % 100) / 25;
+    layer.forward = layer.forward * factor;
+    layer.input_gradient = layer.input_gradient * factor;
+    layer.weight_gradient = layer.weight_gradient * factor;
+  }
+  return draft;
+}
+
+/// All ways to cut the layers.
+std::vector<std::vector<int>> all_cuts(int layers, int stages) {
+  std::vector<std::vector<int>> cuts;
+  std::vector<bool> border(static_cast<std::size_t>(layers) - 1, false);
+  std::fill(border.end() - (stages - 1), border.end(), true);
+  do {
+    std::vector<int>& cut = cuts.emplace_back(1, 0);
+    for (int layer = 1; layer < layers; ++layer)
+      if (border[static_cast<std::size_t>(layer) - 1])
+        cut.push_back(layer);
+    cut.push_back(layers);
+  } while (std::next_permutation(border.begin(), border.end()));
+  return cuts;
+}
+
+TEST_CASE("No cut of any schedule on the same devices is faster than the best plan",
+          "[loop][draft_search]") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 6; ++round) {
+    const Draft draft = random_draft(random);
+    const std::vector<double> speeds{1, round % 2 == 0 ? 1 : 0.6, 0.9};
+    const DraftSpace space{.devices = 3,
+                           .speeds = speeds,
+                           .ranks = {3},
+                           .schedules = {"1f1b", "gpipe", "zb-h1", "zbv"},
+                           .chunks = {1, 2}};
+    const auto found = search_drafts(draft, space);
+    REQUIRE(!found.plans.empty());
+    double best = std::numeric_limits<double>::infinity();
+    loop::WhatIf what_if;
+    for (const auto& [schedule, chunks] : std::vector<std::pair<std::string, int>>{
+             {"1f1b", 1}, {"gpipe", 1}, {"zb-h1", 1}, {"zbv", 2}}) {
+      Draft each = draft;
+      each.scenario.pipeline.ranks = 3;
+      each.scenario.pipeline.schedule = schedule;
+      each.scenario.pipeline.chunks = chunks;
+      each.scenario.cluster.rank_speeds = speeds;
+      for (const auto& cut : all_cuts(static_cast<int>(draft.costs->layers.size()), 3 * chunks)) {
+        each.scenario.pipeline.partition = cut;
+        best = std::min(best, answered(what_if.answer(each)).figures.iteration_s);
+      }
+    }
+    CHECK(found.plans.front().figures.iteration_s == Approx(best).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("No plan is faster than its bound, and what the bound spares is not missed",
+          "[loop][draft_search]") {
+  std::mt19937 random(5);
+  std::size_t spared = 0;
+  for (int round = 0; round < 10; ++round) {
+    const Draft draft = random_draft(random);
+    const DraftSpace space{.devices = 1 + static_cast<int>(random() % 5)};
+    const auto all = search_drafts(draft, space, {.most_plans = 100'000});
+    CHECK(all.bounded == 0);
+    for (const DraftPlan& plan : all.plans)
+      CHECK(loop::least_iteration(*plan.draft.costs, plan.draft.scenario) <=
+            plan.figures.iteration_s * (1 + 1e-12));
+    const auto few = search_drafts(draft, space, {.most_plans = 2});
+    spared += few.bounded;
+    for (std::size_t at = 0; at < few.plans.size(); ++at)
+      CHECK(few.plans[at].figures.iteration_s == all.plans[at].figures.iteration_s);
+  }
+  CHECK(spared > 20);
+}
+
+TEST_CASE("A plan is simulated in the time that the search says, and trains the same batch",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  loop::WhatIf what_if;
+  const int samples =
+      draft.scenario.pipeline.replicas * 8 * draft.scenario.training.microbatch_size;
+  const auto found = search_drafts(draft, {.devices = 4}, {.most_plans = 30});
+  REQUIRE(found.plans.size() == 30);
+  for (const DraftPlan& plan : found.plans) {
+    const auto answer = answered(what_if.answer(plan.draft));
+    CHECK(answer.figures.iteration_s == plan.figures.iteration_s);
+    CHECK(answer.plan.partition.boundaries == plan.boundaries);
+    const plan::Scenario& scenario = plan.draft.scenario;
+    CHECK(scenario.pipeline.replicas * scenario.pipeline.microbatches *
+              scenario.training.microbatch_size ==
+          samples);
+    CHECK(scenario.pipeline.ranks * scenario.pipeline.replicas <= 4);
+  }
+}
+
+TEST_CASE("Training that goes on keeps its microbatches and the groups of its gradients",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=2"});
+  const auto found = search_drafts(draft, {.devices = 5, .microbatch = {1}, .keeps_bits = true},
+                                   {.most_plans = 1000});
+  REQUIRE(!found.plans.empty());
+  for (const DraftPlan& plan : found.plans) {
+    const plan::Scenario& scenario = plan.draft.scenario;
+    CHECK(scenario.training.gradient_groups == 2);
+    CHECK(scenario.pipeline.replicas <= 2);
+    CHECK(scenario.training.microbatch_size == draft.scenario.training.microbatch_size);
+  }
+}
+
+TEST_CASE("The slowest device is left out where that is faster", "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  const auto with = search_drafts(draft, {.devices = 3, .speeds = {1, 0.05, 1}});
+  CHECK(with.plans.front().devices == std::vector{0, 2});
+  const auto without = search_drafts(draft, {.devices = 2});
+  CHECK(with.plans.front().figures.iteration_s ==
+        Approx(without.plans.front().figures.iteration_s).epsilon(1e-12));
+}
+
+TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draft_search]") {
+  Draft draft = shared_card({"pipeline.microbatches=8"});
+  const auto free = search_drafts(draft, {.devices = 2});
+  const plan::Bytes best = free.plans.front().figures.peak;
+  draft.scenario.cluster.device.memory = {best.value - 1};
+  const auto tight = search_drafts(draft, {.devices = 2});
+  for (const DraftPlan& plan : tight.plans)
+    CHECK(plan.figures.peak < best);
+  if (!tight.plans.empty())
+    CHECK(tight.plans.front().figures.iteration_s >= free.plans.front().figures.iteration_s);
+  REQUIRE(tight.too_large_plan);
+  CHECK(tight.too_large_plan->figures.peak >= best);
+  draft.scenario.cluster.device.memory = {1};
+  const auto none = search_drafts(draft, {.devices = 2});
+  CHECK(none.plans.empty());
+  REQUIRE(none.too_large_plan);
+  CHECK(none.too_large_plan->figures.peak > plan::Bytes{1});
+}
+
+TEST_CASE("A batch that nothing divides is refused", "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=7"});
+  CHECK(error_of([&] {
+          search_drafts(draft, {.devices = 2, .ranks = {2}, .microbatch = {1000}});
+        }).find("nothing divides") == 0);
+}
+
+TEST_CASE("A search that is stopped keeps what it has", "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  const auto stopped = search_drafts(
+      draft, {.devices = 4},
+      {.progress = [](std::size_t done, std::size_t, const DraftPlan*) { return done < 5; }});
+  CHECK(stopped.interrupted);
+  CHECK(stopped.simulated <= 5);
+}
+
+}  // namespace draft_search_test

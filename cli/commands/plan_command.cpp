@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "commands/plan_options.hpp"
 #include "exit_code.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/runs/run_of_transformer.hpp"
 #include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
@@ -18,35 +20,30 @@
 namespace pipewright::cli {
 namespace {
 
-struct PlanOptions {
-  std::string model;
-  std::string cluster;
-  int batch = 0;
-  int gpus = 0;
-  int sequence = 2048;
-  std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch, zero{0, 1};
-  std::vector<std::string> recompute{"none", "selective", "full"};
-  int top = 10;
-  bool exhaustive = false;
-  bool pareto = false;
-  int regret = 0;
-  std::string out;
-  bool json = false;
-};
-
 plan::RunRecompute recompute_of(const std::string& word) {
   if (word == "none")
     return plan::RunRecompute::None;
   return word == "full" ? plan::RunRecompute::Full : plan::RunRecompute::Selective;
 }
 
-plan::TrainingRun model_of(const PlanOptions& options, const plan::Cluster& cluster) {
+/// By name, or from a file with its sizes; how that file cuts it is left out.
+plan::TrainingRun sizes_of(const std::string& model) {
   plan::TrainingRun run;
-  if (!plan::set_known_model(run, options.model))
-    throw plan::InputError(fmt::format("--model: no model \"{}\" is known{}; these are: {}",
-                                       options.model,
-                                       plan::did_you_mean(options.model, plan::known_models()),
-                                       fmt::join(plan::known_models(), ", ")));
+  if (plan::set_known_model(run, model))
+    return run;
+  if (!std::filesystem::exists(model))
+    throw plan::InputError(fmt::format(
+        "--model: no model \"{}\" is known, and no file has that name{}; known are: {}", model,
+        plan::did_you_mean(model, plan::known_models()), fmt::join(plan::known_models(), ", ")));
+  plan::DescribedTransformer transformer = plan::read_transformer(model);
+  transformer.sharding = {};
+  run = plan::run_of(transformer);
+  run.recompute = plan::RunRecompute::Unknown;
+  return run;
+}
+
+plan::TrainingRun model_of(const PlanOptions& options, const plan::Cluster& cluster) {
+  plan::TrainingRun run = sizes_of(options.model);
   const int devices = cluster.nodes * cluster.devices_per_node;
   run.gpus = options.gpus == 0 ? devices : options.gpus;
   if (run.gpus > cluster.devices_per_node && run.gpus % cluster.devices_per_node != 0)
@@ -66,18 +63,30 @@ void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluste
   plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
   plan::write_file(folder / "costs.json",
                    to_json(sim::layer_costs_of(cluster, plan)).dump(2) + "\n");
-  const plan::ScheduleRequest request{.name = scenario.pipeline.schedule,
-                                      .ranks = scenario.pipeline.ranks,
-                                      .microbatches = scenario.pipeline.microbatches,
-                                      .chunks = scenario.pipeline.chunks,
-                                      .rank_of_stage = {},
-                                      .costs = {},
-                                      .memory_units = {}};
-  plan::write_file(folder / "schedule.csv", plan::to_csv(plan::make_schedule(request)));
-  plan::write_file(folder / "megatron.txt", sim::megatron_arguments(plan.run) + "\n");
+  plan::write_file(folder / "schedule.csv",
+                   plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
+  if (const std::string arguments = sim::megatron_arguments(plan.run); !arguments.empty())
+    plan::write_file(folder / "megatron.txt", arguments + "\n");
+}
+
+void require_model(const PlanOptions& options) {
+  const auto refuse_if = [](bool wrong, const char* message) {
+    if (wrong)
+      throw plan::InputError(message);
+  };
+  refuse_if(options.model.empty(),
+            "what is to be planned? Name a model (--model llama3-70b) or a scenario's file");
+  refuse_if(options.cluster.empty(),
+            "--cluster: a model needs a cluster, such as scenarios/clusters/h100-sxm.json");
+  refuse_if(options.batch == 0, "--batch: a model needs the samples of an iteration");
+  refuse_if(options.replan || !options.assignments.empty() || !options.costs.empty(),
+            "--replan, --set and --costs are for a scenario's file, which trains here");
 }
 
 int plan_training(const PlanOptions& options) {
+  if (!options.scenario.empty())
+    return plan_scenario(options);
+  require_model(options);
   auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
   // Nodes are alike: more of them than the file names are planned for as well.
   if (const int nodes = options.gpus / cluster.devices_per_node; nodes > cluster.nodes) {
@@ -92,10 +101,18 @@ int plan_training(const PlanOptions& options) {
                        .expert = options.expert,
                        .chunks = options.chunks,
                        .microbatch = options.microbatch,
-                       .recompute = {},
-                       .zero = options.zero};
+                       .stage_sizes = {}};
+  if (!options.zero.empty())
+    space.zero = options.zero;
+  if (!options.schedules.empty())
+    space.schedules = options.schedules;
+  if (!options.recompute.empty())
+    space.recompute.clear();
   for (const std::string& word : options.recompute)
     space.recompute.push_back(recompute_of(word));
+  for (const std::string& word : options.partition)
+    space.stage_sizes.push_back(word == "equal" ? sim::StageSizes::Equal
+                                                : sim::StageSizes::Balanced);
   catch_interrupts();
   ProgressLine line;
   const sim::PlanAnswer answer = sim::search_plans(
@@ -144,22 +161,35 @@ Command describe(PlanOptions& options) {
       .name = "plan",
       .summary = "Search the fastest plans of a training that fit a cluster",
       .options =
-          {{.names = "--model",
+          {{.names = "scenario",
+            .target = &options.scenario,
+            .help =
+                "A scenario's file: plans of its model on its ranks, by the costs of its layers",
+            .value = "SCENARIO"},
+           {.names = "--set",
+            .target = &options.assignments,
+            .help = "Override a field of the scenario; may be repeated",
+            .value = "FIELD=VALUE",
+            .repeated = true},
+           {.names = "--costs",
+            .target = &options.costs,
+            .help = "Layer costs of the scenario from this file, not measured now",
+            .value = "FILE"},
+           {.names = "--model",
             .target = &options.model,
-            .help = "A public model, such as llama3-70b",
+            .help =
+                "A public model, such as llama3-70b, or a file: config.json of Hugging Face, or "
+                "Megatron's arguments",
             .value = "NAME",
-            .suggestions = plan::known_models(),
-            .required = true},
+            .suggestions = plan::known_models()},
            {.names = "--cluster",
             .target = &options.cluster,
             .help = "A cluster's JSON file, such as scenarios/clusters/h100-sxm.json",
-            .value = "FILE",
-            .required = true},
+            .value = "FILE"},
            {.names = "--batch",
             .target = &options.batch,
             .help = "Samples of an iteration",
-            .numbers = Numbers::Positive,
-            .required = true},
+            .numbers = Numbers::Positive},
            {.names = "--gpus",
             .target = &options.gpus,
             .help = "So many of the cluster's, or more in nodes like its own; default: all",
@@ -173,6 +203,19 @@ Command describe(PlanOptions& options) {
            sizes("--pipeline", options.pipeline, "Pipeline sizes; default: all that divide"),
            sizes("--context", options.context, "Context sizes; default: 1"),
            sizes("--expert", options.expert, "Expert sizes of a mixture; default: all that divide"),
+           {.names = "--schedule",
+            .target = &options.schedules,
+            .help = "Schedules; of a scenario by default all that train; of a model " +
+                    fmt::format("{}", fmt::join(sim::PlanSpace{}.schedules, ",")),
+            .value = "LIST",
+            .suggestions = plan::planned_schedules(),
+            .separator = ','},
+           {.names = "--partition",
+            .target = &options.partition,
+            .help = "Stages of equal numbers of layers, or balanced with the head; default: both",
+            .value = "LIST",
+            .choices = {"equal", "balanced"},
+            .separator = ','},
            sizes("--chunks", options.chunks, "Stages per rank; default: all that divide"),
            sizes("--microbatch", options.microbatch, "Samples of a microbatch; default: all"),
            {.names = "--zero",
@@ -204,14 +247,39 @@ Command describe(PlanOptions& options) {
            {.names = "--exhaustive",
             .target = &options.exhaustive,
             .help = "Simulate every candidate that fits: the same plans, later"},
+           {.names = "--replan",
+            .target = &options.replan,
+            .help = "The scenario's training goes on, with the same bits: plans for what is left"},
+           {.names = "--lost",
+            .target = &options.lost,
+            .help = "Ranks that are gone",
+            .value = "LIST",
+            .numbers = Numbers::NotNegative,
+            .separator = ','},
+           {.names = "--slow",
+            .target = &options.slow,
+            .help = "Ranks that got slower, such as 2=0.8",
+            .value = "RANK=SPEED",
+            .separator = ','},
+           {.names = "--checkpoints",
+            .target = &options.checkpoints,
+            .help = "Where the training has saved its steps",
+            .value = "FOLDER"},
+           {.names = "--step",
+            .target = &options.step,
+            .help = "The step that it had reached",
+            .numbers = Numbers::NotNegative},
            {.names = "-o,--out",
             .target = &options.out,
             .help = "Write the best plan's scenario, costs, schedule and Megatron arguments",
             .value = "FOLDER"},
            {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =
-          "Example: pipewright plan --model llama3-70b --cluster "
-          "scenarios/clusters/h100-sxm.json --gpus 64 --batch 512 --sequence 8192 -o plan"};
+          "Examples: pipewright plan --model llama3-70b --cluster "
+          "scenarios/clusters/h100-sxm.json --gpus 64 --batch 512 --sequence 8192 -o plan\n"
+          "          pipewright plan scenarios/gpt-text/scenario.json --costs costs.json\n"
+          "          pipewright plan SCENARIO --costs costs.json --replan --lost 1 --checkpoints "
+          "ckpt -o next"};
 }
 
 }  // namespace

@@ -22,6 +22,20 @@ const char* word_of(plan::RunRecompute recompute) {
   return "none";
 }
 
+/// How many layers the stages have: "20", or "19×7 12" where they are not alike.
+std::string layers_words(const plan::TrainingRun& run) {
+  std::string words;
+  for (int stage = 0; stage < run.stages();) {
+    const int first = stage, layers = run.layers_of(stage);
+    while (stage < run.stages() && run.layers_of(stage) == layers)
+      ++stage;
+    words += fmt::format("{}{}", words.empty() ? "" : " ", layers);
+    if (stage - first > 1 && stage - first < run.stages())
+      words += fmt::format("×{}", stage - first);
+  }
+  return words;
+}
+
 /// What of a plan is another in the one after it: "pp 16 instead of 8, ZeRO 1 instead of 0".
 std::string change_between(const plan::TrainingRun& from, const plan::TrainingRun& to) {
   std::string words;
@@ -35,7 +49,9 @@ std::string change_between(const plan::TrainingRun& from, const plan::TrainingRu
   add("dp", from.data, to.data);
   add("cp", from.context, to.context);
   add("ep", from.expert, to.expert);
+  add("schedule", from.schedule_name(), to.schedule_name());
   add("chunks", from.chunks, to.chunks);
+  add("layers", layers_words(from), layers_words(to));
   add("microbatch", from.microbatch, to.microbatch);
   add("recompute", std::string(word_of(from.recompute)), std::string(word_of(to.recompute)));
   add("ZeRO", from.zero, to.zero);
@@ -53,6 +69,13 @@ std::string too_large_words(const plan::Cluster& cluster, const sim::FoundPlan& 
                      gb(static_cast<double>(cluster.device.memory.value)));
 }
 
+std::vector<int> layers_by_stage(const plan::TrainingRun& run) {
+  std::vector<int> layers;
+  for (int stage = 0; stage < run.stages(); ++stage)
+    layers.push_back(run.layers_of(stage));
+  return layers;
+}
+
 plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
   const plan::TrainingRun& run = plan.run;
   return {{"gpus", run.gpus},
@@ -64,7 +87,8 @@ plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
           {"chunks", run.chunks},
           {"microbatch", run.microbatch},
           {"microbatches", run.microbatches()},
-          {"schedule", run.chunks > 1 ? "interleaved-1f1b" : "1f1b"},
+          {"schedule", run.schedule_name()},
+          {"stage_layers", layers_by_stage(run)},
           {"recompute", word_of(run.recompute)},
           {"zero", run.zero},
           {"sequence_parallel", run.sequence_parallel},
@@ -90,8 +114,12 @@ std::string words_of(const plan::TrainingRun& run) {
   if (run.experts > 0)
     words += fmt::format(", ep {}", run.expert);
   words += fmt::format(", microbatch {}", run.microbatch);
-  if (run.chunks > 1)
+  if (!run.schedule.empty())
+    words += ", " + run.schedule;
+  else if (run.chunks > 1)
     words += fmt::format(", {} chunks", run.chunks);
+  if (!run.stage_layers.empty())
+    words += fmt::format(", layers {}", layers_words(run));
   if (run.recompute != plan::RunRecompute::None)
     words += fmt::format(", {} recomputation", word_of(run.recompute));
   if (run.zero > 0)

@@ -20,15 +20,29 @@ double parameter_bytes(int zero, double copies) {
   }
 }
 
+/// Layers of a rank.
+struct LayerCount {
+  int dense = 0, sparse = 0;
+  int all() const { return dense + sparse; }
+  LayerCount operator*(int times) const { return {dense * times, sparse * times}; }
+  LayerCount& operator+=(const LayerCount& other) {
+    dense += other.dense, sparse += other.sparse;
+    return *this;
+  }
+};
+
 class Holding {
  public:
-  Holding(const TrainingRun& run, RunRecompute recompute)
+  Holding(const TrainingRun& run, RunRecompute recompute, const PipelineShape& shape)
       : run_(run),
+        shape_(shape),
+        stages_(layers_by_stage(run)),
         recompute_(run.recompute == RunRecompute::Unknown ? recompute : run.recompute),
         tokens_(1.0 * run.microbatch * run.sequence / run.context) {}
 
-  RankMemory rank(int rank) const {
-    const bool first = rank == 0, last = rank == run_.pipeline - 1;
+  RankMemory rank(std::size_t rank) const {
+    const std::vector<int>& stages = shape_.stages_of_rank[rank];
+    const bool first = stages.front() == 0, last = stages.back() == run_.stages() - 1;
     const double h = run_.hidden, t = run_.tensor, routed = run_.experts > 0 ? 1 : 0;
     RankMemory memory;
     memory.standing = standing(rank, first, last);
@@ -44,22 +58,34 @@ class Holding {
   }
 
  private:
-  int layers_of_rank() const { return run_.layers / run_.pipeline; }
-  int dense_on(int rank) const {
-    if (run_.experts == 0)
-      return layers_of_rank();
-    return std::clamp(run_.dense_layers - rank * layers_of_rank(), 0, layers_of_rank());
+  static std::vector<LayerCount> layers_by_stage(const TrainingRun& run) {
+    std::vector<LayerCount> stages;
+    int before = 0;
+    for (int stage = 0; stage < run.stages(); ++stage) {
+      const int layers = run.layers_of(stage);
+      const int dense =
+          run.experts == 0 ? layers : std::clamp(run.dense_layers - before, 0, layers);
+      stages.push_back({dense, layers - dense});
+      before += layers;
+    }
+    return stages;
   }
 
-  double standing(int rank, bool first, bool last) const {
+  const LayerCount& layers_of(std::size_t rank, std::size_t chunk) const {
+    return stages_[static_cast<std::size_t>(shape_.stages_of_rank[rank][chunk])];
+  }
+
+  double standing(std::size_t rank, bool first, bool last) const {
     TrainingRun dense = run_, sparse = run_;
     dense.experts = 0;
     sparse.dense_layers = 0;
-    const int dense_layers = dense_on(rank), sparse_layers = layers_of_rank() - dense_layers;
+    LayerCount layers;
+    for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk)
+      layers += layers_of(rank, chunk);
     const double t = run_.tensor, copies = 1.0 * run_.data * run_.context;
-    const double experts = sparse_layers * sparse.expert_parameters() / run_.expert;
-    const double others = dense_layers * dense.layer_parameters() +
-                          sparse_layers * (sparse.layer_parameters() - sparse.expert_parameters()) +
+    const double experts = layers.sparse * sparse.expert_parameters() / run_.expert;
+    const double others = layers.dense * dense.layer_parameters() +
+                          layers.sparse * (sparse.layer_parameters() - sparse.expert_parameters()) +
                           (first ? run_.embedding_parameters() : 0) +
                           (last ? run_.head_parameters() : 0);
     return others / t * parameter_bytes(run_.zero, copies) +
@@ -91,36 +117,49 @@ class Holding {
     return are_kept ? 5.0 * run_.heads * run_.sequence / run_.tensor : 0;
   }
 
-  /// 1F1B, interleaved or not (formulas of Narayanan et al., arXiv 2104.04473).
-  double in_flight(int rank) const {
-    const int p = run_.pipeline, v = run_.chunks, m = run_.microbatches();
-    if (v == 1)
-      return std::min(p - rank, m);
-    return std::min(1.0 * m, (p * v + p - 1 - 2.0 * rank) / v);
+  /// At the moment at which it is most.
+  double kept(std::size_t rank) const {
+    double most = 0;
+    for (const std::vector<int>& held : shape_.held[rank]) {
+      LayerCount layers;
+      for (std::size_t chunk = 0; chunk < held.size(); ++chunk)
+        layers += layers_of(rank, chunk) * held[chunk];
+      most = std::max(most, tokens_ * kept_of(layers));
+    }
+    return most;
   }
 
-  double kept(int rank) const {
-    const int dense = dense_on(rank), sparse = layers_of_rank() - dense;
-    const double all = dense * layer_bytes(true) + (sparse > 0 ? sparse * layer_bytes(false) : 0);
+  double kept_of(const LayerCount& layers) const {
+    const double all = (layers.dense > 0 ? layers.dense * layer_bytes(true) : 0) +
+                       (layers.sparse > 0 ? layers.sparse * layer_bytes(false) : 0);
     if (recompute_ != RunRecompute::Full)
-      return tokens_ * all * in_flight(rank);
+      return all;
     const double inputs = 2.0 * run_.hidden / (run_.sequence_parallel ? run_.tensor : 1);
-    return tokens_ * (layers_of_rank() * inputs * in_flight(rank) + layer_bytes(sparse == 0));
+    return layers.all() * inputs + layer_bytes(layers.sparse == 0);
   }
 
   const TrainingRun& run_;
+  const PipelineShape& shape_;
+  const std::vector<LayerCount> stages_;
   const RunRecompute recompute_;
   const double tokens_;
 };
 
 }  // namespace
 
-std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute) {
+std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute,
+                                           const PipelineShape& shape) {
   std::vector<RankMemory> ranks;
-  const Holding holding(run, recompute);
-  for (int rank = 0; rank < run.pipeline; ++rank)
+  const Holding holding(run, recompute, shape);
+  for (std::size_t rank = 0; rank < shape.held.size(); ++rank)
     ranks.push_back(holding.rank(rank));
   return ranks;
+}
+
+std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute) {
+  return transformer_memory(run, recompute,
+                            pipeline_shape(std::string(run.schedule_name()), run.pipeline,
+                                           run.microbatches(), run.chunks));
 }
 
 double peak_of(const std::vector<RankMemory>& ranks, const MachineConstants& constants) {

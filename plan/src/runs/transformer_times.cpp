@@ -56,10 +56,11 @@ class Counting {
     const RunRecompute mode = run_.recompute == RunRecompute::Unknown ? recompute : run_.recompute;
     work.recomputes_all = mode == RunRecompute::Full;
     work.recomputes_core = mode == RunRecompute::Selective;
-    work.first_end = end_of(run_.embedding_parameters());
-    work.middle_end = end_of(0);
-    work.last_end = end_of(run_.head_parameters());
-    work.only_end = end_of(run_.embedding_parameters() + run_.head_parameters());
+    const int last = run_.stages() - 1;
+    work.first_end = end_of(run_.layers_of(0), run_.embedding_parameters());
+    work.middle_end = end_of(most_layers_of_middle(), 0);
+    work.last_end = end_of(run_.layers_of(last), run_.head_parameters());
+    work.only_end = end_of(run_.layers, run_.embedding_parameters() + run_.head_parameters());
     return work;
   }
 
@@ -100,6 +101,7 @@ class Counting {
       add_experts(layer);
     else
       add_feed_forward(layer, rows, run_.feed_forward, 1);
+    add_context(layer);
     return layer;
   }
 
@@ -122,12 +124,27 @@ class Counting {
     layer.element_bytes_s += memory_s(expert_passes * bytes);
     if (run_.expert == 1)
       return;
-    const double sent = 2 * bytes * (run_.expert - 1.0) / run_.expert;
-    layer.exchanges = 2;
-    if (1.0 * run_.expert * run_.tensor <= cluster_.devices_per_node)
-      layer.exchange_s = sent / cluster_.within_node.bandwidth_per_s;
+    layer.exchanges += 2;
+    add_exchange(layer, 2 * bytes * (run_.expert - 1.0) / run_.expert, run_.expert);
+  }
+
+  /// Keys and values of the others' tokens go round, nothing computed meanwhile (Megatron-LM's
+  /// all-gather).
+  void add_context(LayerWork& layer) const {
+    if (run_.context == 1)
+      return;
+    const double heads = run_.kv_rank > 0 ? run_.heads : run_.kv_heads;
+    const double bytes = 2 * half_bytes * tokens() * heads * run_.head_channels / run_.tensor;
+    add_exchange(layer, bytes * (run_.context - 1), run_.context);
+    layer.exchanges += 1;
+  }
+
+  /// Each of `devices` sends so much, beside those of the other groups of its node.
+  void add_exchange(LayerWork& layer, double sent, int devices) const {
+    if (1.0 * devices * run_.tensor <= cluster_.devices_per_node)
+      layer.exchange_s += sent / cluster_.within_node.bandwidth_per_s;
     else
-      layer.exchange_network_s =
+      layer.exchange_network_s +=
           sent * cluster_.devices_per_node / cluster_.between_nodes.bandwidth_per_s;
   }
 
@@ -164,22 +181,28 @@ class Counting {
     work.sum_network_s = time.network_s;
   }
 
-  StageEndWork end_of(double more_parameters) const {
-    const double layers = 1.0 * run_.layers / (run_.pipeline * run_.chunks);
+  int most_layers_of_middle() const {
+    int most = 0;
+    for (int stage = 1; stage + 1 < run_.stages(); ++stage)
+      most = std::max(most, run_.layers_of(stage));
+    return most;
+  }
+
+  StageEndWork end_of(double layers, double more_parameters) const {
     const double experts = layers * run_.expert_parameters() / (run_.tensor * run_.expert);
     const double others =
         (layers * (run_.layer_parameters() - run_.expert_parameters()) + more_parameters) /
         run_.tensor;
     const int copies = run_.data * run_.context;
-    StageEndWork end = end_of(others, copies);
-    const StageEndWork of_experts = end_of(experts, copies / run_.expert);
+    StageEndWork end = end_of_copies(others, copies);
+    const StageEndWork of_experts = end_of_copies(experts, copies / run_.expert);
     end.table_s += of_experts.table_s, end.bulk_s += of_experts.bulk_s;
     end.network_s += of_experts.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
   }
 
   /// Under ZeRO the parameters are gathered behind the step: the second half of the same ring.
-  StageEndWork end_of(double parameters, int copies) const {
+  StageEndWork end_of_copies(double parameters, int copies) const {
     if (parameters <= 0)
       return {};
     const bool spans = 1.0 * copies * run_.tensor > cluster_.devices_per_node;

@@ -26,12 +26,14 @@ void add(plan::StageCost& stage, const plan::PassSeconds& part, double times = 1
 void set_stages(std::vector<plan::StageCost>& stages, const plan::TrainingRun& run,
                 const plan::TransformerTimes& times, double iteration_s, plan::Bytes hop) {
   const std::size_t last = stages.size() - 1;
-  const int layers = run.layers / static_cast<int>(stages.size());
+  int before = 0;  // layers of earlier stages
   for (std::size_t at = 0; at <= last; ++at) {
     plan::StageCost& stage = stages[at];
     stage.forward = stage.input_gradient = stage.weight_gradient = {};
     stage.output = stage.input_gradient_bytes = hop;
-    const int dense = std::clamp(run.dense_layers - static_cast<int>(at) * layers, 0, layers);
+    const int layers = run.layers_of(static_cast<int>(at));
+    const int dense = std::clamp(run.dense_layers - before, 0, layers);
+    before += layers;
     add(stage, times.layer, layers - dense);
     add(stage, times.dense_layer, dense);
     if (at == 0)

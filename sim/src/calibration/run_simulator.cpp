@@ -5,14 +5,17 @@
 #include "pipewright/sim/calibration/run_costs.hpp"
 
 namespace pipewright::sim {
+
+using plan::TrainingRun;
+
 namespace {
 
 /// A transfer holds both ends, as Megatron's do.
-plan::Program program_of(int ranks, int microbatches, int chunks) {
-  const plan::ScheduleRequest request{.name = chunks > 1 ? "interleaved-1f1b" : "1f1b",
-                                      .ranks = ranks,
-                                      .microbatches = microbatches,
-                                      .chunks = chunks,
+plan::Program program_of(const TrainingRun& run) {
+  const plan::ScheduleRequest request{.name = std::string(run.schedule_name()),
+                                      .ranks = run.pipeline,
+                                      .microbatches = run.microbatches(),
+                                      .chunks = run.chunks,
                                       .rank_of_stage = {},
                                       .costs = {},
                                       .memory_units = {}};
@@ -22,8 +25,7 @@ plan::Program program_of(int ranks, int microbatches, int chunks) {
 }  // namespace
 
 struct RunSimulator::Pipeline {
-  Pipeline(int ranks, int microbatches, int chunks)
-      : structure(program_of(ranks, microbatches, chunks)), simulator(structure) {}
+  explicit Pipeline(const TrainingRun& run) : structure(program_of(run)), simulator(structure) {}
   Structure structure;
   Simulator simulator;
   StepCosts costs;
@@ -32,14 +34,15 @@ struct RunSimulator::Pipeline {
 RunSimulator::RunSimulator(const plan::Cluster& cluster) : cluster_(cluster) {}
 RunSimulator::~RunSimulator() = default;
 
-RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TrainingRun& run) {
-  auto& pipeline = pipelines_[{run.pipeline, run.microbatches(), run.chunks}];
+RunSimulator::Pipeline& RunSimulator::pipeline_of(const TrainingRun& run) {
+  auto& pipeline =
+      pipelines_[{std::string(run.schedule_name()), run.pipeline, run.microbatches(), run.chunks}];
   if (!pipeline)
-    pipeline = std::make_unique<Pipeline>(run.pipeline, run.microbatches(), run.chunks);
+    pipeline = std::make_unique<Pipeline>(run);
   return *pipeline;
 }
 
-double RunSimulator::iteration(const plan::TrainingRun& run, const plan::TransformerWork& work,
+double RunSimulator::iteration(const TrainingRun& run, const plan::TransformerWork& work,
                                const plan::MachineConstants& constants,
                                const plan::LayerFactors& factors) {
   Pipeline& pipeline = pipeline_of(run);

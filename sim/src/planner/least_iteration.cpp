@@ -6,10 +6,9 @@ namespace pipewright::sim {
 
 using plan::TrainingRun;
 
-double least_iteration(const StepCosts& costs, int ranks, int microbatches) {
-  const auto stage = [&](std::size_t at) -> const plan::StageCost& { return costs.stages[at]; };
-  const auto passes = [&](std::size_t at) {
-    return (stage(at).input_gradient + stage(at).weight_gradient).value;
+double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches) {
+  const auto passes = [](const plan::StageCost& stage) {
+    return (stage.input_gradient + stage.weight_gradient).value;
   };
   /// Of a transfer between the ranks of a stage and the next.
   const auto hop = [&](int rank, plan::Bytes size) {
@@ -17,21 +16,23 @@ double least_iteration(const StepCosts& costs, int ranks, int microbatches) {
     return link.latency.value + plan::occupancy(link, size).value;
   };
   double least = 0, arrival = 0;
-  // By rank: from the end of the rank's last backward, what those before it have still to do.
+  // By rank: from the end of the rank's last backward, what those before it have still to do. A
+  // rank whose last work is a weight gradient keeps nobody waiting.
   double drain = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < shape.stages_of_rank.size(); ++rank) {
     double busy = 0, end = 0;
-    for (auto at = static_cast<std::size_t>(rank); at < costs.stages.size();
-         at += static_cast<std::size_t>(ranks)) {
-      busy += stage(at).forward.value + passes(at);
-      end += stage(at).optimizer_step.value;
+    for (const int at : shape.stages_of_rank[rank]) {
+      const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(at)];
+      busy += stage.forward.value + passes(stage);
+      end += stage.optimizer_step.value;
     }
-    drain = std::max(end, drain);
+    drain = shape.splits_backward ? end : std::max(end, drain);
     least = std::max(least, arrival + microbatches * busy + drain);
-    const auto at = static_cast<std::size_t>(rank);
-    if (rank + 1 < ranks) {
-      arrival += stage(at).forward.value + hop(rank, stage(at).output);
-      drain += passes(at) + hop(rank, stage(at + 1).input_gradient_bytes);
+    if (rank + 1 < shape.stages_of_rank.size()) {  // every rank's first stage is the next one
+      const plan::StageCost& stage = costs.stages[rank];
+      arrival += stage.forward.value + hop(static_cast<int>(rank), stage.output);
+      drain +=
+          passes(stage) + hop(static_cast<int>(rank), costs.stages[rank + 1].input_gradient_bytes);
     }
   }
   return least;

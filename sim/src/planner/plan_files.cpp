@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partition/layout.hpp"
 #include "pipewright/plan/runs/transformer_memory.hpp"
 #include "pipewright/plan/runs/transformer_times.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
@@ -40,7 +41,23 @@ plan::GptShape shape_of(const TrainingRun& run) {
           .vocabulary = 256};
 }
 
-int blocks_of_stage(const TrainingRun& run) { return run.layers / (run.pipeline * run.chunks); }
+/// The first layer of each stage, and behind the last one.
+std::vector<int> layer_borders(const TrainingRun& run) {
+  std::vector<int> borders{0};
+  for (int stage = 0; stage < run.stages(); ++stage)
+    borders.push_back(borders.back() + run.layers_of(stage));
+  return borders;
+}
+
+/// Megatron-LM's name of each layer: the embedding, transformer layers, the loss.
+std::string megatron_layout(const TrainingRun& run) {
+  plan::Layout layout;
+  for (int stage = 0; stage < run.stages(); ++stage)
+    layout.stages.emplace_back(static_cast<std::size_t>(run.layers_of(stage)), 't');
+  layout.stages.front().insert(0, 1, 'E');
+  layout.stages.back() += 'L';
+  return plan::to_string(layout);
+}
 
 }  // namespace
 
@@ -58,14 +75,15 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const FoundPlan& found)
   plan::Pipeline& pipeline = scenario.pipeline;
   pipeline.ranks = run.pipeline;
   pipeline.microbatches = run.microbatches();
-  pipeline.schedule = run.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  pipeline.schedule = run.schedule_name();
   pipeline.chunks = run.chunks;
   pipeline.blocking = true;
   const auto layers = static_cast<int>(plan::gpt_model(shape_of(run)).layers.size());
-  std::vector<int> boundaries{0};
-  for (int stage = 1; stage < run.pipeline * run.chunks; ++stage)
-    boundaries.push_back(1 + stage * blocks_of_stage(run));
-  boundaries.push_back(layers);
+  // The embedding is the first layer; the norm and the head are on the last stage.
+  std::vector<int> boundaries = layer_borders(run);
+  for (std::size_t stage = 1; stage + 1 < boundaries.size(); ++stage)
+    ++boundaries[stage];
+  boundaries.back() = layers;
   pipeline.partition = std::move(boundaries);
   scenario.training.microbatch_size = run.microbatch;
   scenario.data = {.kind = "text", .path = "text.txt"};
@@ -81,7 +99,8 @@ plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& f
   costs.software = "analytic";
   costs.microbatch_size = run.microbatch;
   const plan::Model model = plan::gpt_model(shape_of(run));
-  const int blocks = blocks_of_stage(run);
+  const std::vector<int> borders = layer_borders(run);
+  std::size_t stage = 0;
   for (std::size_t at = 0; at < model.layers.size(); ++at) {
     plan::LayerCost& layer = costs.layers.emplace_back();
     layer.name = model.layers[at].name;
@@ -93,9 +112,8 @@ plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& f
       passes = known.times.embedding;
     } else if (is_block) {
       passes = block < run.dense_layers ? known.times.dense_layer : known.times.layer;
-      if (block % blocks == 0)
-        layer.optimizer_step =
-            known.steps.stages[static_cast<std::size_t>(block / blocks)].optimizer_step;
+      if (block == borders[stage])
+        layer.optimizer_step = known.steps.stages[stage++].optimizer_step;
     } else if (at + 1 == model.layers.size()) {
       passes = known.times.head;
     }
@@ -108,6 +126,8 @@ plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& f
 }
 
 std::string megatron_arguments(const TrainingRun& run) {
+  if (!run.schedule.empty())  // Megatron-LM runs 1F1B, interleaved or not
+    return "";
   std::string text = fmt::format(
       "--num-layers {} --hidden-size {} --num-attention-heads {} --seq-length {} "
       "--micro-batch-size {} --global-batch-size {} --tensor-model-parallel-size {} "
@@ -122,8 +142,10 @@ std::string megatron_arguments(const TrainingRun& run) {
   add(run.kv_heads > 0 && run.kv_heads != run.heads,
       fmt::format("--group-query-attention --num-query-groups {}", run.kv_heads));
   add(run.gated, "--swiglu");
-  add(run.chunks > 1, fmt::format("--num-layers-per-virtual-pipeline-stage {}",
-                                  run.layers / run.pipeline / run.chunks));
+  add(run.stage_layers.empty() && run.chunks > 1,
+      fmt::format("--num-layers-per-virtual-pipeline-stage {}", run.layers / run.stages()));
+  add(!run.stage_layers.empty(),
+      fmt::format("--pipeline-model-parallel-layout '{}'", megatron_layout(run)));
   add(run.context > 1, fmt::format("--context-parallel-size {}", run.context));
   add(run.experts > 0, fmt::format("--num-experts {} --moe-router-topk {} "
                                    "--expert-model-parallel-size {}",

@@ -1,6 +1,7 @@
 #include "pipewright/sim/planner/plan_search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,6 +25,12 @@ void require_sizes(const PlanSpace& space) {
   const TrainingRun& model = space.model;
   if (model.gpus < 1 || model.global_batch < 1 || model.sequence < 1 || model.layers < 1)
     throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
+  for (const std::string& schedule : space.schedules)
+    if (const auto& planned = plan::planned_schedules();
+        std::find(planned.begin(), planned.end(), schedule) == planned.end())
+      throw plan::InputError(fmt::format("no plan has the schedule \"{}\"{}; these have: {}",
+                                         schedule, plan::did_you_mean(schedule, planned),
+                                         fmt::join(planned, ", ")));
 }
 
 class Search {
@@ -32,7 +39,7 @@ class Search {
       : cluster_(cluster),
         machine_(cluster.machine.value_or(plan::Machine{})),
         options_(options),
-        runs_(candidates_of(cluster, space)),
+        runs_(candidates_of(cluster, space, shapes_)),
         simulator_(cluster) {}
 
   PlanAnswer run() {
@@ -70,13 +77,18 @@ class Search {
     return costs_;
   }
 
+  const plan::PipelineShape& shape_of(const TrainingRun& run) {
+    return *shapes_.find(run.schedule_name(), run.pipeline, run.microbatches(), run.chunks);
+  }
+
   void bound_all() {
     for (std::size_t at = 0; at < runs_.size(); ++at) {
       const TrainingRun& run = runs_[at];
       Candidate candidate{.run = at};
-      candidate.least_s = least_iteration(costs(run), run.pipeline, run.microbatches());
+      const plan::PipelineShape& shape = shape_of(run);
+      candidate.least_s = least_iteration(costs(run), shape, run.microbatches());
       candidate.peak_bytes =
-          plan::peak_of(plan::transformer_memory(run, run.recompute), machine_.constants);
+          plan::peak_of(plan::transformer_memory(run, run.recompute, shape), machine_.constants);
       if (fits(candidate))
         candidates_.push_back(candidate);
       else
@@ -104,22 +116,23 @@ class Search {
     const auto work = plan::transformer_work(cluster_, run, run.recompute);
     FoundPlan plan{.run = run, .least_s = candidate.least_s, .peak_bytes = candidate.peak_bytes};
     plan.iteration_s = simulator_.iteration(run, work, machine_.constants, factors(run));
-    plan.bubble = std::max(0.0, 1 - busy_of(costs(run), run) / plan.iteration_s);
+    plan.bubble = std::max(
+        0.0, 1 - busy_of(costs(run), shape_of(run), run.microbatches()) / plan.iteration_s);
     plan.tokens_per_s = 1.0 * run.global_batch * run.sequence / plan.iteration_s;
     plan.mfu = model_flops(run) / (plan.iteration_s * run.gpus * cluster_.device.flops_per_s);
     return plan;
   }
 
-  static double busy_of(const StepCosts& costs, const TrainingRun& run) {
+  static double busy_of(const StepCosts& costs, const plan::PipelineShape& shape,
+                        int microbatches) {
     double most = 0;
-    for (int rank = 0; rank < run.pipeline; ++rank) {
+    for (const std::vector<int>& stages : shape.stages_of_rank) {
       double busy = 0;
-      for (auto at = static_cast<std::size_t>(rank); at < costs.stages.size();
-           at += static_cast<std::size_t>(run.pipeline)) {
-        const plan::StageCost& stage = costs.stages[at];
-        busy += (stage.forward + stage.input_gradient + stage.weight_gradient).value *
-                    run.microbatches() +
-                stage.optimizer_step.value;
+      for (const int at : stages) {
+        const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(at)];
+        busy +=
+            (stage.forward + stage.input_gradient + stage.weight_gradient).value * microbatches +
+            stage.optimizer_step.value;
       }
       most = std::max(most, busy);
     }
@@ -211,6 +224,7 @@ class Search {
   const plan::Cluster& cluster_;
   const plan::Machine machine_;
   const SearchOptions& options_;
+  plan::PipelineShapes shapes_;
   const std::vector<TrainingRun> runs_;
   std::vector<Candidate> candidates_, too_large_;
   RunSimulator simulator_;

@@ -4,6 +4,7 @@
 
 #include "cli/support/program.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/partition/layout.hpp"
 #include "support/catch.hpp"
 
 namespace plan_command_test {
@@ -17,8 +18,9 @@ const std::string a100 = clusters + "a100-80gb.json", h100 = clusters + "h100-sx
 
 TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each",
           "[cli][planner]") {
-  const auto result = run_program({"plan", "--model", "gpt3-175b", "--cluster", a100, "--batch",
-                                   "1536", "--gpus", "1024", "--top", "4", "--json"});
+  const auto result =
+      run_program({"plan", "--model", "gpt3-175b", "--cluster", a100, "--batch", "1536", "--gpus",
+                   "1024", "--top", "4", "--schedule", "1f1b,interleaved-1f1b", "--json"});
   REQUIRE(result.exit_code == 0);
   const auto json = nlohmann::json::parse(result.out);
   CHECK(json.at("plans").size() == 4);
@@ -66,8 +68,50 @@ TEST_CASE("the plan's scenario is simulated in the plan's time", "[cli][planner]
             Approx(json.at("plans")[0].at("iteration_s").get<double>()).epsilon(1e-12));
       const auto checked = run_program({"schedule", "--check", (out / "schedule.csv").string()});
       CHECK(checked.exit_code == 0);
-      CHECK(std::filesystem::exists(out / "megatron.txt"));
+      CHECK(std::filesystem::exists(out / "megatron.txt") ==
+            !json.at("plans")[0].at("megatron_arguments").get<std::string>().empty());
     }
+}
+
+TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers",
+          "[cli][planner]") {
+  const TempFolder folder;
+  for (const char* schedule :
+       {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "1f1b-v", "zbv", "dualpipev"}) {
+    CAPTURE(schedule);
+    const auto out = folder.path() / schedule;
+    // 80 layers on 6 ranks: nothing divides them.
+    const auto found = run_program({"plan", "--model", "llama3-70b", "--cluster", h100, "--gpus",
+                                    "48", "--batch", "192", "--pipeline", "6", "--schedule",
+                                    schedule, "--top", "1", "--json", "-o", out.string()});
+    CAPTURE(found.err);
+    REQUIRE(found.exit_code == 0);
+    const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
+    CHECK(plan.at("schedule") == schedule);
+    int layers = 0;
+    for (const int of_stage : plan.at("stage_layers"))
+      layers += of_stage;
+    CHECK(layers == 80);
+    const auto simulated = run_program({"simulate", (out / "scenario.json").string(), "--costs",
+                                        (out / "costs.json").string(), "--json"});
+    REQUIRE(simulated.exit_code == 0);
+    CHECK(nlohmann::json::parse(simulated.out).at("iteration_s").get<double>() ==
+          Approx(plan.at("iteration_s").get<double>()).epsilon(1e-12));
+    const bool is_megatrons = std::string(schedule).ends_with("1f1b");
+    CHECK(std::filesystem::exists(out / "megatron.txt") == is_megatrons);
+    if (is_megatrons) {
+      const std::string arguments = plan.at("megatron_arguments");
+      const std::string option = "--pipeline-model-parallel-layout '";
+      const auto begin = arguments.find(option) + option.size();
+      REQUIRE(begin > option.size());
+      const auto layout =
+          plan::parse_layout(arguments.substr(begin, arguments.find('\'', begin) - begin));
+      REQUIRE(layout.stages.size() == plan.at("stage_layers").size());
+      for (std::size_t stage = 0; stage < layout.stages.size(); ++stage)
+        CHECK(std::count(layout.stages[stage].begin(), layout.stages[stage].end(), 't') ==
+              plan.at("stage_layers")[stage].get<int>());
+    }
+  }
 }
 
 TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
@@ -90,6 +134,24 @@ TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
   const auto file = folder.write("cluster.json", text.dump());
   CHECK(error_of({"--model", "llama3-8b", "--cluster", file.string(), "--batch", "64"})
             .find("device.flops_per_s is not known") != std::string::npos);
+}
+
+TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli][planner]") {
+  const std::string models = PIPEWRIGHT_TEST_DATA_DIR "/models/";
+  const auto plans_of = [](const std::string& model) {
+    const auto result = run_program({"plan", "--model", model, "--cluster", h100, "--batch", "64",
+                                     "--gpus", "64", "--top", "3", "--json"});
+    CAPTURE(model, result.err);
+    REQUIRE(result.exit_code == 0);
+    std::vector<std::pair<double, double>> plans;
+    const auto json = nlohmann::json::parse(result.out);
+    for (const auto& plan : json.at("plans"))
+      plans.emplace_back(plan.at("iteration_s"), plan.at("peak_bytes"));
+    return plans;
+  };
+  CHECK(plans_of(models + "llama-3-8b.json") == plans_of("llama3-8b"));
+  CHECK(plans_of(models + "mixtral-8x7b.json") == plans_of("mixtral-8x7b"));
+  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());
 }
 
 TEST_CASE("a plan that fits nowhere names the smallest", "[cli][planner]") {

@@ -42,7 +42,7 @@ TEST_CASE("18 bytes of a parameter stand, and ZeRO divides twelve of them", "[pl
   const double parameters =
       (48 * run.layer_parameters() + run.embedding_parameters() + run.head_parameters()) / 8;
   CHECK(transformer_memory(run, RunRecompute::Full).front().standing == Approx(18 * parameters));
-  run.data = 4, run.gpus = 32, run.zero = 1;
+  run.data = 4, run.gpus = 32, run.global_batch = 16, run.zero = 1;
   CHECK(transformer_memory(run, RunRecompute::Full).front().standing == Approx(9 * parameters));
   run.zero = 3;
   CHECK(transformer_memory(run, RunRecompute::Full).front().standing == Approx(4.5 * parameters));
@@ -61,9 +61,25 @@ TEST_CASE("The first of four ranks keeps four microbatches, the last one", "[pla
   CHECK(ranks[3].logits > 0);
 }
 
+TEST_CASE("A rank of a V holds both its stages, and as many layers as these have", "[plan][runs]") {
+  TrainingRun run = run_22b();
+  run.pipeline = 4, run.gpus = 32, run.global_batch = 64, run.chunks = 2, run.schedule = "zbv";
+  const double sbh = 4.0 * 2048 * 6144, layer = sbh * (13 + 5.0 * 64 * 2048 / (6144 * 8));
+  for (const RankMemory& rank : transformer_memory(run, RunRecompute::None))
+    CHECK(rank.kept == Approx(48 * layer));  // four microbatches of a fourth of the layers
+  CHECK(transformer_memory(run, RunRecompute::None)[0].logits > 0);
+  run.chunks = 1, run.schedule = "", run.stage_layers = {11, 13, 13, 11};
+  const auto ranks = transformer_memory(run, RunRecompute::None);
+  CHECK(ranks[0].kept == Approx(4 * 11 * layer));
+  CHECK(ranks[1].kept == Approx(3 * 13 * layer));
+  CHECK(ranks[1].standing - ranks[2].standing == Approx(0).margin(1));
+  CHECK(ranks[1].standing == Approx(18 * 13 * run.layer_parameters() / 8));
+}
+
 TEST_CASE("Experts are divided among the devices that share them", "[plan][runs]") {
   TrainingRun run = run_22b();
   run.tensor = 1, run.data = run.gpus = 8, run.experts = 8, run.experts_per_token = 2;
+  run.global_batch = 32;
   run.expert_feed_forward = 6144, run.zero = 1;
   const double whole = transformer_memory(run, RunRecompute::None).front().standing;
   run.expert = 8;

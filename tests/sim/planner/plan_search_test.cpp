@@ -1,9 +1,11 @@
 #include "pipewright/sim/planner/plan_search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -63,8 +65,9 @@ PlanSpace random_space(std::mt19937& random) {
 
 std::string text_of(const FoundPlan& plan) {
   const plan::TrainingRun& run = plan.run;
-  return fmt::format("t{} p{} d{} c{} v{} mb{} r{} z{} sp{} {:.17g}", run.tensor, run.pipeline,
-                     run.data, run.context, run.chunks, run.microbatch,
+  return fmt::format("t{} p{} d{} c{} {} v{} {} mb{} r{} z{} sp{} {:.17g}", run.tensor,
+                     run.pipeline, run.data, run.context, run.schedule_name(), run.chunks,
+                     fmt::join(run.stage_layers, "-"), run.microbatch,
                      static_cast<int>(run.recompute), run.zero, run.sequence_parallel,
                      plan.iteration_s);
 }
@@ -82,17 +85,21 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
   double closest = 0;
   while (checked < 4000) {
     const plan::Cluster cluster = cluster_of(random() % 2 == 0 ? 4 : 8);
-    const PlanSpace space = random_space(random);
+    PlanSpace space = random_space(random);
+    space.schedules = plan::planned_schedules();
+    plan::PipelineShapes shapes;
     sim::RunSimulator simulator(cluster);
     plan::MachineConstants constants;
     // Also machines whose transfers take long, or whose layers take no time beside them.
     constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
     constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
     sim::StepCosts costs;
-    for (const plan::TrainingRun& run : candidates_of(cluster, space)) {
+    for (const plan::TrainingRun& run : candidates_of(cluster, space, shapes)) {
       const auto work = plan::transformer_work(cluster, run, run.recompute);
       sim::set_run_costs(costs, cluster, run, work, constants, {});
-      const double least = sim::least_iteration(costs, run.pipeline, run.microbatches());
+      const double least = sim::least_iteration(
+          costs, *shapes.find(run.schedule_name(), run.pipeline, run.microbatches(), run.chunks),
+          run.microbatches());
       const double exact = simulator.iteration(run, work, constants);
       CAPTURE(run.pipeline, run.tensor, run.data, run.chunks, run.microbatches(), least, exact);
       if (least > exact * (1 + 1e-12))
@@ -162,18 +169,23 @@ TEST_CASE("regret: none where constants are sure, some where they are not", "[si
 TEST_CASE("candidates divide what they must, each is there once", "[sim][planner]") {
   const plan::Cluster cluster = cluster_of(4);
   PlanSpace space = space_of(12, 768, 32, 48);
+  plan::PipelineShapes shapes;
   std::set<std::string> seen;
-  for (const plan::TrainingRun& run : candidates_of(cluster, space)) {
+  for (const plan::TrainingRun& run : candidates_of(cluster, space, shapes)) {
     CHECK(run.tensor * run.pipeline * run.data * run.context == 32);
     CHECK(run.tensor <= 8);
-    CHECK(run.layers % (run.pipeline * run.chunks) == 0);
+    if (run.stage_layers.empty())
+      CHECK(run.layers % run.stages() == 0);
+    else
+      CHECK(std::accumulate(run.stage_layers.begin(), run.stage_layers.end(), 0) == run.layers);
     CHECK(run.global_batch % (run.data * run.microbatch) == 0);
-    CHECK((run.chunks == 1 || run.microbatches() % run.pipeline == 0));
+    if (run.schedule_name() == "interleaved-1f1b")
+      CHECK(run.microbatches() % run.pipeline == 0);
     CHECK(seen.insert(text_of({.run = run})).second);
   }
   CHECK(seen.size() > 500);
   space.tensor = {3};  // 32 is no multiple of it
-  CHECK(candidates_of(cluster, space).empty());
+  CHECK(candidates_of(cluster, space, shapes).empty());
 }
 
 TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][planner]") {

@@ -191,6 +191,53 @@ TEST_CASE("training goes on from a checkpoint by another plan, with the same bit
   CHECK(dry.out.find("cannot be loaded here") != std::string::npos);
 }
 
+TEST_CASE("a rank is killed, and training goes on by the plan for what is left, bit for bit",
+          "[cli][job][checkpoint]") {
+  const TempFolder folder;
+  const auto ckpt = (folder.path() / "ckpt").string(), next = (folder.path() / "next").string();
+  const std::vector<std::string> setup{"pipeline.ranks=3", "pipeline.schedule=1f1b",
+                                       "training.steps=400", "training.clip_norm=0.5"};
+  const auto undisturbed = run_program(train(setup, {"--json"}));
+  REQUIRE(undisturbed.exit_code == 0);
+
+  const test::Running killed(train(
+      setup, {"--processes", "--timeout", "3", "--checkpoints", ckpt, "--checkpoint-every", "5"}));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!std::filesystem::exists(folder.path() / "ckpt" / "step_00000010") &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto ranks = killed.children();
+  REQUIRE(ranks.size() == 3);
+  kill(ranks[1], SIGKILL);
+  CHECK(killed.wait().exit_code == 1);
+
+  std::vector<std::string> replan{
+      "--costs", costs_file(), "--replan", "--lost", "1",  "--checkpoints",
+      ckpt,      "--step",     "400",      "-o",     next, "--json"};
+  for (const std::string& assignment : setup)
+    replan.insert(replan.end(), {"--set", assignment});
+  const auto planned = run_program(small_gpt("plan", replan));
+  CAPTURE(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  const json plan = json::parse(planned.out);
+  CHECK(plan.at("plans")[0].at("ranks").get<int>() <= 2);
+  const int from = plan.at("replan").at("checkpoint").at("step");
+  CHECK(from >= 10);
+  CHECK(plan.at("replan").at("repeated_steps") == 400 - from);
+
+  const auto resumed =
+      run_program({"train", next + "/scenario.json", "--costs", next + "/costs.json",
+                   "--checkpoints", ckpt, "--resume", "--json"});
+  CAPTURE(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.err.find("not bit-identical") == std::string::npos);
+  const json all = json::parse(undisturbed.out).at("loss"),
+             rest = json::parse(resumed.out).at("loss");
+  REQUIRE(rest.size() == 400 - static_cast<std::size_t>(from));
+  for (std::size_t step = 0; step < rest.size(); ++step)
+    REQUIRE(rest[step] == all[step + static_cast<std::size_t>(from)]);
+}
+
 TEST_CASE("a damaged checkpoint is named, and the one before it is used",
           "[cli][job][checkpoint]") {
   const TempFolder folder;

@@ -48,6 +48,9 @@ struct TrainingRun {
   int context = 1;
   int expert = 1;  // of the data axis: devices that share the experts
   int chunks = 1;  // stages of each rank
+  /// By name. Empty: 1F1B, interleaved where a rank has several stages.
+  std::string schedule{};
+  std::vector<int> stage_layers{};  // by stage; empty: all have as many
   int global_batch = 0;
   int microbatch = 0;
   bool sequence_parallel = false;
@@ -60,6 +63,15 @@ struct TrainingRun {
   std::optional<Bytes> peak_memory{};
 
   int microbatches() const { return global_batch / data / microbatch; }
+  int stages() const { return pipeline * chunks; }
+  int layers_of(int stage) const {
+    return stage_layers.empty() ? layers / stages() : stage_layers[static_cast<std::size_t>(stage)];
+  }
+  std::string_view schedule_name() const {
+    if (!schedule.empty())
+      return schedule;
+    return chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  }
   /// Parameters of one layer, of the embedding, of the head.
   double layer_parameters() const;
   /// Of those, of the routed experts; both are means over layers.

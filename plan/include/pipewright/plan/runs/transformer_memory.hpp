@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipewright/plan/cluster/machine.hpp"
+#include "pipewright/plan/runs/pipeline_shape.hpp"
 #include "pipewright/plan/runs/training_run.hpp"
 
 namespace pipewright::plan {
@@ -24,7 +25,11 @@ struct RankMemory {
   double latent_heads = 0;     // tokens × channels of the latent attention's heads
 };
 
-/// By rank. `recompute` counts where the run does not say.
+/// By rank. `recompute` counts where the run does not say. `shape` is the one of the run's
+/// schedule.
+std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute,
+                                           const PipelineShape& shape);
+/// The same; throws InputError where the schedule does not take the run's sizes.
 std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute);
 /// The most that any rank holds, in bytes.
 double peak_of(const std::vector<RankMemory>& ranks, const MachineConstants& constants);

@@ -31,7 +31,7 @@ struct LayerWork {
   double core_s = 0;           // attention's two products at the peak
   double core_bytes_s = 0;     // scores, at the memory's bandwidth
   double element_bytes_s = 0;  // norms, residuals, activations, likewise
-  int exchanges = 0;           // of tokens among experts
+  int exchanges = 0;           // of tokens among experts, of keys and values among contexts
   double exchange_s = 0;       // all of them, at the bandwidth within a node
   double exchange_network_s = 0;
 };

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include "pipewright/plan/runs/transformer_times.hpp"
@@ -29,7 +30,7 @@ class RunSimulator {
   Pipeline& pipeline_of(const plan::TrainingRun& run);
 
   plan::Cluster cluster_;
-  std::map<std::tuple<int, int, int>, std::unique_ptr<Pipeline>> pipelines_;
+  std::map<std::tuple<std::string, int, int, int>, std::unique_ptr<Pipeline>> pipelines_;
 };
 
 }  // namespace pipewright::sim

@@ -18,7 +18,8 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const FoundPlan& plan);
 /// not in them: a rank is several devices, and what each holds is FoundPlan's.
 plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& plan);
 
-/// Those that cut the model and the batch: `--tensor-model-parallel-size 8 …`.
+/// Those that cut the model and the batch: `--tensor-model-parallel-size 8 …`. Empty for schedules
+/// that Megatron-LM does not run.
 std::string megatron_arguments(const plan::TrainingRun& run);
 
 }  // namespace pipewright::sim

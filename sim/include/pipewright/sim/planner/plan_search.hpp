@@ -1,7 +1,8 @@
 #pragma once
 
 // The fastest plans of a training that fit a cluster: data, tensor, pipeline, context and expert
-// sizes, chunks, microbatch size, recomputation, ZeRO and sequence parallelism. Every candidate
+// sizes, schedule, chunks, layers of the stages, microbatch size, recomputation, ZeRO and sequence
+// parallelism. Every candidate
 // gets its peak memory and a bound that its time is proved not to fall below; those that may still
 // be among the best are simulated exactly.
 
@@ -11,10 +12,15 @@
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/runs/pipeline_shape.hpp"
 #include "pipewright/plan/runs/training_run.hpp"
 #include "pipewright/sim/step_costs.hpp"
 
 namespace pipewright::sim {
+
+/// How layers are dealt out to stages: all have as many, or those with the embedding and the head
+/// have fewer and none divides anything.
+enum class StageSizes { Equal, Balanced };
 
 /// What is trained, and between what the search chooses. An empty list: all values that divide what
 /// they have to.
@@ -25,6 +31,8 @@ struct PlanSpace {
   std::vector<plan::RunRecompute> recompute{plan::RunRecompute::None, plan::RunRecompute::Selective,
                                             plan::RunRecompute::Full};
   std::vector<int> zero{0, 1};
+  std::vector<std::string> schedules{"1f1b", "interleaved-1f1b", "zb-h1", "zbv"};
+  std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
   std::vector<bool> sequence_parallel{false, true};
   bool uses_fewer_gpus = false;  // also candidates that leave some of them
 };
@@ -78,12 +86,12 @@ struct Regret {
 Regret regret_of(const plan::Cluster& cluster, const std::vector<FoundPlan>& plans, int draws);
 
 /// All candidates, in the order of the lists.
-std::vector<plan::TrainingRun> candidates_of(const plan::Cluster& cluster, const PlanSpace& space);
+std::vector<plan::TrainingRun> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
+                                             plan::PipelineShapes& shapes);
 
-/// No simulation of 1F1B, interleaved or not, ends before: each rank waits for the first
-/// microbatch, computes all of them, and then either ends or the ranks before it have a backward to
-/// do.
-double least_iteration(const StepCosts& costs, int ranks, int microbatches);
+/// No simulation of the schedule ends before: each rank waits for the first microbatch and computes
+/// all of them. Then it steps; where the backward is whole, the ranks before it have one to do.
+double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches);
 
 /// FLOPs of an iteration, forward and backward, nothing run again: 6 for each parameter that a
 /// token meets and 12 · layers · heads · channels · sequence for attention's scores, each times

@@ -1,0 +1,45 @@
+#pragma once
+
+// What `pipewright plan` is told.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/sim/planner/plan_search.hpp"
+
+namespace pipewright::cli {
+
+struct PlanOptions {
+  // What is planned: a scenario …
+  std::string scenario;
+  std::vector<std::string> assignments;
+  std::string costs;
+  // … or a transformer by its sizes.
+  std::string model;
+  int batch = 0;
+  int sequence = 2048;
+
+  std::string cluster;
+  int gpus = 0;
+  std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch, zero;
+  std::vector<std::string> recompute, schedules, partition{"equal", "balanced"};
+  int top = 10;
+  bool exhaustive = false;
+  bool pareto = false;
+  int regret = 0;
+
+  bool replan = false;
+  std::vector<int> lost;
+  std::vector<std::string> slow;
+  std::string checkpoints;
+  std::optional<int> step;
+
+  std::string out;
+  bool json = false;
+};
+
+/// Plans of a scenario's own model with the costs of its layers. Gives the exit code.
+int plan_scenario(const PlanOptions& options);
+
+}  // namespace pipewright::cli

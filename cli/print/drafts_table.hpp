@@ -1,0 +1,31 @@
+#pragma once
+
+// What `pipewright plan SCENARIO` has found, for people and for programs.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/loop/draft_search.hpp"
+#include "pipewright/loop/replan.hpp"
+#include "pipewright/plan/json/json.hpp"
+
+namespace pipewright::cli {
+
+/// What it takes to go on by another plan.
+struct Replan {
+  std::vector<loop::RankMove> moves;
+  double before_s = 0;  // an iteration of the plan that was; 0: not known
+  std::optional<loop::StoredStep> from{};
+  std::optional<int> repeated_steps{};
+};
+
+/// "3 ranks, zbv, 8 microbatches of 4, layers 5 6 5".
+std::string words_of(const loop::DraftPlan& plan);
+/// `out`: the folder that was written; may be empty.
+std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
+                         const std::optional<Replan>& replan, const std::string& out);
+plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
+                       const std::optional<Replan>& replan);
+
+}  // namespace pipewright::cli

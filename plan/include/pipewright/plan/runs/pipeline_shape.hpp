@@ -1,0 +1,42 @@
+#pragma once
+
+// What of a schedule a plan's memory and bounds need: which rank has which stages, and how many
+// microbatches of each it holds at once.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace pipewright::plan {
+
+struct PipelineShape {
+  std::vector<std::vector<int>> stages_of_rank;  // in rising order
+  /// By rank: for each moment at which it holds most, the microbatches held of each of its stages,
+  /// from the forward until the weight gradient is done. No entry has at most as many of each as
+  /// another.
+  std::vector<std::vector<std::vector<int>>> held;
+  bool splits_backward = false;  // into input and weight gradients
+};
+
+/// Those that a plan can choose: one direction, one optimizer step, no search of their own.
+const std::vector<std::string>& planned_schedules();
+
+/// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where
+/// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole
+/// rounds of P.
+PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks);
+
+/// Shapes that were asked for before.
+class PipelineShapes {
+ public:
+  /// Null where the schedule does not take the sizes.
+  const PipelineShape* find(std::string_view schedule, int ranks, int microbatches, int chunks);
+
+ private:
+  std::map<std::tuple<std::string, int, int, int>, std::optional<PipelineShape>> shapes_;
+};
+
+}  // namespace pipewright::plan

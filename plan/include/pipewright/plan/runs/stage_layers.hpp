@@ -1,0 +1,15 @@
+#pragma once
+
+// How many of a transformer's layers each stage gets. The embedding and the head take time too, so
+// the stages at the ends may get fewer; where nothing divides, some get one more.
+
+#include <vector>
+
+namespace pipewright::plan {
+
+/// The longest stage is as short as it can be, where a layer takes 1 and the embedding and the head
+/// take `embedding` and `head` of that. Every stage has at least one layer; of those that could
+/// have one more, it is a late one, which holds fewer microbatches. `layers` >= `stages` >= 1.
+std::vector<int> balanced_stage_layers(int layers, int stages, double embedding, double head);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,105 @@
+#include "pipewright/plan/runs/pipeline_shape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
+#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+constexpr std::string_view interleaved = "interleaved-1f1b";
+
+using Counts = std::vector<int>;
+
+bool is_within(const Counts& a, const Counts& b) {
+  for (std::size_t at = 0; at < a.size(); ++at)
+    if (a[at] > b[at])
+      return false;
+  return true;
+}
+
+void add_unless_within(std::vector<Counts>& all, const Counts& counts) {
+  if (std::any_of(all.begin(), all.end(),
+                  [&](const Counts& one) { return is_within(counts, one); }))
+    return;
+  std::erase_if(all, [&](const Counts& one) { return is_within(one, counts); });
+  all.push_back(counts);
+}
+
+std::vector<Counts> held_by(const std::vector<Action>& actions, const std::vector<int>& stages) {
+  std::vector<Counts> most;
+  Counts now(stages.size(), 0);
+  bool grew = false;
+  for (const Action& action : actions) {
+    const auto stage = std::lower_bound(stages.begin(), stages.end(), action.stage);
+    int& count = now[static_cast<std::size_t>(stage - stages.begin())];
+    if (action.kind == ActionKind::Forward) {
+      ++count;
+      grew = true;
+    } else if (makes_weight_gradient(action.kind)) {
+      if (grew)
+        add_unless_within(most, now);
+      grew = false;
+      --count;
+    }
+  }
+  return most;
+}
+
+/// The same numbers divide both, and what a rank holds is the same.
+int enough_microbatches(int ranks, int microbatches) {
+  return std::min(microbatches, 4 * ranks + microbatches % ranks);
+}
+
+PipelineShape shape_of(const Schedule& schedule) {
+  PipelineShape shape;
+  const Placement placement = placement_of(schedule);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    shape.stages_of_rank.push_back(placement.stages_on(static_cast<int>(rank)));
+    shape.held.push_back(held_by(schedule.ranks[rank], shape.stages_of_rank.back()));
+    for (const Action& action : schedule.ranks[rank])
+      shape.splits_backward |= action.kind == ActionKind::WeightGradient;
+  }
+  return shape;
+}
+
+}  // namespace
+
+const std::vector<std::string>& planned_schedules() {
+  static const std::vector<std::string> names{
+      "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "1f1b-v", "zbv", "dualpipev"};
+  return names;
+}
+
+PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks) {
+  if (schedule == interleaved && microbatches % ranks != 0)
+    throw InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
+                                 microbatches, ranks));
+  return shape_of(make_schedule({.name = schedule,
+                                 .ranks = ranks,
+                                 .microbatches = enough_microbatches(ranks, microbatches),
+                                 .chunks = chunks,
+                                 .rank_of_stage = {},
+                                 .costs = {},
+                                 .memory_units = {}}));
+}
+
+const PipelineShape* PipelineShapes::find(std::string_view schedule, int ranks, int microbatches,
+                                          int chunks) {
+  const std::tuple key{std::string(schedule), ranks, enough_microbatches(ranks, microbatches),
+                       chunks};
+  const auto [at, is_new] = shapes_.try_emplace(key);
+  if (is_new) {
+    try {
+      at->second = pipeline_shape(std::get<0>(key), ranks, microbatches, chunks);
+    } catch (const InputError&) {  // it does not take the sizes
+    }
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
+}  // namespace pipewright::plan

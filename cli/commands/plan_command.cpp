@@ -139,8 +139,14 @@ int plan_training(const PlanOptions& options) {
   std::optional<sim::Regret> regret;
   if (options.regret > 0 && !answer.plans.empty())
     regret = sim::regret_of(cluster, answer.plans, options.regret);
+  if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
+    throw plan::InputError(
+        fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));
   if (options.json)
     fmt::print("{}\n", to_json(cluster, answer, regret).dump(2));
+  else if (options.explain > 0 && !answer.interrupted)
+    fmt::print("{}",
+               plan_explained(cluster, answer, static_cast<std::size_t>(options.explain - 1)));
   else
     fmt::print("{}", plans_table(cluster, answer, regret));
   if (answer.interrupted)
@@ -243,6 +249,12 @@ Command describe(PlanOptions& options) {
             .help = "Draw the cluster's constants so many times by their uncertainty: how much "
                     "longer the first plan then takes than the best of those shown",
             .value = "DRAWS",
+            .numbers = Numbers::Positive},
+           {.names = "--explain",
+            .target = &options.explain,
+            .help =
+                "Instead of the table: what the plan of this number computes and holds, by rank",
+            .value = "PLAN",
             .numbers = Numbers::Positive},
            {.names = "--exhaustive",
             .target = &options.exhaustive,

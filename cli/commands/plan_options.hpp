@@ -28,6 +28,7 @@ struct PlanOptions {
   bool exhaustive = false;
   bool pareto = false;
   int regret = 0;
+  int explain = 0;  // the plan of this number
 
   bool replan = false;
   std::vector<int> lost;

@@ -32,6 +32,8 @@ void require_fitting(const PlanOptions& options) {
             "a scenario is trained without tensor parallelism");
   refuse_if(!options.expert.empty(), "--expert", "a scenario's models have no experts");
   refuse_if(options.regret > 0, "--regret", "is for --model: measured costs have no constants");
+  refuse_if(options.explain > 0, "--explain",
+            "is for --model; `pipewright simulate` tells all of a scenario's plan");
   refuse_if(options.pareto, "--pareto", "is for --model");
   refuse_if(options.exhaustive, "--exhaustive", "is for --model");
   if (!options.replan)
@@ -130,11 +132,11 @@ int plan_scenario(const PlanOptions& options) {
       before, space_of(options, left),
       {.most_plans = options.top,
        .progress = [&](std::size_t done, std::size_t candidates, const loop::DraftPlan* best) {
-         line.show(fmt::format(
-             "planning: {} of {} candidates{}", done, candidates,
-             best == nullptr ? ""
-                             : fmt::format(", best so far {:.3f} ms with {}",
-                                           1e3 * best->figures.iteration_s, words_of(*best))));
+         line.show(fmt::format("planning: {} of {} candidates{}", done, candidates,
+                               best == nullptr ? ""
+                                               : fmt::format(", best so far {:.3f} ms with {}",
+                                                             1e3 * best->figures.iteration_s,
+                                                             loop::words_of(*best))));
          return !interrupted();
        }});
   line.clear();

@@ -12,13 +12,6 @@ namespace {
 
 double mb(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
 
-std::vector<int> stage_sizes(const std::vector<int>& boundaries) {
-  std::vector<int> sizes;
-  for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
-    sizes.push_back(boundaries[stage] - boundaries[stage - 1]);
-  return sizes;
-}
-
 double bubble_of(const loop::DraftPlan& plan) {
   return plan.figures.bubble_s / plan.figures.iteration_s;
 }
@@ -98,21 +91,6 @@ std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
 
 }  // namespace
 
-std::string words_of(const loop::DraftPlan& plan) {
-  const plan::Scenario& scenario = plan.draft.scenario;
-  const plan::Pipeline& pipeline = scenario.pipeline;
-  std::string words = fmt::format("{} ranks, ", pipeline.ranks);
-  if (pipeline.replicas > 1)
-    words += fmt::format("{} replicas, ", pipeline.replicas);
-  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule, pipeline.microbatches,
-                       scenario.training.microbatch_size);
-  if (scenario.training.recompute != plan::RecomputeMode::None)
-    words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
-  if (scenario.training.zero > 0)
-    words += fmt::format(", ZeRO {}", scenario.training.zero);
-  return words + fmt::format(", layers {}", fmt::join(stage_sizes(plan.boundaries), " "));
-}
-
 std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
                          const std::optional<Replan>& replan, const std::string& out) {
   std::string text;
@@ -124,14 +102,14 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
     const loop::DraftPlan& plan = answer.plans[at];
     text += fmt::format("{:>4}  {:>9.3f} ms  {:>12.0f}  {:>5.1f} %  {:>7.1f} MB  {}\n", at + 1,
                         1e3 * plan.figures.iteration_s, plan.figures.units_per_s,
-                        100 * bubble_of(plan), mb(plan.figures.peak), words_of(plan));
+                        100 * bubble_of(plan), mb(plan.figures.peak), loop::words_of(plan));
   }
   if (answer.too_large_plan)
     text += fmt::format(
         "\n{} {}: {:.3f} ms, but a rank needs {:.1f} MB, and a device has {:.1f} MB\n",
         answer.plans.empty() ? "No plan fits. The smallest is"
                              : "The next faster one does not fit.",
-        words_of(*answer.too_large_plan), 1e3 * answer.too_large_plan->figures.iteration_s,
+        loop::words_of(*answer.too_large_plan), 1e3 * answer.too_large_plan->figures.iteration_s,
         mb(answer.too_large_plan->figures.peak), mb(cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);

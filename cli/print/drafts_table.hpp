@@ -20,8 +20,6 @@ struct Replan {
   std::optional<int> repeated_steps{};
 };
 
-/// "3 ranks, zbv, 8 microbatches of 4, layers 5 6 5".
-std::string words_of(const loop::DraftPlan& plan);
 /// `out`: the folder that was written; may be empty.
 std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
                          const std::optional<Replan>& replan, const std::string& out);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipewright/sim/planner/plan_account.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 
 namespace pipewright::cli {
@@ -76,6 +77,13 @@ std::vector<int> layers_by_stage(const plan::TrainingRun& run) {
   return layers;
 }
 
+std::vector<double> peaks_by_rank(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
+  std::vector<double> peaks;
+  for (const sim::RankAccount& rank : account_of(cluster, plan).ranks)
+    peaks.push_back(rank.total());
+  return peaks;
+}
+
 plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
   const plan::TrainingRun& run = plan.run;
   return {{"gpus", run.gpus},
@@ -98,6 +106,7 @@ plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
           {"mfu", plan.mfu},
           {"bubble", plan.bubble},
           {"peak_bytes", plan.peak_bytes},
+          {"peak_bytes_by_rank", peaks_by_rank(cluster, plan)},
           {"fits", cluster.device.memory.value <= 0 ||
                        plan.peak_bytes <= static_cast<double>(cluster.device.memory.value)},
           {"gpu_hours_per_billion_tokens", run.gpus * 1e9 / plan.tokens_per_s / 3600},
@@ -159,6 +168,49 @@ std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& ans
       "\n{} candidates in {:.2f} s: {} too large, {} proved to be slower, {} simulated{}\n",
       answer.candidates, answer.seconds, answer.too_large, answer.bounded, answer.simulated,
       answer.interrupted ? "; stopped before its end" : "");
+  return text;
+}
+
+std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
+                           std::size_t number) {
+  const sim::FoundPlan& plan = answer.plans[number];
+  const sim::PlanAccount account = account_of(cluster, plan);
+  const auto ms = [](const plan::PassSeconds& pass) {
+    return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
+  };
+  std::string text =
+      fmt::format("plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
+                  words_of(plan.run), plan.iteration_s, plan.run.microbatches());
+  text += "forward + backward of a microbatch\n";
+  text += fmt::format("  a layer        {}\n", ms(account.times.layer));
+  if (plan.run.dense_layers > 0)
+    text += fmt::format("  a dense layer  {}\n", ms(account.times.dense_layer));
+  text += fmt::format("  the embedding  {}\n  the head       {}\n", ms(account.times.embedding),
+                      ms(account.times.head));
+  if (plan.run.pipeline > 1)
+    text +=
+        fmt::format("a transfer between stages: {:.3f} ms within a node, {:.3f} ms between nodes\n",
+                    1e3 * account.times.hop_s, 1e3 * account.times.network_hop_s);
+  text +=
+      fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>7}  {:>9}\n", "rank",
+                  "stages", "layers", "busy", "idle", "standing", "activations", "work", "total");
+  for (std::size_t rank = 0; rank < account.ranks.size(); ++rank) {
+    const sim::RankAccount& own = account.ranks[rank];
+    text += fmt::format(
+        "{:>4}  {:>7}  {:>6}  {:>8.3f} s  {:>5.1f} %  {:>6.1f} GB  {:>8.1f} GB  {:>4.1f} GB  "
+        "{:>6.1f} "
+        "GB\n",
+        rank, own.stages.size(), own.layers, own.busy_s,
+        100 * std::max(0.0, 1 - own.busy_s / plan.iteration_s), gb(own.standing), gb(own.kept),
+        gb(own.at_work), gb(own.total()));
+  }
+  if (number > 0)
+    text += fmt::format("\nPlan {} takes {:.3f} s less: {}\n", number,
+                        plan.iteration_s - answer.plans[number - 1].iteration_s,
+                        change_between(plan.run, answer.plans[number - 1].run));
+  if (number == 0 && answer.too_large_but_faster)
+    text += fmt::format("\nThe next faster one does not fit. {}\n",
+                        too_large_words(cluster, *answer.too_large_but_faster));
   return text;
 }
 

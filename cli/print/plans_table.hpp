@@ -14,6 +14,9 @@ namespace pipewright::cli {
 std::string words_of(const plan::TrainingRun& run);
 std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                         const std::optional<sim::Regret>& regret);
+/// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
+std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
+                           std::size_t plan);
 plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                    const std::optional<sim::Regret>& regret);
 

@@ -1,6 +1,7 @@
 #include "pipewright/loop/draft_search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -365,6 +366,13 @@ class DraftSearcher {
   DraftAnswer answer_;
 };
 
+std::vector<int> sizes_of_stages(const std::vector<int>& boundaries) {
+  std::vector<int> sizes;
+  for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
+    sizes.push_back(boundaries[stage] - boundaries[stage - 1]);
+  return sizes;
+}
+
 int stages_per_rank(const plan::Pipeline& pipeline) {
   return stage_count(request_of(pipeline)) / pipeline.ranks;
 }
@@ -403,6 +411,21 @@ std::string changes_between(const plan::Scenario& before, const plan::Scenario& 
   add("recompute", to_string(before.training.recompute), to_string(after.training.recompute));
   add("ZeRO", before.training.zero, after.training.zero);
   return words;
+}
+
+std::string words_of(const DraftPlan& plan) {
+  const plan::Scenario& scenario = plan.draft.scenario;
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  std::string words = fmt::format("{} ranks, ", pipeline.ranks);
+  if (pipeline.replicas > 1)
+    words += fmt::format("{} replicas, ", pipeline.replicas);
+  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule, pipeline.microbatches,
+                       scenario.training.microbatch_size);
+  if (scenario.training.recompute != plan::RecomputeMode::None)
+    words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
+  if (scenario.training.zero > 0)
+    words += fmt::format(", ZeRO {}", scenario.training.zero);
+  return words + fmt::format(", layers {}", fmt::join(sizes_of_stages(plan.boundaries), " "));
 }
 
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,

@@ -10,6 +10,7 @@ namespace pipewright::gui {
 namespace {
 
 /// Borders between the classes of Theme::heat: measured over predicted.
+constexpr int most_plans = 20;
 constexpr std::array<double, class_count - 1> heat_borders{0.75, 0.87, 0.95, 1.0, 1.05, 1.15, 1.33};
 
 /// Events of one rank and name, in the order of time.
@@ -63,6 +64,7 @@ void Workspace::open(const std::filesystem::path& path) { take(open_document(pat
 void Workspace::take(Document document) {
   document_ = std::move(document);
   remedy_search_.stop();
+  plan_search_.stop();
   history_.reset();
   answer_.reset();
   baseline_.reset();
@@ -132,9 +134,43 @@ void Workspace::show_draft() {
   show_tables();
 }
 
-void Workspace::look_for_remedy(RemedySearch::Found found) {
-  if (has_plan())
-    remedy_search_.start(draft(), std::move(found));
+void Workspace::look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found) {
+  if (!has_plan())
+    return;
+  remedy_search_.start(
+      [draft = draft()](const std::stop_token& stop) { return loop::WhatIf().remedy(draft, stop); },
+      [found = std::move(found)](const std::optional<std::optional<sim::Remedy>>& remedy) {
+        found(remedy.value_or(std::nullopt));
+      });
+}
+
+void Workspace::look_for_plans(BackgroundSearch<PlansFound>::Found found) {
+  if (!has_plan())
+    return;
+  plan_search_.start(
+      [draft = draft()](const std::stop_token& stop) -> PlansFound {
+        try {
+          loop::DraftAnswer answer = loop::search_drafts(
+              draft, {}, {.most_plans = most_plans, .progress = [&](auto, auto, auto*) {
+                            return !stop.stop_requested();
+                          }});
+          const char* const none = answer.plans.empty() ? "no plan fits the devices' memory" : "";
+          return {std::move(answer.plans), answer.candidates, none};
+        } catch (const plan::InputError& error) {
+          return {.plans = {}, .refusal = error.what()};
+        } catch (const plan::Infeasible& error) {
+          return {.plans = {}, .refusal = error.what()};
+        }
+      },
+      std::move(found));
+}
+
+void Workspace::take_plan(const loop::DraftPlan& plan) {
+  if (!has_plan())
+    return;
+  history_->replace(plan.draft, "plan: " + words_of(plan));
+  history_->settle();
+  show_draft();
 }
 
 void Workspace::keep_as_baseline() {

@@ -65,6 +65,8 @@ void MainWindow::make_panels() {
                 "What each rank holds over time, and who holds the peak.");
   savings_ = add(new SavingsPanel(workspace_), "savings", "Savings",
                  "What a millisecond less would save, wherever it is saved.");
+  plans_ = add(new PlansPanel(workspace_), "plans", "Plans",
+               "The fastest plans for the same batch, searched when you ask.");
   residuals_ = add(new ResidualPanel(workspace_), "residuals", "Residuals",
                    "Where the error of the prediction goes.");
   problems_ = add(new ProblemsPanel(workspace_), "problems", "Problems",
@@ -138,6 +140,13 @@ void MainWindow::make_commands() {
       "plan.keep", "Edit", "Compare with the plan as it is now", QKeySequence("Ctrl+K"),
       [this] { workspace_.keep_as_baseline(); }, has_plan);
   commands_.add(
+      "plan.search", "Edit", "Search the fastest plans", QKeySequence("Ctrl+P"),
+      [this] {
+        show_view("plans");
+        plans_->search();
+      },
+      has_plan);
+  commands_.add(
       "view.run", "View", "Show the run beside its prediction", QKeySequence("Ctrl+1"),
       [this] { workspace_.show(Workspace::Shown::Run); },
       [this] { return workspace_.document().measured.has_value(); });
@@ -192,8 +201,9 @@ void MainWindow::open(const std::filesystem::path& path) {
 }
 
 const std::vector<QString>& MainWindow::view_names() {
-  static const std::vector<QString> names{"timeline",  "why",      "partition", "memory", "savings",
-                                          "residuals", "problems", "training",  "what_if"};
+  static const std::vector<QString> names{"timeline", "why",    "partition", "memory",
+                                          "savings",  "plans",  "residuals", "problems",
+                                          "training", "what_if"};
   return names;
 }
 
@@ -219,6 +229,7 @@ void MainWindow::set_dark(bool dark) {
   why_->set_theme(*theme_);
   residuals_->set_theme(*theme_);
   savings_->set_theme(*theme_);
+  plans_->set_theme(*theme_);
   memory_->set_theme(*theme_);
   partition_->set_theme(*theme_);
   problems_->set_theme(*theme_);

@@ -290,7 +290,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario) {
     if (unlike_training)
       fields.emplace_back(field);
   };
-  add_if(differ(scenario.cluster.rank_speeds), "cluster.rank_speeds");
   add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
   add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
   add_if(scenario.training.jitter != training.jitter, "training.jitter");

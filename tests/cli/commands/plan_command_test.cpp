@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
@@ -36,6 +37,10 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
     CHECK(plan.at("mfu").get<double>() > 0.2);
     CHECK(plan.at("mfu").get<double>() < 1);
     CHECK(plan.at("peak_bytes").get<double>() <= 85899345920.0);
+    const std::vector<double> by_rank = plan.at("peak_bytes_by_rank");
+    CHECK(by_rank.size() == plan.at("pipeline").get<std::size_t>());
+    CHECK(*std::max_element(by_rank.begin(), by_rank.end()) ==
+          Approx(plan.at("peak_bytes").get<double>()));
     CHECK(plan.at("tensor").get<int>() * plan.at("pipeline").get<int>() *
               plan.at("data").get<int>() ==
           1024);
@@ -112,6 +117,21 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
               plan.at("stage_layers")[stage].get<int>());
     }
   }
+}
+
+TEST_CASE("plan --explain says what each rank computes and holds", "[cli][planner]") {
+  const auto explained = [](const char* number) {
+    return run_program({"plan", "--model", "llama3-70b", "--cluster", h100, "--gpus", "64",
+                        "--batch", "128", "--pipeline", "4", "--top", "2", "--explain", number});
+  };
+  const auto second = explained("2");
+  CHECK(second.exit_code == 0);
+  CHECK(second.out.find("plan 2: ") == 0);
+  CHECK(second.out.find("\n   3        ") != std::string::npos);
+  CHECK(second.out.find("Plan 1 takes ") != std::string::npos);
+  const auto third = explained("3");
+  CHECK(third.exit_code == 2);
+  CHECK(third.err.find("--explain 3: 2 plans were found") != std::string::npos);
 }
 
 TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "pipewright/gui/panels/figure_table.hpp"
 #include "pipewright/gui/window/main_window.hpp"
 #include "support/catch.hpp"
 
@@ -124,6 +125,35 @@ TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") 
   CHECK(workspace.answer()->plan.partition.boundaries[1] == before[1] - 1);
   opened.press("edit.undo");
   CHECK(workspace.answer()->plan.partition.boundaries == before);
+}
+
+TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][person]") {
+  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  gui::Workspace& workspace = opened.window.workspace();
+  const loop::Draft before = workspace.draft();
+  const double was = workspace.answer()->figures.iteration_s;
+  opened.press("plan.search");
+  auto* list = opened.window.findChild<gui::FigureTableView*>("plans_list");
+  REQUIRE(list);
+  REQUIRE(QTest::qWaitFor([&] { return list->rowCount() > 0; }, patience_ms));
+  CHECK(list->isVisible());
+  REQUIRE(list->rowCount() == 20);
+  // Sorted by memory: the leanest is on top.
+  list->sortItems(4, Qt::AscendingOrder);
+  const auto number = [&](int row, int column) {
+    return list->table()
+        .rows[static_cast<std::size_t>(row)]
+        .cells[static_cast<std::size_t>(column)]
+        .number;
+  };
+  CHECK(number(0, 1) <= number(19, 1));  // as they were found: the fastest first
+  list->on_chosen(0);
+  CHECK(workspace.answer()->figures.iteration_s == Approx(number(0, 1)).epsilon(1e-12));
+  CHECK(workspace.answer()->figures.iteration_s <= was);
+  CHECK_FALSE(workspace.draft() == before);
+  CHECK(workspace.shown() == gui::Workspace::Shown::Plan);
+  opened.press("edit.undo");
+  CHECK(workspace.draft() == before);
 }
 
 TEST_CASE("the mouse picks the same bubble", "[gui][person]") {

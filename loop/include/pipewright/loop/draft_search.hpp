@@ -68,6 +68,9 @@ double least_iteration(const plan::LayerCosts& costs, const plan::Scenario& scen
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options = {});
 
+/// "3 ranks, zbv, 8 microbatches of 4, layers 5 6 5".
+std::string words_of(const DraftPlan& plan);
+
 /// What of `after` is another than in `before`: "ranks 3, schedule zbv"; empty: nothing.
 std::string changes_between(const plan::Scenario& before, const plan::Scenario& after);
 

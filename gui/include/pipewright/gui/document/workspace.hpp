@@ -10,11 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/gui/document/background_search.hpp"
 #include "pipewright/gui/document/document.hpp"
-#include "pipewright/gui/document/remedy_search.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
 #include "pipewright/gui/timeline/picked.hpp"
 #include "pipewright/loop/draft_history.hpp"
+#include "pipewright/loop/draft_search.hpp"
 #include "pipewright/loop/residuals.hpp"
 #include "pipewright/loop/savings.hpp"
 #include "pipewright/loop/what_if.hpp"
@@ -53,7 +54,17 @@ class Workspace {
   const loop::Refusal& refusal() const { return refusal_; }
   /// Looks for the single change with which the memory suffices. It takes some time, so `found` is
   /// called later, and never where the draft has changed until then or somebody else has asked.
-  void look_for_remedy(RemedySearch::Found found);
+  void look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found);
+  /// The fastest plans for the draft's batch on as many devices, or why there are none.
+  struct PlansFound {
+    std::vector<loop::DraftPlan> plans{};
+    std::size_t candidates = 0;
+    std::string refusal{};
+  };
+  /// Calls `found` later, unless another document is opened or another search begins until then.
+  void look_for_plans(BackgroundSearch<PlansFound>::Found found);
+  /// The draft becomes this plan: a step that can be undone.
+  void take_plan(const loop::DraftPlan& plan);
   /// What the answer is held against: the plan as it was opened, or was last kept.
   const loop::Answer* baseline() const { return baseline_.get(); }
   /// Whether the draft is not the baseline's.
@@ -119,7 +130,8 @@ class Workspace {
   Document document_;
   std::optional<loop::DraftHistory> history_;
   loop::WhatIf what_if_;
-  RemedySearch remedy_search_;
+  BackgroundSearch<std::optional<sim::Remedy>> remedy_search_;
+  BackgroundSearch<PlansFound> plan_search_;
   std::optional<loop::Answer> answer_;
   loop::Refusal refusal_;
   std::shared_ptr<const loop::Answer> baseline_;

@@ -13,6 +13,7 @@
 #include "pipewright/gui/panels/figures_bar.hpp"
 #include "pipewright/gui/panels/memory_view.hpp"
 #include "pipewright/gui/panels/partition_strip.hpp"
+#include "pipewright/gui/panels/plans_panel.hpp"
 #include "pipewright/gui/panels/problems_panel.hpp"
 #include "pipewright/gui/panels/residual_panel.hpp"
 #include "pipewright/gui/panels/run_panel.hpp"
@@ -101,6 +102,7 @@ class MainWindow : public QMainWindow {
   WhyPanel* why_ = nullptr;
   ResidualPanel* residuals_ = nullptr;
   SavingsPanel* savings_ = nullptr;
+  PlansPanel* plans_ = nullptr;
   MemoryView* memory_ = nullptr;
   PartitionStrip* partition_ = nullptr;
   ProblemsPanel* problems_ = nullptr;

@@ -1,0 +1,40 @@
+#pragma once
+
+// The fastest plans of what is open, searched when somebody asks: a list to sort, and each is a
+// click away.
+
+#include <QLabel>
+#include <QPushButton>
+#include <optional>
+#include <variant>
+
+#include "pipewright/gui/panels/figure_table.hpp"
+#include "pipewright/gui/panels/panel.hpp"
+#include "pipewright/loop/draft_search.hpp"
+
+namespace pipewright::gui {
+
+/// The key is the place in `plans`.
+FigureTable plan_list(const std::vector<loop::DraftPlan>& plans);
+
+class PlansPanel : public Panel<> {
+ public:
+  /// `workspace` must outlive it.
+  explicit PlansPanel(Workspace& workspace, QWidget* parent = nullptr);
+  void set_theme(const Theme& theme);
+
+  /// For the plan's batch, on as many devices as it uses.
+  void search();
+
+ private:
+  void rebuild() override;
+  QString headline() const;
+
+  QLabel* headline_;
+  QPushButton* search_;
+  FigureTableView* list_;
+  bool searching_ = false;
+  std::optional<Workspace::PlansFound> found_;
+};
+
+}  // namespace pipewright::gui

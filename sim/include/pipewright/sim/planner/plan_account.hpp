@@ -1,0 +1,30 @@
+#pragma once
+
+// A found plan, explained: what its layers take, and what each rank computes and holds.
+
+#include <vector>
+
+#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+
+namespace pipewright::sim {
+
+struct RankAccount {
+  std::vector<int> stages;
+  int layers = 0;
+  double busy_s = 0;  // of the iteration: compute, and what ends it
+  // Bytes of a device.
+  double standing = 0;  // parameters, gradients, optimizer
+  double kept = 0;      // activations of all microbatches in flight
+  double at_work = 0;   // the rest, at the peak
+  double total() const { return standing + kept + at_work; }
+};
+
+struct PlanAccount {
+  plan::TransformerTimes times;
+  std::vector<RankAccount> ranks;
+};
+
+PlanAccount account_of(const plan::Cluster& cluster, const FoundPlan& plan);
+
+}  // namespace pipewright::sim

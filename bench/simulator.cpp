@@ -14,6 +14,7 @@
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/shared_links.hpp"
 #include "pipewright/sim/simgrid.hpp"
 
 namespace {
@@ -122,6 +123,18 @@ double time_cost_vectors(Case& c, int vectors, int rounds, double& sum) {
   return seconds;
 }
 
+sim::StepCosts behind_one_card(sim::StepCosts costs, int ranks, int pipelines) {
+  costs.replicas = pipelines;
+  costs.cluster.nodes = ranks;
+  costs.cluster.devices_per_node = pipelines;
+  costs.cluster.between_nodes.shared = true;
+  // One pipeline alone would keep its card busy for a tenth of the time.
+  for (plan::StageCost& stage : costs.stages)
+    stage.output = stage.input_gradient_bytes = {1'000'000};
+  costs.cluster.between_nodes.bandwidth_per_s = 1e6 / (0.1 * costs.stages.front().forward.value);
+  return costs;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -130,7 +143,7 @@ int main(int argc, char** argv) {
   request.ranks = 64;
   request.microbatches = 1024;
   request.chunks = 4;
-  int rounds = 9, vectors = 0;
+  int rounds = 9, vectors = 0, pipelines = 0;
   bool with_simgrid = false;
   CLI::App app("Times the simulator");
   app.add_option("--schedule", request.name);
@@ -139,6 +152,8 @@ int main(int argc, char** argv) {
   app.add_option("--chunks", request.chunks);
   app.add_option("--rounds", rounds);
   app.add_option("--vectors", vectors, "also times the Program under so many costs");
+  app.add_option("--pipelines", pipelines,
+                 "also times so many side by side, a rank of each behind one shared card");
   app.add_flag("--simgrid", with_simgrid, "also times the second engine");
   CLI11_PARSE(app, argc, argv);
 
@@ -175,6 +190,17 @@ int main(int argc, char** argv) {
     });
     fmt::print(", \"simgrid_s\": {:.6f}, \"simgrid_million_actions_per_s\": {:.4f}", simgrid,
                rate(simgrid));
+  }
+  if (pipelines > 0) {
+    const sim::StepCosts shared = behind_one_card(c.costs, request.ranks, pipelines);
+    const double own = typical_seconds(std::min(rounds, 3), [&] {
+      sum += sim::simulate_shared_links(c.structure, shared).iteration;
+    });
+    fmt::print(", \"pipelines\": {}, \"shared_links_s\": {:.6f}", pipelines, own);
+    if (with_simgrid && sim::built_with_simgrid())
+      fmt::print(", \"simgrid_shared_links_s\": {:.6f}", typical_seconds(std::min(rounds, 3), [&] {
+                   sum += sim::simulate_on_simgrid(c.structure, shared).iteration;
+                 }));
   }
   fmt::print(", \"sum\": {:.3f}}}\n", sum);
 }

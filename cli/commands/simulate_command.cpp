@@ -110,14 +110,14 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
     if (options.sensitivities)
-      json["sensitivities"] = to_json(loop::sensitivities_of(plan), plan, costs);
+      json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
     fmt::print("{}\n", json.dump(2));
     return Done;
   }
   fmt::print("{}{}", plan_table(plan, costs),
              prediction_table(prediction, plan, costs, throughput));
   if (options.sensitivities)
-    fmt::print("{}", sensitivity_table(plan, costs));
+    fmt::print("{}", sensitivity_table(plan, prediction.times, costs));
   return Done;
 }
 

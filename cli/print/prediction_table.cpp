@@ -63,8 +63,9 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
   return text;
 }
 
-std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
-  const loop::Sensitivities found = loop::sensitivities_of(plan);
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,
+                              const plan::LayerCosts& costs) {
+  const loop::Sensitivities found = loop::sensitivities_of(plan, times);
   std::string text =
       "1 ms less per microbatch saves, in ms per iteration:\n"
       "stage  whole  forward  input gradient  weight gradient\n";

@@ -10,6 +10,7 @@ namespace pipewright::cli {
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput);
-std::string sensitivity_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
+std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,
+                              const plan::LayerCosts& costs);
 
 }  // namespace pipewright::cli

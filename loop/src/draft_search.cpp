@@ -190,7 +190,7 @@ class DraftSearcher {
     const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
     sim::CutNeed need(const std::vector<int>& boundaries) {
       const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
-      const sim::Times& times = simulator_.run(costs);
+      const sim::Times& times = simulator_.run_shared(costs);
       return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
     }
     int layers() const { return static_cast<int>(costs_.layers.size()); }

@@ -50,7 +50,8 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
 Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan) {
   sim::require_usable(plan.costs, plan.program());
   sim::Simulator simulator(*plan.structure);
-  return predict(scenario, plan, simulator.run(plan.costs), Sharing::Ignored);
+  return predict(scenario, plan, simulator.run_shared(plan.costs),
+                 plan.costs.contended.empty() ? Sharing::Simulated : Sharing::Ignored);
 }
 
 std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,
@@ -79,8 +80,7 @@ std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure
 }
 
 std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan) {
-  sim::Simulator simulator(*plan.structure);
-  const auto slacks = sim::slack(*plan.structure, simulator.run(plan.costs));
+  const auto slacks = sim::slack(*plan.structure, prediction.times);
   std::vector<char> critical(slacks.size(), 0);
   for (const int event : prediction.critical)
     critical[static_cast<std::size_t>(event)] = 1;

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "pipewright/loop/sensitivities.hpp"
-#include "pipewright/sim/critical_path.hpp"
-#include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -44,8 +42,9 @@ Saving of_link(const sim::LinkSensitivity& link) {
 
 }  // namespace
 
-std::vector<Saving> savings_of(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
-  const Sensitivities found = sensitivities_of(plan);
+std::vector<Saving> savings_of(const sim::ScenarioPlan& plan, const sim::Times& times,
+                               const plan::LayerCosts& costs) {
+  const Sensitivities found = sensitivities_of(plan, times);
   std::vector<Saving> savings;
   for (std::size_t s = 0; s < found.stages.size(); ++s)
     savings.push_back(of_stage(static_cast<int>(s), found.stages[s].all));
@@ -61,11 +60,6 @@ std::vector<Saving> savings_of(const sim::ScenarioPlan& plan, const plan::LayerC
   std::stable_sort(savings.begin(), savings.end(),
                    [](const Saving& a, const Saving& b) { return a.saved > b.saved; });
   return savings;
-}
-
-std::vector<double> slack_of(const sim::ScenarioPlan& plan) {
-  sim::Simulator simulator(*plan.structure);
-  return sim::slack(*plan.structure, simulator.run(plan.costs));
 }
 
 ActionSlack in_words(const sim::Structure& structure, const std::vector<double>& slack, int event) {

@@ -1,13 +1,10 @@
 #include "pipewright/loop/sensitivities.hpp"
 
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
 
-Sensitivities sensitivities_of(const sim::ScenarioPlan& plan) {
-  sim::Simulator simulator(*plan.structure);
-  const sim::Times& times = simulator.run(plan.costs);
+Sensitivities sensitivities_of(const sim::ScenarioPlan& plan, const sim::Times& times) {
   return {sim::stage_sensitivities(*plan.structure, times, plan.costs),
           sim::link_sensitivities(*plan.structure, times)};
 }

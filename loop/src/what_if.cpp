@@ -17,7 +17,8 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr std::size_t most_benches = 4;  // a large one takes 100 MB
+constexpr int most_shared_events = 200'000;  // of all pipelines: some 30 ms
+constexpr std::size_t most_benches = 4;     // a large one takes 100 MB
 
 constexpr const char* balanced = "profile";
 
@@ -60,6 +61,12 @@ void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) 
 
 double mean(double sum, std::size_t count) {
   return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+/// Larger ones would keep the hand that drags waiting.
+bool shares_links(const sim::ScenarioPlan& plan) {
+  return plan.costs.contended.empty() &&
+         plan.structure->size() * plan.costs.replicas <= most_shared_events;
 }
 
 Figures figures_of(const Answer& answer) {
@@ -202,7 +209,9 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   require_usable(plan.costs, plan.program());
   Bench& bench = bench_for(plan.structure);
   const sim::Structure& structure = *plan.structure;
-  const sim::Times& times = bench.simulator.run(plan.costs);
+  const bool shares = shares_links(plan);
+  const sim::Times& times =
+      shares ? bench.simulator.run_shared(plan.costs) : bench.simulator.run(plan.costs);
   const sim::IdleTime& idle = bench.causes.of(times);
   sim::MemoryModel& memory = bench.memory_for(sim::holding_of(scenario, plan.program()));
   const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
@@ -212,7 +221,8 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   answer.over = over_cap(structure, memory, curves, plan.costs, times, answer.cap);
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
-  answer.bound = in_words(shared_link_overlaps(structure, plan.costs, times), structure);
+  if (!shares)
+    answer.bound = in_words(shared_link_overlaps(structure, plan.costs, times), structure);
   answer.table = bench.tables.table_of(times, {&idle, &curves, answer.critical});
   answer.places = bench.tables.places();
   for (int rank = 0; rank < static_cast<int>(idle.by_cause.size()); ++rank)
@@ -231,7 +241,8 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
     const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs_of(next), &structures_);
     require_usable(plan.costs, plan.program());
     Bench& bench = bench_for(plan.structure);
-    const sim::Times& times = bench.simulator.run(plan.costs);
+    const sim::Times& times = shares_links(plan) ? bench.simulator.run_shared(plan.costs)
+                                                 : bench.simulator.run(plan.costs);
     sim::MemoryModel& memory = bench.memory_for(sim::holding_of(next.scenario, plan.program()));
     return sim::Need{memory.curves(plan.costs, times).highest_peak(), {times.iteration}};
   } catch (const plan::InputError&) {

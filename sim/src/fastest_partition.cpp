@@ -152,9 +152,9 @@ FastestPartition fastest_partition(const plan::Program& program, const plan::Lay
   step.cluster = cluster;
   const auto evaluate = [&](const Boundaries& boundaries) -> CutNeed {
     set_stages(step, costs, {boundaries});
-    if (!memory_cap)
+    if (!memory_cap && !cluster.within_node.shared && !cluster.between_nodes.shared)
       return {{simulator.iteration(step)}, {}};
-    const Times& times = simulator.run(step);
+    const Times& times = simulator.run_shared(step);
     return {{times.iteration}, memory.curves(step, times).highest_peak()};
   };
   return fastest_partition(layers, plan::balanced_boundaries(plan::profile_weights(costs), stages),

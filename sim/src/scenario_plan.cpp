@@ -120,7 +120,7 @@ struct Weighed {
 Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   Simulator simulator(*plan.structure);
   MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
-  const Times& times = simulator.run(plan.costs);
+  const Times& times = simulator.run_shared(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
   return {
       {curves.highest_peak(), {times.iteration}},

@@ -11,7 +11,7 @@ Outcome simulate(const plan::Program& program, const StepCosts& costs, Holding h
   try {
     const Structure structure(program);
     Simulator simulator(structure);
-    const Times& times = simulator.run(costs);
+    const Times& times = simulator.run_shared(costs);
     plan::Timeline timeline = timeline_of(structure, times);
     timeline.memory = samples_of(MemoryModel(structure, holding).curves(costs, times));
     return Completed{std::move(timeline)};

@@ -4,6 +4,8 @@
 
 #include "busy_cores.hpp"
 #include "event_start.hpp"
+#include "pipewright/sim/contention.hpp"
+#include "pipewright/sim/shared_links.hpp"
 #include "reduced_graph.hpp"
 
 namespace pipewright::sim {
@@ -37,6 +39,13 @@ const Times& Simulator::run(const StepCosts& costs) {
   }
   times_.iteration = last;
   structure_.begin_together(times_);
+  return times_;
+}
+
+const Times& Simulator::run_shared(const StepCosts& costs) {
+  run(costs);
+  if (costs.contended.empty() && !shared_link_overlaps(structure_, costs, times_).empty())
+    times_ = simulate_shared_links(structure_, costs);
   return times_;
 }
 

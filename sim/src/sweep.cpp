@@ -19,9 +19,10 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   const Structure& structure = *plan.structure;
   require_usable(plan.costs, structure.program());
   Simulator simulator(structure);
-  const Times& times = simulator.run(plan.costs);
+  const Times& times = simulator.run_shared(plan.costs);
   row.iteration_s = times.iteration;
-  row.lower_bound = !shared_link_overlaps(structure, plan.costs, times).empty();
+  row.lower_bound =
+      !plan.costs.contended.empty() && !shared_link_overlaps(structure, plan.costs, times).empty();
   row.throughput = throughput_of(scenario, plan, times.iteration);
 
   IdleCauses causes(structure);

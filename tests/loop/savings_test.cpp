@@ -2,17 +2,17 @@
 
 #include "loop/support/drafts.hpp"
 #include "pipewright/loop/sensitivities.hpp"
+#include "pipewright/sim/critical_path.hpp"
 
 namespace savings_test {
 
 using namespace pipewright;
 using loop::Saving;
 using loop::savings_of;
-using loop::slack_of;
 
 TEST_CASE("Savings are sorted, and each says what a millisecond less is worth", "[loop][savings]") {
   const loop::Answer answer = test::answer_to(test::shared_card());
-  const auto savings = savings_of(answer.plan, answer.costs);
+  const auto savings = savings_of(answer.plan, answer.times, answer.costs);
   int stages = 0, layers = 0, links = 0;
   for (std::size_t i = 0; i < savings.size(); ++i) {
     stages += savings[i].part == Saving::Part::Stage ? 1 : 0;
@@ -32,9 +32,10 @@ TEST_CASE("Savings are sorted, and each says what a millisecond less is worth", 
 }
 
 TEST_CASE("What the slowest stage would save is what it saves", "[loop][savings]") {
-  loop::Draft draft = test::shared_card({"pipeline.partition=[0,2,5,7,8]"});
+  loop::Draft draft = test::shared_card(
+      {"pipeline.partition=[0,2,5,7,8]", "cluster.between_nodes.shared=false"});
   const loop::Answer before = test::answer_to(draft);
-  const auto savings = savings_of(before.plan, before.costs);
+  const auto savings = savings_of(before.plan, before.times, before.costs);
   const auto best = std::find_if(savings.begin(), savings.end(), [](const Saving& saving) {
     return saving.part == Saving::Part::Layer;
   });
@@ -50,7 +51,7 @@ TEST_CASE("What the slowest stage would save is what it saves", "[loop][savings]
 TEST_CASE("Slack: the critical path has none, and words say how much others have",
           "[loop][savings]") {
   const loop::Answer answer = test::answer_to(test::shared_card());
-  const auto slack = slack_of(answer.plan);
+  const auto slack = sim::slack(*answer.plan.structure, answer.times);
   for (const int event : answer.critical)
     CHECK(slack[static_cast<std::size_t>(event)] == Approx(0).margin(1e-12));
   const auto none = loop::in_words(*answer.plan.structure, slack, answer.critical.front());

@@ -4,21 +4,22 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 #include <vector>
 
+#include "network/cluster_links.hpp"
 #include "simgrid/flows.hpp"
+#include "simgrid/simgrid_networks.hpp"
 
 namespace pipewright::sim {
 namespace {
 
 namespace s4u = simgrid::s4u;
 
-class ClusterNetwork final : public Network {
+class ClusterNetwork final : public ClusterLinks {
  public:
   ClusterNetwork(const plan::Cluster& cluster, const Traffic& traffic)
-      : cluster_(cluster),
+      : ClusterLinks(cluster),
         flows_(traffic.seconds),
         // Of the largest transfer some 15 digits are left; a cluster's bytes need not be whole.
         quanta_per_byte_(traffic.most_bytes > 0 ? 0x1p50 / traffic.most_bytes : 1),
@@ -30,27 +31,6 @@ class ClusterNetwork final : public Network {
     zone_->seal();
   }
 
-  double latency(int from, int to) const override { return link(from, to).latency.value; }
-  double ring_latency(int from, int to) const override {
-    return plan::ring_time(link(from, to), {}, 2, 1).latency.value;
-  }
-  double moved(int from, int to, double bytes) const override {
-    const plan::Link& used = link(from, to);
-    if (used.segments.empty())
-      return bytes;
-    return plan::occupancy(used, plan::whole_bytes(bytes)).value * used.bandwidth_per_s;
-  }
-  double ring_moved(int from, int to, double bytes, int devices, int rounds) const override {
-    const plan::Link& used = link(from, to);
-    if (used.segments.empty() && !(used.sum_bandwidth_per_s > 0))
-      return bytes;
-    const double size = bytes * devices / (rounds * (devices - 1));
-    return plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value *
-           used.bandwidth_per_s;
-  }
-  bool is_instant(int from, int to) const override {
-    return std::isinf(link(from, to).bandwidth_per_s);
-  }
   void send(int from, int to, double bytes, double start,
             std::function<void(double)> done) override {
     flows_.send(hosts_.at(from), hosts_.at(to), bytes * quanta_per_byte_, start, std::move(done));
@@ -58,8 +38,6 @@ class ClusterNetwork final : public Network {
   void run() override { flows_.run(); }
 
  private:
-  const plan::Link& link(int from, int to) const { return plan::link_between(cluster_, from, to); }
-
   s4u::Host* host(int device) {
     s4u::Host*& host = hosts_[device];
     if (host == nullptr)
@@ -69,7 +47,8 @@ class ClusterNetwork final : public Network {
 
   std::vector<s4u::LinkInRoute> route(int from, int to) {
     const plan::Link& used = link(from, to);
-    const int node = plan::node_of(cluster_, from), other = plan::node_of(cluster_, to);
+    const int node = plan::node_of(this->cluster(), from),
+              other = plan::node_of(this->cluster(), to);
     using Policy = s4u::Link::SharingPolicy;
     if (!used.shared)
       return {made(fmt::format("{} to {}", from, to), used, Policy::FATPIPE)};
@@ -89,7 +68,6 @@ class ClusterNetwork final : public Network {
     return s4u::LinkInRoute(found->second);
   }
 
-  const plan::Cluster cluster_;
   Flows flows_;
   const double quanta_per_byte_;
   s4u::NetZone* const zone_;

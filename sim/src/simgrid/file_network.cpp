@@ -10,6 +10,7 @@
 #include "pipewright/plan/error.hpp"
 #include "simgrid/child_process.hpp"
 #include "simgrid/flows.hpp"
+#include "simgrid/simgrid_networks.hpp"
 
 namespace pipewright::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "simgrid/network.hpp"
+#include "network/network.hpp"
 
 namespace pipewright::sim {
 

@@ -5,20 +5,14 @@
 #include <fstream>
 #include <limits>
 
+#include "network/replay.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/simulator.hpp"
 #include "simgrid/child_process.hpp"
-#include "simgrid/replay.hpp"
+#include "simgrid/simgrid_networks.hpp"
 
 namespace pipewright::sim {
 namespace {
-
-/// The same costs where every link has this bandwidth and no latency.
-StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
-  costs.cluster.nodes = 1;
-  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = bandwidth_per_s};
-  return costs;
-}
 
 /// About how long an iteration takes. A platform file's links are not known here.
 double native_seconds(const Structure& structure, const StepCosts& costs, bool has_file) {
@@ -54,8 +48,7 @@ Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
 
   // SimGrid ends the process when it does not like its input, and starts only once in it.
   return times_from(in_child_process([&] {
-    Durations works;  // on links of one byte per second a transfer takes as long as it is large
-    works.fill(structure, on_links_of(1, costs));
+    const Durations works = works_of(structure, costs);
     Replay replay(structure, works, costs.replicas);
     Traffic traffic = replay.traffic();
     traffic.seconds = native_seconds(structure, costs, has_file);

@@ -42,9 +42,8 @@ std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure
                                                             const sim::Times& times,
                                                             const std::vector<int>& critical);
 
-/// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack is
-/// by the native rules: how much later the instruction could end with the iteration as long as it
-/// is.
+/// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack
+/// is how much later the instruction could end with the iteration as long as it is.
 std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const plan::LayerCosts& costs, const sim::Throughput& throughput);

@@ -26,7 +26,8 @@ struct Saving {
 };
 
 /// Sorted by what is saved; of equals stages come first, then layers, then links.
-std::vector<Saving> savings_of(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
+std::vector<Saving> savings_of(const sim::ScenarioPlan& plan, const sim::Times& times,
+                               const plan::LayerCosts& costs);
 
 /// How much later an action could end with the iteration as long as it is.
 struct ActionSlack {
@@ -35,8 +36,7 @@ struct ActionSlack {
   double slack_s = 0;
   std::string text;  // "2F5 on rank 2 could end 1.200 ms later", "… is on the critical path"
 };
-/// By the native rules, in seconds and by event.
-std::vector<double> slack_of(const sim::ScenarioPlan& plan);
+/// `slack`: in seconds and by event.
 ActionSlack in_words(const sim::Structure& structure, const std::vector<double>& slack, int event);
 
 }  // namespace pipewright::loop

@@ -16,8 +16,8 @@ struct Sensitivities {
   std::vector<sim::LinkSensitivity> links;
 };
 
-/// The slopes are those of the native rules, whichever engine timed the rest.
-Sensitivities sensitivities_of(const sim::ScenarioPlan& plan);
+/// `times` are those of the plan, from either engine.
+Sensitivities sensitivities_of(const sim::ScenarioPlan& plan, const sim::Times& times);
 
 /// What a stage saves, passed on to its layers: a second less in one of them is a second less in
 /// the stage, in the proportions of the layer.

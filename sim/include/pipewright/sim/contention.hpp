@@ -1,7 +1,7 @@
 #pragma once
 
-// Where transfers share a link. The native engine gives every pair of ranks the whole bandwidth, so
-// where a network card is shared and transfers overlap on it, its answer is a lower bound.
+// Where transfers share a link: `Simulator::run` gives every pair of ranks the whole bandwidth, so
+// where they overlap on one its answer is a lower bound.
 
 #include <string>
 #include <vector>

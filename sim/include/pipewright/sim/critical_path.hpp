@@ -15,7 +15,7 @@ namespace pipewright::sim {
 std::vector<int> critical_path(const Structure& structure, const Times& times);
 
 /// In seconds, by event: how much later it could end with the iteration as long as it is, if
-/// nothing else took longer. 0 on every longest path. Times must be those of the native engine.
+/// nothing else took longer. 0 on every longest path. Times come from either engine.
 std::vector<double> slack(const Structure& structure, const Times& times);
 
 }  // namespace pipewright::sim

@@ -3,7 +3,8 @@
 // What a change is worth: the slope of the iteration time in a direction of the costs, exactly,
 // with no second simulation and no step size.
 // It is one-sided: of several longest paths the one that is shortened least counts, so a part that
-// is sped up beside others just as slow gains nothing. Times must be those of the native engine.
+// is sped up beside others just as slow gains nothing. Times come from either engine; where links
+// are shared, the slope is the one with each transfer's share as it was.
 
 #include <vector>
 

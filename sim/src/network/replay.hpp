@@ -6,17 +6,22 @@
 
 #include <vector>
 
+#include "network/network.hpp"
 #include "pipewright/sim/durations.hpp"
 #include "pipewright/sim/times.hpp"
-#include "simgrid/network.hpp"
 
 namespace pipewright::sim {
+
+/// The same costs where every link has this bandwidth and no latency.
+StepCosts on_links_of(double bandwidth_per_s, StepCosts costs);
+/// The seconds that compute takes, and the bytes that a send or a reduction puts on its links: on
+/// links of one byte per second a transfer takes as long as it is large.
+Durations works_of(const Structure& structure, const StepCosts& costs);
 
 /// `replicas` pipelines side by side, joined by their reductions.
 class Replay {
  public:
-  /// `works`: the seconds that compute takes, and the bytes that a send or a reduction puts on its
-  /// links (`held` of each). All must outlive it.
+  /// `works`: as `works_of` tells them (`held` of each). All must outlive it.
   Replay(const Structure& structure, const Durations& works, int replicas);
 
   Traffic traffic() const;

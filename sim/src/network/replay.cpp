@@ -1,4 +1,4 @@
-#include "simgrid/replay.hpp"
+#include "network/replay.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +8,18 @@
 namespace pipewright::sim {
 
 using plan::Instruction;
+
+StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
+  costs.cluster.nodes = 1;
+  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = bandwidth_per_s};
+  return costs;
+}
+
+Durations works_of(const Structure& structure, const StepCosts& costs) {
+  Durations works;
+  works.fill(structure, on_links_of(1, costs));
+  return works;
+}
 
 Replay::Replay(const Structure& structure, const Durations& works, int replicas)
     : structure_(structure), works_(works), replicas_(replicas) {
@@ -99,7 +111,7 @@ Times Replay::run(Network& network) {
   settle_all();
   network.run();
   if (unsettled_ > 0)
-    throw std::logic_error("SimGrid came to an end before the program did");
+    throw std::logic_error("the network came to an end before the program did");
 
   Times answer;
   for (const EventTimes& event : times_)

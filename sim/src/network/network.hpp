@@ -1,11 +1,10 @@
 #pragma once
 
-// Who talks to whom and how long that takes when others talk too. SimGrid is behind this interface
-// and nowhere else; what runs on the network is of `replay.hpp`.
+// Who talks to whom and how long that takes when others talk too; what runs on the network is of
+// `replay.hpp`. One of our own is behind this interface (`fair_network.hpp`), and SimGrid, which is
+// nowhere else.
 
-#include <filesystem>
 #include <functional>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -46,10 +45,5 @@ class Network {
   /// Runs until everything has been sent.
   virtual void run() = 0;
 };
-
-/// One network per process: SimGrid has one engine, which cannot be started twice.
-std::unique_ptr<Network> network_of(const plan::Cluster& cluster, const Traffic& traffic);
-/// Throws InputError for a file that cannot be used.
-std::unique_ptr<Network> network_of(const std::filesystem::path& file, const Traffic& traffic);
 
 }  // namespace pipewright::sim

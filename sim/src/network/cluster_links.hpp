@@ -1,0 +1,45 @@
+#pragma once
+
+// What a Cluster says of the links between its devices: all of a Network but the flows.
+
+#include <cmath>
+
+#include "network/network.hpp"
+
+namespace pipewright::sim {
+
+class ClusterLinks : public Network {
+ public:
+  explicit ClusterLinks(const plan::Cluster& cluster) : cluster_(cluster) {}
+
+  double latency(int from, int to) const final { return link(from, to).latency.value; }
+  double ring_latency(int from, int to) const final {
+    return plan::ring_time(link(from, to), {}, 2, 1).latency.value;
+  }
+  double moved(int from, int to, double bytes) const final {
+    const plan::Link& used = link(from, to);
+    if (used.segments.empty())
+      return bytes;
+    return plan::occupancy(used, plan::whole_bytes(bytes)).value * used.bandwidth_per_s;
+  }
+  double ring_moved(int from, int to, double bytes, int devices, int rounds) const final {
+    const plan::Link& used = link(from, to);
+    if (used.segments.empty() && !(used.sum_bandwidth_per_s > 0))
+      return bytes;
+    const double size = bytes * devices / (rounds * (devices - 1));
+    return plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value *
+           used.bandwidth_per_s;
+  }
+  bool is_instant(int from, int to) const final {
+    return std::isinf(link(from, to).bandwidth_per_s);
+  }
+
+ protected:
+  const plan::Cluster& cluster() const { return cluster_; }
+  const plan::Link& link(int from, int to) const { return plan::link_between(cluster_, from, to); }
+
+ private:
+  const plan::Cluster cluster_;
+};
+
+}  // namespace pipewright::sim

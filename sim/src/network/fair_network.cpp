@@ -1,0 +1,163 @@
+#include "network/fair_network.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace pipewright::sim {
+namespace {
+
+constexpr int links_of_node = 3;
+constexpr int outgoing = 0, incoming = 1, bus = 2;
+
+}  // namespace
+
+FairNetwork::FairNetwork(const plan::Cluster& cluster) : ClusterLinks(cluster) {
+  links_.resize(static_cast<std::size_t>(std::max(1, cluster.nodes) * links_of_node));
+  for (std::size_t at = 0; at < links_.size(); ++at)
+    links_[at].bandwidth = at % links_of_node == bus ? cluster.within_node.bandwidth_per_s
+                                                     : cluster.between_nodes.bandwidth_per_s;
+}
+
+void FairNetwork::send(int from, int to, double bytes, double start,
+                       std::function<void(double)> done) {
+  int id = static_cast<int>(flows_.size());
+  if (unused_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
+  }
+  Flow& flow = flow_at(id);
+  flow.left = bytes;
+  flow.done = std::move(done);
+  flow.links[0] = flow.links[1] = -1;
+  const plan::Link& used = link(from, to);
+  const int source = plan::node_of(cluster(), from), target = plan::node_of(cluster(), to);
+  if (!used.shared) {
+    flow.rate = used.bandwidth_per_s;
+  } else if (source == target) {
+    flow.links[0] = source * links_of_node + bus;
+  } else {
+    flow.links[0] = source * links_of_node + outgoing;
+    flow.links[1] = target * links_of_node + incoming;
+  }
+  plan_moment(std::max(start, now_), id, true);
+}
+
+void FairNetwork::plan_moment(double time, int flow, bool begins) {
+  moments_.push({time, moments_planned_++, flow, flow_at(flow).version, begins});
+}
+
+void FairNetwork::run() {
+  while (true) {
+    // All that is at one time is over before shares are given out anew.
+    if (!changed_.empty() && (moments_.empty() || moments_.top().time > now_))
+      share();
+    if (moments_.empty())
+      return;
+    const Moment moment = moments_.top();
+    moments_.pop();
+    if (moment.version != flow_at(moment.flow).version)
+      continue;
+    now_ = std::max(now_, moment.time);
+    if (moment.begins)
+      begin(moment.flow);
+    else
+      end(moment.flow);
+  }
+}
+
+void FairNetwork::begin(int id) {
+  Flow& flow = flow_at(id);
+  flow.since = now_;
+  if (flow.links[0] < 0)
+    return plan_moment(now_ + flow.left / flow.rate, id, false);
+  flow.rate = 0;
+  for (const int link : flow.links)
+    if (link >= 0) {
+      link_at(link).flows.push_back(id);
+      changed_.push_back(link);
+    }
+}
+
+void FairNetwork::end(int id) {
+  Flow& flow = flow_at(id);
+  for (const int link : flow.links)
+    if (link >= 0) {
+      std::erase(link_at(link).flows, id);
+      changed_.push_back(link);
+    }
+  ++flow.version;
+  unused_.push_back(id);
+  const auto done = std::move(flow.done);
+  done(now_);
+}
+
+/// To the flows that changes of links can reach, over whatever links they have in common.
+void FairNetwork::share() {
+  ++searches_;
+  found_links_.clear();
+  found_flows_.clear();
+  const auto add_link = [&](int link) {
+    if (link < 0 || link_at(link).mark == searches_)
+      return;
+    link_at(link).mark = searches_;
+    found_links_.push_back(link);
+  };
+  for (const int link : changed_)
+    add_link(link);
+  changed_.clear();
+  for (std::size_t at = 0; at < found_links_.size(); ++at)
+    for (const int id : link_at(found_links_[at]).flows) {
+      Flow& flow = flow_at(id);
+      if (flow.mark == searches_)
+        continue;
+      flow.mark = searches_;
+      found_flows_.push_back(id);
+      add_link(flow.links[0]);
+      add_link(flow.links[1]);
+    }
+  share_among(found_links_, found_flows_);
+}
+
+/// The link with the least for each gives its flows their share; the others have what is left.
+void FairNetwork::share_among(const std::vector<int>& links, const std::vector<int>& flows) {
+  for (const int link : links) {
+    link_at(link).free = link_at(link).bandwidth;
+    link_at(link).waiting = static_cast<int>(link_at(link).flows.size());
+  }
+  ++searches_;  // a mark of this number: has its share
+  for (std::size_t given = 0; given < flows.size();) {
+    double least = std::numeric_limits<double>::infinity();
+    int narrowest = -1;
+    for (const int link : links) {
+      const SharedLink& own = link_at(link);
+      if (own.waiting > 0 && own.free / own.waiting < least) {
+        least = own.free / own.waiting;
+        narrowest = link;
+      }
+    }
+    for (const int id : link_at(narrowest).flows) {
+      Flow& flow = flow_at(id);
+      if (flow.mark == searches_)
+        continue;
+      flow.mark = searches_;
+      ++given;
+      for (const int link : flow.links)
+        if (link >= 0) {
+          link_at(link).free -= least;
+          --link_at(link).waiting;
+        }
+      if (flow.rate == least)
+        continue;
+      flow.left = std::max(0.0, flow.left - flow.rate * (now_ - flow.since));
+      flow.since = now_;
+      flow.rate = least;
+      ++flow.version;
+      plan_moment(now_ + flow.left / least, id, false);
+    }
+  }
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+// The network that a Cluster describes, in which flows share links max-min fairly: nobody's rate
+// can grow but at the cost of one that is no faster (Bertsekas and Gallager, Data Networks, 6.5).
+// A shared link is one for all transfers of a node: inside it a bus, between nodes a card that
+// sends and receives at once. What is not shared is there for each pair of devices.
+
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "network/cluster_links.hpp"
+
+namespace pipewright::sim {
+
+class FairNetwork final : public ClusterLinks {
+ public:
+  explicit FairNetwork(const plan::Cluster& cluster);
+
+  void send(int from, int to, double bytes, double start,
+            std::function<void(double)> done) override;
+  void run() override;
+
+ private:
+  struct Flow {
+    int links[2] = {-1, -1};  // shared ones; -1: none
+    double left = 0;          // bytes, at `since`
+    double rate = 0;          // bytes per second
+    double since = 0;
+    std::uint32_t version = 0;  // of its rate: what was planned with an older one is void
+    std::uint32_t mark = 0;     // of the last search that has found it
+    std::function<void(double)> done{};
+  };
+  struct SharedLink {
+    double bandwidth = 0;
+    std::vector<int> flows{};
+    std::uint32_t mark = 0;
+    double free = 0;  // while shares are given out
+    int waiting = 0;  // flows without a share
+  };
+  /// The begin of a flow, or its end.
+  struct Moment {
+    double time = 0;
+    std::uint64_t number = 0;  // the one asked for earlier is earlier
+    int flow = 0;
+    std::uint32_t version = 0;
+    bool begins = false;
+    bool operator>(const Moment& other) const {
+      return time != other.time ? time > other.time : number > other.number;
+    }
+  };
+
+  void plan_moment(double time, int flow, bool begins);
+  void begin(int flow);
+  void end(int flow);
+  void share();
+  void share_among(const std::vector<int>& links, const std::vector<int>& flows);
+  Flow& flow_at(int flow) { return flows_[static_cast<std::size_t>(flow)]; }
+  SharedLink& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
+
+  std::vector<SharedLink> links_;  // by node: card outgoing, card incoming, bus
+  std::vector<Flow> flows_;
+  std::vector<int> unused_;
+  std::vector<int> changed_;  // links, since shares were given out
+  std::priority_queue<Moment, std::vector<Moment>, std::greater<>> moments_;
+  double now_ = 0;
+  std::uint64_t moments_planned_ = 0;
+  std::uint32_t searches_ = 0;
+  std::vector<int> found_links_, found_flows_;
+};
+
+}  // namespace pipewright::sim

@@ -1,0 +1,17 @@
+#pragma once
+
+// SimGrid's networks.
+
+#include <filesystem>
+#include <memory>
+
+#include "network/network.hpp"
+
+namespace pipewright::sim {
+
+/// One network per process: SimGrid has one engine, which cannot be started twice.
+std::unique_ptr<Network> network_of(const plan::Cluster& cluster, const Traffic& traffic);
+/// Throws InputError for a file that cannot be used.
+std::unique_ptr<Network> network_of(const std::filesystem::path& file, const Traffic& traffic);
+
+}  // namespace pipewright::sim

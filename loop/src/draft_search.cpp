@@ -34,13 +34,29 @@ std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> 
   return asked.empty() ? std::move(otherwise) : asked;
 }
 
-std::vector<std::string> trained_schedules() {
+/// Whether it trains the batch that is asked for, with one step at its end.
+bool trains(const plan::ScheduleDescriptor& schedule) {
+  return !schedule.is_forward_only && !schedule.is_data_parallel && schedule.step_every == nullptr;
+}
+
+std::vector<std::string> usual_schedules() {
   std::vector<std::string> names;
   for (const plan::ScheduleDescriptor& schedule : plan::schedules())
-    if (!schedule.is_forward_only && !schedule.is_data_parallel && schedule.step_every == nullptr &&
-        !schedule.orders_by_times)
+    if (trains(schedule) && !schedule.orders_by_times)
       names.push_back(schedule.name);
   return names;
+}
+
+void require_searchable(const DraftSpace& space) {
+  for (const std::string& name : space.schedules)
+    if (!trains(plan::find_schedule(name)))
+      throw plan::InputError(fmt::format(
+          "{} is no schedule to choose: it does not train the batch in one step; these do: {}",
+          name, plan::listed_schedules(trains)));
+  if (const auto most = std::max_element(space.ranks.begin(), space.ranks.end());
+      space.devices > 0 && most != space.ranks.end() && *most > space.devices)
+    throw plan::InputError(
+        fmt::format("{} ranks are asked for, and there are {} devices", *most, space.devices));
 }
 
 std::vector<int> chunks_of(const std::string& schedule) {
@@ -124,7 +140,7 @@ class DraftSearcher {
     for (const int microbatch : space_.keeps_bits ? own : asked_or(space_.microbatch, own)) {
       if (samples_ % (replicas * microbatch) != 0)
         continue;
-      for (const std::string& schedule : asked_or(space_.schedules, trained_schedules()))
+      for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
         for (const int chunks : asked_or(space_.chunks, chunks_of(schedule)))
           for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
             for (const int zero : asked_or(space_.zero, {training.zero})) {
@@ -431,6 +447,7 @@ std::string words_of(const DraftPlan& plan) {
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options) {
   const auto started = std::chrono::steady_clock::now();
+  require_searchable(space);
   DraftAnswer answer = DraftSearcher(draft, space, options).run();
   if (answer.candidates == 0)
     throw plan::InputError(

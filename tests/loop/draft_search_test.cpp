@@ -165,6 +165,18 @@ TEST_CASE("A batch that nothing divides is refused", "[loop][draft_search]") {
         }).find("nothing divides") == 0);
 }
 
+TEST_CASE("A schedule that does not train the batch in one step is refused, as are too many ranks",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card();
+  for (const char* name : {"inference", "data-parallel", "pipedream"})
+    CHECK(error_of([&] {
+            search_drafts(draft, {.devices = 2, .schedules = {name}});
+          }).find(std::string(name) + " is no schedule to choose: ") == 0);
+  CHECK(error_of([&] {
+          search_drafts(draft, {.devices = 2, .ranks = {2, 3}});
+        }) == "3 ranks are asked for, and there are 2 devices");
+}
+
 TEST_CASE("A search that is stopped keeps what it has", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto stopped = search_drafts(

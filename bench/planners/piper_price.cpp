@@ -1,9 +1,10 @@
+#include "planners/piper_price.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
-#include "planners/piper_search.hpp"
 
 namespace pipewright::planners {
 namespace {

@@ -81,7 +81,7 @@ class Search {
         continue;
       for (const std::size_t before : reached)
         if (stages_.is_stage(before, ideal))
-          for (std::size_t tensor = 0; tensor < stages_.tensors().size(); ++tensor)
+          for (std::size_t tensor = 0; tensor < stages_.tensors(); ++tensor)
             extend(fronts[before], before, ideal, tensor, most_devices, seconds);
       fronts[ideal] = gathered_.take();
       if (!fronts[ideal].empty())
@@ -104,7 +104,7 @@ class Search {
   void extend(const Front& front, std::size_t before, std::size_t ideal, std::size_t tensor,
               int most_devices, double seconds) {
     const double least = stages_.least_seconds(before, ideal, tensor);
-    const int size = stages_.tensors()[tensor];
+    const int size = stages_.tensor_size(tensor);
     const int most_data = (most_devices - front.front().devices) / size;
     if (least > seconds * most_data * (1 + 1e-9))
       return;
@@ -144,7 +144,7 @@ class Search {
       const int under_way = (chain.copies + chain.data - 1) / chain.data;
       const PiperStageOption& option = stages_.option(chain.before, ideal, chain.tensor);
       PiperStage stage{.nodes = stages_.nodes(chain.before, ideal),
-                       .tensor = stages_.tensors()[chain.tensor],
+                       .tensor = stages_.tensor_size(chain.tensor),
                        .data = chain.data};
       const auto recomputed = option.recomputed(under_way);
       for (const int node : stage.nodes) {

@@ -52,12 +52,19 @@ double least_of(const std::vector<PiperVariant>& variants, double PiperVariant::
   return least;
 }
 
+RecomputeItem item_of(int node, const PiperVariant& fast, const PiperVariant& slow) {
+  return {.node = node,
+          .seconds = slow.seconds - fast.seconds,
+          .saved_bytes_per_microbatch = fast.bytes_per_microbatch - slow.bytes_per_microbatch,
+          .more_bytes = slow.bytes - fast.bytes};
+}
+
 }  // namespace
 
 PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner, std::size_t outer,
                                    std::size_t tensor)
     : stages_(&stages), inner_(inner), outer_(outer), tensor_(tensor) {
-  const auto& splits = stages.splits_[tensor];
+  const auto& splits = stages.tensors_[tensor].splits;
   const plan::NodeSet& nodes = stages.stage(inner, outer);
   for (std::size_t node = 0; node < splits.size(); ++node) {
     if (!plan::holds(nodes, node))
@@ -66,7 +73,7 @@ PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner,
       is_possible_ = false;
       return;
     }
-    const auto fastest = static_cast<std::size_t>(stages.fastest_[tensor][node]);
+    const auto fastest = static_cast<std::size_t>(stages.tensors_[tensor].fastest[node]);
     const PiperVariant& variant = splits[node]->variants[fastest];
     seconds_ += variant.seconds;
     parameter_bytes_ += splits[node]->parameter_bytes;
@@ -87,7 +94,7 @@ PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner,
 
 bool PiperStageOption::choose(int under_way) const {
   const plan::NodeSet& nodes = stages_->stage(inner_, outer_);
-  return stages_->choices_[tensor_].choose(
+  return stages_->tensors_[tensor_].choice.choose(
       bytes(under_way) - stages_->problem_->memory_bytes, under_way,
       [&](int node) { return plan::holds(nodes, static_cast<std::size_t>(node)); });
 }
@@ -99,12 +106,12 @@ double PiperStageOption::seconds_lost(int under_way) const {
     if (number == under_way)
       return seconds;
   choose(under_way);
-  return lost_.emplace_back(under_way, stages_->choices_[tensor_].seconds_lost()).second;
+  return lost_.emplace_back(under_way, stages_->tensors_[tensor_].choice.seconds_lost()).second;
 }
 
 std::vector<int> PiperStageOption::recomputed(int under_way) const {
   choose(under_way);
-  return stages_->choices_[tensor_].nodes();
+  return stages_->tensors_[tensor_].choice.nodes();
 }
 
 int PiperStageOption::most_under_way(int copies, double seconds) const {
@@ -131,46 +138,46 @@ int PiperStageOption::most_under_way(int copies, double seconds) const {
 PiperStages::PiperStages(const PiperProblem& problem)
     : problem_(&problem), ideals_(plan::order_ideals(nodes_behind(problem), most_ideals)) {
   std::set<int> sizes;
-  for (const PiperNode& node : problem.nodes)
-    for (const PiperSplit& split : node.splits)
+  std::vector<double> work;
+  for (const PiperNode& node : problem.nodes) {
+    double least = infinity;
+    for (const PiperSplit& split : node.splits) {
       sizes.insert(split.tensor);
-  tensors_.assign(sizes.begin(), sizes.end());
-
-  std::vector<double> work(problem.nodes.size(), infinity);
-  for (const int tensor : tensors_) {
-    auto& splits = splits_.emplace_back();
-    auto& fastest = fastest_.emplace_back();
-    std::vector<RecomputeItem> items;
-    const std::vector<double> zeros(problem.nodes.size());
-    auto least = zeros, least_per_microbatch = zeros, least_bytes = zeros;
-    for (std::size_t node = 0; node < problem.nodes.size(); ++node) {
-      const PiperSplit* split = splits.emplace_back(find_split(problem.nodes[node], tensor));
-      fastest.push_back(0);
-      if (split == nullptr)
-        continue;
-      const auto& variants = split->variants;
-      if (variants.size() == 2 && variants[1].seconds < variants[0].seconds)
-        fastest.back() = 1;
-      const PiperVariant& fast = variants[static_cast<std::size_t>(fastest.back())];
-      least[node] = fast.seconds;
-      least_per_microbatch[node] = least_of(variants, &PiperVariant::bytes_per_microbatch);
-      least_bytes[node] = least_of(variants, &PiperVariant::bytes);
-      work[node] = std::min(work[node], tensor * fast.seconds);
-      if (variants.size() < 2)
-        continue;
-      const PiperVariant& slow = variants[static_cast<std::size_t>(1 - fastest.back())];
-      items.push_back(
-          {.node = static_cast<int>(node),
-           .seconds = slow.seconds - fast.seconds,
-           .saved_bytes_per_microbatch = fast.bytes_per_microbatch - slow.bytes_per_microbatch,
-           .more_bytes = slow.bytes - fast.bytes});
+      least = std::min(least, split.tensor * least_of(split.variants, &PiperVariant::seconds));
     }
-    choices_.emplace_back(std::move(items));
-    seconds_.push_back(sums(ideals_, least));
-    least_per_microbatch_.push_back(sums(ideals_, least_per_microbatch));
-    least_bytes_.push_back(sums(ideals_, least_bytes));
+    work.push_back(least);
   }
   work_ = sums(ideals_, work);
+  for (const int size : sizes)
+    tensors_.push_back(tensor_of(size));
+}
+
+PiperStages::Tensor PiperStages::tensor_of(int size) const {
+  Tensor tensor{.size = size};
+  std::vector<RecomputeItem> items;
+  std::vector<double> seconds(problem_->nodes.size());
+  auto per_microbatch = seconds, bytes = seconds;
+  for (std::size_t node = 0; node < seconds.size(); ++node) {
+    const PiperSplit* split = find_split(problem_->nodes[node], size);
+    tensor.splits.push_back(split);
+    tensor.fastest.push_back(0);
+    if (split == nullptr)
+      continue;
+    const auto& variants = split->variants;
+    seconds[node] = least_of(variants, &PiperVariant::seconds);
+    per_microbatch[node] = least_of(variants, &PiperVariant::bytes_per_microbatch);
+    bytes[node] = least_of(variants, &PiperVariant::bytes);
+    if (variants.size() < 2)
+      continue;
+    const std::size_t fastest = variants[1].seconds < variants[0].seconds ? 1 : 0;
+    tensor.fastest.back() = static_cast<int>(fastest);
+    items.push_back(item_of(static_cast<int>(node), variants[fastest], variants[1 - fastest]));
+  }
+  tensor.choice = RecomputeChoice(std::move(items));
+  tensor.seconds = sums(ideals_, seconds);
+  tensor.least_bytes_per_microbatch = sums(ideals_, per_microbatch);
+  tensor.least_bytes = sums(ideals_, bytes);
+  return tensor;
 }
 
 const PiperStageOption& PiperStages::option(std::size_t inner, std::size_t outer,

@@ -54,7 +54,9 @@ class PiperStages {
   explicit PiperStages(const PiperProblem& problem);
 
   const std::vector<plan::NodeSet>& ideals() const { return ideals_; }
-  const std::vector<int>& tensors() const { return tensors_; }  // ascending
+  /// Tensor parallel sizes are given by their place, ascending.
+  std::size_t tensors() const { return tensors_.size(); }
+  int tensor_size(std::size_t tensor) const { return tensors_[tensor].size; }
 
   /// The least compute of a sample, devices times seconds, of an ideal's nodes.
   double work(std::size_t ideal) const { return work_[ideal]; }
@@ -65,13 +67,14 @@ class PiperStages {
 
   /// Less than what the stage between two ideals computes for a sample, on one copy.
   double least_seconds(std::size_t inner, std::size_t outer, std::size_t tensor) const {
-    return seconds_[tensor][outer] - seconds_[tensor][inner];
+    return tensors_[tensor].seconds[outer] - tensors_[tensor].seconds[inner];
   }
 
   /// False where so many microbatches under way do not fit, whatever is computed again.
   bool may_fit(std::size_t inner, std::size_t outer, std::size_t tensor, int under_way) const {
     const auto stage = [&](const std::vector<double>& sums) { return sums[outer] - sums[inner]; };
-    return stage(least_per_microbatch_[tensor]) * under_way + stage(least_bytes_[tensor]) <=
+    const Tensor& sums = tensors_[tensor];
+    return stage(sums.least_bytes_per_microbatch) * under_way + stage(sums.least_bytes) <=
            problem_->memory_bytes * (1 + 1e-9);
   }
 
@@ -80,26 +83,34 @@ class PiperStages {
 
   std::vector<int> nodes(std::size_t inner, std::size_t outer) const;
   int fastest_variant(int node, std::size_t tensor) const {
-    return fastest_[tensor][static_cast<std::size_t>(node)];
+    return tensors_[tensor].fastest[static_cast<std::size_t>(node)];
   }
 
  private:
   friend class PiperStageOption;
+
+  /// All nodes on one tensor parallel size.
+  struct Tensor {
+    int size = 1;
+    std::vector<const PiperSplit*> splits{};  // null: not possible
+    std::vector<int> fastest{};               // variants
+    // Sums over each ideal.
+    std::vector<double> seconds{};
+    std::vector<double> least_bytes_per_microbatch{};
+    std::vector<double> least_bytes{};
+    mutable RecomputeChoice choice{};
+  };
+
+  Tensor tensor_of(int size) const;
 
   /// The nodes between two ideals, until the next call.
   const plan::NodeSet& stage(std::size_t inner, std::size_t outer) const;
 
   const PiperProblem* problem_;
   std::vector<plan::NodeSet> ideals_;
-  std::vector<int> tensors_;
+  std::vector<Tensor> tensors_;
   std::vector<double> work_;
-  std::vector<std::vector<double>> seconds_;  // by tensor and ideal
-  std::vector<std::vector<double>> least_per_microbatch_;
-  std::vector<std::vector<double>> least_bytes_;
-  std::vector<std::vector<const PiperSplit*>> splits_;  // by tensor and node
-  std::vector<std::vector<int>> fastest_;
   mutable plan::NodeSet stage_;
-  mutable std::vector<RecomputeChoice> choices_;  // by tensor
   mutable std::unordered_map<std::uint64_t, PiperStageOption> options_;
 };
 

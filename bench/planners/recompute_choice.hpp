@@ -21,7 +21,7 @@ struct RecomputeItem {
 class RecomputeChoice {
  public:
   /// All items that there are.
-  explicit RecomputeChoice(std::vector<RecomputeItem> items);
+  explicit RecomputeChoice(std::vector<RecomputeItem> items = {});
 
   /// The quickest of the items with `may(node)` that save so many bytes with so many microbatches
   /// under way. False where all do not suffice.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "planners/calculon_search.hpp"
 #include "planners/planner_cases.hpp"
 
 namespace {
@@ -53,6 +54,17 @@ void print(const PlannerCase& input, const Measured& measured, bool as_json) {
         measured.seconds, input.seconds, input.seconds / measured.seconds);
 }
 
+/// Calculon's whole space for GPT-3 on 64 A100: nothing is left out by microbatch.
+void print_space(const std::filesystem::path& folder) {
+  const auto start = Clock::now();
+  const auto best = calculon_best(read_calculon_model(folder / "calculon-gpt3-175b.json"),
+                                  read_calculon_machine(folder / "calculon-a100-80g.json"),
+                                  {.devices = 64, .most_batch = 64});
+  fmt::print("{} executions, {} possible, the best {:.9g} samples/s: {:.2f} s\n", best.executions,
+             best.possible, best.samples_per_s,
+             std::chrono::duration<double>(Clock::now() - start).count());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -63,7 +75,13 @@ int main(int argc, char** argv) {
   app.add_option("--folder", folder, "with optima.csv and its inputs");
   app.add_option("--rounds", rounds, "of each search")->check(CLI::PositiveNumber);
   app.add_flag("--json", as_json, "a line of JSON for each");
+  bool space = false;
+  app.add_flag("--space", space, "Calculon's whole space for GPT-3 on 64 devices instead");
   CLI11_PARSE(app, argc, argv);
+  if (space) {
+    print_space(folder);
+    return 0;
+  }
 
   bool no_worse = true;
   for (const PlannerCase& input : read_planner_cases(folder)) {

@@ -131,6 +131,10 @@ build/bin/pipewright_bench_actions
 build/bin/pipewright_bench_partition
 
 echo
+echo "Searches of other planners, on their inputs and under their rules"
+build/bin/pipewright_bench_planners
+
+echo
 echo "interleaved-1f1b, 64 ranks, 1024 microbatches, 4 chunks: from sizes to a proved Program"
 build/bin/pipewright_bench_schedule | tee "$results"
 .venv/bin/python -W ignore bench/torch_schedule.py | tee -a "$results"

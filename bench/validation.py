@@ -87,7 +87,11 @@ def b200(folder):
 
 
 DENSE = {"GPT3-175B": ("gpt3-175b", 96), "LLAMA2-70B": ("llama2-70b", 80), "LLAMA3-70B": ("llama3-70b", 80),
-         "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3_8B": ("llama3-8b", 32)}
+         "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3_8B": ("llama3-8b", 32), "Nemotron-340B": ("", 96)}
+# Of models that have no name here. Nemotron-4 340B Technical Report, arXiv 2406.11704, Table 1; squared ReLU.
+SHAPES = {"Nemotron-340B": {"hidden": 18432, "heads": 96, "kv_heads": 8, "head_channels": 192, "ffn": 73728,
+                            "vocab": 256000, "gated": "no", "attention": "fused"}}
+NO_SHAPE = {name: "" for shape in SHAPES.values() for name in shape}
 
 
 def nemo(folder):
@@ -108,6 +112,7 @@ def nemo(folder):
         runs.append({"id": f"row {number + 1}", "model": model, "gpus": gpus, "tp": tp, "dp": dp, "pp": pp, "cp": cp,
                      "chunks": vp, "global_batch": batch, "micro_batch": micro, "seq": seq, "layers": layers,
                      "precision": "fp8", "sequence_parallel": "yes", "zero": 1, "recompute": "none",
+                     **NO_SHAPE, **SHAPES.get(row["model"], {}),
                      "iter_s": batch * seq / (float(row["tokens_per_s_per_gpu"]) * gpus)})
     return runs
 

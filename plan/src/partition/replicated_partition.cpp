@@ -3,80 +3,86 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "infinity.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/partition/order_ideals.hpp"
 
 namespace pipewright::plan {
 namespace {
 
 /// Nodes that hold every predecessor of each of them; a cut lies behind.
 struct Ideal {
-  std::vector<bool> nodes;
+  NodeSet nodes;
   double compute = 0;
   double parameters = 0;
   double output = 0;  // of the nodes that some node behind the cut takes
 };
 
-std::size_t size_of(const Ideal& ideal) {
-  return static_cast<std::size_t>(std::count(ideal.nodes.begin(), ideal.nodes.end(), true));
-}
-
-std::vector<std::vector<int>> neighbours(const ProfileGraph& graph, int ProfileEdge::*of,
-                                         int ProfileEdge::*other) {
-  std::vector<std::vector<int>> lists(graph.nodes.size());
+/// For each node those at the other end of its edges.
+std::vector<NodeSet> neighbours(const ProfileGraph& graph, int ProfileEdge::*of,
+                                int ProfileEdge::*other) {
+  std::vector sets(graph.nodes.size(), empty_node_set(graph.nodes.size()));
   for (const ProfileEdge& edge : graph.edges)
-    lists[static_cast<std::size_t>(edge.*of)].push_back(edge.*other);
-  return lists;
+    insert(sets[static_cast<std::size_t>(edge.*of)], static_cast<std::size_t>(edge.*other));
+  return sets;
 }
 
-/// All ideals, the empty one first and smaller ones before larger ones.
-std::vector<std::vector<bool>> ideal_sets(const ProfileGraph& graph) {
-  const auto before = neighbours(graph, &ProfileEdge::to, &ProfileEdge::from);
-  std::set<std::vector<bool>> layer{std::vector<bool>(graph.nodes.size(), false)};
-  std::vector<std::vector<bool>> all(layer.begin(), layer.end());
-  while (!layer.empty()) {
-    std::set<std::vector<bool>> next;
-    for (std::vector<bool> ideal : layer)
-      for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-        const bool ready =
-            !ideal[node] && std::all_of(before[node].begin(), before[node].end(), [&](int other) {
-              return ideal[static_cast<std::size_t>(other)];
-            });
-        if (!ready)
-          continue;
-        ideal[node] = true;
-        next.insert(ideal);
-        ideal[node] = false;
-      }
-    all.insert(all.end(), next.begin(), next.end());
-    if (all.size() > static_cast<std::size_t>(most_ideals))
-      throw InputError(fmt::format(
-          "the graph can be cut at more than {} places: too many branches run side by side",
-          most_ideals));
-    layer = std::move(next);
+/// A node that takes no time on any number of machines.
+bool is_free(const ProfileNode& node) { return node.compute.value == 0 && node.parameters == 0; }
+
+/// Ideals that differ in free nodes alone take the same time, so of each such class two will do:
+/// the one that holds as few of them as it can, and the one that holds all it can. Chains of the
+/// former and then of the latter, with a stage of free nodes alone in between, are as good as any
+/// other, where transfers do not count and no stage need be on a machine of its own.
+std::vector<NodeSet> ideals_by_cost(const ProfileGraph& graph, const std::vector<NodeSet>& before) {
+  const std::size_t nodes = graph.nodes.size();
+  const auto ancestors = all_before(before);
+  std::vector<std::size_t> costly;
+  for (std::size_t node = 0; node < nodes; ++node)
+    if (!is_free(graph.nodes[node]))
+      costly.push_back(node);
+
+  std::vector costly_before(costly.size(), empty_node_set(costly.size()));
+  for (std::size_t node = 0; node < costly.size(); ++node)
+    for (std::size_t other = 0; other < costly.size(); ++other)
+      if (holds(ancestors[costly[node]], costly[other]))
+        insert(costly_before[node], other);
+
+  std::vector<NodeSet> ideals;
+  for (const NodeSet& chosen : order_ideals(costly_before, most_ideals)) {
+    NodeSet least = empty_node_set(nodes), others = empty_node_set(nodes);
+    for (std::size_t node = 0; node < costly.size(); ++node) {
+      insert(holds(chosen, node) ? least : others, costly[node]);
+      if (holds(chosen, node))
+        insert_all(least, ancestors[costly[node]]);
+    }
+    NodeSet most = least;
+    for (std::size_t node = 0; node < nodes; ++node)
+      if (is_free(graph.nodes[node]) && !overlap(ancestors[node], others))
+        insert(most, node);
+    ideals.push_back(std::move(least));
+    ideals.push_back(std::move(most));
   }
-  if (!std::all_of(all.back().begin(), all.back().end(), [](bool node) { return node; }))
-    throw InputError("the graph has a cycle: no node may come behind itself");
-  return all;
+  std::sort(ideals.begin(), ideals.end(), smaller_first);
+  ideals.erase(std::unique(ideals.begin(), ideals.end()), ideals.end());
+  return ideals;
 }
 
-std::vector<Ideal> ideals_of(const ProfileGraph& graph) {
+std::vector<Ideal> ideals_of(const ProfileGraph& graph, const ReplicationOptions& options) {
+  const auto before = neighbours(graph, &ProfileEdge::to, &ProfileEdge::from);
   const auto after = neighbours(graph, &ProfileEdge::from, &ProfileEdge::to);
+  const bool needs_all = options.straight || options.count_transfers || options.levels.size() > 1;
   std::vector<Ideal> ideals;
-  for (auto& nodes : ideal_sets(graph)) {
+  for (auto& nodes :
+       needs_all ? order_ideals(before, most_ideals) : ideals_by_cost(graph, before)) {
     Ideal ideal{.nodes = std::move(nodes)};
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-      if (!ideal.nodes[node])
+      if (!holds(ideal.nodes, node))
         continue;
       ideal.compute += graph.nodes[node].compute.value;
       ideal.parameters += graph.nodes[node].parameters;
-      const bool leaves = after[node].empty() ||
-                          std::any_of(after[node].begin(), after[node].end(), [&](int other) {
-                            return !ideal.nodes[static_cast<std::size_t>(other)];
-                          });
-      if (leaves)
+      if (is_empty(after[node]) || !is_inside(after[node], ideal.nodes))
         ideal.output += graph.nodes[node].activation;
     }
     ideals.push_back(std::move(ideal));
@@ -160,15 +166,9 @@ class Level {
 std::vector<std::vector<double>> compute_times(const std::vector<Ideal>& ideals) {
   std::vector times(ideals.size(), std::vector<double>(ideals.size(), infinity));
   for (std::size_t i = 0; i < ideals.size(); ++i)
-    for (std::size_t j = i + 1; j < ideals.size(); ++j) {
-      const auto& inner = ideals[i].nodes;
-      const auto& outer = ideals[j].nodes;
-      bool inside = size_of(ideals[i]) < size_of(ideals[j]);
-      for (std::size_t node = 0; inside && node < inner.size(); ++node)
-        inside = !inner[node] || outer[node];
-      if (inside)
+    for (std::size_t j = i + 1; j < ideals.size(); ++j)
+      if (is_inside(ideals[i].nodes, ideals[j].nodes))
         times[i][j] = ideals[j].compute - ideals[i].compute;
-    }
   return times;
 }
 
@@ -180,7 +180,7 @@ std::vector<ReplicatedStage> stages_of(const ProfileGraph& graph, const std::vec
     const Chain& chain = chains[at][machines];
     ReplicatedStage stage{.nodes = {}, .replicas = chain.replicas, .time = {chain.stage}};
     for (std::size_t node = 0; node < graph.nodes.size(); ++node)
-      if (ideals[at].nodes[node] && !ideals[chain.before].nodes[node])
+      if (holds(ideals[at].nodes, node) && !holds(ideals[chain.before].nodes, node))
         stage.nodes.push_back(graph.nodes[node].id);
     stages.insert(stages.begin(), std::move(stage));
     machines -= static_cast<std::size_t>(chain.replicas);
@@ -208,7 +208,7 @@ void check(const ProfileGraph& graph, const ReplicationOptions& options) {
 ReplicatedPartition replicated_partition(const ProfileGraph& graph,
                                          const ReplicationOptions& options) {
   check(graph, options);
-  const auto ideals = ideals_of(graph);
+  const auto ideals = ideals_of(graph, options);
   auto compute = compute_times(ideals);
   int group = 1;
   for (std::size_t level = 0; level + 1 < options.levels.size(); ++level) {

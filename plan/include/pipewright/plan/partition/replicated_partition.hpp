@@ -41,8 +41,10 @@ struct ReplicatedPartition {
 /// (r bandwidth). Exact over all chains of order ideals (sets that hold every predecessor) and all
 /// numbers of replicas that use every machine; outer levels take the answer of the level below for
 /// the compute of a stage, as PipeDream does. With n ideals and m machines O(n² m²), O(n³ m²) for
-/// inner levels. Throws InputError for a cyclic or an empty graph, no machine, or more than
-/// `most_ideals`, and Infeasible when a straight pipeline has fewer possible stages than machines.
+/// inner levels. On one level, without transfers, ideals count once that differ in nodes without
+/// compute and parameters alone. Throws InputError for a cyclic or an empty graph, no machine, or
+/// more than `most_ideals`, and Infeasible when a straight pipeline has fewer possible stages than
+/// machines.
 ReplicatedPartition replicated_partition(const ProfileGraph& graph,
                                          const ReplicationOptions& options);
 

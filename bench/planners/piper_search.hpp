@@ -1,0 +1,22 @@
+#pragma once
+
+// Piper's plan, under Piper's rules: contiguous stages, each with a tensor and a data parallel size
+// and a choice of what to compute again, so that the slowest stage takes the least time a sample.
+
+#include <vector>
+
+#include "planners/piper_price.hpp"
+#include "planners/piper_problem.hpp"
+
+namespace pipewright::planners {
+
+struct PiperPlan {
+  double seconds_per_sample = 0;   // of the slowest stage
+  std::vector<PiperStage> stages;  // first to last
+};
+
+/// Optimal under the rules of `piper_seconds`, to 1e-12, over all chains of order ideals, sizes and
+/// choices. Throws Infeasible where no plan fits.
+PiperPlan piper_plan(const PiperProblem& problem);
+
+}  // namespace pipewright::planners

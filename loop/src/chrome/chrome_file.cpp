@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "chrome/text_window.hpp"
@@ -164,9 +165,18 @@ class ChromeFileReader {
       header_.rank = count_of(info, "rank");
       header_.world_size = count_of(info, "world_size");
     } else if (key == "\"baseTimeNanoseconds\"") {
-      if (const auto time =
-              parse_microseconds(json.substr(0, json.find_last_not_of(" \t\r\n") + 1)))
-        header_.base_time = time->whole;
+      // Nanoseconds since 1970: too many for what microseconds may be. Two of them have a
+      // difference.
+      constexpr std::int64_t most = 4'000'000'000'000'000'000;
+      std::string_view token =
+          std::string_view(json).substr(0, json.find_last_not_of(" \t\r\n") + 1);
+      if (token.size() > 2 && token.front() == '"' && token.back() == '"')
+        token = token.substr(1, token.size() - 2);
+      std::int64_t time = 0;
+      const auto read = std::from_chars(token.data(), token.data() + token.size(), time);
+      if (read.ec == std::errc() && read.ptr == token.data() + token.size() && time <= most &&
+          time >= -most)
+        header_.base_time = time;
     }
   }
 

@@ -26,7 +26,9 @@ class Search {
       : pipeline_(pipeline), traced_(traced) {}
 
   Alternatives run() {
-    const auto now = sim::lay_out(traced_.scenario, traced_.costs, pipeline_.structure->program());
+    const plan::Scenario& scenario = traced_.scenario;
+    const auto now = sim::lay_out(scenario, traced_.costs,
+                                  plan::lower(pipeline_.schedule, sim::lowering_of(scenario)));
     found_.now_s = iteration_of(now);
     found_.activations = most_activations(pipeline_.schedule);
     try_schedules(traced_.scenario, "");

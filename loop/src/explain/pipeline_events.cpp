@@ -72,7 +72,8 @@ class Gatherer {
   void finish(const ChromeFile& header) {
     events_.rank = header.rank;
     events_.world_size = header.world_size;
-    if (header.base_time)
+    constexpr std::int64_t most_us = 400'000'000'000'000;  // differences must be countable
+    if (header.base_time && std::abs(first_.value_or(0)) < most_us)
       events_.origin_ns = *header.base_time + first_.value_or(0) * 1000;
     for (std::uint32_t name = 0; name < names_.size(); ++name)
       events_.names.push_back(names_.text(name));
@@ -191,6 +192,8 @@ class Gatherer {
               [](const auto& a, const auto& b) { return a.launched < b.launched; });
   }
 
+  static constexpr double rounding = 5e-10;  // seconds: times are written in whole nanoseconds
+
   /// Of the threads that run forwards or backwards: others load data, or wait.
   void keep_outermost() {
     std::vector<bool> works(threads_.size());
@@ -206,7 +209,7 @@ class Gatherer {
     for (const Call& call : calls_) {
       if (!works[call.thread])
         continue;
-      if (around != nullptr && around->thread == call.thread && call.start < around->end)
+      if (around != nullptr && around->thread == call.thread && call.start + rounding < around->end)
         continue;
       around = &call;
       events_.operators.push_back({call.start, call.end, call.kind, call.name});

@@ -155,6 +155,7 @@ class ScenarioMaker {
     scenario.cluster.devices_per_node = pipeline_.timeline.ranks;
     scenario.cluster.device.name = "traced";
     scenario.cluster.within_node.latency = plan::Seconds{traced_.transfer_s};
+    scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // sums were not traced
     scenario.pipeline.ranks = pipeline_.timeline.ranks;
     scenario.pipeline.microbatches = pipeline_.schedule.microbatches;
     scenario.pipeline.schedule = schedule_.nearest.empty() ? "1f1b" : schedule_.nearest;

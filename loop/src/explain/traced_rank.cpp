@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -126,7 +127,7 @@ class RankTracer {
       windows.back().whole = !events_.cut_off;
       return windows;
     }
-    double begin = 0;
+    double begin = -std::numeric_limits<double>::infinity();
     if (source == ActionSource::Operators) {
       for (const Range* step : of(RangeKind::Optimizer)) {
         windows.push_back({{}, begin, step->end});

@@ -91,6 +91,7 @@ def train(rank: int, job: Job, folder: Path) -> None:
         schedule=schedule(wait=0, warmup=WARM_UP, active=STEPS, repeat=1),
         on_trace_ready=lambda p: p.export_chrome_trace(str(folder / f"rank{rank}.json.gz")),
         record_shapes=job.shapes,
+        acc_events=True,
     ) as profiler:
         for _ in range(WARM_UP + STEPS):
             dist.barrier()

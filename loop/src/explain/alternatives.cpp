@@ -102,6 +102,8 @@ class Search {
       plan::Scenario scenario = traced_.scenario;
       scenario.pipeline.partition = best.partition.boundaries;
       try_schedules(scenario, " " + change);
+    } catch (const plan::InputError&) {
+      return;
     } catch (const plan::Infeasible&) {
       return;
     }

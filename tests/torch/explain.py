@@ -61,6 +61,15 @@ def check(job: Job, folder: Path) -> None:
     print(f"{name}: {1e3 * found:.1f} ms, {1e3 * wanted:.1f} ms by the processes' own clocks")
 
 
+def check_stacks(folder: Path) -> None:
+    """With stacks, Python functions tell 1F1B's actions."""
+    files = trace(Job("Schedule1F1B", 2, 4, width=384, rows=192, stacks=True), folder / "stacks")
+    own = explain(files)
+    assert own["found_by"] == "functions" and own["schedule"] == "1f1b", own
+    wanted = max(t[1] for t in json.loads((folder / "stacks/truth.json").read_text())["step_s"])
+    assert abs(own["iteration_s"] - wanted) < MOST_OFF * wanted + 2e-3, (own["iteration_s"], wanted)
+
+
 def check_files(folder: Path) -> None:
     """What is written is what the other commands take, and says the same."""
     files = sorted((folder / "Schedule1F1B").glob("rank*.json.gz"))
@@ -110,6 +119,7 @@ def main() -> None:
             chunks = 1 if schedule in SINGLE else 2
             check(Job(schedule, 2, 4, chunks, width=384, rows=192, slow_stage=1), folder)
         if not sys.argv[2:]:
+            check_stacks(folder)
             check_files(folder)
             check_refusals(folder)
 

@@ -36,7 +36,7 @@ class Job(NamedTuple):
     width: int = 192
     rows: int = 64  # of a microbatch
     slow_stage: int = -1  # has three times the layers of the others
-    shapes: bool = False  # whether the profiler records them
+    stacks: bool = False  # whether the profiler records them
 
     @property
     def stages(self) -> int:
@@ -90,7 +90,7 @@ def train(rank: int, job: Job, folder: Path) -> None:
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=0, warmup=WARM_UP, active=STEPS, repeat=1),
         on_trace_ready=lambda p: p.export_chrome_trace(str(folder / f"rank{rank}.json.gz")),
-        record_shapes=job.shapes,
+        with_stack=job.stacks,
         acc_events=True,
     ) as profiler:
         for _ in range(WARM_UP + STEPS):

@@ -1,6 +1,7 @@
 #include "pipewright/loop/explain/pipeline_events.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <tuple>
@@ -42,6 +43,30 @@ std::optional<NamedKind> kind_of(std::string_view name) {
     return NamedKind{RangeKind::Send, {}};
   if (behind("gloo:recv"))
     return NamedKind{RangeKind::Receive, {}};
+  return {};
+}
+
+/// The functions by which runtimes run one microbatch's forward or backward of a stage:
+/// "torch/distributed/pipelining/stage.py(620): forward_one_chunk".
+struct PipelineFunction {
+  std::string_view file;
+  std::string_view name;
+  RangeKind kind;
+};
+constexpr std::array<PipelineFunction, 6> pipeline_functions{{
+    {"pipelining/stage.py(", ": forward_one_chunk", RangeKind::ForwardCall},
+    {"pipelining/stage.py(", ": backward_one_chunk", RangeKind::BackwardCall},
+    {"pipeline_parallel/schedules.py(", ": forward_step", RangeKind::ForwardCall},
+    {"pipeline_parallel/schedules.py(", ": backward_step", RangeKind::BackwardCall},
+    {"runtime/pipe/engine.py(", ": _exec_forward_pass", RangeKind::ForwardCall},
+    {"runtime/pipe/engine.py(", ": _exec_backward_pass", RangeKind::BackwardCall},
+}};
+constexpr std::string_view interleaving_function = ": forward_step_helper";
+
+std::optional<RangeKind> kind_of_call(std::string_view name) {
+  for (const PipelineFunction& own : pipeline_functions)
+    if (name.ends_with(own.name) && name.find(own.file) != std::string_view::npos)
+      return own.kind;
   return {};
 }
 
@@ -125,10 +150,19 @@ class Gatherer {
     else if (event.category == "kernel" || event.category == "gpu_memcpy" ||
              event.category == "gpu_memset")
       take_device_work(event, start, end);
+    else if (event.category == "python_function")
+      take_call(event.name, start, end);
     else if (const auto kind = kind_of(event.name))
       events_.ranges.push_back(
           {kind->kind, start, end, std::string(kind->name),
            event.category == "gpu_user_annotation" ? std::string(event.thread) : std::string()});
+  }
+
+  void take_call(std::string_view name, double start, double end) {
+    if (const auto kind = kind_of_call(name))
+      events_.ranges.push_back({*kind, start, end, {}, {}});
+    else if (name.ends_with(interleaving_function))
+      events_.interleaves = true;
   }
 
   /// What only waits for other ranks is no work.

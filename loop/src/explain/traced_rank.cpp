@@ -101,6 +101,13 @@ class RankTracer {
       rank.source = ActionSource::Ranges;
     } else if (!of(RangeKind::Forward).empty() && !of(RangeKind::Backward).empty()) {
       rank.source = ActionSource::MicrobatchRanges;
+    } else if (events_.interleaves) {
+      refuse(
+          "its ranks have several stages each (Megatron's forward_step_helper), and no range tells "
+          "which stage runs; what is right is one stage a rank, or ranges as torch's schedule "
+          "runtime writes them (\"PP:2F0\")");
+    } else if (!of(RangeKind::ForwardCall).empty() && !of(RangeKind::BackwardCall).empty()) {
+      rank.source = ActionSource::Functions;
     } else {
       rank.source = ActionSource::Operators;
       const bool transfers =
@@ -128,7 +135,7 @@ class RankTracer {
       return windows;
     }
     double begin = -std::numeric_limits<double>::infinity();
-    if (source == ActionSource::Operators) {
+    if (source == ActionSource::Operators || source == ActionSource::Functions) {
       for (const Range* step : of(RangeKind::Optimizer)) {
         windows.push_back({{}, begin, step->end});
         begin = step->end;
@@ -159,12 +166,22 @@ class RankTracer {
   }
 
   std::vector<const Range*> actions_of(ActionSource source) {
+    const auto acts = [&](RangeKind kind) {
+      switch (source) {
+        case ActionSource::Ranges:
+          return kind == RangeKind::Action;
+        case ActionSource::MicrobatchRanges:
+          return kind == RangeKind::Forward || kind == RangeKind::Backward;
+        case ActionSource::Functions:
+          return kind == RangeKind::ForwardCall || kind == RangeKind::BackwardCall;
+        case ActionSource::Operators:
+          return false;
+      }
+      return false;
+    };
     std::vector<const Range*> ranges;
     for (const Range& range : events_.ranges)
-      if (range.stream.empty() &&
-          (source == ActionSource::Ranges
-               ? range.kind == RangeKind::Action
-               : range.kind == RangeKind::Forward || range.kind == RangeKind::Backward))
+      if (range.stream.empty() && acts(range.kind))
         ranges.push_back(&range);
     return ranges;
   }
@@ -175,15 +192,19 @@ class RankTracer {
     const auto first =
         std::lower_bound(actions_.begin(), actions_.end(), window.start,
                          [](const Range* range, double time) { return range->start < time; });
+    int forwards = 0, backwards = 0;
     for (auto at = first; at != actions_.end() && (*at)->start < window.end; ++at) {
       const Range& range = **at;
       const double next = std::next(at) == actions_.end()
                               ? window.end
                               : std::min((*std::next(at))->start, window.end);
+      const bool forward = range.kind == RangeKind::Forward || range.kind == RangeKind::ForwardCall;
       if (source == ActionSource::Ranges)
         add_action_range(range, step);
-      else
-        add_microbatch_range(range, next, step);
+      else if (source == ActionSource::Functions)
+        add_microbatch_range(range, forward, forward ? forwards++ : backwards++, next, step);
+      else if (const auto microbatch = index_of(range.name))
+        add_microbatch_range(range, forward, *microbatch, next, step);
     }
   }
 
@@ -219,8 +240,8 @@ class RankTracer {
     add_action(action(pair[1], false), border, range.end, step);
   }
 
-  void add_microbatch_range(const Range& range, double next, TracedStep& step) {
-    const bool forward = range.kind == RangeKind::Forward;
+  void add_microbatch_range(const Range& range, bool forward, int microbatch, double next,
+                            TracedStep& step) {
     double end = range.end;
     bool worked = false;
     for (const Operator& own : between(events_, range.start, range.end)) {
@@ -238,11 +259,8 @@ class RankTracer {
           break;
         end = own.end;
       }
-    const auto microbatch = index_of(range.name);
-    if (microbatch)
-      add_action(
-          {forward ? plan::ActionKind::Forward : plan::ActionKind::Backward, -1, *microbatch},
-          range.start, end, step);
+    add_action({forward ? plan::ActionKind::Forward : plan::ActionKind::Backward, -1, microbatch},
+               range.start, end, step);
   }
 
   bool has_arrow(const Operator& own) const {
@@ -467,6 +485,8 @@ std::string to_string(ActionSource source) {
       return "ranges";
     case ActionSource::MicrobatchRanges:
       return "microbatch ranges";
+    case ActionSource::Functions:
+      return "functions";
     case ActionSource::Operators:
       return "operators";
   }

@@ -211,6 +211,29 @@ TEST_CASE("What is written can be read by all else", "[loop][explain]") {
   }
 }
 
+TEST_CASE("Functions of torch, Megatron and DeepSpeed are known by file and name",
+          "[loop][explain]") {
+  const auto call = [](const std::string& name) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"python_function","name":"{}","pid":1,"tid":1,"ts":1,"dur":2}})", name);
+  };
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  const auto kinds = [&](const std::string& file, const std::string& forward,
+                         const std::string& backward) {
+    const auto events = read_pipeline_events(
+        folder.write("t.json", fmt::format("[{},{}]", call(file + "(7): " + forward),
+                                           call(file + "(70): " + backward))),
+        problems);
+    return events.ranges.size() == 2 && events.ranges[0].kind == RangeKind::ForwardCall &&
+           events.ranges[1].kind == RangeKind::BackwardCall;
+  };
+  CHECK(kinds("torch/distributed/pipelining/stage.py", "forward_one_chunk", "backward_one_chunk"));
+  CHECK(kinds("megatron/core/pipeline_parallel/schedules.py", "forward_step", "backward_step"));
+  CHECK(kinds("deepspeed/runtime/pipe/engine.py", "_exec_forward_pass", "_exec_backward_pass"));
+  CHECK_FALSE(kinds("pretrain_gpt.py", "forward_step", "backward_step"));
+}
+
 TEST_CASE("Ranks that are missing or doubled are named", "[loop][explain]") {
   for (const auto style : {TraceStyle::Ranges, TraceStyle::Operators}) {
     const auto traces = traces_of(plan::make_schedule("1f1b", 4, 8), {.style = style});

@@ -119,6 +119,23 @@ TEST_CASE("Where a device works its times are those that count", "[loop][explain
   CHECK(shown(events) == "0F0 3-10 0B0 10-25 |");
 }
 
+TEST_CASE("Functions that run a microbatch tell actions where stacks were recorded",
+          "[loop][explain]") {
+  Events events{
+      .names = {"op"},
+      .ranges = {range(RangeKind::ForwardCall, "", 0, 4), range(RangeKind::ForwardCall, "", 5, 8),
+                 range(RangeKind::BackwardCall, "", 10, 12),
+                 range(RangeKind::BackwardCall, "", 13, 16)},
+      .operators = {call(compute, 1, 4), call(send, 4.1, 4.2), call(send, 8.1, 8.3),
+                    call(receive, 9, 9.5), call(engine, 10, 12)},
+      .arrows = {{2, 11}}};
+  CHECK(shown(events) ==
+        "-1F0 0-4 -1F1 5-8 -1B0 10-12 -1B1 13-16 |"
+        " -1SEND_F0 4.1-4.2 -1SEND_F1 8.1-8.3 -1RECV_B0 9-9.5");
+  events.interleaves = true;
+  CHECK(error_of([&] { traced_rank(events); }).find("several stages each") != std::string::npos);
+}
+
 TEST_CASE("Several stages of a rank cannot be told from operators", "[loop][explain]") {
   // Two forwards that nothing lies between, and their backwards in the same order: the second
   // forward's part lies within the first's.

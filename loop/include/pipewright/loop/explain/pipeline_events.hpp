@@ -12,13 +12,15 @@
 namespace pipewright::loop {
 
 enum class RangeKind {
-  Action,     // "PP:2F0", of torch's schedule runtime
-  Forward,    // "Forward 3", of torch's GPipe
-  Backward,   // "Backward 3"
-  Step,       // "ProfilerStep#7"
-  Optimizer,  // "Optimizer.step#AdamW.step"
-  Send,       // "gloo:send": from its start until somebody has waited for it
-  Receive,    // "gloo:recv", likewise
+  Action,        // "PP:2F0", of torch's schedule runtime
+  Forward,       // "Forward 3", of torch's GPipe
+  Backward,      // "Backward 3"
+  ForwardCall,   // a Python function that runs one, where the profiler recorded stacks
+  BackwardCall,  //
+  Step,          // "ProfilerStep#7"
+  Optimizer,     // "Optimizer.step#AdamW.step"
+  Send,          // "gloo:send": from its start until somebody has waited for it
+  Receive,       // "gloo:recv", likewise
 };
 
 enum class OperatorKind { Compute, Engine, Send, Receive, Collective };
@@ -55,6 +57,7 @@ struct PipelineEvents {
   std::optional<int> rank{};
   std::optional<int> world_size{};
   std::optional<std::int64_t> origin_ns{};  // since 1970
+  bool interleaves = false;                 // Megatron's schedule of several stages a rank
   bool cut_off = false;                     // the file is not whole
   std::vector<std::string> names{};         // of operators
   std::vector<Range> ranges{};              // these four by time

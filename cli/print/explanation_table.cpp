@@ -112,6 +112,14 @@ std::string what_changes(const std::string& change) {
   return fields;
 }
 
+/// Layers have numbers that only the scenario knows.
+std::string cut_words(const loop::Alternative& change) {
+  std::string text = fmt::format("with {} stages begin at\n", change.change);
+  for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
+    text += fmt::format("- {}: what was {}\n", stage, to_string(change.cut[stage - 1]));
+  return text;
+}
+
 std::string alternative_table(const loop::TraceExplanation& own) {
   const loop::Alternatives& found = own.alternatives;
   std::string text =
@@ -130,6 +138,9 @@ std::string alternative_table(const loop::TraceExplanation& own) {
                         100 * (1 - change.iteration_s / found.now_s), change.activations,
                         shortened(change.change));
   }
+  for (const loop::Alternative& change : found.all)
+    if (change.change.starts_with("pipeline.partition=[") && change.iteration_s < found.now_s)
+      text += cut_words(change);
   if (shown == 0)
     text += "none of the changes that were simulated saves time\n";
   text += "\nsupposed:\n";

@@ -26,7 +26,7 @@ NAMES = {
 }
 SINGLE = ("ScheduleGPipe", "Schedule1F1B")
 FOUND_BY = {"ScheduleGPipe": "microbatch ranges", "Schedule1F1B": "operators"}
-MOST_OFF = 0.15  # of the iteration: what lies before its first action and behind its last
+MOST_OFF = 0.06  # of the iteration: what lies before its first action and behind its last
 
 
 def explain(files: list[Path], *options: str) -> dict:

@@ -44,13 +44,23 @@ class Search {
     return sim::Simulator(*plan.structure).iteration(plan.costs);
   }
 
+  std::vector<TracedLayer> cut_of(const plan::Partition& partition) const {
+    std::vector<TracedLayer> cut;
+    if (plan::PartitionChoice(partition.boundaries) == traced_.scenario.pipeline.partition)
+      return cut;
+    for (std::size_t at = 1; at + 1 < partition.boundaries.size(); ++at)
+      cut.push_back(traced_.layers[static_cast<std::size_t>(partition.boundaries[at])]);
+    return cut;
+  }
+
   /// Nothing where the sizes are none of the schedule's, or it would deadlock.
   void add(const std::string& change, const plan::Scenario& scenario) {
     try {
       const auto plan = sim::lay_out(scenario, traced_.costs);
       if (plan.program().placement.is_bidirectional())
         return;  // what it takes to sum the gradients of its copies is not told
-      found_.all.push_back({change, iteration_of(plan), most_activations(plan.schedule)});
+      found_.all.push_back(
+          {change, iteration_of(plan), most_activations(plan.schedule), cut_of(plan.partition)});
     } catch (const plan::InputError&) {
       return;
     } catch (const plan::Infeasible&) {
@@ -98,7 +108,8 @@ class Search {
       std::string boundaries = plan::to_string(best.partition.boundaries);
       boundaries.erase(std::remove(boundaries.begin(), boundaries.end(), ' '), boundaries.end());
       const std::string change = "pipeline.partition=" + boundaries;
-      found_.all.push_back({change, best.iteration.value, found_.activations});
+      found_.all.push_back(
+          {change, best.iteration.value, found_.activations, cut_of(best.partition)});
       plan::Scenario scenario = traced_.scenario;
       scenario.pipeline.partition = best.partition.boundaries;
       try_schedules(scenario, " " + change);

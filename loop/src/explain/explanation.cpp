@@ -107,10 +107,13 @@ plan::Json to_json(const TraceExplanation& explanation) {
   json["simulated_s"] = explanation.alternatives.now_s;
   json["activations"] = explanation.alternatives.activations;
   json["alternatives"] = plan::Json::array();
-  for (const Alternative& own : explanation.alternatives.all)
-    json["alternatives"].push_back({{"change", own.change},
-                                    {"iteration_s", own.iteration_s},
-                                    {"activations", own.activations}});
+  for (const Alternative& own : explanation.alternatives.all) {
+    plan::Json change{
+        {"change", own.change}, {"iteration_s", own.iteration_s}, {"activations", own.activations}};
+    for (const TracedLayer& layer : own.cut)
+      change["cut"].push_back(to_string(layer));
+    json["alternatives"].push_back(std::move(change));
+  }
   return json;
 }
 

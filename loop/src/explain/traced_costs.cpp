@@ -88,6 +88,7 @@ double transfer_time(const TracedPipeline& pipeline) {
 struct Piece {
   double forward = 0;
   double backward = 0;
+  std::size_t first = 0;  // of the stage's operators, or equal parts
 };
 
 std::vector<Piece> pieces_of(const std::vector<TracedOperator>& operators) {
@@ -101,10 +102,11 @@ std::vector<Piece> pieces_of(const std::vector<TracedOperator>& operators) {
   std::vector<Piece> pieces;
   const double most = (forward + backward) / pieces_of_stage;
   double held = most;  // by the last piece
-  for (const TracedOperator& own : operators) {
+  for (std::size_t at = 0; at < operators.size(); ++at) {
+    const TracedOperator& own = operators[at];
     const double time = own.forward + own.backward;
     if (held + time / 2 > most && pieces.size() < pieces_of_stage) {
-      pieces.push_back({});
+      pieces.push_back({.first = at});
       held = 0;
     }
     held += time;
@@ -136,9 +138,11 @@ class ScenarioMaker {
     }
     layers_ = 0;
     for (auto& pieces : pieces_) {
-      if (!traced_.layers_known)
-        pieces.assign(parts_without_operators,
-                      {1.0 / parts_without_operators, 1.0 / parts_without_operators});
+      if (!traced_.layers_known) {
+        pieces.clear();
+        for (std::size_t part = 0; part < parts_without_operators; ++part)
+          pieces.push_back({1.0 / parts_without_operators, 1.0 / parts_without_operators, part});
+      }
       while (pieces.size() < least_layers)  // a GPT has no fewer
         pieces.insert(pieces.begin(), Piece{});
       layers_ += static_cast<int>(pieces.size());
@@ -195,8 +199,19 @@ class ScenarioMaker {
         cost.splitting = plan::Seconds{split * piece.backward};
         cost.optimizer_step = plan::Seconds{pipeline_.optimizer_s[rank] / layers_of_rank[rank]};
         costs.layers.push_back(cost);
+        traced_.layers.push_back(traced_layer(static_cast<int>(at), piece));
       }
     }
+  }
+
+  TracedLayer traced_layer(int stage, const Piece& piece) const {
+    TracedLayer layer{stage, static_cast<int>(piece.first), parts_without_operators, {}};
+    if (traced_.layers_known) {
+      const auto& operators = pipeline_.operators[static_cast<std::size_t>(stage)];
+      layer.parts = static_cast<int>(operators.size());
+      layer.operator_name = operators[piece.first].name;
+    }
+    return layer;
   }
 
   void say_what_is_supposed() {
@@ -234,6 +249,13 @@ class ScenarioMaker {
 };
 
 }  // namespace
+
+std::string to_string(const TracedLayer& layer) {
+  if (layer.operator_name.empty())
+    return fmt::format("stage {}, part {} of {}", layer.stage, layer.part + 1, layer.parts);
+  return fmt::format("stage {}, operator {} of {} ({})", layer.stage, layer.part + 1, layer.parts,
+                     layer.operator_name);
+}
 
 TracedCosts traced_costs(const TracedPipeline& pipeline, const RecognisedSchedule& schedule) {
   TracedCosts traced;

@@ -15,6 +15,8 @@ struct Alternative {
   std::string change;
   double iteration_s = 0;
   int activations = 0;  // of one microbatch on one stage, that the fullest rank keeps at most
+  /// Where its stages behind the first begin, where another cut is made.
+  std::vector<TracedLayer> cut{};
 };
 
 struct Alternatives {

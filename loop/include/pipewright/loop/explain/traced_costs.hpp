@@ -23,6 +23,16 @@ struct TracedStage {
   double total = 0;       // of all microbatches, of all kinds
 };
 
+/// Where a layer of the costs begins in what was traced.
+struct TracedLayer {
+  int stage = 0;
+  int part = 0;               // of the stage, from 0: an operator, or an equal part
+  int parts = 1;              // that the stage has
+  std::string operator_name;  // "aten::linear"; empty: an equal part
+};
+/// "stage 1, operator 7 of 18 (aten::linear)", counted from 1.
+std::string to_string(const TracedLayer& layer);
+
 struct TracedCosts {
   std::vector<TracedStage> stages;
   /// Of a transfer whose receiver was ready before it began: the middle one. 0: there is none.
@@ -32,6 +42,7 @@ struct TracedCosts {
   /// of a stage, or equal parts of a stage where operators cannot be told. Memory is not known.
   plan::Scenario scenario;
   plan::LayerCosts costs;
+  std::vector<TracedLayer> layers;
   bool layers_known = false;
   /// What the scenario supposes and no trace tells, in words.
   std::vector<std::string> assumptions;

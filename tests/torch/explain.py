@@ -40,8 +40,9 @@ def refusal(*words: object) -> str:
 
 
 def check(job: Job, folder: Path) -> None:
-    files = trace(job, folder / job.schedule)
-    truth = json.loads((folder / job.schedule / "truth.json").read_text())
+    place = folder / (job.schedule if job.ranks == 2 else f"{job.schedule}-{job.ranks}")
+    files = trace(job, place)
+    truth = json.loads((place / "truth.json").read_text())
     for step, number in enumerate((2, 3)):
         own = explain(files, "--step", str(number))
         name = NAMES[job.schedule]
@@ -58,7 +59,7 @@ def check(job: Job, folder: Path) -> None:
             assert rank["busy_s"] > 0.1 * found, f"{job}: {rank}"
         assert own["alternatives"] == sorted(own["alternatives"], key=lambda a: a["iteration_s"])
     assert own["alternatives"][0]["iteration_s"] < own["simulated_s"], own["alternatives"][:3]
-    print(f"{name}: {1e3 * found:.1f} ms, {1e3 * wanted:.1f} ms by the processes' own clocks")
+    print(f"{name}, {job.ranks} ranks: {1e3 * found:.1f} ms, {1e3 * wanted:.1f} ms by the processes' own clocks")
 
 
 def check_stacks(folder: Path) -> None:
@@ -119,6 +120,7 @@ def main() -> None:
             chunks = 1 if schedule in SINGLE else 2
             check(Job(schedule, 2, 4, chunks, width=384, rows=192, slow_stage=1), folder)
         if not sys.argv[2:]:
+            check(Job("Schedule1F1B", 4, 8, width=384, rows=192, slow_stage=2), folder)
             check_stacks(folder)
             check_files(folder)
             check_refusals(folder)

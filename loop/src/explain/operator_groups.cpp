@@ -20,8 +20,12 @@ struct Run {
 std::vector<Run> runs_of(const PipelineEvents& events, double start, double end) {
   std::vector<Run> runs;
   bool apart = true;  // a transfer was between
-  for (const Operator& own : events.operators) {
-    if (own.start < start || own.start >= end || own.kind == OperatorKind::Collective)
+  const auto before = [](const Operator& own, double time) { return own.start < time; };
+  for (auto next =
+           std::lower_bound(events.operators.begin(), events.operators.end(), start, before);
+       next != events.operators.end() && next->start < end; ++next) {
+    const Operator& own = *next;
+    if (own.kind == OperatorKind::Collective)
       continue;
     if (own.kind == OperatorKind::Send || own.kind == OperatorKind::Receive) {
       apart = true;
@@ -79,7 +83,11 @@ std::optional<std::vector<OperatorGroup>> operator_groups(const PipelineEvents& 
     bool begun = false;
   };
   std::map<std::pair<std::size_t, std::size_t>, Microbatch> microbatches;
-  for (const PipelineEvents::Arrow& arrow : events.arrows) {
+  const auto first =
+      std::lower_bound(events.arrows.begin(), events.arrows.end(), start,
+                       [](const auto& arrow, double time) { return arrow.from < time; });
+  for (auto next = first; next != events.arrows.end() && next->from < end; ++next) {
+    const PipelineEvents::Arrow& arrow = *next;
     const auto* const from = by_time.find(arrow.from);
     const auto* const to = by_time.find(arrow.to);
     if (from == nullptr || to == nullptr || runs[from->run].is_backward ||

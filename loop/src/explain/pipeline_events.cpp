@@ -215,12 +215,16 @@ class Gatherer {
   }
 
   void join_device() {
-    std::map<std::pair<std::uint32_t, double>, double> ends;  // of works, by stream and start
-    for (const Call& work : works_)
-      ends[{work.thread, work.start}] = work.end;
+    const auto place = [](const Call& work) { return std::pair(work.thread, work.start); };
+    std::sort(works_.begin(), works_.end(),
+              [&](const Call& a, const Call& b) { return place(a) < place(b); });
     join(launches_, starts_, [&](const End& launch, const End& start) {
-      if (const auto work = ends.find({start.thread, start.time}); work != ends.end())
-        events_.device.push_back({launch.time, start.time, work->second});
+      const std::pair wanted(start.thread, start.time);
+      const auto work =
+          std::lower_bound(works_.begin(), works_.end(), wanted,
+                           [&](const Call& own, const auto& key) { return place(own) < key; });
+      if (work != works_.end() && place(*work) == wanted)
+        events_.device.push_back({launch.time, start.time, work->end});
     });
     std::sort(events_.device.begin(), events_.device.end(),
               [](const auto& a, const auto& b) { return a.launched < b.launched; });

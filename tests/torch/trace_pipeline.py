@@ -23,6 +23,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 
 DEVICE = torch.device("cpu")
 WARM_UP, STEPS = 2, 2  # before the profiler starts, and in the trace
+NAP = 0.04  # seconds
 V_SHAPED = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
 
 
@@ -35,7 +36,7 @@ class Job(NamedTuple):
     chunks: int = 1
     width: int = 192
     rows: int = 64  # of a microbatch
-    slow_stage: int = -1  # has three times the layers of the others
+    slow_stage: int = -1  # sleeps in its forwards
     stacks: bool = False  # whether the profiler records them
 
     @property
@@ -58,10 +59,19 @@ class Stage(PipelineStage):
         return [op for op in ops if op.group_peer != self.group_rank]
 
 
+class Sleep(nn.Module):
+    """Takes as long on a machine that has much else to do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        time.sleep(NAP)
+        return x
+
+
 def make_stage(job: Job, stage: int) -> nn.Sequential:
     torch.manual_seed(stage)
-    count = 9 if stage == job.slow_stage else 3
-    blocks = [nn.Sequential(nn.Linear(job.width, job.width), nn.GELU()) for _ in range(count)]
+    blocks = [nn.Sequential(nn.Linear(job.width, job.width), nn.GELU()) for _ in range(3)]
+    if stage == job.slow_stage:
+        blocks.insert(1, Sleep())
     return nn.Sequential(*blocks)
 
 

@@ -20,7 +20,7 @@ CommandLine whole_program() {
        make_command(describe_profile, hand_on<ProfileOptions>), partition_command(),
        schedule_command(), topology_command(), simulate_command(nullptr), sweep_command(),
        make_command(describe_train, hand_on<TrainOptions>), compare_command(), convert_command(),
-       calibrate_command(), model_command(), plan_command()});
+       explain_command(), calibrate_command(), model_command(), plan_command()});
   for (Command& command : shell_commands(line))
     line.commands.push_back(std::move(command));
   return line;

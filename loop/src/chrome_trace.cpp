@@ -2,184 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
+#include "chrome/chrome_file.hpp"
 #include "chrome/chrome_table.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::loop {
-namespace {
-
-/// One file, from its first letter on.
-class ChromeFileReader {
- public:
-  ChromeFileReader(const std::filesystem::path& file, ChromeRecords& records,
-                   ChromeEventParser& parser)
-      : window_(file), records_(records), parser_(parser) {
-    records_.begin_file(file.string());
-  }
-
-  void read() {
-    if (window_.peek() == '\xef')
-      window_.drop(3);  // a mark of the encoding
-    window_.skip_space();
-    const auto first = window_.peek();
-    if (first != '[' && first != '{')
-      refuse(
-          "no Chrome trace: it is a JSON list of events, or an object with such a list as "
-          "\"traceEvents\"");
-    window_.drop(1);
-    if (first == '[')
-      read_list(/*may_stay_open=*/true);
-    else
-      read_object();
-    if (!window_.failure().empty())
-      records_.problems.note(
-          fmt::format("byte {}: {}: shown is what stands before", end(), window_.failure()));
-    records_.end_file();
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& what) {
-    const std::string& file = records_.files.back().name;
-    throw plan::MalformedFile(window_.failure().empty()
-                                  ? fmt::format("{}: {}", file, what)
-                                  : fmt::format("{}: byte {}: {}", file, end(), window_.failure()));
-  }
-  std::uint64_t end() { return window_.offset() + window_.size(); }
-  void cut_off() {
-    if (window_.failure().empty())
-      records_.problems.note(
-          fmt::format("byte {}: the file is cut off: shown is what stands before", end()));
-  }
-
-  /// Whether the file goes on behind it.
-  bool read_list(bool may_stay_open) {
-    ObjectList list(window_);
-    const auto take = [&](const ChromeEvent& event) { records_.take(event); };
-    const auto skip = [&](std::uint64_t offset, std::string_view why) {
-      records_.problems.skipped(offset, why);
-    };
-    while (true) {
-      const auto& places = list.next();
-      parser_.read(window_, places, take, skip);
-      for (const ObjectList::Fault& fault : list.faults())
-        skip(fault.offset, fault.why);
-      if (places.empty())
-        break;
-    }
-    if (list.unfinished() || (!list.closed() && !may_stay_open))
-      cut_off();
-    return list.closed();
-  }
-
-  /// The members of the object that holds the list.
-  void read_object() {
-    bool has_events = false;
-    while (true) {
-      window_.skip_space();
-      const auto letter = window_.peek();
-      if (letter == '}')
-        break;
-      if (letter == ',') {
-        window_.drop(1);
-        continue;
-      }
-      if (letter != '"') {
-        if (letter)
-          records_.problems.note(
-              fmt::format("byte {}: no JSON: shown is what stands before", window_.offset()));
-        else
-          cut_off();
-        break;
-      }
-      const std::string key = text(most_kept);
-      window_.skip_space();
-      if (window_.peek() == ':')
-        window_.drop(1);
-      window_.skip_space();
-      if (key == "\"traceEvents\"" && window_.peek() == '[') {
-        window_.drop(1);
-        has_events = true;
-        if (!read_list(/*may_stay_open=*/false))
-          break;
-      } else {
-        take_member(key, value());
-      }
-    }
-    if (!has_events)
-      refuse("no Chrome trace: it has no list \"traceEvents\"");
-  }
-
-  static constexpr std::size_t most_kept = std::size_t{1} << 16U;  // bytes of one value
-
-  /// Moves the next letter to the end of `kept`, while that is short.
-  void keep(std::string& kept, std::size_t most) {
-    if (kept.size() < most)
-      kept += *window_.peek();
-    window_.drop(1);
-  }
-
-  /// A text with its quotes.
-  std::string text(std::size_t most) {
-    std::string kept;
-    keep(kept, most);
-    while (const auto letter = window_.peek()) {
-      keep(kept, most);
-      if (letter == '"')
-        break;
-      if (letter == '\\' && window_.peek())
-        keep(kept, most);
-    }
-    return kept;
-  }
-
-  /// A whole value; of a long one its beginning.
-  std::string value() {
-    std::string kept;
-    int depth = 0;
-    while (const auto letter = window_.peek()) {
-      if (depth == 0 && (letter == ',' || letter == '}'))
-        break;
-      if (letter == '"') {
-        kept += text(most_kept - std::min(most_kept, kept.size()));
-        continue;
-      }
-      keep(kept, most_kept);
-      if (letter == '[' || letter == '{')
-        ++depth;
-      if (letter == ']' || letter == '}')
-        --depth;
-    }
-    return kept;
-  }
-
-  void take_member(const std::string& key, const std::string& json) {
-    ChromeFile& file = records_.files.back();
-    if (key == "\"distributedInfo\"") {
-      if (const auto rank = flat_object(json).number("rank");
-          rank && *rank >= 0 && *rank < 1e9 && std::floor(*rank) == *rank)
-        file.rank = static_cast<int>(*rank);
-    } else if (key == "\"baseTimeNanoseconds\"") {
-      if (const auto time =
-              parse_microseconds(json.substr(0, json.find_last_not_of(" \t\r\n") + 1)))
-        file.base_time = time->whole;
-    }
-  }
-
-  TextWindow window_;
-  ChromeRecords& records_;
-  ChromeEventParser& parser_;
-};
-
-}  // namespace
-
 plan::EventTable read_chrome_traces(const std::vector<std::filesystem::path>& files,
                                     std::vector<std::string>& problems) {
   ChromeRecords records(problems);
   ChromeEventParser parser;
-  for (const std::filesystem::path& file : files)
-    ChromeFileReader(file, records, parser).read();
+  for (const std::filesystem::path& file : files) {
+    records.begin_file(file.string());
+    read_chrome_file(file, records.files.back(), records.problems, parser,
+                     [&](const ChromeEvent& event) { records.take(event); });
+    records.end_file();
+  }
   plan::EventTable table = table_of(records);
   if (table.ranks > 0)
     return table;

@@ -290,11 +290,12 @@ TEST_CASE("chrome trace: what the device did for an action goes before when it w
 }
 
 TEST_CASE("chrome traces: a file for each rank, by their clocks", "[loop]") {
+  constexpr std::int64_t today = 1'790'857'026'000'000'000;
   const TempFolder folder;
   const auto b = folder.write(
-      "b.json", torch_rank(1, torch_span("user_annotation", "PP:1F0", 42, 5, 4), 2'000));
+      "b.json", torch_rank(1, torch_span("user_annotation", "PP:1F0", 42, 5, 4), today + 2'000));
   const auto a = folder.write(
-      "a.json", torch_rank(0, torch_span("user_annotation", "PP:0F0", 42, 1, 4), 1'000));
+      "a.json", torch_rank(0, torch_span("user_annotation", "PP:0F0", 42, 1, 4), today + 1'000));
   std::vector<std::string> problems;
   const auto table = read_chrome_traces({b, a}, problems);
   CHECK(shown(table) ==

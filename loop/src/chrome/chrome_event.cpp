@@ -98,6 +98,10 @@ simdjson::error_code read_field(ondemand::field& field, ChromeEvent& event) {
       if (is_key(key, "cat\""))
         event.category = text_of(value);
       break;
+    case 'i':
+      if (is_key(key, "id\""))
+        event.id = scalar_of(value);
+      break;
     case 'a':
       if (is_key(key, "args\""))
         return read_arguments(value, event);

@@ -28,6 +28,7 @@ struct ChromeEvent {
   char phase = '\0';
   std::string_view name{}, category{};
   std::string_view process{}, thread{};  // as they are written: 12, "stream 7"
+  std::string_view id{};                 // of both ends of an arrow, likewise
   std::optional<Microseconds> start{}, duration{};
   std::string_view arguments{};  // JSON; of events that are no spans
 };

@@ -73,6 +73,7 @@ class ProblemList {
 struct ChromeFile {
   std::string name;
   std::optional<int> rank{};                // of a distributed run
+  std::optional<int> world_size{};          // … and how many ranks that has
   std::optional<std::int64_t> base_time{};  // ns, what its times count from
 };
 

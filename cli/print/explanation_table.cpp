@@ -1,0 +1,159 @@
+#include "print/explanation_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace pipewright::cli {
+namespace {
+
+constexpr std::size_t most_alternatives = 6;  // of any kind; of each kind one more
+
+std::string ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
+
+std::string source_words(const loop::TracedPipeline& pipeline) {
+  const std::string device = pipeline.on_device ? ", times of the device" : "";
+  switch (pipeline.source) {
+    case loop::ActionSource::Ranges:
+      return "ranges called PP:…" + device;
+    case loop::ActionSource::MicrobatchRanges:
+      return "ranges called Forward … and Backward …" + device;
+    case loop::ActionSource::Functions:
+      return "no ranges: from Python functions and transfers" + device;
+    case loop::ActionSource::Operators:
+      return "no ranges: from operators, arrows and transfers" + device;
+  }
+  return {};
+}
+
+std::string head(const loop::TraceExplanation& own) {
+  const loop::TracedPipeline& pipeline = own.pipeline;
+  std::string text;
+  if (own.schedule.name.empty())
+    text +=
+        own.schedule.nearest.empty()
+            ? "schedule    unknown: none of the catalogue has these sizes\n"
+            : fmt::format("schedule    unknown; nearest {}, {:.0f} % alike: {}\n",
+                          own.schedule.nearest, 100 * own.schedule.alike, own.schedule.difference);
+  else
+    text += fmt::format("schedule    {}, {} ranks, {} stages, {} microbatches\n", own.schedule.name,
+                        pipeline.timeline.ranks, own.costs.stages.size(),
+                        pipeline.schedule.microbatches);
+  text += fmt::format("step        {}, of {} whole; {}\n", pipeline.step_index, pipeline.steps,
+                      source_words(pipeline));
+  text += fmt::format("iteration   {} ms; simulated with its own costs {} ms\n",
+                      ms(pipeline.timeline.length.value), ms(own.alternatives.now_s));
+  double apart = 0;
+  for (const double offset : pipeline.clock_s)
+    apart = std::max(apart, std::abs(offset));
+  if (apart > 0)
+    text +=
+        fmt::format("clocks      put back by up to {} ms{}\n", ms(apart),
+                    std::isfinite(pipeline.clock_uncertainty_s)
+                        ? fmt::format(", off by {} ms at most", ms(pipeline.clock_uncertainty_s))
+                        : ", with nothing known about how exactly: transfers go one way only");
+  return text;
+}
+
+std::string rank_table(const loop::TraceExplanation& own) {
+  std::vector<std::size_t> causes;
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
+    if (std::any_of(own.ranks.begin(), own.ranks.end(),
+                    [&](const auto& rank) { return rank.idle[cause].value > 0; }))
+      causes.push_back(cause);
+  std::string text = fmt::format("\n{:<6}{:>12}", "rank", "busy, ms");
+  for (const std::size_t cause : causes)
+    text += fmt::format("{:>12}", plan::idle_causes()[cause]);
+  text += fmt::format("{:>12}{:>12}\n", "waiting", "moving");
+  for (std::size_t rank = 0; rank < own.ranks.size(); ++rank) {
+    const loop::TracedRankTimes& times = own.ranks[rank];
+    text += fmt::format("{:<6}{:>12}", rank, ms(times.busy_s));
+    for (const std::size_t cause : causes)
+      text += fmt::format("{:>12}", ms(times.idle[cause].value));
+    text += fmt::format("{:>12}{:>12}\n", ms(times.waiting_s), ms(times.moving_s));
+  }
+  return text;
+}
+
+std::string stage_table(const loop::TraceExplanation& own) {
+  std::string text = fmt::format("\n{:<6}{:>6}{:>14}{:>14}{:>12}\n", "stage", "rank", "forward, ms",
+                                 "backward", "all");
+  for (std::size_t stage = 0; stage < own.costs.stages.size(); ++stage) {
+    const loop::TracedStage& times = own.costs.stages[stage];
+    text += fmt::format("{:<6}{:>6}{:>14}{:>14}{:>12}{}\n", stage, times.rank, ms(times.forward),
+                        ms(times.backward), ms(times.total),
+                        static_cast<int>(stage) == own.slowest_stage
+                            ? fmt::format("  slowest: {:.2f} times the mean", own.slowest_over_mean)
+                            : "");
+  }
+  return text;
+}
+
+/// A list of equal numbers is as long as the batch has microbatches.
+std::string shortened(std::string change) {
+  const auto list = change.find("=[");
+  if (list != std::string::npos && change.size() > 60 &&
+      change.find("lengths") != std::string::npos)
+    change.replace(list + 2, std::string::npos, change.substr(list + 2, 3) + ",…]");
+  return change;
+}
+
+/// "pipeline.schedule=zbv pipeline.chunks=2" without the values.
+std::string what_changes(const std::string& change) {
+  std::string fields;
+  bool is_value = false;
+  for (const char letter : change) {
+    is_value = letter == '=' || (is_value && letter != ' ');
+    if (!is_value)
+      fields += letter;
+  }
+  return fields;
+}
+
+/// Layers have numbers that only the scenario knows.
+std::string cut_words(const loop::Alternative& change) {
+  std::string text = fmt::format("with {} stages begin at\n", change.change);
+  for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
+    text += fmt::format("- {}: what was {}\n", stage, to_string(change.cut[stage - 1]));
+  return text;
+}
+
+std::string alternative_table(const loop::TraceExplanation& own) {
+  const loop::Alternatives& found = own.alternatives;
+  std::string text =
+      fmt::format("\n{:>14}{:>9}{:>13}  simulated\n", "iteration, ms", "saves", "activations");
+  text += fmt::format("{:>14}{:>9}{:>13}  as it is\n", ms(found.now_s), "", found.activations);
+  // The quickest of all, and of what is changed the quickest of each.
+  std::size_t shown = 0;
+  std::set<std::string> kinds;
+  for (const loop::Alternative& change : found.all) {
+    if (change.iteration_s >= found.now_s)
+      break;
+    if (!kinds.insert(what_changes(change.change)).second && shown >= most_alternatives)
+      continue;
+    ++shown;
+    text += fmt::format("{:>14}{:>7.1f} %{:>13}  {}\n", ms(change.iteration_s),
+                        100 * (1 - change.iteration_s / found.now_s), change.activations,
+                        shortened(change.change));
+  }
+  for (const loop::Alternative& change : found.all)
+    if (change.change.starts_with("pipeline.partition=[") && change.iteration_s < found.now_s)
+      text += cut_words(change);
+  if (shown == 0)
+    text += "none of the changes that were simulated saves time\n";
+  text += "\nsupposed:\n";
+  for (const std::string& assumption : own.costs.assumptions)
+    text += "- " + assumption + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string explanation_table(const loop::TraceExplanation& explanation) {
+  return head(explanation) + rank_table(explanation) + stage_table(explanation) +
+         alternative_table(explanation);
+}
+
+}  // namespace pipewright::cli

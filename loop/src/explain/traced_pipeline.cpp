@@ -1,0 +1,517 @@
+#include "pipewright/loop/explain/traced_pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
+#include "pipewright/plan/timeline/aligned_timeline.hpp"
+#include "pipewright/plan/timeline/clock_offsets.hpp"
+#include "pipewright/sim/measured_times.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+constexpr double most_apart = 60;  // seconds, of the clocks of one run
+constexpr int most_events = 4'000'000;
+
+std::string name_of(const TracedRank& rank) {
+  return rank.rank ? fmt::format("{} (rank {})", rank.file, *rank.rank) : rank.file;
+}
+
+/// In the order of the pipeline: by their ranks, or as they were given where none says which.
+std::vector<const TracedRank*> in_order(const std::vector<TracedRank>& ranks) {
+  std::vector<const TracedRank*> order;
+  for (const TracedRank& rank : ranks)
+    order.push_back(&rank);
+  for (const TracedRank& rank : ranks)
+    if (rank.rank.has_value() != ranks.front().rank.has_value())
+      throw plan::InputError(fmt::format(
+          "{}: says of no rank (distributedInfo.rank), but {} does: give traces that all say it",
+          rank.rank ? ranks.front().file : rank.file, rank.rank ? rank.file : ranks.front().file));
+  if (!ranks.front().rank)
+    return order;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return *a->rank < *b->rank; });
+  for (std::size_t next = 1; next < order.size(); ++next)
+    if (*order[next]->rank == *order[next - 1]->rank)
+      throw plan::InputError(
+          fmt::format("{} and {}: both are of rank {} (distributedInfo.rank); "
+                      "give one trace for each rank",
+                      order[next - 1]->file, order[next]->file, *order[next]->rank));
+  return order;
+}
+
+void require_one_run(const std::vector<const TracedRank*>& order) {
+  const TracedRank& first = *order.front();
+  for (const TracedRank* rank : order) {
+    if (rank->world_size != first.world_size)
+      throw plan::InputError(fmt::format(
+          "{}: distributedInfo.world_size is {}, but {} has {}: they are of different runs",
+          rank->file, rank->world_size.value_or(0), first.file, first.world_size.value_or(0)));
+    if (rank->source != first.source)
+      throw plan::InputError(fmt::format(
+          "{}: its actions are told by {}, those of {} by {}: they are of different runs",
+          rank->file, to_string(rank->source), first.file, to_string(first.source)));
+  }
+  if (!first.rank || !first.world_size || order.size() < 2)
+    return;
+  // The ranks of one pipeline of several lie at equal distances.
+  const int apart = *order[1]->rank - *order[0]->rank;
+  std::set<int> given;
+  for (const TracedRank* rank : order)
+    given.insert(*rank->rank);
+  for (std::size_t next = 1; next < order.size(); ++next)
+    if (const int wanted = *order[next - 1]->rank + apart; *order[next]->rank != wanted) {
+      int missing = *order.front()->rank;
+      while (given.contains(missing))
+        ++missing;
+      throw plan::InputError(
+          fmt::format("ranks {}: rank {} is missing; give the traces of all ranks of a pipeline",
+                      fmt::join(given, ", "), missing));
+    }
+}
+
+std::string steps_of(const TracedRank& rank) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < rank.steps.size(); ++at)
+    words.push_back(fmt::format("{}{}", rank.steps[at].number.value_or(static_cast<int>(at)),
+                                rank.steps[at].whole ? "" : " (not whole)"));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+int number_of(const TracedRank& rank, std::size_t step) {
+  return rank.steps[step].number.value_or(static_cast<int>(step));
+}
+
+const TracedStep* find_step(const TracedRank& rank, int number) {
+  for (std::size_t at = 0; at < rank.steps.size(); ++at)
+    if (number_of(rank, at) == number)
+      return &rank.steps[at];
+  return nullptr;
+}
+
+std::vector<int> whole_steps(const std::vector<const TracedRank*>& order) {
+  std::vector<int> whole;
+  for (std::size_t at = 0; at < order.front()->steps.size(); ++at) {
+    const int number = number_of(*order.front(), at);
+    if (std::all_of(order.begin(), order.end(), [&](const TracedRank* rank) {
+          const TracedStep* const step = find_step(*rank, number);
+          return step != nullptr && step->whole;
+        }))
+      whole.push_back(number);
+  }
+  return whole;
+}
+
+int choose_step(const std::vector<const TracedRank*>& order, std::optional<int> wanted) {
+  if (wanted)
+    for (const TracedRank* rank : order) {
+      const TracedStep* const step = find_step(*rank, *wanted);
+      if (step == nullptr || !step->whole)
+        throw plan::InputError(fmt::format("{}: step {} {}; it has {}", rank->file, *wanted,
+                                           step == nullptr ? "is not in it" : "is not whole",
+                                           steps_of(*rank)));
+    }
+  if (wanted)
+    return *wanted;
+  const auto whole = whole_steps(order);
+  if (!whole.empty())
+    return whole.back();
+  std::vector<std::string> words;
+  for (const TracedRank* rank : order)
+    words.push_back(fmt::format("{} has {}", rank->file, steps_of(*rank)));
+  throw plan::InputError(
+      fmt::format("no step is whole on all ranks: {}; profile at least one step from its begin to "
+                  "its end, the same on all ranks",
+                  fmt::join(words, "; ")));
+}
+
+/// Puts one step together.
+class Joiner {
+ public:
+  Joiner(const std::vector<const TracedRank*>& order, int number) : order_(order) {
+    for (const TracedRank* rank : order)
+      steps_.push_back(*find_step(*rank, number));
+    pipeline_.source = order.front()->source;
+    pipeline_.on_device =
+        std::any_of(order.begin(), order.end(), [](const auto* rank) { return rank->on_device; });
+    for (const TracedRank* rank : order)
+      pipeline_.files.push_back(rank->file);
+  }
+
+  TracedPipeline join() {
+    require_equal_microbatches();
+    name_stages();
+    make_schedule();
+    make_timeline();
+    align();
+    pipeline_.timeline = sim::with_idle_causes(*pipeline_.structure, pipeline_.timeline);
+    find_operators();
+    return std::move(pipeline_);
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(steps_.size()); }
+
+  void require_equal_microbatches() const {
+    for (std::size_t rank = 1; rank < steps_.size(); ++rank)
+      if (steps_[rank].microbatches != steps_.front().microbatches)
+        throw plan::InputError(fmt::format(
+            "{}: the step has {} microbatches, but in {} it has {}: they are of different runs, or "
+            "of different steps",
+            name_of(*order_[rank]), steps_[rank].microbatches, name_of(*order_.front()),
+            steps_.front().microbatches));
+  }
+
+  /// Without ranges that tell it, a rank has one stage: its place in the pipeline.
+  void name_stages() {
+    if (pipeline_.source == ActionSource::Ranges)
+      return;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      TracedStep& step = steps_[static_cast<std::size_t>(rank)];
+      require_ends(step, rank);
+      for (TracedAction& action : step.actions)
+        action.action.stage = rank;
+      for (TracedTransfer& transfer : step.transfers)
+        transfer.instruction.stage = rank;
+    }
+  }
+
+  /// What enters or leaves the pipeline at its ends comes from ranks that were not given.
+  void require_ends(const TracedStep& step, int rank) const {
+    const auto has = [&](plan::InstructionKind kind) {
+      return std::any_of(step.transfers.begin(), step.transfers.end(),
+                         [&](const auto& own) { return own.instruction.kind == kind; });
+    };
+    using Kind = plan::InstructionKind;
+    const bool before = has(Kind::ReceiveActivation) || has(Kind::SendGradient);
+    const bool behind = has(Kind::SendActivation) || has(Kind::ReceiveGradient);
+    const std::string name = name_of(*order_[static_cast<std::size_t>(rank)]);
+    const auto refuse = [&](const char* what, const char* where) {
+      throw plan::InputError(
+          fmt::format("{}: it {}, so it is not the {} stage of the pipeline; give the traces of "
+                      "all its ranks",
+                      name, what, where));
+    };
+    if (rank == 0 && before)
+      refuse("receives before its forwards or sends behind its backwards", "first");
+    if (rank == ranks() - 1 && behind)
+      refuse("sends behind its forwards or receives before its backwards", "last");
+    if (rank > 0 && !before)
+      refuse("receives nothing before its forwards",
+             rank == ranks() - 1 ? "last" : fmt::format("{}th", rank + 1).c_str());
+    if (rank < ranks() - 1 && !behind)
+      refuse("sends nothing behind its forwards",
+             rank == 0 ? "first" : fmt::format("{}th", rank + 1).c_str());
+  }
+
+  void make_schedule() {
+    plan::Schedule& schedule = pipeline_.schedule;
+    schedule.microbatches = steps_.front().microbatches;
+    std::size_t events = 0;
+    for (const TracedStep& step : steps_) {
+      std::vector<plan::Action> actions;
+      for (const TracedAction& traced : step.actions)
+        actions.push_back(traced.action);
+      events += actions.size();
+      schedule.ranks.push_back(std::move(actions));
+    }
+    require_stages(schedule, events);
+    try {
+      pipeline_.structure = std::make_shared<sim::Structure>(plan::lower(schedule));
+    } catch (const plan::Infeasible& error) {
+      refuse(error.what());
+    } catch (const plan::InputError& error) {
+      refuse(error.what());
+    }
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw plan::InputError(fmt::format(
+        "{}: together they are no whole pipeline: {}; give the traces of all its ranks, "
+        "of one run and one step",
+        fmt::join(pipeline_.files, ", "), why));
+  }
+
+  void require_stages(const plan::Schedule& schedule, std::size_t actions) const {
+    const int stages = plan::stage_count(schedule);
+    if (stages > static_cast<int>(actions) || actions > most_events)
+      refuse(fmt::format("{} actions of {} stages", actions, stages));
+    std::vector<std::vector<int>> ranks_of(static_cast<std::size_t>(stages));
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+      for (const plan::Action& action : schedule.ranks[rank])
+        if (auto& own = ranks_of[static_cast<std::size_t>(action.stage)];
+            own.empty() || own.back() != static_cast<int>(rank))
+          own.push_back(static_cast<int>(rank));
+    for (int stage = 0; stage < stages; ++stage)
+      if (ranks_of[static_cast<std::size_t>(stage)].empty())
+        refuse(fmt::format("no trace has stage {}, though there is a stage {}: its rank is missing",
+                           stage, stages - 1));
+    // What is sent on from the last stage that was given.
+    for (std::size_t rank = 0; rank < steps_.size(); ++rank)
+      for (const TracedTransfer& transfer : steps_[rank].transfers)
+        if (const int peer = plan::peer_stage(transfer.instruction); peer >= stages || peer < 0)
+          refuse(fmt::format("{} has {}, but no trace has stage {}: its rank is missing",
+                             name_of(*order_[rank]), to_string(transfer.instruction), peer));
+  }
+
+  double origin(int rank) const {
+    const auto known = [](const TracedRank* own) { return own->origin_ns.has_value(); };
+    if (!std::all_of(order_.begin(), order_.end(), known))
+      return 0;
+    std::int64_t first = *order_.front()->origin_ns;
+    return static_cast<double>(*order_[static_cast<std::size_t>(rank)]->origin_ns - first) * 1e-9;
+  }
+
+  struct Interval {
+    double start = 0;
+    double end = 0;
+  };
+
+  /// Every instruction of the Program gets its span.
+  void make_timeline() {
+    using Key = std::pair<int, std::string>;
+    std::map<Key, Interval> found;
+    std::map<Key, Interval> actions;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
+      for (const TracedAction& own : step.actions)
+        actions[{rank, to_string(own.action)}] = {own.start, own.end};
+      for (const TracedTransfer& own : step.transfers)
+        found[{rank, to_string(own.instruction)}] = {own.start, own.end};
+    }
+    const sim::Structure& structure = *pipeline_.structure;
+    const plan::Program& program = structure.program();
+    plan::Timeline& timeline = pipeline_.timeline;
+    timeline.name = "traced";
+    timeline.ranks = ranks();
+    pipeline_.optimizer_s.assign(steps_.size(), 0);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
+      const auto& list = program.ranks[static_cast<std::size_t>(rank)];
+      const auto is_step = [](const plan::Instruction& own) {
+        return own.kind == plan::InstructionKind::OptimizerStep;
+      };
+      const auto updates = static_cast<double>(std::count_if(list.begin(), list.end(), is_step));
+      const double length = step.optimizer_end - step.optimizer_start;
+      pipeline_.optimizer_s[static_cast<std::size_t>(rank)] = length;
+      double last = 0;
+      for (const TracedAction& own : step.actions)
+        last = std::max(last, own.end);
+      double next_update = std::max(step.optimizer_start, last);
+      double free = 0;  // from where the rank could compute the next
+      bool has_computed = false;
+      for (const plan::Instruction& own : list) {
+        Interval span;
+        if (const auto action = actions.find({rank, to_string(own)}); action != actions.end()) {
+          span = action->second;
+        } else if (is_step(own)) {
+          span = {next_update, std::max(next_update, next_update + length / updates)};
+          next_update = span.end;
+        } else if (plan::is_send(own.kind)) {
+          span = sent(own, rank, actions, found);
+        } else if (plan::is_receive(own.kind)) {
+          span = received(own, rank, actions, found);
+        } else if (own.kind == plan::InstructionKind::Load) {
+          const plan::Action forward{plan::ActionKind::Forward, own.stage, own.microbatch};
+          // It takes no time of its own. What its forward waits for is no matter of it.
+          span.start = span.end =
+              has_computed ? free : actions.at({rank, to_string(forward)}).start;
+        } else {
+          span = {next_update, next_update};
+        }
+        if (plan::is_compute(own.kind)) {
+          free = span.end;
+          has_computed = true;
+        }
+        const double shift = origin(rank);
+        timeline.spans.push_back({rank, plan::row_of(own.kind), to_string(own),
+                                  plan::Seconds{span.start + shift},
+                                  plan::Seconds{span.end + shift}});
+      }
+    }
+  }
+
+  /// The action that makes the data of a send, or needs those of a receive.
+  const Interval& action_of(const plan::Instruction& own, int rank,
+                            const std::map<std::pair<int, std::string>, Interval>& actions) const {
+    using Kind = plan::InstructionKind;
+    const bool forward = own.kind == Kind::SendActivation || own.kind == Kind::ReceiveActivation;
+    for (const plan::ActionKind kind :
+         {forward ? plan::ActionKind::Forward : plan::ActionKind::Backward,
+          plan::ActionKind::InputGradient})
+      if (const auto action =
+              actions.find({rank, to_string(plan::Action{kind, own.stage, own.microbatch})});
+          action != actions.end())
+        return action->second;
+    refuse(fmt::format("nothing needs {}", to_string(own)));
+  }
+
+  template <class Spans>
+  Interval sent(const plan::Instruction& own, int rank, const Spans& actions, const Spans& found) {
+    const Interval& maker = action_of(own, rank, actions);
+    const auto traced = found.find({rank, to_string(own)});
+    if (traced == found.end() || pipeline_.on_device)
+      return {maker.end, maker.end};
+    const double start = std::max(traced->second.start, maker.end);
+    return {start, std::max(start, traced->second.end)};
+  }
+
+  /// It is over when the action that needs it can begin.
+  template <class Spans>
+  Interval received(const plan::Instruction& own, int rank, const Spans& actions,
+                    const Spans& found) {
+    const Interval& user = action_of(own, rank, actions);
+    const auto traced = found.find({rank, to_string(own)});
+    const double start = traced == found.end() ? user.start : traced->second.start;
+    return {std::min(start, user.start), user.start};
+  }
+
+  void align() {
+    plan::Timeline& timeline = pipeline_.timeline;
+    auto passages = plan::passages_of(timeline);
+    double worst = 0;
+    for (const plan::Passage& passage : passages)
+      worst = std::min(worst, (passage.arrived - passage.sent).value);
+    plan::ClockOffsets clocks = plan::clock_offsets(ranks(), passages);
+    pipeline_.clock_uncertainty_s = clocks.uncertainty.value;
+    double apart = 0;
+    for (const plan::Seconds& offset : clocks.offset)
+      apart = std::max(apart, std::abs(offset.value));
+    if (worst >= 0)
+      std::fill(clocks.offset.begin(), clocks.offset.end(), plan::Seconds{});
+    const auto length = [&] {
+      double first = std::numeric_limits<double>::infinity(), last = 0;
+      for (const plan::Span& span : timeline.spans)
+        if (span.rank == 0) {
+          first = std::min(first, span.start.value);
+          last = std::max(last, span.end.value);
+        }
+      return last - first;
+    }();
+    if (apart > most_apart + length && all_have_origin())
+      throw plan::InputError(
+          fmt::format("{}: their clocks (baseTimeNanoseconds) are {:.0f} s apart by what was sent "
+                      "and received: "
+                      "they are of different runs",
+                      fmt::join(pipeline_.files, ", "), apart));
+    if (clocks.residual.value > 0.1 * length)
+      throw plan::InputError(fmt::format(
+          "{}: on no clock is all that was received sent before: by {:.3f} ms in an iteration of "
+          "{:.3f} ms; they are of different runs, or of different steps",
+          fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
+    for (const plan::Seconds& offset : clocks.offset)
+      pipeline_.clock_s.push_back(offset.value);
+    timeline = plan::aligned(std::move(timeline), clocks);
+    begin_at_zero(timeline);
+    end_sends(timeline);
+  }
+  bool all_have_origin() const {
+    return std::all_of(order_.begin(), order_.end(),
+                       [](const TracedRank* own) { return own->origin_ns.has_value(); });
+  }
+
+  static void begin_at_zero(plan::Timeline& timeline) {
+    plan::Seconds first = timeline.spans.front().start, last;
+    for (const plan::Span& span : timeline.spans)
+      first = std::min(first, span.start);
+    for (plan::Span& span : timeline.spans) {
+      span.start -= first;
+      span.end -= first;
+      if (span.row == plan::Row::Compute)
+        last = std::max(last, span.end);
+    }
+    timeline.length = last;
+    // A rank that has computed nothing yet could have loaded what it was to load.
+    std::vector<bool> has_begun(static_cast<std::size_t>(timeline.ranks));
+    for (plan::Span& span : timeline.spans) {
+      const auto rank = static_cast<std::size_t>(span.rank);
+      if (span.row != plan::Row::Compute || has_begun[rank])
+        continue;
+      has_begun[rank] = plan::kind_of(span.action) != "LOAD";
+      if (!has_begun[rank])
+        span.start = span.end = {};
+    }
+  }
+
+  /// torch waits for most sends at the end of the step: they were over when their data was there.
+  void end_sends(plan::Timeline& timeline) const {
+    const auto spans = sim::spans_of(*pipeline_.structure, timeline);
+    const plan::Dependencies& events = pipeline_.structure->events();
+    for (int event = 0; event < pipeline_.structure->size(); ++event) {
+      if (!plan::is_send(events[event].instruction->kind))
+        continue;
+      plan::Span& send = timeline.spans[spans[static_cast<std::size_t>(event)]];
+      const plan::Span& receive =
+          timeline.spans[spans[static_cast<std::size_t>(events[event].partner)]];
+      send.end = std::max(send.start,
+                          pipeline_.on_device || send.end > receive.end ? receive.end : send.end);
+    }
+  }
+
+  /// Only where all microbatches of a stage have the same ones.
+  void find_operators() {
+    const int stages = plan::stage_count(pipeline_.schedule);
+    std::vector<std::vector<TracedOperator>> sums(static_cast<std::size_t>(stages));
+    std::vector<int> counts(static_cast<std::size_t>(stages));
+    std::vector<bool> differ(static_cast<std::size_t>(stages));
+    for (const TracedStep& step : steps_)
+      for (const TracedAction& traced : step.actions) {
+        if (traced.action.kind != plan::ActionKind::Forward)
+          continue;
+        const auto stage = static_cast<std::size_t>(traced.action.stage);
+        auto& sum = sums[stage];
+        if (counts[stage]++ == 0) {
+          sum = traced.operators;
+          continue;
+        }
+        if (sum.size() != traced.operators.size()) {
+          differ[stage] = true;
+          continue;
+        }
+        for (std::size_t at = 0; at < sum.size(); ++at) {
+          sum[at].forward += traced.operators[at].forward;
+          sum[at].backward += traced.operators[at].backward;
+          if (sum[at].name != traced.operators[at].name)
+            differ[stage] = true;
+        }
+      }
+    for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+      if (differ[stage])
+        sums[stage].clear();
+      for (TracedOperator& own : sums[stage]) {
+        own.forward /= counts[stage];
+        own.backward /= counts[stage];
+      }
+    }
+    pipeline_.operators = std::move(sums);
+  }
+
+  const std::vector<const TracedRank*>& order_;
+  std::vector<TracedStep> steps_;
+  TracedPipeline pipeline_;
+};
+
+}  // namespace
+
+TracedPipeline traced_pipeline(const std::vector<TracedRank>& ranks, std::optional<int> step) {
+  if (ranks.empty())
+    throw plan::InputError("no trace given: give one for each rank of a pipeline");
+  const auto order = in_order(ranks);
+  require_one_run(order);
+  const int number = choose_step(order, step);
+  TracedPipeline pipeline = Joiner(order, number).join();
+  pipeline.step = find_step(*order.front(), number)->number;
+  pipeline.step_index = number;
+  pipeline.steps = static_cast<int>(whole_steps(order).size());
+  return pipeline;
+}
+
+}  // namespace pipewright::loop

@@ -1,0 +1,106 @@
+// Two ranks of torch 2.11's Schedule1F1B, traced while they trained
+// (tests/torch/trace_pipeline.py): four microbatches, ProfilerStep#2 and #3.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+
+namespace explain_command_test {
+
+using namespace pipewright;
+using test::run_program;
+using test::TempFolder;
+
+const std::string rank0 = PIPEWRIGHT_TEST_DATA_DIR "/traces/1f1b-rank0.json.gz";
+const std::string rank1 = PIPEWRIGHT_TEST_DATA_DIR "/traces/1f1b-rank1.json.gz";
+
+nlohmann::json explained(std::vector<std::string> words) {
+  words.insert(words.begin(), "explain");
+  words.emplace_back("--json");
+  const auto result = run_program(words);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return nlohmann::json::parse(result.out);
+}
+
+TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[cli][explain]") {
+  for (const auto& files : {std::vector{rank0, rank1}, std::vector{rank1, rank0}}) {
+    const auto own = explained(files);
+    CHECK(own["schedule"] == "1f1b");
+    CHECK(own["found_by"] == "operators");
+    CHECK(own["microbatches"] == 4);
+    CHECK(own["step"] == 3);
+    CHECK(own["steps"] == 2);
+    // The processes themselves took 114.6 ms from their barrier on.
+    CHECK(own["iteration_s"].get<double>() == Approx(0.1146).epsilon(0.01));
+    REQUIRE(own["ranks"].size() == 2);
+    for (const auto& rank : own["ranks"]) {
+      double sum = rank["busy_s"];
+      for (const auto& [cause, seconds] : rank["idle_s"].items())
+        sum += seconds.get<double>();
+      CHECK(sum == Approx(own["iteration_s"].get<double>()).epsilon(1e-9));
+    }
+    REQUIRE(!own["alternatives"].empty());
+    for (const char* key : {"change", "iteration_s"})
+      CHECK(own["alternatives"][0].contains(key));
+  }
+  CHECK(explained({rank0, rank1, "--step", "2"})["step"] == 2);
+}
+
+TEST_CASE("explain: what it writes the simulator takes, and says the same", "[cli][explain]") {
+  const TempFolder folder;
+  const std::string out = (folder.path() / "out").string();
+  const auto own = explained({rank0, rank1, "-o", out});
+  for (const auto& change : own["alternatives"]) {
+    std::vector<std::string> words{"simulate", out + "/scenario.json", "--costs",
+                                   out + "/costs.json", "--json"};
+    std::string field;
+    for (const char letter : change["change"].get<std::string>() + " ")
+      if (letter != ' ') {
+        field += letter;
+      } else {
+        words.insert(words.end(), {"--set", field});
+        field.clear();
+      }
+    const auto result = run_program(words);
+    INFO(change.dump() << '\n' << result.err);
+    REQUIRE(result.exit_code == 0);
+    CHECK(nlohmann::json::parse(result.out)["iteration_s"].get<double>() ==
+          Approx(change["iteration_s"].get<double>()).epsilon(1e-9));
+  }
+  CHECK(run_program({"schedule", "--check", out + "/schedule.csv"}).exit_code == 0);
+  const auto compared = run_program({"compare", out + "/timeline.pwt", out + "/timeline.json"});
+  CHECK(compared.exit_code == 0);
+}
+
+TEST_CASE("explain: for people", "[cli][explain]") {
+  const auto result = run_program({"explain", rank0, rank1});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "");
+  CHECK(result.out.starts_with("schedule    1f1b, 2 ranks, 2 stages, 4 microbatches\n"));
+  CHECK(result.out.find("no ranges: from operators, arrows and transfers") != std::string::npos);
+  CHECK(result.out.find("supposed:\n- ") != std::string::npos);
+}
+
+TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
+  const TempFolder folder;
+  const auto refused = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "explain");
+    const auto result = run_program(words);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out == "");
+    return result.err;
+  };
+  CHECK(refused({rank0}).find("it is not the last stage of the pipeline") != std::string::npos);
+  CHECK(refused({rank1, rank1}).find("both are of rank 1") != std::string::npos);
+  CHECK(refused({rank0, rank1, "--step", "7"}).find("step 7 is not in it; it has 2, 3") !=
+        std::string::npos);
+  CHECK(refused({rank0, folder.path() / "absent.json"}).find("absent.json") != std::string::npos);
+  const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
+  CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
+  CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
+}
+
+}  // namespace explain_command_test

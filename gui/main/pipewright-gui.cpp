@@ -52,7 +52,9 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
     QApplication::processEvents();
     window.workspace().pick(pipewright::gui::picked_in(*window.workspace().front(), *picked));
   }
-  QApplication::processEvents();
+  do
+    QApplication::processEvents();
+  while (window.is_searching());
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;

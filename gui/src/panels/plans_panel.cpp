@@ -39,6 +39,7 @@ PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
   headline_ = new QLabel;
   headline_->setObjectName("plans_headline");
   headline_->setWordWrap(true);
+  headline_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   search_ = new QPushButton("Search the fastest plans");
   QObject::connect(search_, &QPushButton::clicked, this, [this] { search(); });
   top->addWidget(headline_, 1);
@@ -52,6 +53,7 @@ PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
       workspace_.take_plan(found_->plans[static_cast<std::size_t>(key)]);
   };
   layout->addWidget(list_, 1);
+  layout->addStretch();
   workspace.observe([this](Workspace::Change change) {
     if (change != Workspace::Change::Document)
       return;

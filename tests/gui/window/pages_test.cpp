@@ -31,6 +31,7 @@ const std::vector<Picture>& pictures() {
       {"partition", {"--view", "partition"}, plan},
       {"memory", {"--view", "memory", "--dark"}, plan},
       {"savings", {"--view", "savings"}, plan},
+      {"plans", {"--view", "plan.search"}, plan},
   };
   return all;
 }

@@ -25,6 +25,7 @@ class PlansPanel : public Panel<> {
 
   /// For the plan's batch, on as many devices as it uses.
   void search();
+  bool is_searching() const { return searching_; }
 
  private:
   void rebuild() override;

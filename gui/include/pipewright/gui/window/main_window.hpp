@@ -40,6 +40,8 @@ class MainWindow : public QMainWindow {
   static const std::vector<QString>& view_names();
   /// Brings one of them to the front; false where there is none of this name.
   bool show_view(const QString& name);
+  /// Whether plans are being searched that will be shown.
+  bool is_searching() const { return plans_->is_searching(); }
   void set_dark(bool dark);
 
   /// Where it stood, what was open and how it looked, from now on in `file`; empty: where the

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/loop/explain/explanation.hpp"

@@ -190,7 +190,7 @@ void check_microbatches(JsonObject& object, const Pipeline& pipeline) {
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
-  const auto pipeline = read_fields<Pipeline>(object);
+  auto pipeline = read_fields<Pipeline>(object);
   check_partition(object, pipeline.partition);
   check_microbatches(object, pipeline);
 

@@ -55,7 +55,7 @@ void set_run_costs(StepCosts& costs, const plan::Cluster& cluster, const Trainin
                    const plan::TransformerWork& work, const plan::MachineConstants& constants,
                    const plan::LayerFactors& factors) {
   const plan::TransformerTimes times = plan::transformer_times(work, constants, factors);
-  costs.stages.resize(static_cast<std::size_t>(run.pipeline * run.chunks));
+  costs.stages.resize(static_cast<std::size_t>(run.stages()));
   set_stages(costs.stages, run, times, constants.iteration_s, work.hop_size);
   const int of_stage = run.tensor * run.data * run.context;
   costs.cluster.devices_per_node = std::max(1, cluster.devices_per_node / of_stage);

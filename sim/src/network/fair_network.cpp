@@ -13,7 +13,7 @@ constexpr int outgoing = 0, incoming = 1, bus = 2;
 }  // namespace
 
 FairNetwork::FairNetwork(const plan::Cluster& cluster) : ClusterLinks(cluster) {
-  links_.resize(static_cast<std::size_t>(std::max(1, cluster.nodes) * links_of_node));
+  links_.resize(static_cast<std::size_t>(std::max(1, cluster.nodes)) * links_of_node);
   for (std::size_t at = 0; at < links_.size(); ++at)
     links_[at].bandwidth = at % links_of_node == bus ? cluster.within_node.bandwidth_per_s
                                                      : cluster.between_nodes.bandwidth_per_s;

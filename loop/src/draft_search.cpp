@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/gradient_groups.hpp"
 #include "pipewright/plan/schedules/schedule_catalogue.hpp"
 #include "pipewright/sim/fastest_partition.hpp"
 #include "pipewright/sim/simulator.hpp"
@@ -201,6 +202,8 @@ class DraftSearcher {
           simulator_(*plan_.structure),
           memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
       require_usable(plan_.costs, plan_.program());
+      if (const int groups = scenario_.training.gradient_groups; groups > 0)
+        plan::require_whole_groups(plan_.program(), scenario_.pipeline.replicas, groups);
     }
 
     const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }

@@ -130,6 +130,21 @@ TEST_CASE("Training that goes on keeps its microbatches and the groups of its gr
   }
 }
 
+TEST_CASE("A schedule of two directions cannot go on where all gradients are one group",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8", "pipeline.replicas=1"});
+  const auto two_ways = [&](int groups) {
+    Draft grouped = draft;
+    grouped.scenario.training.gradient_groups = groups;
+    return search_drafts(
+        grouped,
+        {.devices = 2, .ranks = {2}, .schedules = {"dualpipe", "chimera"}, .keeps_bits = true});
+  };
+  CHECK(two_ways(1).plans.empty());
+  CHECK(two_ways(1).impossible == 2);
+  CHECK(two_ways(2).plans.size() == 2);
+}
+
 TEST_CASE("The slowest device is left out where that is faster", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto with = search_drafts(draft, {.devices = 3, .speeds = {1, 0.05, 1}});

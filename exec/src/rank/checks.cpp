@@ -10,6 +10,7 @@
 #include "pipewright/exec/models/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/gradient_groups.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "stage/gradient_norm.hpp"
 
@@ -125,31 +126,9 @@ void require_trainable(const plan::Program& program) {
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas) {
-  const int batch = replicas * program.microbatches;
-  const int routes = static_cast<int>(program.placement.routes.size());
-  std::vector<int> groups, owners;
-  for (int microbatch = 0; microbatch < batch; ++microbatch) {
-    const int replica = microbatch / program.microbatches;
-    const int route = program.placement.route_of(microbatch % program.microbatches);
-    owners.push_back(replica * routes + route);
-    groups.push_back(setup.gradient_groups > 0
-                         ? static_cast<int>(static_cast<std::int64_t>(microbatch) *
-                                            setup.gradient_groups / batch)
-                         : owners.back());
-  }
-  if (!setup.exact || setup.gradient_groups == 0)
-    return groups;
-  std::map<int, int> owner_of_group;
-  for (int microbatch = 0; microbatch < batch; ++microbatch) {
-    const auto at = static_cast<std::size_t>(microbatch);
-    const int owner = owner_of_group.try_emplace(groups[at], owners[at]).first->second;
-    if (batch % setup.gradient_groups != 0 || owner != owners[at])
-      throw plan::InputError(fmt::format(
-          "{} gradient groups for {} microbatches: each of the {} pipelines, and each direction "
-          "of one, must own whole groups of equal size",
-          setup.gradient_groups, batch, replicas * routes));
-  }
-  return groups;
+  if (setup.exact && setup.gradient_groups > 0)
+    plan::require_whole_groups(program, replicas, setup.gradient_groups);
+  return plan::gradient_groups(program, replicas, setup.gradient_groups);
 }
 
 /// Without a flush no two ranks are ever at the same version of their weights.

@@ -1,0 +1,20 @@
+#pragma once
+
+// Gradients are added up in groups of microbatches first, in an order that does not depend on how
+// the training is cut: so plans that own whole groups give the same bits.
+
+#include <vector>
+
+#include "pipewright/plan/program/program.hpp"
+
+namespace pipewright::plan {
+
+/// The group of each microbatch of the batch, over all replicas; `groups` of 0: one for each
+/// pipeline and each direction of one.
+std::vector<int> gradient_groups(const Program& program, int replicas, int groups);
+
+/// Throws InputError when the groups do not divide the batch, or a pipeline or one of its
+/// directions would own part of one.
+void require_whole_groups(const Program& program, int replicas, int groups);
+
+}  // namespace pipewright::plan

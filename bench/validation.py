@@ -87,11 +87,16 @@ def b200(folder):
 
 
 DENSE = {"GPT3-175B": ("gpt3-175b", 96), "LLAMA2-70B": ("llama2-70b", 80), "LLAMA3-70B": ("llama3-70b", 80),
-         "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3_8B": ("llama3-8b", 32), "Nemotron-340B": ("", 96)}
+         "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3.1_405B": ("llama3-405b", 126), "LLAMA3_8B": ("llama3-8b", 32), "Nemotron-340B": ("", 96)}
 # Of models that have no name here. Nemotron-4 340B Technical Report, arXiv 2406.11704, Table 1; squared ReLU.
 SHAPES = {"Nemotron-340B": {"hidden": 18432, "heads": 96, "kv_heads": 8, "head_channels": 192, "ffn": 73728,
                             "vocab": 256000, "gated": "no", "attention": "fused"}}
 NO_SHAPE = {name: "" for shape in SHAPES.values() for name in shape}
+
+
+def divides(layers, stages):
+    """Or with the embedding and the head as a layer each."""
+    return layers % stages == 0 or (layers + 2) % stages == 0
 
 
 def nemo(folder):
@@ -105,7 +110,7 @@ def nemo(folder):
         vp = int(row["vp"]) if row["vp"] not in ("", "n/a") else 1
         gpus, batch, micro, seq = (int(row[name]) for name in ("gpus", "global_batch", "micro_batch", "seq"))
         dp = gpus // (tp * pp * cp)
-        if row["fsdp"] not in ("", "0", "n/a") or dp < 1 or layers % (pp * vp) or batch % (dp * micro):
+        if row["fsdp"] not in ("", "0", "n/a") or dp < 1 or not divides(layers, pp * vp) or batch % (dp * micro):
             continue
         if vp > 1 and batch // (dp * micro) % pp:
             continue

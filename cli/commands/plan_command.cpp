@@ -7,6 +7,7 @@
 #include "commands/commands.hpp"
 #include "commands/plan_options.hpp"
 #include "exit_code.hpp"
+#include "pipewright/draw/svg.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/runs/run_of_transformer.hpp"
@@ -81,6 +82,8 @@ void require_model(const PlanOptions& options) {
   refuse_if(options.batch == 0, "--batch: a model needs the samples of an iteration");
   refuse_if(options.replan || !options.assignments.empty() || !options.costs.empty(),
             "--replan, --set and --costs are for a scenario's file, which trains here");
+  refuse_if(!options.svg.empty() && !options.pareto,
+            "--svg: draws time over memory, for which it needs --pareto");
 }
 
 int plan_training(const PlanOptions& options) {
@@ -136,6 +139,8 @@ int plan_training(const PlanOptions& options) {
         space.model.global_batch, space.model.gpus, space.model.layers, space.model.heads));
   if (!options.out.empty() && !answer.plans.empty())
     write_plan(options.out, cluster, answer.plans.front());
+  if (!options.svg.empty() && !answer.plans.empty())
+    plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(answer))));
   std::optional<sim::Regret> regret;
   if (options.regret > 0 && !answer.plans.empty())
     regret = sim::regret_of(cluster, answer.plans, options.regret);
@@ -244,6 +249,10 @@ Command describe(PlanOptions& options) {
            {.names = "--pareto",
             .target = &options.pareto,
             .help = "All plans than which none is faster with as little memory"},
+           {.names = "--svg",
+            .target = &options.svg,
+            .help = "Draw them: time over memory",
+            .value = "FILE"},
            {.names = "--regret",
             .target = &options.regret,
             .help = "Draw the cluster's constants so many times by their uncertainty: how much "

@@ -37,6 +37,7 @@ struct PlanOptions {
   std::optional<int> step;
 
   std::string out;
+  std::string svg;
   bool json = false;
 };
 

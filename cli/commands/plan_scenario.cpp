@@ -34,6 +34,7 @@ void require_fitting(const PlanOptions& options) {
   refuse_if(options.regret > 0, "--regret", "is for --model: measured costs have no constants");
   refuse_if(options.explain > 0, "--explain",
             "is for --model; `pipewright simulate` tells all of a scenario's plan");
+  refuse_if(!options.svg.empty(), "--svg", "is for --model with --pareto");
   refuse_if(options.pareto, "--pareto", "is for --model");
   refuse_if(options.exhaustive, "--exhaustive", "is for --model");
   if (!options.replan)

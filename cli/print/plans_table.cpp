@@ -214,6 +214,21 @@ std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& 
   return text;
 }
 
+draw::Chart chart_of(const sim::PlanAnswer& answer) {
+  draw::Chart chart;
+  chart.title =
+      fmt::format("{}: {} plans, of {} candidates",
+                  answer.plans.front().run.model.empty() ? "plans" : answer.plans.front().run.model,
+                  answer.plans.size(), answer.candidates);
+  chart.x_label = "memory of the fullest device, GB";
+  chart.y_label = "seconds an iteration";
+  draw::ChartLine line;
+  for (auto plan = answer.plans.rbegin(); plan != answer.plans.rend(); ++plan)
+    line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by rising memory
+  chart.lines.push_back(std::move(line));
+  return chart;
+}
+
 plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                    const std::optional<sim::Regret>& regret) {
   plan::Json plans = plan::Json::array();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "pipewright/draw/chart.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
 
@@ -17,6 +18,8 @@ std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& ans
 /// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
 std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                            std::size_t plan);
+/// The plans' times over their memory.
+draw::Chart chart_of(const sim::PlanAnswer& answer);
 plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                    const std::optional<sim::Regret>& regret);
 

@@ -18,7 +18,7 @@ namespace pipewright::loop {
 namespace {
 
 constexpr int most_shared_events = 200'000;  // of all pipelines: some 30 ms
-constexpr std::size_t most_benches = 4;     // a large one takes 100 MB
+constexpr std::size_t most_benches = 4;      // a large one takes 100 MB
 
 constexpr const char* balanced = "profile";
 

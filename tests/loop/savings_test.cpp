@@ -32,8 +32,8 @@ TEST_CASE("Savings are sorted, and each says what a millisecond less is worth", 
 }
 
 TEST_CASE("What the slowest stage would save is what it saves", "[loop][savings]") {
-  loop::Draft draft = test::shared_card(
-      {"pipeline.partition=[0,2,5,7,8]", "cluster.between_nodes.shared=false"});
+  loop::Draft draft =
+      test::shared_card({"pipeline.partition=[0,2,5,7,8]", "cluster.between_nodes.shared=false"});
   const loop::Answer before = test::answer_to(draft);
   const auto savings = savings_of(before.plan, before.times, before.costs);
   const auto best = std::find_if(savings.begin(), savings.end(), [](const Saving& saving) {

@@ -337,8 +337,8 @@ std::optional<sim::Explanation> Workspace::explanation(int rank, double time) co
 
 const std::vector<loop::Saving>& Workspace::savings() const {
   if (!saved_) {
-    savings_ =
-        answer_ ? loop::savings_of(answer_->plan, answer_->times, answer_->costs) : std::vector<loop::Saving>{};
+    savings_ = answer_ ? loop::savings_of(answer_->plan, answer_->times, answer_->costs)
+                       : std::vector<loop::Saving>{};
     slack_ = answer_ ? sim::slack(*answer_->plan.structure, answer_->times) : std::vector<double>{};
     saved_ = true;
   }

@@ -153,9 +153,7 @@ class RowReader {
             fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", run_.gpus,
                         run_.tensor, run_.data, run_.pipeline,
                         run_.context > 1 ? fmt::format(" × cp {}", run_.context) : "", devices));
-    divides("layers", run_.layers, "pp", run_.pipeline);
-    if (run_.chunks > 1 && run_.layers % run_.pipeline == 0)
-      divides("layers of a rank", run_.layers / run_.pipeline, "chunks", run_.chunks);
+    cut_layers();
     divides("heads", run_.heads, "tp", run_.tensor);
     divides("heads", run_.heads, "kv_heads", run_.kv_heads);
     if (run_.hidden % run_.heads != 0 && !header_.place("head_channels"))
@@ -172,6 +170,22 @@ class RowReader {
     if (faults_.size() == before_)
       check_count();
     check_chunks();
+  }
+
+  /// Where nothing divides the layers, the embedding and the head may count as one each, as with
+  /// Megatron-LM's --account-for-embedding-in-pipeline-split and
+  /// --account-for-loss-in-pipeline-split.
+  void cut_layers() {
+    const int stages = run_.stages(), of_stage = (run_.layers + 2) / stages;
+    if (run_.layers % stages != 0 && (run_.layers + 2) % stages == 0 && of_stage > 1) {
+      run_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
+      --run_.stage_layers.front();
+      --run_.stage_layers.back();
+      return;
+    }
+    divides("layers", run_.layers, "pp", run_.pipeline);
+    if (run_.chunks > 1 && run_.layers % run_.pipeline == 0)
+      divides("layers of a rank", run_.layers / run_.pipeline, "chunks", run_.chunks);
   }
 
   /// The simulator times each pass of each microbatch.

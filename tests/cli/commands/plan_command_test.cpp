@@ -134,6 +134,32 @@ TEST_CASE("plan --explain says what each rank computes and holds", "[cli][planne
   CHECK(third.err.find("--explain 3: 2 plans were found") != std::string::npos);
 }
 
+TEST_CASE("plan --pareto --svg draws each plan of the front", "[cli][planner]") {
+  const TempFolder folder;
+  const auto file = folder.path() / "front.svg";
+  const std::vector<std::string> words{"plan", "--model", "llama3-8b",  "--cluster",
+                                       h100,   "--gpus",  "16",         "--batch",
+                                       "64",   "--svg",   file.string()};
+  const auto alone = run_program(words);
+  CHECK(alone.exit_code == 2);
+  CHECK(alone.err.find("--svg: draws time over memory, for which it needs --pareto") !=
+        std::string::npos);
+  auto front = words;
+  front.insert(front.end(), {"--pareto", "--json"});
+  const auto result = run_program(front);
+  REQUIRE(result.exit_code == 0);
+  const auto plans = nlohmann::json::parse(result.out).at("plans");
+  REQUIRE(plans.size() > 1);
+  const std::string svg = test::text_of(file);
+  CHECK(svg.find(fmt::format("llama3-8b: {} plans", plans.size())) != std::string::npos);
+  // Each mark is a closed shape of one path.
+  const auto begin = svg.find("class=\"points\"");
+  const auto marks =
+      std::count(svg.begin() + static_cast<std::ptrdiff_t>(begin),
+                 svg.begin() + static_cast<std::ptrdiff_t>(svg.find("/>", begin)), 'z');
+  CHECK(static_cast<std::size_t>(marks) == plans.size());
+}
+
 TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
   const auto error_of = [](std::vector<std::string> words) {
     words.insert(words.begin(), "plan");

@@ -80,8 +80,8 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
 
 TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {
   const auto explain = [](const char* at) {
-    return run_program(shared_card(
-        "simulate", {"--explain", at, "--set", "cluster.between_nodes.shared=false"}));
+    return run_program(
+        shared_card("simulate", {"--explain", at, "--set", "cluster.between_nodes.shared=false"}));
   };
   CHECK(explain("0@20").out ==
         "rank 0 is idle from 6.040 ms to 20.847 ms: 0B0 waits for data from rank 1, which runs 1B0 "

@@ -57,6 +57,18 @@ TEST_CASE("Optional columns, other names and seconds are understood", "[plan][ru
   CHECK(table.ignored == std::vector<std::string>{"colour"});
 }
 
+TEST_CASE("Where layers do not divide, the embedding and the head may count as one each",
+          "[plan][runs]") {
+  const TrainingRun run = read(header + "a,16,1,1,16,16,1,126,2048,16,1024,160.6\n").runs.front();
+  std::vector<int> layers(16, 8);
+  layers.front() = layers.back() = 7;
+  CHECK(run.stage_layers == layers);
+  CHECK(read(header + "a,4,1,1,4,16,1,24,2048,16,1024,160.6\n").runs.front().stage_layers.empty());
+  // A stage with the embedding alone would hold nothing to cut.
+  CHECK(refusal(header + "a,4,1,1,4,16,1,2,2048,16,1024,160.6\n").find("pp is 4") !=
+        std::string::npos);
+}
+
 TEST_CASE("A layer of a GPT has 12 h² + 13 h parameters", "[plan][runs]") {
   const TrainingRun run = read(header + "a,1,1,1,1,8,2,20,2048,16,1024,1\n").runs.front();
   CHECK(run.layer_parameters() == 12.0 * 2048 * 2048 + 13.0 * 2048);

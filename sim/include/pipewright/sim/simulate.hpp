@@ -28,7 +28,8 @@ struct Deadlock {
 
 using Outcome = std::variant<Completed, Deadlock>;
 
-/// Predicts one iteration; transfers that overlap on a shared link share it. The Program must be valid. Throws InputError as `require_usable` does.
+/// Predicts one iteration; transfers that overlap on a shared link share it. The Program must be
+/// valid. Throws InputError as `require_usable` does.
 Outcome simulate(const plan::Program& program, const StepCosts& costs, Holding holding = {});
 /// The same for `costs` of one entry per stage and nothing else out of the ordinary.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,

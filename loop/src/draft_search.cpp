@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/gradient_groups.hpp"
@@ -310,10 +311,13 @@ class DraftSearcher {
   void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
     if (auto found = plan_of(candidate, boundaries)) {
       auto& plans = answer_.plans;
-      const auto place = std::upper_bound(plans.begin(), plans.end(), *found,
-                                          [](const DraftPlan& a, const DraftPlan& b) {
-                                            return a.figures.iteration_s < b.figures.iteration_s;
-                                          });
+      // Of equals, the one that needs less memory.
+      const auto rank = [](const DraftPlan& plan) {
+        return std::pair{plan.figures.iteration_s, plan.figures.peak};
+      };
+      const auto place = std::upper_bound(
+          plans.begin(), plans.end(), *found,
+          [&](const DraftPlan& a, const DraftPlan& b) { return rank(a) < rank(b); });
       plans.insert(place, std::move(*found));
       if (plans.size() > static_cast<std::size_t>(options_.most_plans))
         plans.pop_back();
@@ -378,7 +382,7 @@ class DraftSearcher {
   std::vector<double> quickest_;
   std::size_t done_ = 0;
   sim::StructureCache structures_;
-  WhatIf what_if_;
+  WhatIf what_if_{std::numeric_limits<int>::max()};
   std::vector<DraftCandidate> simulated_;
   std::vector<TooLarge> too_large_;
   const DraftCandidate* noted_ = nullptr;  // whose cuts the last of them is one of

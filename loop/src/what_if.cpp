@@ -17,8 +17,7 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr int most_shared_events = 200'000;  // of all pipelines: some 30 ms
-constexpr std::size_t most_benches = 4;      // a large one takes 100 MB
+constexpr std::size_t most_benches = 4;  // a large one takes 100 MB
 
 constexpr const char* balanced = "profile";
 
@@ -61,12 +60,6 @@ void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) 
 
 double mean(double sum, std::size_t count) {
   return count == 0 ? 0 : sum / static_cast<double>(count);
-}
-
-/// Larger ones would keep the hand that drags waiting.
-bool shares_links(const sim::ScenarioPlan& plan) {
-  return plan.costs.contended.empty() &&
-         plan.structure->size() * plan.costs.replicas <= most_shared_events;
 }
 
 Figures figures_of(const Answer& answer) {
@@ -159,7 +152,7 @@ struct WhatIf::Bench {
   std::optional<sim::MemoryModel> memory{};
 };
 
-WhatIf::WhatIf() = default;
+WhatIf::WhatIf(int most_shared_events) : most_shared_events_(most_shared_events) {}
 WhatIf::~WhatIf() = default;
 
 WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& structure) {
@@ -172,6 +165,11 @@ WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& st
   if (benches_.size() == most_benches)
     benches_.erase(benches_.begin());
   return *benches_.emplace_back(std::make_unique<Bench>(structure));
+}
+
+bool WhatIf::shares_links(const sim::ScenarioPlan& plan) const {
+  return plan.costs.contended.empty() &&
+         static_cast<double>(plan.structure->size()) * plan.costs.replicas <= most_shared_events_;
 }
 
 std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {

@@ -104,6 +104,10 @@ TEST_CASE("A plan is simulated in the time that the search says, and trains the 
       draft.scenario.pipeline.replicas * 8 * draft.scenario.training.microbatch_size;
   const auto found = search_drafts(draft, {.devices = 4}, {.most_plans = 30});
   REQUIRE(found.plans.size() == 30);
+  CHECK(std::is_sorted(found.plans.begin(), found.plans.end(), [](const auto& a, const auto& b) {
+    return std::pair{a.figures.iteration_s, a.figures.peak} <
+           std::pair{b.figures.iteration_s, b.figures.peak};
+  }));
   for (const DraftPlan& plan : found.plans) {
     const auto answer = answered(what_if.answer(plan.draft));
     CHECK(answer.figures.iteration_s == plan.figures.iteration_s);

@@ -76,6 +76,15 @@ TEST_CASE("Bubbles of the ranks are their idle time, figures the mean over them"
         to_string(*answer.plan.structure->events()[event].instruction));
 }
 
+TEST_CASE("Too large a plan is answered with links of its own, and says so", "[loop][what_if]") {
+  const Draft draft = shared_card();
+  WhatIf quick(100);
+  const Answer bound = answered(quick.answer(draft)), exact = answer_to(draft);
+  CHECK(bound.bound.find("lower bound") != std::string::npos);
+  CHECK(exact.bound.empty());
+  CHECK(bound.times.iteration < exact.times.iteration);
+}
+
 TEST_CASE("Another microbatch size scales what was measured, and says so", "[loop][what_if]") {
   const Draft eight = changed(shared_card(), "training.microbatch_size=8");
   const Answer answer = answer_to(eight);

@@ -83,7 +83,10 @@ struct Refusal {
 /// Keeps what drafts have in common, so that the next answer is quick. For one thread.
 class WhatIf {
  public:
-  WhatIf();
+  /// Plans of more events than that, over all pipelines, are answered as if each transfer had its
+  /// link alone, so that the hand that drags need not wait; their answer then says that it is a
+  /// lower bound. The default takes some 30 ms.
+  explicit WhatIf(int most_shared_events = 200'000);
   ~WhatIf();
   WhatIf(const WhatIf&) = delete;
   WhatIf& operator=(const WhatIf&) = delete;
@@ -106,6 +109,9 @@ class WhatIf {
   bool is_for_memory(const Draft& draft);
   Answer simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan);
 
+  bool shares_links(const sim::ScenarioPlan& plan) const;
+
+  const int most_shared_events_;
   sim::StructureCache structures_;
   std::vector<std::unique_ptr<Bench>> benches_;  // the one used last is the last
 };

@@ -44,7 +44,6 @@ std::string change_between(const plan::TrainingRun& from, const plan::TrainingRu
     if (before != after)
       words += fmt::format("{}{} {} instead of {}", words.empty() ? "" : ", ", name, after, before);
   };
-  add("gpus", from.gpus, to.gpus);
   add("tp", from.tensor, to.tensor);
   add("pp", from.pipeline, to.pipeline);
   add("dp", from.data, to.data);

@@ -95,4 +95,30 @@ plan::LayerFactors factors_of(const plan::LayerClass& known) {
   return {.layer = known.layer, .embedding = known.embedding, .head = known.head};
 }
 
+plan::LayerFactors factors_in(const std::vector<plan::LayerClass>& classes,
+                              const TrainingRun& run) {
+  const plan::LayerClass* const known = class_in(classes, run);
+  return known == nullptr ? plan::LayerFactors{} : factors_of(*known);
+}
+
+PricedRun priced(const plan::Cluster& cluster, const TrainingRun& run) {
+  const plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  const plan::LayerFactors factors = factors_in(machine.layers, run);
+  PricedRun priced{
+      .work = plan::transformer_work(cluster, run, run.recompute), .times = {}, .steps = {}};
+  priced.times = plan::transformer_times(priced.work, machine.constants, factors);
+  set_run_costs(priced.steps, cluster, run, priced.work, machine.constants, factors);
+  return priced;
+}
+
+double busy_of(const StepCosts& costs, const std::vector<int>& stages, int microbatches) {
+  double busy = 0;
+  for (const int at : stages) {
+    const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(at)];
+    busy += (stage.forward + stage.input_gradient + stage.weight_gradient).value * microbatches +
+            stage.optimizer_step.value;
+  }
+  return busy;
+}
+
 }  // namespace pipewright::sim

@@ -40,15 +40,7 @@ class Enumeration {
 
   std::vector<TrainingRun> all() {
     const int gpus = space_.model.gpus;
-    for (const int used : space_.uses_fewer_gpus ? divisors_of(gpus) : std::vector{gpus})
-      with_gpus(used);
-    return std::move(found_);
-  }
-
- private:
-  void with_gpus(int gpus) {
     TrainingRun run = space_.model;
-    run.gpus = gpus;
     // Sums in every layer do not pay between nodes.
     for (const int tensor : choices(space_.tensor, std::min(gpus, cluster_.devices_per_node))) {
       run.tensor = tensor;
@@ -60,8 +52,10 @@ class Enumeration {
           with_pipeline(run);
       }
     }
+    return std::move(found_);
   }
 
+ private:
   void with_pipeline(TrainingRun run) {
     const int others = run.gpus / run.tensor / run.pipeline;
     for (const int context : choices(space_.context, others)) {

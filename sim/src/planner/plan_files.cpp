@@ -4,32 +4,12 @@
 
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/partition/layout.hpp"
-#include "pipewright/plan/runs/transformer_memory.hpp"
-#include "pipewright/plan/runs/transformer_times.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 
 namespace pipewright::sim {
 namespace {
 
 using plan::TrainingRun;
-
-struct Costs {
-  plan::TransformerTimes times;
-  StepCosts steps;
-  plan::Bytes hop;
-};
-
-Costs costs_of(const plan::Cluster& cluster, const TrainingRun& run) {
-  const plan::Machine machine = cluster.machine.value_or(plan::Machine{});
-  const plan::LayerClass* const known = class_in(machine.layers, run);
-  const plan::LayerFactors factors = known == nullptr ? plan::LayerFactors{} : factors_of(*known);
-  const auto work = plan::transformer_work(cluster, run, run.recompute);
-  Costs costs{.times = plan::transformer_times(work, machine.constants, factors),
-              .steps = {},
-              .hop = work.hop_size};
-  set_run_costs(costs.steps, cluster, run, work, machine.constants, factors);
-  return costs;
-}
 
 /// Blocks are the model's layers; the embedding comes before, the norm and the head behind. A
 /// scenario reads text byte by byte: the costs are those of the model's own vocabulary.
@@ -67,7 +47,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const FoundPlan& found)
   scenario.name = fmt::format("{}-tp{}-pp{}-dp{}", run.model.empty() ? "plan" : run.model,
                               run.tensor, run.pipeline, run.data);
   scenario.model = shape_of(run);
-  scenario.cluster = costs_of(cluster, run).steps.cluster;
+  scenario.cluster = priced(cluster, run).steps.cluster;
   scenario.cluster.name =
       fmt::format("{}, {} devices a rank", cluster.name, run.tensor * run.data * run.context);
   scenario.cluster.device = cluster.device;
@@ -92,7 +72,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const FoundPlan& found)
 
 plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& found) {
   const TrainingRun& run = found.run;
-  const Costs known = costs_of(cluster, run);
+  const PricedRun known = priced(cluster, run);
   plan::LayerCosts costs;
   costs.device = cluster.device.name;
   costs.dtype = "float32";
@@ -104,7 +84,7 @@ plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const FoundPlan& f
   for (std::size_t at = 0; at < model.layers.size(); ++at) {
     plan::LayerCost& layer = costs.layers.emplace_back();
     layer.name = model.layers[at].name;
-    layer.output = known.hop;
+    layer.output = known.work.hop_size;
     const int block = static_cast<int>(at) - 1;
     const bool is_block = block >= 0 && block < run.layers;
     plan::PassSeconds passes;

@@ -65,15 +65,14 @@ class Search {
            candidate.peak_bytes <= static_cast<double>(cluster_.device.memory.value);
   }
 
-  plan::LayerFactors factors(const TrainingRun& run) const {
-    const plan::LayerClass* const known = class_in(machine_.layers, run);
-    return known == nullptr ? plan::LayerFactors{} : factors_of(*known);
+  plan::TransformerWork work_of(const TrainingRun& run) const {
+    return plan::transformer_work(cluster_, run, run.recompute);
   }
 
   /// Costs of the run, which stay until the next call.
-  const StepCosts& costs(const TrainingRun& run) {
-    set_run_costs(costs_, cluster_, run, plan::transformer_work(cluster_, run, run.recompute),
-                  machine_.constants, factors(run));
+  const StepCosts& costs(const TrainingRun& run, const plan::TransformerWork& work) {
+    set_run_costs(costs_, cluster_, run, work, machine_.constants,
+                  factors_in(machine_.layers, run));
     return costs_;
   }
 
@@ -86,7 +85,7 @@ class Search {
       const TrainingRun& run = runs_[at];
       Candidate candidate{.run = at};
       const plan::PipelineShape& shape = shape_of(run);
-      candidate.least_s = least_iteration(costs(run), shape, run.microbatches());
+      candidate.least_s = least_iteration(costs(run, work_of(run)), shape, run.microbatches());
       candidate.peak_bytes =
           plan::peak_of(plan::transformer_memory(run, run.recompute, shape), machine_.constants);
       if (fits(candidate))
@@ -113,30 +112,18 @@ class Search {
 
   FoundPlan simulated(const Candidate& candidate) {
     const TrainingRun& run = runs_[candidate.run];
-    const auto work = plan::transformer_work(cluster_, run, run.recompute);
+    const plan::TransformerWork work = work_of(run);
     FoundPlan plan{.run = run, .least_s = candidate.least_s, .peak_bytes = candidate.peak_bytes};
-    plan.iteration_s = simulator_.iteration(run, work, machine_.constants, factors(run));
-    plan.bubble = std::max(
-        0.0, 1 - busy_of(costs(run), shape_of(run), run.microbatches()) / plan.iteration_s);
+    plan.iteration_s =
+        simulator_.iteration(run, work, machine_.constants, factors_in(machine_.layers, run));
+    double busiest = 0;
+    const StepCosts& priced = costs(run, work);
+    for (const std::vector<int>& stages : shape_of(run).stages_of_rank)
+      busiest = std::max(busiest, busy_of(priced, stages, run.microbatches()));
+    plan.bubble = std::max(0.0, 1 - busiest / plan.iteration_s);
     plan.tokens_per_s = 1.0 * run.global_batch * run.sequence / plan.iteration_s;
     plan.mfu = model_flops(run) / (plan.iteration_s * run.gpus * cluster_.device.flops_per_s);
     return plan;
-  }
-
-  static double busy_of(const StepCosts& costs, const plan::PipelineShape& shape,
-                        int microbatches) {
-    double most = 0;
-    for (const std::vector<int>& stages : shape.stages_of_rank) {
-      double busy = 0;
-      for (const int at : stages) {
-        const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(at)];
-        busy +=
-            (stage.forward + stage.input_gradient + stage.weight_gradient).value * microbatches +
-            stage.optimizer_step.value;
-      }
-      most = std::max(most, busy);
-    }
-    return most;
   }
 
   /// In the order of their bounds, until no bound is below the worst plan that is kept.
@@ -245,6 +232,16 @@ Regret regret_of(const plan::Cluster& cluster, const std::vector<FoundPlan>& pla
       sum += static_cast<double>(random() >> 11U) * 0x1.0p-53;
     return sum;
   };
+  // What no constant changes.
+  struct Counted {
+    const TrainingRun& run;
+    plan::TransformerWork work;
+    plan::LayerFactors factors;
+  };
+  std::vector<Counted> counted;
+  for (const FoundPlan& plan : plans)
+    counted.push_back({plan.run, plan::transformer_work(cluster, plan.run, plan.run.recompute),
+                       factors_in(machine.layers, plan.run)});
   Regret regret;
   for (int draw = 0; draw < draws; ++draw) {
     plan::MachineConstants constants = machine.constants;
@@ -254,12 +251,9 @@ Regret regret_of(const plan::Cluster& cluster, const std::vector<FoundPlan>& pla
                          rule.most);
     }
     double best = std::numeric_limits<double>::infinity(), first = 0;
-    for (const FoundPlan& plan : plans) {
-      const plan::LayerClass* const known = class_in(machine.layers, plan.run);
-      const double time = simulator.iteration(
-          plan.run, plan::transformer_work(cluster, plan.run, plan.run.recompute), constants,
-          known == nullptr ? plan::LayerFactors{} : factors_of(*known));
-      first = &plan == plans.data() ? time : first;
+    for (const Counted& plan : counted) {
+      const double time = simulator.iteration(plan.run, plan.work, constants, plan.factors);
+      first = &plan == counted.data() ? time : first;
       best = std::min(best, time);
     }
     regret.mean += (first / best - 1) / draws;

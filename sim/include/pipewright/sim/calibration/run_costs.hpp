@@ -22,5 +22,19 @@ void require_figures(const plan::Cluster& cluster, const std::vector<plan::Train
 const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
                                  const plan::TrainingRun& run);
 plan::LayerFactors factors_of(const plan::LayerClass& known);
+/// Those of its class; where that is not known, none.
+plan::LayerFactors factors_in(const std::vector<plan::LayerClass>& classes,
+                              const plan::TrainingRun& run);
+
+/// A run at the prices of its cluster's own machine.
+struct PricedRun {
+  plan::TransformerWork work;
+  plan::TransformerTimes times;
+  StepCosts steps;
+};
+PricedRun priced(const plan::Cluster& cluster, const plan::TrainingRun& run);
+
+/// What a rank with these stages does in an iteration: compute, and what ends it. Seconds.
+double busy_of(const StepCosts& costs, const std::vector<int>& stages, int microbatches);
 
 }  // namespace pipewright::sim

@@ -34,7 +34,6 @@ struct PlanSpace {
   std::vector<std::string> schedules{"1f1b", "interleaved-1f1b", "zb-h1", "zbv"};
   std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
   std::vector<bool> sequence_parallel{false, true};
-  bool uses_fewer_gpus = false;  // also candidates that leave some of them
 };
 
 struct FoundPlan {

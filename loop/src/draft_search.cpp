@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -36,47 +37,29 @@ std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> 
   return asked.empty() ? std::move(otherwise) : asked;
 }
 
-/// Whether it trains the batch that is asked for, with one step at its end.
-bool trains(const plan::ScheduleDescriptor& schedule) {
-  return !schedule.is_forward_only && !schedule.is_data_parallel && schedule.step_every == nullptr;
-}
-
 std::vector<std::string> usual_schedules() {
   std::vector<std::string> names;
   for (const plan::ScheduleDescriptor& schedule : plan::schedules())
-    if (trains(schedule) && !schedule.orders_by_times)
+    if (schedule.trains_batch() && !schedule.orders_by_times)
       names.push_back(schedule.name);
   return names;
 }
 
 void require_searchable(const DraftSpace& space) {
   for (const std::string& name : space.schedules)
-    if (!trains(plan::find_schedule(name)))
+    if (!plan::find_schedule(name).trains_batch())
       throw plan::InputError(fmt::format(
           "{} is no schedule to choose: it does not train the batch in one step; these do: {}",
-          name, plan::listed_schedules(trains)));
+          name, plan::listed_schedules(&plan::ScheduleDescriptor::trains_batch)));
   if (const auto most = std::max_element(space.ranks.begin(), space.ranks.end());
       space.devices > 0 && most != space.ranks.end() && *most > space.devices)
     throw plan::InputError(
         fmt::format("{} ranks are asked for, and there are {} devices", *most, space.devices));
 }
 
-std::vector<int> chunks_of(const std::string& schedule) {
-  switch (plan::find_schedule(schedule).chunks) {
-    case plan::Chunks::One:
-      return {1};
-    case plan::Chunks::Two:
-      return {2};
-    case plan::Chunks::Even:
-    case plan::Chunks::Any:
-      return {2, 4};
-  }
-  return {1};
-}
-
 /// A candidate, with stages that balance the layers.
 struct DraftCandidate {
-  Draft draft;
+  plan::Scenario scenario;
   std::vector<int> devices;
   double least_s = 0;      // the bound
   double iteration_s = 0;  // once it is simulated
@@ -102,7 +85,7 @@ class DraftSearcher {
     std::vector<DraftCandidate> all = candidates();
     answer_.candidates = all.size();
     for (DraftCandidate& candidate : all)
-      candidate.least_s = least_iteration(costs_of(candidate.draft), candidate.draft.scenario);
+      candidate.least_s = least_iteration(costs_for(candidate), candidate.scenario);
     std::stable_sort(all.begin(), all.end(),
                      [](const auto& a, const auto& b) { return a.least_s < b.least_s; });
     for (const DraftCandidate& candidate : all) {
@@ -143,15 +126,16 @@ class DraftSearcher {
       if (samples_ % (replicas * microbatch) != 0)
         continue;
       for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
-        for (const int chunks : asked_or(space_.chunks, chunks_of(schedule)))
+        for (const int chunks :
+             asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
           for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
             for (const int zero : asked_or(space_.zero, {training.zero})) {
               if (ranks * chunks > layers || (ranks == 1 && schedule != "1f1b") ||
                   (zero > 0 && replicas == 1 && training.zero == 0))
                 continue;
               DraftCandidate& candidate = found.emplace_back();
-              candidate.draft = base_;
-              plan::Scenario& scenario = candidate.draft.scenario;
+              plan::Scenario& scenario = candidate.scenario;
+              scenario = base_.scenario;
               scenario.pipeline.ranks = ranks;
               scenario.pipeline.replicas = replicas;
               scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
@@ -171,7 +155,7 @@ class DraftSearcher {
 
   /// On the fastest devices, in their order. A rank's replicas wait for the slowest of them.
   void place(DraftCandidate& candidate) const {
-    plan::Scenario& scenario = candidate.draft.scenario;
+    plan::Scenario& scenario = candidate.scenario;
     const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
     const auto replicas = static_cast<std::size_t>(scenario.pipeline.replicas);
     std::vector<int> devices(speeds_.size());
@@ -196,10 +180,11 @@ class DraftSearcher {
   /// A candidate's plan, for whatever borders.
   class Bench {
    public:
-    Bench(const Draft& draft, sim::StructureCache& structures)
-        : scenario_(draft.scenario),
-          costs_(costs_of(draft)),
-          plan_(sim::lay_out(roomy(draft.scenario), costs_, &structures)),
+    Bench(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+          sim::StructureCache& structures)
+        : scenario_(scenario),
+          costs_(costs),
+          plan_(sim::lay_out(roomy(scenario), costs_, &structures)),
           simulator_(*plan_.structure),
           memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
       require_usable(plan_.costs, plan_.program());
@@ -224,11 +209,27 @@ class DraftSearcher {
     }
 
     const plan::Scenario& scenario_;
-    const plan::LayerCosts costs_;
+    const plan::LayerCosts& costs_;
     const sim::ScenarioPlan plan_;
     sim::Simulator simulator_;
     sim::MemoryModel memory_;
   };
+
+  /// They differ with the size of microbatches alone.
+  const plan::LayerCosts& costs_for(const DraftCandidate& candidate) {
+    const auto [at, is_new] = costs_.try_emplace(candidate.scenario.training.microbatch_size);
+    if (is_new)
+      at->second = costs_of(draft_of(candidate));
+    return at->second;
+  }
+
+  Draft draft_of(const DraftCandidate& candidate) const {
+    return {candidate.scenario, base_.costs};
+  }
+
+  Bench bench_of(const DraftCandidate& candidate) {
+    return {candidate.scenario, costs_for(candidate), structures_};
+  }
 
   bool fits(plan::Bytes peak) const { return cap_ == plan::Bytes{} || peak <= cap_; }
 
@@ -241,7 +242,7 @@ class DraftSearcher {
 
   void simulate(const DraftCandidate& candidate) {
     try {
-      Bench bench(candidate.draft, structures_);
+      Bench bench = bench_of(candidate);
       const sim::CutNeed need = bench.need(bench.boundaries());
       ++answer_.simulated;
       DraftCandidate& kept = simulated_.emplace_back(candidate);
@@ -280,13 +281,13 @@ class DraftSearcher {
       } else if (!candidate.fits) {
         ++answer_.too_large;
       } else if (answer_.interrupted && !enough_plans()) {
-        add(candidate, Bench(candidate.draft, structures_).boundaries());
+        add(candidate, bench_of(candidate).boundaries());
       }
     }
   }
 
   void refine(const DraftCandidate& candidate) {
-    Bench bench(candidate.draft, structures_);
+    Bench bench = bench_of(candidate);
     try {
       const auto found = sim::fastest_partition(
           bench.layers(), bench.boundaries(),
@@ -326,7 +327,7 @@ class DraftSearcher {
 
   std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
                                    const std::vector<int>& boundaries) {
-    DraftPlan found{.draft = candidate.draft,
+    DraftPlan found{.draft = draft_of(candidate),
                     .devices = candidate.devices,
                     .figures = {},
                     .boundaries = boundaries};
@@ -367,7 +368,7 @@ class DraftSearcher {
     if (nearest == nullptr)
       return;
     DraftCandidate roomy = nearest->candidate;
-    roomy.draft.scenario.cluster.device.memory = {};
+    roomy.scenario.cluster.device.memory = {};
     answer_.too_large_plan = plan_of(roomy, nearest->boundaries);
     if (answer_.too_large_plan)
       answer_.too_large_plan->draft.scenario.cluster.device.memory = cap_;
@@ -381,6 +382,7 @@ class DraftSearcher {
   int devices_ = 0, samples_ = 0, groups_ = 1;
   std::vector<double> quickest_;
   std::size_t done_ = 0;
+  std::map<int, plan::LayerCosts> costs_;  // by size of the microbatches
   sim::StructureCache structures_;
   WhatIf what_if_{std::numeric_limits<int>::max()};
   std::vector<DraftCandidate> simulated_;

@@ -9,6 +9,7 @@
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/critical_path.hpp"
+#include "pipewright/sim/shared_links.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
@@ -51,7 +52,7 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
   sim::require_usable(plan.costs, plan.program());
   sim::Simulator simulator(*plan.structure);
   return predict(scenario, plan, simulator.run_shared(plan.costs),
-                 plan.costs.contended.empty() ? Sharing::Simulated : Sharing::Ignored);
+                 sim::are_links_shared(plan.costs) ? Sharing::Simulated : Sharing::Ignored);
 }
 
 std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,

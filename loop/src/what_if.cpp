@@ -12,6 +12,7 @@
 #include "pipewright/sim/critical_path.hpp"
 #include "pipewright/sim/event_table.hpp"
 #include "pipewright/sim/ranges.hpp"
+#include "pipewright/sim/shared_links.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
@@ -168,8 +169,13 @@ WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& st
 }
 
 bool WhatIf::shares_links(const sim::ScenarioPlan& plan) const {
-  return plan.costs.contended.empty() &&
+  return sim::are_links_shared(plan.costs) &&
          static_cast<double>(plan.structure->size()) * plan.costs.replicas <= most_shared_events_;
+}
+
+const sim::Times& WhatIf::times_of(Bench& bench, const sim::ScenarioPlan& plan) const {
+  return shares_links(plan) ? bench.simulator.run_shared(plan.costs)
+                            : bench.simulator.run(plan.costs);
 }
 
 std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
@@ -207,9 +213,7 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   require_usable(plan.costs, plan.program());
   Bench& bench = bench_for(plan.structure);
   const sim::Structure& structure = *plan.structure;
-  const bool shares = shares_links(plan);
-  const sim::Times& times =
-      shares ? bench.simulator.run_shared(plan.costs) : bench.simulator.run(plan.costs);
+  const sim::Times& times = times_of(bench, plan);
   const sim::IdleTime& idle = bench.causes.of(times);
   sim::MemoryModel& memory = bench.memory_for(sim::holding_of(scenario, plan.program()));
   const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
@@ -219,7 +223,7 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   answer.over = over_cap(structure, memory, curves, plan.costs, times, answer.cap);
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
-  if (!shares)
+  if (!shares_links(plan))
     answer.bound = in_words(shared_link_overlaps(structure, plan.costs, times), structure);
   answer.table = bench.tables.table_of(times, {&idle, &curves, answer.critical});
   answer.places = bench.tables.places();
@@ -239,8 +243,7 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
     const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs_of(next), &structures_);
     require_usable(plan.costs, plan.program());
     Bench& bench = bench_for(plan.structure);
-    const sim::Times& times = shares_links(plan) ? bench.simulator.run_shared(plan.costs)
-                                                 : bench.simulator.run(plan.costs);
+    const sim::Times& times = times_of(bench, plan);
     sim::MemoryModel& memory = bench.memory_for(sim::holding_of(next.scenario, plan.program()));
     return sim::Need{memory.curves(plan.costs, times).highest_peak(), {times.iteration}};
   } catch (const plan::InputError&) {

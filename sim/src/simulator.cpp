@@ -44,7 +44,7 @@ const Times& Simulator::run(const StepCosts& costs) {
 
 const Times& Simulator::run_shared(const StepCosts& costs) {
   run(costs);
-  if (costs.contended.empty() && !shared_link_overlaps(structure_, costs, times_).empty())
+  if (are_links_shared(costs) && !shared_link_overlaps(structure_, costs, times_).empty())
     times_ = simulate_shared_links(structure_, costs);
   return times_;
 }

@@ -9,6 +9,7 @@
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
+#include "sim/support/two_nodes.hpp"
 #include "support/catch.hpp"
 
 namespace shared_links_test {
@@ -16,39 +17,6 @@ namespace shared_links_test {
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
-
-double largest_difference(const Times& one, const Times& other) {
-  REQUIRE(one.events.size() == other.events.size());
-  double largest = std::abs(one.iteration - other.iteration);
-  for (std::size_t i = 0; i < one.events.size(); ++i)
-    largest = std::max({largest, std::abs(one.events[i].start - other.events[i].start),
-                        std::abs(one.events[i].released - other.events[i].released),
-                        std::abs(one.events[i].end - other.events[i].end)});
-  return largest;
-}
-
-/// Two nodes of `width` devices, whose cards, and buses inside, move 100 bytes per second.
-StepCosts shared_costs(int stages, int width) {
-  StepCosts costs;
-  costs.cluster.nodes = 2;
-  costs.cluster.devices_per_node = width;
-  costs.cluster.within_node =
-      costs.cluster.between_nodes = {.latency = {0}, .bandwidth_per_s = 100, .shared = true};
-  costs.stages.resize(static_cast<std::size_t>(stages));
-  for (StageCost& stage : costs.stages) {
-    stage.forward = stage.input_gradient = {1};
-    stage.output = stage.input_gradient_bytes = {100};
-  }
-  return costs;
-}
-
-double end_of(const Structure& structure, const Times& times, const std::string& instruction) {
-  for (int event = 0; event < structure.size(); ++event)
-    if (to_string(*structure.events()[event].instruction) == instruction)
-      return times[event].end;
-  FAIL("no instruction " << instruction);
-  return 0;
-}
 
 TEST_CASE("Where nothing is shared every time is that of the longest path, to the last bit",
           "[sim][shared_links]") {
@@ -78,7 +46,7 @@ TEST_CASE("Where nothing is shared every time is that of the longest path, to th
 TEST_CASE("Two pipelines behind one card take twice as long to send what they send at once",
           "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
-  StepCosts costs = shared_costs(2, 2);
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
   costs.replicas = 2;
   const Times times = simulate_shared_links(structure, costs);
   CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 a second
@@ -87,7 +55,7 @@ TEST_CASE("Two pipelines behind one card take twice as long to send what they se
 
 TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 2)));
-  StepCosts costs = shared_costs(2, 1);
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
   costs.cluster.nodes = 1;
   costs.cluster.devices_per_node = 2;
   costs.stages[0].output = {200};
@@ -98,7 +66,7 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   CHECK(end_of(structure, times, "0SEND_F1") == 5);
 
   const Structure both(lower(make("1f1b", 2, 2)));
-  StepCosts uneven = shared_costs(2, 1);
+  StepCosts uneven = seconds_and_hundreds(2, two_nodes(1, true));
   uneven.microbatch_lengths = {1, 2.5};
   uneven.cluster.nodes = 1;
   uneven.cluster.devices_per_node = 2;

@@ -9,6 +9,7 @@
 #include "pipewright/sim/simulator.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
+#include "sim/support/two_nodes.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
@@ -22,16 +23,6 @@ bool is_absent() {
   if (!built_with_simgrid())
     WARN("skipped: built without SimGrid");
   return !built_with_simgrid();
-}
-
-double largest_difference(const Times& one, const Times& other) {
-  REQUIRE(one.events.size() == other.events.size());
-  double largest = std::abs(one.iteration - other.iteration);
-  for (std::size_t i = 0; i < one.events.size(); ++i)
-    largest = std::max({largest, std::abs(one.events[i].start - other.events[i].start),
-                        std::abs(one.events[i].released - other.events[i].released),
-                        std::abs(one.events[i].end - other.events[i].end)});
-  return largest;
 }
 
 bool reduces(const Program& program) {
@@ -59,36 +50,6 @@ struct Agreement {
     ++programs;
   }
 };
-
-/// Two nodes of `width` devices each, whose cards, and buses inside, move 100 bytes per second.
-Cluster two_nodes(int width, bool shared) {
-  Cluster cluster;
-  cluster.nodes = 2;
-  cluster.devices_per_node = width;
-  cluster.within_node =
-      cluster.between_nodes = {.latency = {0}, .bandwidth_per_s = 100, .shared = shared};
-  return cluster;
-}
-
-/// Equal stages: all compute takes a second, all that is sent 100 bytes.
-StepCosts seconds_and_hundreds(int stages, const Cluster& cluster) {
-  StepCosts costs;
-  costs.stages.resize(static_cast<std::size_t>(stages));
-  for (StageCost& stage : costs.stages) {
-    stage.forward = stage.input_gradient = {1};
-    stage.output = stage.input_gradient_bytes = {100};
-  }
-  costs.cluster = cluster;
-  return costs;
-}
-
-double end_of(const Structure& structure, const Times& times, const std::string& instruction) {
-  for (int event = 0; event < structure.size(); ++event)
-    if (to_string(*structure.events()[event].instruction) == instruction)
-      return times[event].end;
-  FAIL("no instruction " << instruction);
-  return 0;
-}
 
 /// Two pairs of hosts, z to x and y to w, over one backbone of 100 bytes per second.
 std::string crossing_platform() {

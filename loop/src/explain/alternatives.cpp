@@ -72,15 +72,10 @@ class Search {
   void try_schedules(const plan::Scenario& from, const std::string& change_of_cut) {
     const plan::Pipeline& now = from.pipeline;
     for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
-      if (entry.is_forward_only || entry.is_data_parallel || entry.step_every != nullptr ||
-          entry.name.starts_with("deepspeed"))
+      if (!entry.trains_batch() || entry.name.starts_with("deepspeed"))
         continue;
-      for (const int chunks : {1, 2, 4}) {
-        if ((entry.chunks == plan::Chunks::One && chunks != 1) ||
-            (entry.chunks == plan::Chunks::Two && chunks != 2) ||
-            (entry.chunks == plan::Chunks::Even && chunks == 1) ||
-            (entry.chunks == plan::Chunks::Any && chunks == 1) ||
-            (entry.orders_by_times && now.ranks * chunks * now.microbatches > most_to_search) ||
+      for (const int chunks : plan::usual_chunks(entry.chunks)) {
+        if ((entry.orders_by_times && now.ranks * chunks * now.microbatches > most_to_search) ||
             (entry.name == now.schedule && chunks == std::max(1, now.chunks)))
           continue;
         const bool same_stages = chunks == std::max(1, now.chunks);

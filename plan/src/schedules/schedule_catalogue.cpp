@@ -44,4 +44,18 @@ std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)
   return listed(names);
 }
 
+const std::vector<int>& usual_chunks(Chunks chunks) {
+  static const std::vector<int> one{1}, two{2}, several{2, 4};
+  switch (chunks) {
+    case Chunks::One:
+      return one;
+    case Chunks::Two:
+      return two;
+    case Chunks::Even:
+    case Chunks::Any:
+      break;
+  }
+  return several;
+}
+
 }  // namespace pipewright::plan

@@ -110,6 +110,7 @@ class WhatIf {
   Answer simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan);
 
   bool shares_links(const sim::ScenarioPlan& plan) const;
+  const sim::Times& times_of(Bench& bench, const sim::ScenarioPlan& plan) const;
 
   const int most_shared_events_;
   sim::StructureCache structures_;

@@ -18,6 +18,10 @@ namespace pipewright::plan {
 /// How many stages a rank can have.
 enum class Chunks { One, Two, Even, Any };
 
+/// Numbers of stages per rank that are worth a try: those it must have, else two and four. One
+/// alone makes an interleaved schedule its plain one.
+const std::vector<int>& usual_chunks(Chunks chunks);
+
 /// P, M and V, and the times of one microbatch on all the stages of a rank, in any one unit. Stages
 /// are equal and transfers take no time.
 struct ScheduleSizes {
@@ -74,6 +78,11 @@ struct ScheduleDescriptor {
   bool bubble_is_of_span = false;
   /// Most microbatches that a rank keeps, of all its stages.
   ClosedForm activations;
+
+  /// Whether it trains the batch that is asked for, with one step at its end.
+  bool trains_batch() const {
+    return !is_forward_only && !is_data_parallel && step_every == nullptr;
+  }
 };
 
 /// In the order of the documentation.

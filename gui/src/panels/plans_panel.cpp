@@ -30,11 +30,7 @@ FigureTable plan_list(const std::vector<loop::DraftPlan>& plans) {
 
 PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
     : Panel(workspace, {Workspace::Change::Document, Workspace::Change::Plan}, parent) {
-  setAutoFillBackground(true);
-  setBackgroundRole(QPalette::Base);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(2 * gap, 3 * gap / 2, gap, 0);
-  layout->setSpacing(gap);
+  QVBoxLayout* const layout = page_lines(this);
   auto* top = new QHBoxLayout;
   headline_ = new QLabel;
   headline_->setObjectName("plans_headline");

@@ -90,11 +90,7 @@ FigureTable action_table(const std::vector<ActionDifference>& actions) {
 
 ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
     : Panel(workspace, {Workspace::Change::Tables}, parent) {
-  setAutoFillBackground(true);
-  setBackgroundRole(QPalette::Base);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(2 * gap, 3 * gap / 2, gap, 0);
-  layout->setSpacing(gap);
+  QVBoxLayout* const layout = page_lines(this);
   headline_ = new QLabel;
   headline_->setObjectName("residual_headline");
   headline_->setWordWrap(true);

@@ -109,11 +109,7 @@ FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& s
 
 SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
     : Panel(workspace, {Workspace::Change::Plan}, parent, after_ms) {
-  setAutoFillBackground(true);
-  setBackgroundRole(QPalette::Base);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(2 * gap, 3 * gap / 2, gap, 0);
-  layout->setSpacing(gap);
+  QVBoxLayout* const layout = page_lines(this);
   auto* top = new QHBoxLayout;
   headline_ = new QLabel;
   headline_->setObjectName("savings_headline");

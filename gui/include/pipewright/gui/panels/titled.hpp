@@ -18,6 +18,16 @@ inline QString soft(const QString& text, const Theme& theme) {
   return QString("<span style=\"color:%1\">%2</span>").arg(theme.soft_text.name(), text);
 }
 
+/// Makes a widget the page of a tab: its ground, and the lines that its parts stand in.
+inline QVBoxLayout* page_lines(QWidget* page) {
+  page->setAutoFillBackground(true);
+  page->setBackgroundRole(QPalette::Base);
+  auto* lines = new QVBoxLayout(page);
+  lines->setContentsMargins(2 * gap, 3 * gap / 2, gap, 0);
+  lines->setSpacing(gap);
+  return lines;
+}
+
 /// A widget with a line of words above it.
 inline QWidget* titled(const QString& title, QWidget* widget) {
   auto* both = new QWidget;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cuda.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "pipewright/exec/device/loaded_library.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -11,25 +11,33 @@ namespace pipewright::exec {
 /// The driver's functions, which come with the driver and not with CUDA's libraries.
 class Driver {
  public:
-  Driver() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {
-    if (library_ == nullptr)
-      throw plan::InputError(dlerror());
+  Driver() : library_("NVIDIA's driver", "libcuda.so.1") {}
+
+  /// Null where this driver has none.
+  template <class Function>
+  Function find(const char* name) const {
+    Function function = nullptr;
+    library_.find_or_not(name, function);
+    return function;
   }
 
   template <class... Parameters, class... Arguments>
   void call(const char* name, CUresult (*)(Parameters...), Arguments... arguments) const {
-    using Function = CUresult (*)(Parameters...);
-    const auto function = reinterpret_cast<Function>(dlsym(library_, name));
+    const auto function = find<CUresult (*)(Parameters...)>(name);
     if (function == nullptr)
       throw plan::InputError(
           fmt::format("this driver has no {}: it is older than CUDA 12.4", name));
-    if (const CUresult result = function(arguments...); result != CUDA_SUCCESS)
+    require(function(arguments...), name);
+  }
+
+  static void require(CUresult result, const char* name) {
+    if (result != CUDA_SUCCESS)
       throw plan::InputError(
           fmt::format("{} failed with CUDA error {}", name, static_cast<int>(result)));
   }
 
  private:
-  void* library_;  // never closed: CUDA uses it too
+  LoadedLibrary library_;
 };
 
 // The pointer to the declared function only gives its type.

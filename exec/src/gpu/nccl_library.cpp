@@ -1,36 +1,27 @@
 #include "nccl_library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/device/loaded_library.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 namespace {
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr)
-    throw plan::InputError(fmt::format("NCCL: {}", dlerror()));
-}
-
 NcclLibrary load() {
   gpus();  // LibTorch's CUDA libraries know where it lies, and bring it with them
-  void* const library = dlopen("libnccl.so.2", RTLD_LAZY);
-  if (library == nullptr)
-    throw plan::InputError(fmt::format("NCCL: {}", dlerror()));
+  const LoadedLibrary library("NCCL", "libnccl.so.2");
   NcclLibrary nccl{};
-  find(library, "ncclGetUniqueId", nccl.get_unique_id);
-  find(library, "ncclCommInitRankConfig", nccl.init_rank);
-  find(library, "ncclCommAbort", nccl.abort);
-  find(library, "ncclGroupStart", nccl.group_start);
-  find(library, "ncclGroupEnd", nccl.group_end);
-  find(library, "ncclSend", nccl.send);
-  find(library, "ncclRecv", nccl.receive);
-  find(library, "ncclGetErrorString", nccl.error_string);
-  find(library, "ncclGetLastError", nccl.last_error);
+  library.find("ncclGetUniqueId", nccl.get_unique_id);
+  library.find("ncclCommInitRankConfig", nccl.init_rank);
+  library.find("ncclCommAbort", nccl.abort);
+  library.find("ncclGroupStart", nccl.group_start);
+  library.find("ncclGroupEnd", nccl.group_end);
+  library.find("ncclSend", nccl.send);
+  library.find("ncclRecv", nccl.receive);
+  library.find("ncclGetErrorString", nccl.error_string);
+  library.find("ncclGetLastError", nccl.last_error);
   return nccl;
 }
 

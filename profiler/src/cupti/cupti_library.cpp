@@ -1,48 +1,34 @@
 #include "cupti/cupti_library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "pipewright/exec/device/loaded_library.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::profiler {
 namespace {
 
-template <class Function>
-void find_or_not(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  find_or_not(library, name, function);
-  if (function == nullptr)
-    throw plan::InputError(fmt::format("CUPTI: {}", dlerror()));
-}
-
 CuptiLibrary load_cupti() {
   // LibTorch of a CUDA wheel has brought it along and knows where it lies.
-  void* const library = dlopen("libcupti.so.13", RTLD_LAZY);
-  if (library == nullptr)
-    throw plan::InputError(fmt::format("CUPTI: {}", dlerror()));
+  const exec::LoadedLibrary library("CUPTI", "libcupti.so.13");
   CuptiLibrary cupti{};
-  find(library, "cuptiGetVersion", cupti.get_version);
-  find(library, "cuptiGetTimestamp", cupti.get_timestamp);
-  find(library, "cuptiGetErrorMessage", cupti.error_message);
-  find(library, "cuptiSubscribe", cupti.subscribe);
-  find_or_not(library, "cuptiSubscribe_v2", cupti.subscribe_with_names);
-  find(library, "cuptiUnsubscribe", cupti.unsubscribe);
-  find(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks);
-  find(library, "cuptiActivitySetAttribute", cupti.set_attribute);
-  find(library, "cuptiActivityEnable", cupti.enable);
-  find(library, "cuptiActivityDisable", cupti.disable);
-  find(library, "cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
-  find(library, "cuptiActivityEnableDriverApi", cupti.enable_driver_call);
-  find(library, "cuptiActivityPushExternalCorrelationId", cupti.push_label);
-  find(library, "cuptiActivityPopExternalCorrelationId", cupti.pop_label);
-  find(library, "cuptiActivityFlushAll", cupti.flush);
-  find(library, "cuptiActivityGetNextRecord", cupti.next_record);
-  find(library, "cuptiActivityGetNumDroppedRecords", cupti.dropped_records);
+  library.find("cuptiGetVersion", cupti.get_version);
+  library.find("cuptiGetTimestamp", cupti.get_timestamp);
+  library.find("cuptiGetErrorMessage", cupti.error_message);
+  library.find("cuptiSubscribe", cupti.subscribe);
+  library.find_or_not("cuptiSubscribe_v2", cupti.subscribe_with_names);
+  library.find("cuptiUnsubscribe", cupti.unsubscribe);
+  library.find("cuptiActivityRegisterCallbacks", cupti.register_callbacks);
+  library.find("cuptiActivitySetAttribute", cupti.set_attribute);
+  library.find("cuptiActivityEnable", cupti.enable);
+  library.find("cuptiActivityDisable", cupti.disable);
+  library.find("cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
+  library.find("cuptiActivityEnableDriverApi", cupti.enable_driver_call);
+  library.find("cuptiActivityPushExternalCorrelationId", cupti.push_label);
+  library.find("cuptiActivityPopExternalCorrelationId", cupti.pop_label);
+  library.find("cuptiActivityFlushAll", cupti.flush);
+  library.find("cuptiActivityGetNextRecord", cupti.next_record);
+  library.find("cuptiActivityGetNumDroppedRecords", cupti.dropped_records);
   return cupti;
 }
 

@@ -53,7 +53,7 @@ plan::TrainingRun model_of(const PlanOptions& options, const plan::Cluster& clus
         cluster.devices_per_node, run.gpus / cluster.devices_per_node * cluster.devices_per_node,
         (run.gpus / cluster.devices_per_node + 1) * cluster.devices_per_node));
   run.global_batch = options.batch;
-  run.sequence = options.sequence;
+  run.sequence = options.sequence.value_or(2048);
   return run;
 }
 
@@ -82,6 +82,7 @@ void require_model(const PlanOptions& options) {
   refuse_if(options.batch == 0, "--batch: a model needs the samples of an iteration");
   refuse_if(options.replan || !options.assignments.empty() || !options.costs.empty(),
             "--replan, --set and --costs are for a scenario's file, which trains here");
+  refuse_if(tells_of_trouble(options), trouble_without_replan);
   refuse_if(!options.svg.empty() && !options.pareto,
             "--svg: draws time over memory, for which it needs --pareto");
 }
@@ -100,11 +101,11 @@ int plan_training(const PlanOptions& options) {
   sim::PlanSpace space{.model = model_of(options, cluster),
                        .tensor = options.tensor,
                        .pipeline = options.pipeline,
-                       .context = options.context,
                        .expert = options.expert,
                        .chunks = options.chunks,
-                       .microbatch = options.microbatch,
-                       .stage_sizes = {}};
+                       .microbatch = options.microbatch};
+  if (!options.context.empty())
+    space.context = options.context;
   if (!options.zero.empty())
     space.zero = options.zero;
   if (!options.schedules.empty())
@@ -113,6 +114,8 @@ int plan_training(const PlanOptions& options) {
     space.recompute.clear();
   for (const std::string& word : options.recompute)
     space.recompute.push_back(recompute_of(word));
+  if (!options.partition.empty())
+    space.stage_sizes.clear();
   for (const std::string& word : options.partition)
     space.stage_sizes.push_back(word == "equal" ? sim::StageSizes::Equal
                                                 : sim::StageSizes::Balanced);
@@ -207,9 +210,8 @@ Command describe(PlanOptions& options) {
             .numbers = Numbers::Positive},
            {.names = "--sequence",
             .target = &options.sequence,
-            .help = "Tokens of a sample",
-            .numbers = Numbers::Positive,
-            .shows_default = true},
+            .help = "Tokens of a sample; default: 2048",
+            .numbers = Numbers::Positive},
            sizes("--tensor", options.tensor, "Tensor sizes to try; default: all within a node"),
            sizes("--pipeline", options.pipeline, "Pipeline sizes; default: all that divide"),
            sizes("--context", options.context, "Context sizes; default: 1"),

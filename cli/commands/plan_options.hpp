@@ -18,12 +18,12 @@ struct PlanOptions {
   // … or a transformer by its sizes.
   std::string model;
   int batch = 0;
-  int sequence = 2048;
+  std::optional<int> sequence;
 
   std::string cluster;
   int gpus = 0;
-  std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch, zero;
-  std::vector<std::string> recompute, schedules, partition{"equal", "balanced"};
+  std::vector<int> tensor, pipeline, context, expert, chunks, microbatch, zero;
+  std::vector<std::string> recompute, schedules, partition;
   int top = 10;
   bool exhaustive = false;
   bool pareto = false;
@@ -40,6 +40,14 @@ struct PlanOptions {
   std::string svg;
   bool json = false;
 };
+
+/// What only --replan asks about.
+inline bool tells_of_trouble(const PlanOptions& options) {
+  return !options.lost.empty() || !options.slow.empty() || !options.checkpoints.empty() ||
+         options.step.has_value();
+}
+constexpr const char* trouble_without_replan =
+    "--lost, --slow, --checkpoints, --step: are for --replan";
 
 /// Plans of a scenario's own model with the costs of its layers. Gives the exit code.
 int plan_scenario(const PlanOptions& options);

@@ -28,8 +28,10 @@ void require_fitting(const PlanOptions& options) {
   const char* const with_model = "is for --model; a scenario has its own";
   refuse_if(!options.model.empty(), "--model", "a scenario has a model already: give one of them");
   refuse_if(options.batch != 0, "--batch", with_model);
+  refuse_if(options.sequence.has_value(), "--sequence", with_model);
   refuse_if(!options.tensor.empty(), "--tensor",
             "a scenario is trained without tensor parallelism");
+  refuse_if(!options.context.empty(), "--context", "a scenario is trained without context groups");
   refuse_if(!options.expert.empty(), "--expert", "a scenario's models have no experts");
   refuse_if(options.regret > 0, "--regret", "is for --model: measured costs have no constants");
   refuse_if(options.explain > 0, "--explain",
@@ -37,10 +39,10 @@ void require_fitting(const PlanOptions& options) {
   refuse_if(!options.svg.empty(), "--svg", "is for --model with --pareto");
   refuse_if(options.pareto, "--pareto", "is for --model");
   refuse_if(options.exhaustive, "--exhaustive", "is for --model");
-  if (!options.replan)
-    refuse_if(!options.lost.empty() || !options.slow.empty() || !options.checkpoints.empty() ||
-                  options.step.has_value(),
-              "--lost, --slow, --checkpoints, --step", "are for --replan");
+  refuse_if(!options.partition.empty(), "--partition",
+            "is for --model; a scenario's borders are moved until no move helps");
+  if (!options.replan && tells_of_trouble(options))
+    throw plan::InputError(trouble_without_replan);
 }
 
 plan::RecomputeMode recompute_mode(const std::string& word) {

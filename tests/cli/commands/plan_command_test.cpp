@@ -182,6 +182,29 @@ TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
             .find("device.flops_per_s is not known") != std::string::npos);
 }
 
+TEST_CASE("plan refuses by name what it would not look at", "[cli][planner]") {
+  const std::vector<std::vector<std::string>> of_models{
+      {"--batch", "64"},  {"--sequence", "512"}, {"--tensor", "1"},
+      {"--context", "1"}, {"--expert", "1"},     {"--partition", "equal"},
+      {"--regret", "3"},  {"--explain", "1"},    {"--svg", "front.svg"},
+      {"--pareto"},       {"--exhaustive"},      {"--model", "llama3-8b"}};
+  const std::vector<std::vector<std::string>> of_scenarios{
+      {"--replan"},    {"--set", "training.steps=1"}, {"--costs", "costs.json"},
+      {"--lost", "1"}, {"--slow", "1=0.5"},           {"--checkpoints", "folder"},
+      {"--step", "3"}};
+  const auto refused = [](std::vector<std::string> words, const std::vector<std::string>& option) {
+    words.insert(words.end(), option.begin(), option.end());
+    const auto result = run_program(words);
+    INFO(option.front() << ": " << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find(option.front()) != std::string::npos);
+  };
+  for (const auto& option : of_models)
+    refused({"plan", PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt-text/scenario.json"}, option);
+  for (const auto& option : of_scenarios)
+    refused({"plan", "--model", "llama3-8b", "--cluster", h100, "--batch", "64"}, option);
+}
+
 TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli][planner]") {
   const std::string models = PIPEWRIGHT_TEST_DATA_DIR "/models/";
   const auto plans_of = [](const std::string& model) {

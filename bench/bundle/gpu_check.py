@@ -232,6 +232,20 @@ def table_of(figures):
          f"{f['peak_error_percent']:+.3f} %"] for f in figures]
 
 
+def part_graphs(check):
+    """A small model, where launching takes longest, with and without CUDA graphs."""
+    check.need_gpu()
+    figures = []
+    for graphs in (False, True):
+        report = check.loop("--device", "cuda", "--verify", sets={
+            "training.steps": 12, "training.cuda_graphs": "true" if graphs else "false"})
+        require_equal_bits(report)
+        figures.append({"cuda_graphs": graphs, **comparison(report)})
+    without, with_graphs = (figure["measured_s"] for figure in figures)
+    return {"runs": figures, "over_without": with_graphs / without}, table_of(figures) + [
+        ["with over without", "", "", f"{with_graphs / without:.3f}", "", ""]]
+
+
 def part_nccl(check):
     """Two processes, on GPUs of their own where there are two, else on one that they share."""
     check.need_gpu()
@@ -271,10 +285,11 @@ def part_benches(check):
 PARTS = [  # name, what it shows, seconds that it may take
     ("device", part_device, "Devices and driver", 10),
     ("cpu", part_cpu, "A training on the CPU, bits compared", 60),
-    ("tests", part_tests, "Tests on the GPU", 120),
+    ("tests", part_tests, "Tests on the GPU", 110),
     ("profile", part_profile, "Costs of layers, by CUPTI", 50),
-    ("verify", part_verify, "Schedules on the GPU, bits compared", 90),
+    ("verify", part_verify, "Schedules on the GPU, bits compared", 80),
     ("shared", part_shared, "One GPU as several, each with multiprocessors of its own", 60),
+    ("graphs", part_graphs, "A small model without and with CUDA graphs, bits compared", 30),
     ("nccl", part_nccl, "Two processes over NCCL, bits compared", 50),
     ("prediction", part_prediction, "Predicted against measured", 80),
     ("benches", part_benches, "Beside torch", 70),

@@ -50,7 +50,7 @@ def without_a_gpu(bundle, folder):
     expect(report["format"] == "pipewright/gpu-report/1", report)
     status = {part["name"]: part["status"] for part in report["parts"]}
     expect(status == {name: "passed" if name in ("device", "cpu") else "skipped" for name in status}
-           and len(status) == 9, status)
+           and len(status) == 10, status)
     for part in report["parts"]:
         expect(part["status"] != "skipped" or part["reason"].startswith("no GPU: "), part)
     page = (folder / "report/report.md").read_text()
@@ -97,7 +97,7 @@ def a_part_fails(bundle, folder):
     report = json.loads((folder / "broken/report.json").read_text())
     cpu = next(part for part in report["parts"] if part["name"] == "cpu")
     expect(checked.returncode == 1 and cpu["status"] == "failed" and "pipewright" in cpu["reason"], cpu)
-    expect(len(report["parts"]) == 9, "the others go on")
+    expect(len(report["parts"]) == 10, "the others go on")
 
 
 # Answers as the programs do where there is a GPU.
@@ -151,7 +151,7 @@ def with_a_made_up_gpu(folder):
     expect(said["verify"] == ("failed", "the bits are not those of training without a pipeline"), said)
     expect(said["nccl"] == ("failed", "pipewright ended with 1: rank 1 failed: NCCL says no"), said)
     expect(said["benches"][0] == "failed" and "JSONDecodeError" in said["benches"][1], said)
-    for name in ("device", "cpu", "profile", "shared", "prediction"):
+    for name in ("device", "cpu", "profile", "shared", "graphs", "prediction"):
         expect(said[name] == ("passed", ""), said)
     figures = results["prediction"]["figures"]
     expect(figures["mean_abs_error_percent"] == 1.5, figures)

@@ -3,6 +3,7 @@
 // What LibTorch has no common words for on all devices. Without the CUDA headers `gpu_absent` says
 // so instead.
 
+#include "device/capture.hpp"
 #include "device/stream.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/rank/memory_meter.hpp"
@@ -18,5 +19,8 @@ Stream compute_stream(const RankDevice& where);
 /// From now on what this stream allocates on its device is charged to `account`, whichever thread
 /// submits the work: LibTorch computes backward on threads of its own.
 void charge_stream(const Stream& stream, AccountEntry* account);
+
+/// Records CUDA graphs.
+std::unique_ptr<Capturer> make_graph_capturer(AccountEntry* account);
 
 }  // namespace pipewright::exec

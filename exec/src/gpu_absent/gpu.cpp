@@ -20,6 +20,8 @@ Stream compute_stream(const RankDevice& where) {
 
 void charge_stream(const Stream&, AccountEntry*) {}
 
+std::unique_ptr<Capturer> make_graph_capturer(AccountEntry*) { throw plan::InputError(reason); }
+
 std::unique_ptr<Transport> make_nccl_transport(Job&, at::Device, TransferOptions) {
   throw plan::InputError(reason);
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <set>
 
 #include "gpu/gpu.hpp"
 #include "named_failure.hpp"
@@ -41,9 +42,11 @@ void RankWorker::build_stages(const plan::Partition& partition) {
   std::set<int> split, gathered;
   for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)]) {
     if (i.kind == InstructionKind::Recompute)
-      run_again_.emplace(i.stage, i.microbatch);
-    if (i.kind == InstructionKind::InputGradient)
+      parts_[{i.stage, i.microbatch}].again = true;
+    if (i.kind == InstructionKind::InputGradient) {
+      parts_[{i.stage, i.microbatch}].split = true;
       split.insert(i.stage);
+    }
     if (i.kind == InstructionKind::GatherParameters)
       gathered.insert(i.stage);
   }
@@ -56,6 +59,8 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     place.step_every = trained_.step_every;
     place.recompute_layers = trained_.recompute_layers;
     place.selective_recompute = trained_.selective_recompute;
+    place.captures = options_.cuda_graphs;
+    place.account = account_.entry();
     for (int m = 0; m < trained_.microbatches; ++m)
       if (trained_.placement.rank_of(index, m) == place_.rank) {
         const int microbatch = place_.replica * trained_.microbatches + m;
@@ -135,7 +140,8 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::Forward:
       inbox_.fetch(i);
       return timed(i, [&] {
-        own->forward(i, pass_.training && run_again_.contains({i.stage, i.microbatch}));
+        const auto parts = parts_.find({i.stage, i.microbatch});
+        own->forward(i, pass_.training && parts != parts_.end() ? parts->second : Parts());
         inbox_.hand_on(i);
       });
     case InstructionKind::Recompute:

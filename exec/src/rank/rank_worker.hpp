@@ -2,8 +2,8 @@
 
 // The interpreter: runs one rank's list of instructions, whatever schedule they came from.
 
+#include <map>
 #include <memory>
-#include <set>
 
 #include "collectives.hpp"
 #include "inbox.hpp"
@@ -60,7 +60,7 @@ class RankWorker {
   MemoryAccount account_;
   Stream compute_;
   Stages stages_;
-  std::set<std::pair<int, int>> run_again_;  // (stage, microbatch) of the trained Program
+  std::map<std::pair<int, int>, Parts> parts_;  // by (stage, microbatch) of the trained Program
 
   Progress progress_;
   Stopwatch stopwatch_;

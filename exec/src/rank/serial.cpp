@@ -88,7 +88,7 @@ StepResult SerialTrainer::step(int step) {
               /*slots=*/1);
   for (int m = 0; m < state_->microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+    stage.forward(action(plan::InstructionKind::Forward, m), {});
     stage.backward(action(plan::InstructionKind::Backward, m));
   }
   stage.end();
@@ -113,7 +113,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
               /*slots=*/1);
   for (int m = 0; m < microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m), /*again=*/false);
+    stage.forward(action(plan::InstructionKind::Forward, m), {});
   }
   stage.end();
   return {state_->mean_loss(), std::move(stage.kept_outputs())};

@@ -6,6 +6,21 @@
 #include <algorithm>
 
 namespace pipewright::exec {
+namespace {
+
+/// In one call for all of them: on a GPU in few kernels.
+void add_to(const Tensors& sums, const Tensors& gradients) {
+  Tensors to, from;
+  for (std::size_t p = 0; p < sums.size(); ++p)
+    if (gradients[p].defined()) {
+      to.push_back(sums[p]);
+      from.push_back(gradients[p]);
+    }
+  if (!to.empty())
+    at::_foreach_add_(to, from);
+}
+
+}  // namespace
 
 GradientSums::GradientSums(std::vector<at::Tensor> parameters,
                            std::map<int, std::vector<int>> microbatches, bool exact)
@@ -38,10 +53,25 @@ void GradientSums::point_at(const Tensors& sums) {
     parameters_[p].mutable_grad() = sums[p];
 }
 
+bool GradientSums::comes_next(const Group& group, int microbatch) const {
+  return !exact_ || group.microbatches[group.added] == microbatch;
+}
+
+void GradientSums::add_what_was_set_aside(Group& group) {
+  while (group.added < group.microbatches.size()) {
+    const auto ready = group.aside.find(group.microbatches[group.added]);
+    if (ready == group.aside.end())
+      return;
+    add_to(group.sums, ready->second);
+    group.aside.erase(ready);
+    ++group.added;
+  }
+}
+
 void GradientSums::begin(int microbatch) {
-  Group& group = group_of(microbatch);
-  if (exact_ && group.microbatches[group.added] != microbatch)
-    point_at(Tensors(parameters_.size()));
+  const Group& group = group_of(microbatch);
+  if (!comes_next(group, microbatch))
+    begin_apart();
   else if (groups_.size() > 1)
     point_at(group.sums);
 }
@@ -49,24 +79,34 @@ void GradientSums::begin(int microbatch) {
 void GradientSums::end(int microbatch) {
   const at::NoGradGuard no_grad;
   Group& group = group_of(microbatch);
-  if (!exact_ || group.microbatches[group.added] == microbatch) {
+  if (comes_next(group, microbatch))
+    ++group.added;
+  else
+    group.aside[microbatch] = take_apart();
+  add_what_was_set_aside(group);
+}
+
+void GradientSums::begin_apart() { point_at(Tensors(parameters_.size())); }
+
+Tensors GradientSums::take_apart() {
+  Tensors taken;
+  for (const at::Tensor& parameter : parameters_)
+    taken.push_back(parameter.grad());
+  point_at(first_);
+  return taken;
+}
+
+void GradientSums::add(int microbatch, const Tensors& gradients) {
+  const at::NoGradGuard no_grad;
+  Group& group = group_of(microbatch);
+  if (comes_next(group, microbatch)) {
+    add_to(group.sums, gradients);
     ++group.added;
   } else {
-    Tensors& aside = group.aside[microbatch];
-    for (const at::Tensor& parameter : parameters_)
-      aside.push_back(parameter.grad());
-    point_at(first_);
+    for (const at::Tensor& gradient : gradients)
+      group.aside[microbatch].push_back(gradient.defined() ? gradient.clone() : gradient);
   }
-  while (group.added < group.microbatches.size()) {
-    const auto ready = group.aside.find(group.microbatches[group.added]);
-    if (ready == group.aside.end())
-      break;
-    for (std::size_t p = 0; p < parameters_.size(); ++p)
-      if (ready->second[p].defined())
-        group.sums[p].add_(ready->second[p]);
-    group.aside.erase(ready);
-    ++group.added;
-  }
+  add_what_was_set_aside(group);
 }
 
 std::vector<GradientPart> GradientSums::parts() const {

@@ -31,6 +31,13 @@ class GradientSums {
   void begin(int microbatch);
   void end(int microbatch);
 
+  /// What adds gradients to `.grad` from now on adds to nothing, until `take_apart`, which returns
+  /// it: by parameter, undefined where there is none.
+  void begin_apart();
+  Tensors take_apart();
+  /// Adds the gradients of a microbatch, in memory that stays the caller's.
+  void add(int microbatch, const Tensors& gradients);
+
   /// What has been summed here.
   std::vector<GradientPart> parts() const;
   /// Of it, what the microbatches computed here are for: a tied weight's sums are on each of its
@@ -53,6 +60,8 @@ class GradientSums {
     std::map<int, Tensors> aside;  // by microbatch
   };
   Group& group_of(int microbatch);
+  bool comes_next(const Group& group, int microbatch) const;
+  static void add_what_was_set_aside(Group& group);
   void point_at(const Tensors& sums);
 
   std::vector<at::Tensor> parameters_;

@@ -58,6 +58,13 @@ Tensors cast(Tensors values, at::ScalarType type) {
   return values;
 }
 
+Tensors copies_of(Tensors values) {
+  for (at::Tensor& value : values)
+    if (value.defined())
+      value = value.detach().clone().requires_grad_(value.requires_grad());
+  return values;
+}
+
 Tensors all_on(at::Device device, Tensors values) {
   for (at::Tensor& value : values)
     value = put_on(value, device);
@@ -120,6 +127,9 @@ Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place))
   gradients_ = std::make_unique<GradientSums>(std::move(parameters), place_.microbatches,
                                               setup.exact && place_.step_every == 0);
 
+  for (int layer = place_.first; layer < place_.last; ++layer)
+    place_.captures = place_.captures && !spec_of(layer).random;
+
   graph_bounds_ = {place_.first, place_.last};
   // The model's input has no gradient: I is what leads back to the first layer, whose own backward
   // is all W.
@@ -145,6 +155,9 @@ void Stage::begin(const Pass& pass, int slots) {
   for (const auto& layer : layers_)
     if (layer->is_training() != pass.training)
       layer->train(pass.training);
+  // In the first pass LibTorch sets up what kernels need: that cannot be captured.
+  captures_ = place_.captures && pass.training && !pass.keep_outputs && passes_ > 0;
+  passes_ += pass.training ? 1 : 0;
 }
 
 void Stage::end() {
@@ -161,6 +174,43 @@ void Stage::read_losses() {
 CallContext Stage::context_of(const Instruction& i) const {
   return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
           place_.selective_recompute};
+}
+
+const Computed& Stage::replay(const Instruction& i, const std::function<Computed()>& part) {
+  const auto slot = static_cast<std::size_t>(i.slot);
+  captured_.resize(std::max(captured_.size(), slot + 1));
+  if (!captured_[slot])
+    captured_[slot] = std::make_unique<CapturedSlot>(place_.account);
+  StageBuffers& held = buffers(i);
+  captured_[slot]->settle({&held.inputs, &held.targets, &held.output_gradients});
+  return captured_[slot]->perform(i.kind, held.parts, part);
+}
+
+/// Does a part of the microbatch's work, or replays what was captured of it.
+template <class Work>
+Tensors Stage::perform(const Instruction& i, const Work& part) {
+  if (!captures_)
+    return part();
+  return replay(i, [part] { return Computed{part(), {}}; }).values;
+}
+
+/// The same for a part that computes gradients of parameters.
+template <class Work>
+Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
+  const int microbatch = pass_.first_microbatch + i.microbatch;
+  if (!captures_) {
+    gradients_->begin(microbatch);
+    Tensors values = part();
+    gradients_->end(microbatch);
+    return values;
+  }
+  const Computed& computed = replay(i, [this, part] {
+    gradients_->begin_apart();
+    Tensors values = part();
+    return Computed{std::move(values), gradients_->take_apart()};
+  });
+  gradients_->add(microbatch, computed.gradients);
+  return computed.values;
 }
 
 void Stage::load(const Instruction& i) {
@@ -214,43 +264,42 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
   Tensors outputs = run_layers(borders[segment], borders[segment + 1], inputs, context_of(i));
   if (!is_last() || segment + 2 < borders.size())
     return outputs;
-  return {loss_of(outputs, i)};
+  if (pass_.keep_outputs)
+    kept_outputs_[static_cast<std::size_t>(i.microbatch)] = outputs;
+  return {setup_.loss(setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat),
+                      buffers(i).targets)};
 }
 
-at::Tensor Stage::loss_of(const Tensors& outputs, const Instruction& i) {
+void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
   const auto microbatch = static_cast<std::size_t>(i.microbatch);
-  if (pass_.keep_outputs)
-    kept_outputs_[microbatch] = outputs;
-  const at::Tensor loss = setup_.loss(
-      setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat), buffers(i).targets);
   if (loss.is_cpu())
     losses_[microbatch] = loss.item<double>();
   else
-    unread_losses_.emplace_back(microbatch, loss.detach());
+    unread_losses_.emplace_back(microbatch, captures_ ? loss.detach().clone() : loss.detach());
   if (!pass_.training)
-    return loss;
+    return;
   if (!loss_gradient_.defined()) {
     const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
     loss_gradient_ = at::full_like(loss, pass_.loss_scale / averaged);
   }
   buffers(i).output_gradients = {loss_gradient_};
-  return loss;
 }
 
 /// Keeps what runs again needs: the inputs of the segments, if they run one at a time.
-void Stage::run_without_graph(const Instruction& i) {
+Tensors Stage::run_without_graph(const Instruction& i) {
   const at::NoGradGuard no_grad;
   StageBuffers& held = buffers(i);
-  held.outputs = held.inputs;
+  Tensors values = held.inputs;
   for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
-    if (held.again && place_.recompute_layers > 0)
+    if (held.parts.again && place_.recompute_layers > 0)
       held.segments.emplace_back().inputs =
-          segment == 0 ? held.outputs : leaves_of(held.outputs, /*from_graph=*/false);
-    held.outputs = run_segment(segment, held.outputs, i);
+          segment == 0 ? values : leaves_of(values, /*from_graph=*/false);
+    values = run_segment(segment, values, i);
   }
+  return values;
 }
 
-void Stage::build_all(const Instruction& i) {
+Tensors Stage::build_all(const Instruction& i) {
   StageBuffers& held = buffers(i);
   held.segments.clear();
   for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
@@ -259,6 +308,7 @@ void Stage::build_all(const Instruction& i) {
     held.segments.emplace_back().inputs = std::move(inputs);
     build_graph(i, segment);
   }
+  return held.segments.back().outputs;
 }
 
 /// Runs a segment whose graph is not there yet.
@@ -268,31 +318,32 @@ void Stage::build_graph(const Instruction& i, std::size_t segment) {
     own.outputs = run_segment(segment, own.inputs, i);
 }
 
-void Stage::forward(const Instruction& i, bool again) {
+void Stage::forward(const Instruction& i, Parts parts) {
   StageBuffers& held = buffers(i);
-  held.again = again;
+  held.parts = parts;
   if (pass_.training && place_.step_every > 0)
     for (const at::Tensor& parameter : optimizer_->parameters())
       held.weights.push_back(parameter.variable_data());
-  const bool has_graph = pass_.training && !again;
-  if (has_graph)
-    build_all(i);
-  else
-    run_without_graph(i);
-  if (!is_last())
-    check_shapes("output", has_graph ? held.segments.back().outputs : held.outputs, output_shapes_,
-                 i.microbatch);
+  Tensors values =
+      perform(i, [this, i] { return has_graph(buffers(i)) ? build_all(i) : run_without_graph(i); });
+  if (is_last()) {
+    note_loss(i, values.front());
+  } else {
+    check_shapes("output", values, output_shapes_, i.microbatch);
+    held.outputs = std::move(values);
+  }
   if (!pass_.training)
     held.inputs.clear();
 }
 
+/// Where they are captured they lie where those of the slot's next microbatch will, which comes
+/// behind this one's backward, and so behind all that the next stage does with them.
 Tensors Stage::outputs_for_next(const Instruction& i) {
   StageBuffers& held = buffers(i);
-  const bool has_graph = pass_.training && !held.again;
   Tensors outputs;
-  for (const at::Tensor& output : has_graph ? held.segments.back().outputs : held.outputs) {
+  for (const at::Tensor& output : held.outputs) {
     outputs.push_back(output.defined() ? output.detach() : output);
-    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph))
+    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph(held)))
       outputs.back().requires_grad_();
   }
   held.outputs.clear();
@@ -301,53 +352,61 @@ Tensors Stage::outputs_for_next(const Instruction& i) {
 
 /// Of what runs again at a time the last part; the backward goes on with the others.
 void Stage::recompute(const Instruction& i) {
-  StageBuffers& held = buffers(i);
-  const WeightsOfForward weights(optimizer_->parameters(), held.weights);
-  if (place_.recompute_layers > 0)
-    build_graph(i, held.segments.size() - 1);
-  else
-    build_all(i);
+  const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
+  perform(i, [this, i] {
+    if (place_.recompute_layers > 0)
+      build_graph(i, buffers(i).segments.size() - 1);
+    else
+      build_all(i);
+    return Tensors();
+  });
 }
 
 void Stage::backward(const Instruction& i) {
   StageBuffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
-  gradients_->begin(pass_.first_microbatch + i.microbatch);
-  Tensors gradients = std::move(held.output_gradients);
-  for (std::size_t segment = held.segments.size(); segment-- > 0;) {
-    Segment& own = held.segments[segment];
-    build_graph(i, segment);
-    full_backward(own.outputs, gradients);
-    gradients = gradients_of(own.inputs);
-    own = Segment();
-  }
-  gradients_->end(pass_.first_microbatch + i.microbatch);
-  held.input_gradients = std::move(gradients);
+  held.input_gradients = with_gradients(i, [this, i] {
+    StageBuffers& own = buffers(i);
+    Tensors gradients = std::move(own.output_gradients);
+    for (std::size_t nr = own.segments.size(); nr-- > 0;) {
+      Segment& segment = own.segments[nr];
+      build_graph(i, nr);
+      full_backward(segment.outputs, gradients);
+      gradients = gradients_of(segment.inputs);
+      segment = Segment();
+    }
+    return gradients;
+  });
   drop_activations(held);
 }
 
 void Stage::input_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
-  Tensors gradients = std::move(held.output_gradients);
-  for (std::size_t segment = held.segments.size(); segment-- > 0;) {
-    Segment& own = held.segments[segment];
-    build_graph(i, segment);
-    gradients = own.split.input_gradients(own.outputs, gradients, own.inputs);
-    own.outputs.clear();
-    own.inputs.clear();
-  }
+  held.input_gradients = perform(i, [this, i] {
+    StageBuffers& own = buffers(i);
+    Tensors gradients = std::move(own.output_gradients);
+    for (std::size_t nr = own.segments.size(); nr-- > 0;) {
+      Segment& segment = own.segments[nr];
+      build_graph(i, nr);
+      gradients = segment.split.input_gradients(segment.outputs, gradients, segment.inputs);
+      segment.outputs.clear();
+      segment.inputs.clear();
+    }
+    return gradients;
+  });
   held.inputs.clear();
-  held.input_gradients = std::move(gradients);
 }
 
 void Stage::weight_gradient(const Instruction& i) {
   StageBuffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
-  gradients_->begin(pass_.first_microbatch + i.microbatch);
-  for (std::size_t segment = held.segments.size(); segment-- > 0;)
-    held.segments[segment].split.weight_gradients();
-  gradients_->end(pass_.first_microbatch + i.microbatch);
+  with_gradients(i, [this, i] {
+    std::vector<Segment>& segments = buffers(i).segments;
+    for (std::size_t nr = segments.size(); nr-- > 0;)
+      segments[nr].split.weight_gradients();
+    return Tensors();
+  });
   drop_activations(held);
 }
 
@@ -358,7 +417,9 @@ void Stage::update(double learning_rate, const GradientUse& use) {
 }
 
 Tensors Stage::take_input_gradients(const Instruction& i) {
-  return std::move(buffers(i).input_gradients);
+  Tensors gradients = std::move(buffers(i).input_gradients);
+  // The slot's next microbatch may come before they have been read.
+  return captures_ ? copies_of(std::move(gradients)) : gradients;
 }
 
 std::optional<std::size_t> Stage::tied_parameter(int layer) const {

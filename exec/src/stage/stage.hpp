@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "captured_slot.hpp"
 #include "gradient_sums.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training_setup.hpp"
@@ -27,8 +28,8 @@ struct StageBuffers {
   Tensors inputs;
   Tensors targets;  // last stage
   std::vector<Segment> segments;
-  Tensors outputs;           // of a forward that builds no graph, until they are handed on
-  bool again = false;        // a Recompute builds the graph
+  Tensors outputs;           // until they are handed on; on the last stage the loss
+  Parts parts;               // that follow the forward
   Tensors weights;           // of its forward, where they may change before its backward
   Tensors output_gradients;  // from the stage after; on the last stage of the loss
   Tensors input_gradients;
@@ -60,6 +61,8 @@ class Stage {
     int step_every = 0;                              // as in the Program
     int recompute_layers = 0;                        // likewise
     bool selective_recompute = false;                // likewise
+    bool captures = false;                           // see ExecutorOptions::cuda_graphs
+    AccountEntry* account = nullptr;                 // what graphs keep is charged to it
   };
   Stage(Place place, const TrainingSetup& setup);
 
@@ -69,8 +72,8 @@ class Stage {
   void end();
 
   void load(const plan::Instruction& i);
-  /// `again`: a Recompute will come, so only the inputs of what runs again at a time are kept.
-  void forward(const plan::Instruction& i, bool again);
+  /// Where a Recompute will come, only the inputs of what runs again at a time are kept.
+  void forward(const plan::Instruction& i, Parts parts);
   void recompute(const plan::Instruction& i);
   void backward(const plan::Instruction& i);
   void input_gradient(const plan::Instruction& i);
@@ -112,15 +115,21 @@ class Stage {
  private:
   bool is_first() const { return place_.first == 0 && place_.index == 0; }
   bool is_last() const { return place_.last == static_cast<int>(setup_.layers.size()); }
+  const Computed& replay(const plan::Instruction& i, const std::function<Computed()>& part);
+  template <class Work>
+  Tensors perform(const plan::Instruction& i, const Work& part);
+  template <class Work>
+  Tensors with_gradients(const plan::Instruction& i, const Work& part);
   CallContext context_of(const plan::Instruction& i) const;
+  bool has_graph(const StageBuffers& held) const { return pass_.training && !held.parts.again; }
   Tensors run_layers(int first, int last, Tensors values, const CallContext& context) const;
   const std::vector<int>& bounds(const plan::Instruction& i) {
-    return buffers(i).again && place_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
+    return buffers(i).parts.again && place_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
   }
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i);
-  at::Tensor loss_of(const Tensors& outputs, const plan::Instruction& i);
-  void run_without_graph(const plan::Instruction& i);
-  void build_all(const plan::Instruction& i);
+  void note_loss(const plan::Instruction& i, const at::Tensor& loss);
+  Tensors run_without_graph(const plan::Instruction& i);
+  Tensors build_all(const plan::Instruction& i);
   void build_graph(const plan::Instruction& i, std::size_t segment);
   void check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                     int microbatch) const;
@@ -136,6 +145,9 @@ class Stage {
   std::unique_ptr<GradientSums> gradients_;
   Pass pass_;
   std::vector<StageBuffers> slots_;
+  bool captures_ = false;  // in this pass
+  int passes_ = 0;         // with gradients, until now
+  std::vector<std::unique_ptr<CapturedSlot>> captured_;
   at::Tensor loss_gradient_;  // the same for each microbatch of a pass: a mean has equal parts
   std::vector<double> losses_;
   std::vector<std::pair<std::size_t, at::Tensor>> unread_losses_;  // by microbatch, on the device

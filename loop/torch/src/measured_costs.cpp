@@ -49,7 +49,8 @@ MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload, 
     measured.why_host_clock = refused.what();
     return measured;
   }
-  measured.inspection = profiler::inspect(bench, *source, inspected_passes, &stop);
+  measured.inspection =
+      profiler::inspect(bench, *source, inspected_passes, &stop, scenario.training.cuda_graphs);
   measured.costs = profiler::with_device_times(std::move(measured.costs), *measured.inspection);
   return measured;
 }

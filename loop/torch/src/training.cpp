@@ -108,6 +108,7 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
     kernels.emplace(*wishes.kernels, plan.program());
   exec::ExecutorOptions options{.observer = recorder.observer(),
                                 .stop = wishes.stop,
+                                .cuda_graphs = scenario.training.cuda_graphs,
                                 .replicas = scenario.pipeline.replicas,
                                 .devices = workload.devices(),
                                 .transport = members.transport(),

@@ -245,6 +245,10 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("cpu_branch", s.cpu_branch, one_of(cpu_branches()),
         "With which instructions CPUs compute. best: what suits each; machines that shall give the "
         "same bits need one of the others: avx2 or avx512 on Intel's CPUs, compatible on all.");
+  visit(
+      "cuda_graphs", s.cuda_graphs, any(),
+      "Whether a stage's work for a microbatch is captured as CUDA graphs and launched as a whole: "
+      "for small models, whose kernels are over before the next is launched. Costs memory.");
 }
 
 template <MaybeConst<ProfileSettings> Struct, class Visit>

@@ -28,7 +28,8 @@ std::vector<double> LayerSamples::*samples_for(plan::InstructionKind kind) {
 
 }  // namespace
 
-void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples) {
+void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples,
+                    bool launches_whole) {
   const auto times = work_times(pass.activity, attribute(pass.activity, pass.ranges), pass.ranges);
   for (std::size_t r = 0; r < pass.ranges.size(); ++r) {
     const WorkRange& range = pass.ranges[r];
@@ -36,12 +37,15 @@ void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples
     if (range.layer < 0 || kind == nullptr)
       continue;
     samples.resize(std::max(samples.size(), static_cast<std::size_t>(range.layer) + 1));
-    (samples[static_cast<std::size_t>(range.layer)].*kind).push_back(times[r].elapsed().value);
+    plan::Seconds time = times[r].elapsed();
+    if (launches_whole && range.instruction.kind != plan::InstructionKind::OptimizerStep)
+      time = time - times[r].launch;
+    (samples[static_cast<std::size_t>(range.layer)].*kind).push_back(time.value);
   }
 }
 
 Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
-                   const std::atomic<bool>* stop) {
+                   const std::atomic<bool>* stop, bool launches_whole) {
   Rehearsal rehearsal = whole_model(bench);
   WorkLog log(source);
   std::vector<RecordedPass> recorded;
@@ -70,7 +74,7 @@ Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
     return found;
   found.report.overhead = plan::median(with_records) / plan::median(without) - 1;
   for (const RecordedPass& pass : recorded)
-    append_samples(pass, found.samples);
+    append_samples(pass, found.samples, launches_whole);
   found.last = std::move(recorded.back());
   return found;
 }

@@ -7,6 +7,7 @@
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/models/layer.hpp"
 
 namespace cuda_test {
 
@@ -63,6 +64,75 @@ TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "
     return;
   for (const auto& s : {make("1f1b", 4, 8), make("zbv", 2, 4)})
     check_equals_serial(s, small_setup(), {}, /*partitioned=*/true);
+}
+
+TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  for (const auto& s : schedules())
+    check_equals_serial(s, small_setup(), {.cuda_graphs = true});
+  check_equals_serial(make("zbv", 2, 4), small_setup(), {.cuda_graphs = true},
+                      /*partitioned=*/true);
+  auto setup = small_setup();
+  setup.clip_norm = 0.5;
+  setup.precision = at::kBFloat16;
+  check_equals_serial(make("dualpipev", 2, 8), setup, {.cuda_graphs = true, .replicas = 2}, false,
+                      {.replicas = 2,
+                       .recompute = plan::RecomputeMode::Full,
+                       .shard_optimizer = true,
+                       .gradient_norm = true});
+}
+
+TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  struct Waits final : Layer {
+    at::Tensor forward(const at::Tensor& input, const CallContext&) override {
+      return input * input.sum().item<double>();
+    }
+  };
+  auto setup = small_setup();
+  setup.layers[2].build = [] { return std::make_shared<Waits>(); };
+  const auto s = make("1f1b", 2, 4);
+  Executor executor(plan::lower(s), partition_for(s), setup,
+                    {.cuda_graphs = true, .devices = on_gpus(2)});
+  executor.step(0);
+  std::string why;
+  try {
+    executor.step(1);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  CHECK(why.find("training.cuda_graphs: this work cannot be captured") != std::string::npos);
+}
+
+TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") {
+  if (gpu_is_missing())
+    return;
+  const auto s = make("gpipe", 2, 4);
+  std::vector<std::int64_t> peaks;
+  for (const bool graphs : {false, true}) {
+    std::mutex mutex;
+    std::int64_t peak = 0;
+    Executor executor(plan::lower(s), partition_for(s), small_setup(),
+                      {.observer =
+                           [&](const InstructionRecord& record) {
+                             const std::lock_guard lock(mutex);
+                             if (record.rank == 0)
+                               peak = std::max(peak, record.peak.value);
+                           },
+                       .cuda_graphs = graphs,
+                       .devices = on_gpus(2)});
+    for (int step = 0; step < 4; ++step) {
+      peak = 0;
+      executor.step(step);
+      if (step > 1)
+        peaks.push_back(peak);
+    }
+  }
+  CHECK(peaks[0] == peaks[1]);
+  CHECK(peaks[2] == peaks[3]);
+  CHECK(peaks[2] >= peaks[0]);
 }
 
 TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda]") {

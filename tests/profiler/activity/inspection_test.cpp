@@ -83,6 +83,11 @@ TEST_CASE("costs take what a layer adds on the device, and stay where nothing wa
   CHECK(better.layers[0].splitting.value == Approx(20e-6));
   CHECK(better.layers[0].weight_gradient.value == Approx(100e-6));
   CHECK(better.layers[1].forward.value == 1);
+
+  std::vector<LayerSamples> whole;
+  append_samples(made.pass, whole, /*launches_whole=*/true);
+  CHECK(whole.at(0).forward.at(0) == Approx(100e-6));
+  CHECK(whole.at(0).backward.at(0) == Approx(180e-6));
 }
 
 }  // namespace inspection_test

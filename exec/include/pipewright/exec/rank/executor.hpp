@@ -50,6 +50,11 @@ struct ExecutorOptions {
   /// thread that hangs. 0: never; longer than the longest action.
   std::chrono::milliseconds stall{0};
   std::function<void(const std::string& why)> when_stalled{};
+  /// Captures what a stage does with a microbatch (F, R, B, I and W, each) as CUDA graphs in the
+  /// second step, a set for each buffer of the stage, and replays them from then on: one launch for
+  /// each, with the same bits. Sizes must not change, and stages with layers that draw random
+  /// numbers run as without. On the CPU all runs as ever, from and to fixed memory.
+  bool cuda_graphs = false;
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
   /// r · replicas + k of the job.
   int replicas = 1;

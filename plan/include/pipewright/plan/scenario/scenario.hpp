@@ -73,6 +73,7 @@ struct Training {
   std::vector<double> microbatch_lengths{};
   double jitter = 0;  // standard deviation of every duration over its mean
   CpuBranch cpu_branch = CpuBranch::Best;
+  bool cuda_graphs = false;  // a microbatch's forward and backward are one launch each
   friend bool operator==(const Training&, const Training&) = default;
 };
 

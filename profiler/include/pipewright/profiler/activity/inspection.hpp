@@ -21,15 +21,18 @@ struct Inspection {
 
 /// Plays the whole model through as `profile` does, but without waiting for the device in between,
 /// `passes` times with records and as often without, in turn. On the thread of the bench, alone.
-/// `stop` ends it early.
+/// `stop` ends it early. `launches_whole`: the samples are for a training that launches a part of a
+/// microbatch at once (training.cuda_graphs), so they leave out what its layers were launching.
 Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
-                   const std::atomic<bool>* stop = nullptr);
+                   const std::atomic<bool>* stop = nullptr, bool launches_whole = false);
 
 /// Times as the device took them: what a layer adds to a step whose host does not wait. For costs
 /// that were measured by the host's clock, which waits for the device after each layer.
 plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection);
 
-/// By layer and part: seconds, one entry for each time that it was run in one of the passes.
-void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples);
+/// By layer and part: seconds, one entry for each time that it was run in one of the passes. A step
+/// of the optimizer is never launched whole.
+void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples,
+                    bool launches_whole = false);
 
 }  // namespace pipewright::profiler

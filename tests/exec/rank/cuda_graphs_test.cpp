@@ -1,0 +1,154 @@
+// Training whose microbatches' work is captured and played. On a CPU what is captured is done
+// again as it was for the first microbatch of a slot: a number, a size or a tensor of that
+// microbatch alone gives other bits here, as it would on a GPU.
+
+#include "exec/support/equals_serial.hpp"
+#include "exec/support/sample_schedules.hpp"
+#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace cuda_graphs_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::make;
+using test::partition_for;
+using test::schedules;
+using test::small_setup;
+
+void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
+                         ExecutorOptions options = {}, const plan::LoweringOptions& lowering = {}) {
+  INFO(plan::to_string(s));
+  options.cuda_graphs = true;
+  test::check_equals_serial(plan::lower(s, lowering), partition_for(s), setup, options);
+}
+
+TEST_CASE("captured, each schedule trains as without a pipeline", "[exec][graphs]") {
+  for (const auto& s : schedules())
+    check_equals_serial(s, small_setup());
+  for (const auto& s : {make("dualpipev", 2, 8), make("zb-auto", 3, 6)})
+    check_equals_serial(s, small_setup());
+}
+
+TEST_CASE("captured, replicas, shards, clipping, scaling and what runs again change no bit",
+          "[exec][graphs]") {
+  auto setup = small_setup();
+  setup.clip_norm = 0.5;
+  for (const auto& s : schedules())
+    check_equals_serial(s, setup, {.replicas = 2},
+                        {.replicas = 2,
+                         .recompute = plan::RecomputeMode::Full,
+                         .shard_optimizer = true,
+                         .gradient_norm = true});
+  setup = small_setup();
+  setup.precision = at::kBFloat16;
+  setup.loss_scaling = {.scale = 1024, .dynamic = true, .growth_interval = 1};
+  check_equals_serial(make("zb-h1", 3, 4), setup, {}, {.gradient_norm = true});
+  setup = small_setup();
+  setup.exact = false;
+  Executor executor(plan::lower(make("gpipe", 2, 4)), partition_for(make("gpipe", 2, 4)), setup,
+                    {.cuda_graphs = true});
+  Executor plain(plan::lower(make("gpipe", 2, 4)), partition_for(make("gpipe", 2, 4)), setup);
+  for (int step = 0; step < 3; ++step)
+    CHECK(test::same_bits(executor.step(step)->loss, plain.step(step)->loss));
+}
+
+TEST_CASE("captured, gradients that come too early are set aside, and groups are summed apart",
+          "[exec][graphs]") {
+  auto setup = small_setup();
+  setup.gradient_groups = 4;
+  for (const auto& s : {make("v-half", 2, 8), make("zb-h2", 3, 8), make("chimera", 2, 4)})
+    check_equals_serial(s, setup);
+}
+
+/// A layer that says that it draws random numbers.
+TrainingSetup with_dropout() {
+  auto setup = small_setup();
+  setup.layers[2].random = true;
+  setup.layers[2].build = [build = setup.layers[2].build] { return build(); };
+  return setup;
+}
+
+TEST_CASE("stages with random layers, and evaluations, run as without graphs", "[exec][graphs]") {
+  const auto s = make("1f1b", 3, 4);
+  check_equals_serial(s, with_dropout());
+  const auto setup = small_setup();
+  Executor executor(plan::lower(s), partition_for(s), setup, {.cuda_graphs = true});
+  Executor plain(plan::lower(s), partition_for(s), setup);
+  const auto forwards = plan::lower(make("inference", 3, 6));
+  for (int step = 0; step < 3; ++step) {
+    CHECK(test::same_bits(executor.step(step)->loss, plain.step(step)->loss));
+    const auto own = executor.evaluate(forwards, *setup.data, step, true).value();
+    const auto expected = plain.evaluate(forwards, *setup.data, step, true).value();
+    CHECK(test::same_bits(own.loss, expected.loss));
+    REQUIRE(own.outputs.size() == expected.outputs.size());
+    for (std::size_t m = 0; m < own.outputs.size(); ++m)
+      CHECK(test::same_bits(own.outputs[m].front(), expected.outputs[m].front()));
+  }
+}
+
+TEST_CASE("what changes from microbatch to microbatch is not captured", "[exec][graphs]") {
+  const auto executor = [](const plan::Schedule& s, const TrainingSetup& setup,
+                           const plan::LoweringOptions& lowering = {}) {
+    Executor(plan::lower(s, lowering), partition_for(s), setup, {.cuda_graphs = true});
+  };
+  CHECK(test::error_of(
+            [&] { executor(plan::make_pipedream(2, 4), small_setup(), {.step_every = 1}); }) ==
+        "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
+        "several versions of the weights, but a graph knows one: leave it out");
+  auto setup = small_setup();
+  setup.dynamic_shapes = true;
+  CHECK(test::error_of([&] { executor(make("1f1b", 2, 4), setup); }) ==
+        "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
+        "one size: leave one of them out");
+}
+
+/// Tokens whose microbatches have another length from step 2 on.
+class Growing final : public Dataset {
+ public:
+  at::Tensor input(int step, int microbatch) const override {
+    return (at::arange(16, at::kLong).view({2, 8}) + microbatch).narrow(1, 0, step < 2 ? 8 : 4) %
+           32;
+  }
+  at::Tensor target(int step, int microbatch) const override {
+    return (input(step, microbatch) * 3 + 1) % 32;
+  }
+};
+
+TEST_CASE("a microbatch of another size than the captured one is refused", "[exec][graphs]") {
+  const Growing data;
+  auto setup = small_setup();
+  setup.data = &data;
+  const auto s = make("1f1b", 2, 4);
+  Executor executor(plan::lower(s), partition_for(s), setup, {.cuda_graphs = true});
+  executor.step(0);
+  executor.step(1);
+  try {
+    executor.step(2);
+    FAIL("it goes on");
+  } catch (const RankFailure& failure) {
+    CHECK(std::string(failure.what()).find("leave training.cuda_graphs out") != std::string::npos);
+  }
+}
+
+/// Adds the number of its microbatch, and does not say that it looks at it.
+struct LooksAtContext final : Layer {
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    return input + context.microbatch * at::arange(16) / 16;
+  }
+};
+
+TEST_CASE("a graph has the numbers of its first microbatch", "[exec][graphs]") {
+  auto setup = small_setup();
+  setup.layers.insert(setup.layers.begin() + 3, {.name = "looks", .build = [] {
+                                                   return std::make_shared<LooksAtContext>();
+                                                 }});
+  const auto s = make("1f1b", 2, 4);
+  const plan::Partition partition{{0, 4, 7}};
+  Executor executor(plan::lower(s), partition, setup, {.cuda_graphs = true});
+  Executor plain(plan::lower(s), partition, setup);
+  CHECK(test::same_bits(executor.step(0)->loss, plain.step(0)->loss));  // nothing captured yet
+  CHECK_FALSE(test::same_bits(executor.step(1)->loss, plain.step(1)->loss));
+}
+
+}  // namespace cuda_graphs_test

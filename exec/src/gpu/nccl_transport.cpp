@@ -134,7 +134,7 @@ class NcclTransport final : public Transport {
     const TensorForms forms = forms_of(tensors);
     if (options_.dynamic_shapes)
       board_.tell(key_of_one(transfer), forms);
-    else if (sent_forms_.is_news(transfer, forms))
+    else if (sent_forms_.before_news(transfer, forms).has_value())
       board_.tell(key_of_route(transfer), forms);
     queue.communicator->move({{values_on_gpu(tensors), transfer.to}}, {});
     if (options_.wait_until_taken)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace pipewright::exec {
 namespace {
@@ -21,22 +22,31 @@ struct SchedulingAttributes {
 constexpr std::uint32_t ordinary = 0;        // SCHED_OTHER
 constexpr std::uint64_t short_ns = 100'000;  // the shortest that the kernel grants
 
+std::vector<int> allowed_cores() {
+  cpu_set_t allowed;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed))
+        cores.push_back(core);
+  return cores;
+}
+
 }  // namespace
 
 void pin_to_core(int rank, int ranks) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks)
+  const auto allowed = allowed_cores();
+  if (static_cast<int>(allowed.size()) < ranks)
     return;
-  int skip = rank;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || skip-- > 0)
-      continue;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(core, &own);
-    sched_setaffinity(0, sizeof own, &own);
-    return;
-  }
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(allowed[static_cast<std::size_t>(rank)], &own);
+  sched_setaffinity(0, sizeof own, &own);
+}
+
+void pin_beside(int rank, int ranks) {
+  if (static_cast<int>(allowed_cores().size()) < 2 * ranks)
+    pin_to_core(rank, ranks);
 }
 
 void run_in_short_slices() {

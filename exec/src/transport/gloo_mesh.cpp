@@ -70,7 +70,9 @@ GlooMesh::GlooMesh(Job& job, const std::string& name)
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
       "the making of connections", [made, store, environment = job.environment()] {
-        run_in_short_slices();  // and so do Gloo's own threads
+        // Gloo's own threads, in ordinary slices: a rank that they interrupt in the middle of a
+        // call to Gloo holds a lock that they would spin for.
+        pin_beside(environment.rank, environment.size);
         *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
                                                       options_for(environment));
       });

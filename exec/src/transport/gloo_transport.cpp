@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "gloo_collectives.hpp"
+#include "incoming.hpp"
 #include "pipewright/plan/error.hpp"
-#include "receive_thread.hpp"
 #include "send_thread.hpp"
 #include "sent_forms.hpp"
 
@@ -15,10 +15,6 @@ namespace pipewright::exec {
 namespace {
 
 using plan::Instruction;
-
-/// How many transfers of a directed pair of ranks are fetched before they are asked for: one to be
-/// used next, and one that may arrive while it is.
-constexpr int transfers_ahead = 2;
 
 /// Names a transfer between two ranks in 31 bits: microbatch, stage, direction. Microbatch -1: the
 /// forms that hold for all of them.
@@ -62,34 +58,25 @@ class GlooTransport final : public Transport {
     for (Transfer transfer : transfers)
       if (plan::is_receive(transfer.instruction.kind)) {
         transfer.pass = pass_;
-        receiver_from(transfer.from).expect(transfer);
+        incoming_from(transfer.from).expect(transfer);
       }
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
     job_.require_going();
-    GlooMesh& mesh = mesh_of(transfer);
-    const int to = transfer.to;
-    const int tag = tag_of(transfer.instruction, transfer.instruction.microbatch);
     Operations started;
-    const TensorForms forms = forms_of(tensors);
-    if (options_.dynamic_shapes)
-      post_forms(mesh, forms, to, tag, started);
-    else if (sent_forms_.is_news(transfer, forms))
-      post_forms(mesh, forms, to, tag_of(transfer.instruction, -1), started);
-    post_tensors(mesh, tensors, to, tag, started);
+    start_send(transfer, tensors, started);
     if (options_.wait_until_taken)
-      wait_for(started, {to}, to_string(transfer.instruction));
+      wait_for(started, {transfer.to}, to_string(transfer.instruction));
     else
-      sender_to(to).add(std::move(started));
+      sender_to(transfer.to).add(std::move(started));
   }
 
   Tensors receive(const Transfer& transfer) override {
-    ReceiveThread& receiver = receiver_from(transfer.from);
-    if (auto tensors = receiver.take_if_there(transfer))
-      return std::move(*tensors);
     const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
-    return receiver.take(transfer);
+    Transfer in_pass = transfer;
+    in_pass.pass = pass_;
+    return incoming_from(transfer.from).take(in_pass);
   }
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
@@ -108,47 +95,29 @@ class GlooTransport final : public Transport {
     return up_ && transfer.from > transfer.to ? *up_ : down_;
   }
 
-  struct KnownForms {
-    int pass = -1;
-    TensorForms forms;
-  };
-
-  /// Runs on the thread of the receiver.
-  Tensors fetch(const Transfer& transfer, std::map<Route, KnownForms>& known) {
+  void start_send(const Transfer& transfer, const Tensors& tensors, Operations& started) {
     GlooMesh& mesh = mesh_of(transfer);
-    const int from = transfer.from;
-    const int tag = tag_of(transfer.instruction, transfer.instruction.microbatch);
-    if (options_.dynamic_shapes)
-      return receive_tensors(mesh, receive_forms(mesh, from, tag), from, tag);
-    const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
-    KnownForms& of_route = known[Route(kind, stage, from)];
-    if (std::exchange(of_route.pass, transfer.pass) != transfer.pass)
-      of_route.forms = receive_forms(mesh, from, tag_of(transfer.instruction, -1));
-    return receive_tensors(mesh, of_route.forms, from, tag);
+    const int to = transfer.to, microbatch = transfer.instruction.microbatch;
+    const int tag = tag_of(transfer.instruction, microbatch);
+    const TensorForms forms = forms_of(tensors);
+    if (options_.dynamic_shapes) {
+      post_forms(mesh, forms, to, tag, started);
+    } else if (const auto before = sent_forms_.before_news(transfer, forms)) {
+      if (post_first_letter(mesh, tensors, forms, microbatch, room_for(*before), to,
+                            tag_of(transfer.instruction, -1), started))
+        return;
+    }
+    post_tensors(mesh, tensors, to, tag, started);
   }
 
-  ReceiveThread& receiver_from(int peer) {
-    const std::lock_guard lock(threads_mutex_);
-    const auto found = receiving_.find(peer);
-    if (found != receiving_.end())
-      return found->second;
-    const auto fetch_here =
-        [this, known = std::map<Route, KnownForms>()](const Transfer& transfer) mutable -> Tensors {
-      try {
-        return fetch(transfer, known);
-      } catch (const Aborted&) {
-        throw;
-      } catch (const std::exception& error) {
-        const std::string why = fmt::format("rank {}, {}: {}", job_.rank(),
-                                            to_string(transfer.instruction), error.what());
-        job_.abort(why);
-        throw Aborted(why);
-      }
+  Incoming& incoming_from(int peer) {
+    const auto line_of = [this](const Transfer& transfer) -> Incoming::Line {
+      return {&mesh_of(transfer), tag_of(transfer.instruction, transfer.instruction.microbatch),
+              tag_of(transfer.instruction, -1)};
     };
-    ReceiveThread& receiver = receiving_.try_emplace(peer, ahead(), fetch_here).first->second;
-    if (ended_)
-      receiver.end(why_);
-    return receiver;
+    const Incoming::Options how{.ahead = !options_.wait_until_taken,
+                                .dynamic = options_.dynamic_shapes};
+    return incoming_.try_emplace(peer, how, line_of).first->second;
   }
 
   SendThread& sender_to(int peer) {
@@ -162,7 +131,6 @@ class GlooTransport final : public Transport {
   GlooMesh& mesh_to(int peer) {
     return mesh_of({.instruction = {}, .from = job_.rank(), .to = peer});
   }
-  int ahead() const { return options_.wait_until_taken ? 0 : transfers_ahead; }
 
   void wait_for(const Operations& operations, std::vector<int> ranks, std::string where) {
     const Watch::Waiting waiting(job_.watch(), std::move(ranks), std::move(where));
@@ -173,9 +141,6 @@ class GlooTransport final : public Transport {
   void end(const std::string& why) {
     const std::lock_guard lock(threads_mutex_);
     ended_ = true;
-    why_ = why;
-    for (auto& [from, thread] : receiving_)
-      thread.end(why);
     for (auto& [to, thread] : sending_)
       thread.end();
     down_.end(why);
@@ -194,11 +159,10 @@ class GlooTransport final : public Transport {
 
   SentForms sent_forms_;
   int pass_ = 0;
+  std::map<int, Incoming> incoming_;  // by peer
   std::mutex threads_mutex_;
   bool ended_ = false;
-  std::string why_;
-  std::map<int, ReceiveThread> receiving_;  // by peer
-  std::map<int, SendThread> sending_;       // by peer
+  std::map<int, SendThread> sending_;  // by peer
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -20,12 +21,17 @@ plan::Instruction receiving_end(const plan::Instruction& instruction);
 class SentForms {
  public:
   /// An evaluation may have microbatches of its own size.
-  void begin_pass() { known_.clear(); }
-  /// Whether this is the route's first. Throws InputError where it was other forms.
-  bool is_news(const Transfer& send, const TensorForms& forms);
+  void begin_pass();
+  /// Where this is the route's first in the pass, the forms of the pass before (none: of no
+  /// tensors). Throws InputError where the first was other forms.
+  std::optional<TensorForms> before_news(const Transfer& send, const TensorForms& forms);
 
  private:
-  std::map<Route, TensorForms> known_;
+  struct Known {
+    TensorForms forms{};
+    bool of_this_pass = false;
+  };
+  std::map<Route, Known> known_;
 };
 
 }  // namespace pipewright::exec

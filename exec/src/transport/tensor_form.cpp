@@ -21,6 +21,22 @@ TensorForm form_of(const at::Tensor& tensor) {
 
 }  // namespace
 
+std::int64_t bytes_of(const TensorForm& form) {
+  if (!form.defined)
+    return 0;
+  auto bytes = static_cast<std::int64_t>(at::elementSize(form.type));
+  for (const std::int64_t size : form.sizes)
+    bytes *= size;
+  return bytes;
+}
+
+std::int64_t bytes_of(const TensorForms& forms) {
+  std::int64_t bytes = 0;
+  for (const TensorForm& form : forms)
+    bytes += bytes_of(form);
+  return bytes;
+}
+
 TensorForms forms_of(const Tensors& tensors) {
   TensorForms forms;
   for (const at::Tensor& tensor : tensors)

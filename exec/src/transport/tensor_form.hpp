@@ -22,6 +22,9 @@ struct TensorForm {
 
 using TensorForms = std::vector<TensorForm>;
 
+std::int64_t bytes_of(const TensorForm& form);
+std::int64_t bytes_of(const TensorForms& forms);
+
 /// Throws InputError where a tensor is not a dense one.
 TensorForms forms_of(const Tensors& tensors);
 /// Throws InputError where a tensor is not on the CPU, for Gloo, which moves no others.

@@ -58,12 +58,16 @@ void post_tensors(GlooMesh& mesh, const Tensors& tensors, int to, int tag, Opera
       started.push_back(mesh.send(bytes_of(values_of(tensor)), to, tag));
 }
 
-Tensors receive_tensors(GlooMesh& mesh, const TensorForms& forms, int from, int tag) {
-  const Tensors tensors = tensors_like(forms);
-  Operations started;
+void post_receives(GlooMesh& mesh, const Tensors& tensors, int from, int tag, Operations& started) {
   for (const at::Tensor& tensor : tensors)
     if (has_bytes(tensor))
       started.push_back(mesh.receive(bytes_of(tensor), from, tag));
+}
+
+Tensors receive_tensors(GlooMesh& mesh, const TensorForms& forms, int from, int tag) {
+  const Tensors tensors = tensors_like(forms);
+  Operations started;
+  post_receives(mesh, tensors, from, tag, started);
   for (const GlooMesh::Operation& operation : started)
     mesh.wait(operation);
   set_requires_grad(tensors, forms);

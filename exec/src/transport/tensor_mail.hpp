@@ -13,6 +13,7 @@ using Operations = std::vector<GlooMesh::Operation>;
 /// These return at once and add what they have started.
 void post_forms(GlooMesh& mesh, const TensorForms& forms, int to, int tag, Operations& started);
 void post_tensors(GlooMesh& mesh, const Tensors& tensors, int to, int tag, Operations& started);
+void post_receives(GlooMesh& mesh, const Tensors& tensors, int from, int tag, Operations& started);
 
 /// These wait. Throw Aborted.
 TensorForms receive_forms(GlooMesh& mesh, int from, int tag);

@@ -1,5 +1,6 @@
 #include "pipewright/exec/rank/core.hpp"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,6 +42,32 @@ TEST_CASE("A thread that hands data on has short slices where the kernel knows t
   CHECK(inside.nice == before.nice);
   CHECK(inside.policy == before.policy);
   CHECK(this_thread().slice_ns == before.slice_ns);
+}
+
+int allowed_cores() {
+  cpu_set_t allowed;
+  REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+  return CPU_COUNT(&allowed);
+}
+
+TEST_CASE("A rank has a core to itself, and shares it with what serves it where cores are few",
+          "[exec][rank]") {
+  const int cores = allowed_cores();
+  const auto left_to = [](void (*pin)(int, int), int ranks) {
+    int left = 0;
+    std::thread([&] {
+      pin(ranks - 1, ranks);
+      left = allowed_cores();
+    }).join();
+    return left;
+  };
+  CHECK(left_to(pin_to_core, cores) == 1);
+  CHECK(left_to(pin_to_core, cores + 1) == cores);
+  CHECK(left_to(pin_beside, cores) == 1);
+  if (cores > 1)
+    CHECK(left_to(pin_beside, cores / 2) == cores);
+  CHECK(left_to(pin_beside, cores + 1) == cores);
+  CHECK(allowed_cores() == cores);
 }
 
 }  // namespace core_test

@@ -9,6 +9,11 @@ namespace pipewright::exec {
 /// happens.
 void pin_to_core(int rank, int ranks);
 
+/// For the threads that this one starts, which hand on the data of a rank beside it: on its core,
+/// where they run as soon as it waits and never wait for another rank's compute. Where there is a
+/// second core for each rank nothing happens.
+void pin_beside(int rank, int ranks);
+
 /// For a thread that only hands data on: it and the threads that it starts run as soon as they have
 /// something to do, though all cores compute. A kernel lets a thread compute for a slice of time
 /// before another one that wakes may run, unless that asks for shorter slices; where it does not

@@ -1,0 +1,118 @@
+#include "incoming.hpp"
+
+#include <utility>
+
+namespace pipewright::exec {
+namespace {
+
+constexpr int least_ahead = 2;  // one to be used next, and one that may come while it is
+constexpr std::int64_t most_bytes_ahead = 8 << 20;
+
+Route route_of(const Transfer& transfer) {
+  const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
+  return {kind, stage, transfer.from};
+}
+
+}  // namespace
+
+void Incoming::expect(const Transfer& transfer) {
+  if (options_.dynamic)
+    return;
+  awaited_.push_back({transfer});
+  places_[key_of(transfer.instruction)] = std::prev(awaited_.end());
+  if (options_.ahead)
+    await_letter(transfer);
+}
+
+Tensors Incoming::take(const Transfer& transfer) {
+  if (options_.dynamic)
+    return take_dynamic(transfer);
+  const auto key = key_of(transfer.instruction);
+  if (!places_.contains(key) && !there_.contains(key))
+    expect(transfer);
+  open_letter(transfer);
+  Tensors tensors;
+  if (auto there = there_.extract(key); !there.empty()) {
+    tensors = std::move(there.mapped());
+  } else {
+    const auto place = places_.extract(key).mapped();
+    if (!place->is_posted)
+      post(*place);
+    Awaited awaited = std::move(*place);
+    awaited_.erase(place);
+    tensors = wait_for(std::move(awaited));
+  }
+  post_ahead();
+  return tensors;
+}
+
+Tensors Incoming::take_dynamic(const Transfer& transfer) const {
+  const Line line = line_of_(transfer);
+  const TensorForms forms = receive_forms(*line.mesh, transfer.from, line.tag);
+  return receive_tensors(*line.mesh, forms, transfer.from, line.tag);
+}
+
+/// Once a route and pass.
+void Incoming::await_letter(const Transfer& transfer) {
+  OfRoute& route = routes_[route_of(transfer)];
+  if (std::exchange(route.pass, transfer.pass) == transfer.pass)
+    return;
+  const Line line = line_of_(transfer);
+  route.is_open = false;
+  route.letter =
+      await_first_letter(*line.mesh, room_for(route.forms), transfer.from, line.letter_tag);
+}
+
+/// Waits for the first letter of the transfer's route in this pass.
+void Incoming::open_letter(const Transfer& transfer) {
+  await_letter(transfer);
+  OfRoute& route = routes_.at(route_of(transfer));
+  if (route.is_open)
+    return;
+  const Line line = line_of_(transfer);
+  FirstLetter letter = open(*line.mesh, route.letter, transfer.from, line.letter_tag);
+  route.is_open = true;
+  route.letter = {};
+  route.forms = std::move(letter.forms);
+  if (!letter.tensors)
+    return;
+  const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
+  const plan::InstructionKey key{kind, stage, letter.microbatch};
+  if (const auto place = places_.extract(key); !place.empty())
+    awaited_.erase(place.mapped());
+  there_[key] = std::move(*letter.tensors);
+}
+
+void Incoming::post_ahead() {
+  for (auto awaited = awaited_.begin(); options_.ahead && awaited != awaited_.end(); ++awaited) {
+    const OfRoute& route = routes_.at(route_of(awaited->transfer));
+    if (awaited->is_posted || !route.is_open)
+      continue;
+    if (posted_ >= least_ahead && posted_bytes_ + bytes_of(route.forms) > most_bytes_ahead)
+      return;
+    post(*awaited);
+  }
+}
+
+void Incoming::post(Awaited& awaited) {
+  const Line line = line_of_(awaited.transfer);
+  const TensorForms& forms = routes_.at(route_of(awaited.transfer)).forms;
+  awaited.is_posted = true;
+  awaited.tensors = tensors_like(forms);
+  post_receives(*line.mesh, awaited.tensors, awaited.transfer.from, line.tag, awaited.operations);
+  ++posted_;
+  posted_bytes_ += bytes_of(forms);
+}
+
+Tensors Incoming::wait_for(Awaited awaited) {
+  GlooMesh& mesh = *line_of_(awaited.transfer).mesh;
+  for (const GlooMesh::Operation& operation : awaited.operations)
+    mesh.wait(operation);
+  const TensorForms& forms = routes_.at(route_of(awaited.transfer)).forms;
+  set_requires_grad(awaited.tensors, forms);
+  --posted_;
+  posted_bytes_ -= bytes_of(forms);
+  return std::move(awaited.tensors);
+}
+
+}  // namespace pipewright::exec

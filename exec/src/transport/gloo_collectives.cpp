@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "letter.hpp"
+
 namespace pipewright::exec {
 
 GlooCollectives::GlooCollectives(Job& job)
@@ -13,22 +15,17 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
   const int tag = tag_of(group);
   const Watch::Waiting waiting(job_.watch(), group,
                                fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
+  std::vector<AwaitedLetter> awaited;
+  for (const int member : group)
+    awaited.push_back(member == rank ? AwaitedLetter()
+                                     : await_letter(mesh_, least_room, member, tag));
   Operations started;
-  for (std::size_t m = 0; m < group.size(); ++m) {
-    if (group[m] == rank)
-      continue;
-    post_forms(mesh_, forms_of(parts[m]), group[m], tag, started);
-    post_tensors(mesh_, parts[m], group[m], tag, started);
-  }
+  for (std::size_t m = 0; m < group.size(); ++m)
+    if (group[m] != rank)
+      post_letter(mesh_, parts[m], /*note=*/0, least_room, group[m], tag, started);
   std::vector<Tensors> all;
-  for (const int member : group) {
-    if (member == rank) {
-      all.push_back(parts[all.size()]);
-      continue;
-    }
-    const TensorForms theirs = receive_forms(mesh_, member, tag);
-    all.push_back(receive_tensors(mesh_, theirs, member, tag));
-  }
+  for (std::size_t m = 0; m < group.size(); ++m)
+    all.push_back(group[m] == rank ? parts[m] : open(mesh_, awaited[m], group[m], tag).tensors);
   for (const GlooMesh::Operation& operation : started)
     mesh_.wait(operation);
   return all;

@@ -99,14 +99,13 @@ class GlooTransport final : public Transport {
     GlooMesh& mesh = mesh_of(transfer);
     const int to = transfer.to, microbatch = transfer.instruction.microbatch;
     const int tag = tag_of(transfer.instruction, microbatch);
+    if (options_.dynamic_shapes)
+      return post_letter(mesh, tensors, microbatch, least_room, to, tag, started);
     const TensorForms forms = forms_of(tensors);
-    if (options_.dynamic_shapes) {
-      post_forms(mesh, forms, to, tag, started);
-    } else if (const auto before = sent_forms_.before_news(transfer, forms)) {
-      if (post_first_letter(mesh, tensors, forms, microbatch, room_for(*before), to,
-                            tag_of(transfer.instruction, -1), started))
-        return;
-    }
+    require_on_cpu(forms);
+    if (const auto before = sent_forms_.before_news(transfer, forms))
+      return post_letter(mesh, tensors, microbatch, room_for(*before), to,
+                         tag_of(transfer.instruction, -1), started);
     post_tensors(mesh, tensors, to, tag, started);
   }
 

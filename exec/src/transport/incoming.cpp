@@ -48,8 +48,8 @@ Tensors Incoming::take(const Transfer& transfer) {
 
 Tensors Incoming::take_dynamic(const Transfer& transfer) const {
   const Line line = line_of_(transfer);
-  const TensorForms forms = receive_forms(*line.mesh, transfer.from, line.tag);
-  return receive_tensors(*line.mesh, forms, transfer.from, line.tag);
+  const AwaitedLetter letter = exec::await_letter(*line.mesh, least_room, transfer.from, line.tag);
+  return open(*line.mesh, letter, transfer.from, line.tag).tensors;
 }
 
 /// Once a route and pass.
@@ -60,7 +60,7 @@ void Incoming::await_letter(const Transfer& transfer) {
   const Line line = line_of_(transfer);
   route.is_open = false;
   route.letter =
-      await_first_letter(*line.mesh, room_for(route.forms), transfer.from, line.letter_tag);
+      exec::await_letter(*line.mesh, room_for(route.forms), transfer.from, line.letter_tag);
 }
 
 /// Waits for the first letter of the transfer's route in this pass.
@@ -70,17 +70,15 @@ void Incoming::open_letter(const Transfer& transfer) {
   if (route.is_open)
     return;
   const Line line = line_of_(transfer);
-  FirstLetter letter = open(*line.mesh, route.letter, transfer.from, line.letter_tag);
+  OpenedLetter letter = open(*line.mesh, route.letter, transfer.from, line.letter_tag);
   route.is_open = true;
   route.letter = {};
   route.forms = std::move(letter.forms);
-  if (!letter.tensors)
-    return;
   const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
-  const plan::InstructionKey key{kind, stage, letter.microbatch};
+  const plan::InstructionKey key{kind, stage, letter.note};
   if (const auto place = places_.extract(key); !place.empty())
     awaited_.erase(place.mapped());
-  there_[key] = std::move(*letter.tensors);
+  there_[key] = std::move(letter.tensors);
 }
 
 void Incoming::post_ahead() {

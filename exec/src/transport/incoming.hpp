@@ -5,7 +5,7 @@
 #include <list>
 #include <map>
 
-#include "first_letter.hpp"
+#include "letter.hpp"
 #include "sent_forms.hpp"
 
 namespace pipewright::exec {
@@ -65,7 +65,7 @@ class Incoming {
   std::map<Route, OfRoute> routes_;
   std::list<Awaited> awaited_;  // in the order of the Program
   std::map<plan::InstructionKey, std::list<Awaited>::iterator> places_;
-  std::map<plan::InstructionKey, Tensors> there_;  // they came with a first letter
+  std::map<plan::InstructionKey, Tensors> there_;  // they came in the first letter
   int posted_ = 0;                                 // of those awaited
   std::int64_t posted_bytes_ = 0;
 };

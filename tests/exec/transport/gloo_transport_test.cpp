@@ -271,7 +271,7 @@ TEST_CASE(
 
 TEST_CASE("gloo: what is received is charged to the receiver's account", "[exec][gloo]") {
   Ranks ranks = ranks_in("charge", 2);
-  CHECK(ranks.said(1) == "4000\nend\n");  // 1000 floats
+  CHECK(ranks.said(1) == "4096\nend\n");  // 1000 floats in steps of 64, and 64 that say so
 }
 
 TEST_CASE("gloo: a job of one rank is a job", "[exec][gloo]") {

@@ -1,0 +1,116 @@
+#include "letter.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace pipewright::exec {
+namespace {
+
+constexpr std::int64_t most_room = 1 << 20;
+// Where LibTorch begins tensors: kernels want them so.
+constexpr std::int64_t alignment = 64;
+constexpr std::int64_t head_bytes = alignment;
+
+/// Stands before all else.
+struct Head {
+  std::int64_t content_bytes;  // of the forms' words and the tensors
+  std::int64_t words;
+  std::int64_t note;
+};
+static_assert(sizeof(Head) <= head_bytes);
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+std::int64_t words_bytes(std::size_t words) {
+  return aligned(static_cast<std::int64_t>(words * sizeof(std::int64_t)));
+}
+
+std::int64_t content_bytes(const TensorForms& forms, std::size_t words) {
+  std::int64_t bytes = words_bytes(words);
+  for (const TensorForm& form : forms)
+    bytes += aligned(bytes_of(form));
+  return bytes;
+}
+
+at::Tensor empty_bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
+
+void write_content(const at::Tensor& message, std::int64_t at,
+                   const std::vector<std::int64_t>& words, const Tensors& tensors) {
+  std::uint8_t* place = message.data_ptr<std::uint8_t>() + at;
+  std::memcpy(place, words.data(), words.size() * sizeof(std::int64_t));
+  place += words_bytes(words.size());
+  for (const at::Tensor& tensor : tensors)
+    if (has_bytes(tensor)) {
+      const at::Tensor values = values_of(tensor);
+      std::memcpy(place, values.const_data_ptr(), values.nbytes());
+      place += aligned(static_cast<std::int64_t>(values.nbytes()));
+    }
+}
+
+/// Tensors of their own, each with a version of its own, in the message's memory.
+OpenedLetter read_content(const at::Tensor& message, std::int64_t at, const Head& head) {
+  std::uint8_t* place = message.data_ptr<std::uint8_t>() + at;
+  std::vector<std::int64_t> words(static_cast<std::size_t>(head.words));
+  std::memcpy(words.data(), place, words.size() * sizeof(std::int64_t));
+  place += words_bytes(words.size());
+  OpenedLetter letter{forms_from_words(words), {}, static_cast<int>(head.note)};
+  for (const TensorForm& form : letter.forms) {
+    const std::int64_t bytes = bytes_of(form);
+    if (bytes > 0)
+      letter.tensors.push_back(at::from_blob(
+          place, form.sizes, [message](void*) {}, at::TensorOptions(form.type)));
+    else
+      letter.tensors.push_back(tensors_like({form}).front());
+    place += aligned(bytes);
+  }
+  set_requires_grad(letter.tensors, letter.forms);
+  return letter;
+}
+
+}  // namespace
+
+std::int64_t room_for(const TensorForms& forms) {
+  const std::int64_t bytes = content_bytes(forms, to_words(forms).size());
+  return bytes <= most_room ? std::max(bytes, least_room) : least_room;
+}
+
+void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
+                 int tag, Operations& started) {
+  const TensorForms forms = forms_of(tensors);
+  require_on_cpu(forms);
+  const std::vector<std::int64_t> words = to_words(forms);
+  const Head head{content_bytes(forms, words.size()), static_cast<std::int64_t>(words.size()),
+                  note};
+  const at::Tensor message = empty_bytes(head_bytes + room);
+  std::memcpy(message.data_ptr(), &head, sizeof head);
+  const bool fits = head.content_bytes <= room;
+  if (fits)
+    write_content(message, head_bytes, words, tensors);
+  started.push_back(mesh.send(message, to, tag));
+  if (fits)
+    return;
+  const at::Tensor content = empty_bytes(head.content_bytes);
+  write_content(content, 0, words, tensors);
+  started.push_back(mesh.send(content, to, tag));
+}
+
+AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag) {
+  at::Tensor bytes = empty_bytes(head_bytes + room);
+  auto operation = mesh.receive(bytes, from, tag);
+  return {std::move(bytes), std::move(operation)};
+}
+
+OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
+  mesh.wait(awaited.operation);
+  Head head{};
+  std::memcpy(&head, awaited.bytes.const_data_ptr(), sizeof head);
+  if (head_bytes + head.content_bytes <= awaited.bytes.numel())
+    return read_content(awaited.bytes, head_bytes, head);
+  const at::Tensor content = empty_bytes(head.content_bytes);
+  mesh.wait(mesh.receive(content, from, tag));
+  return read_content(content, 0, head);
+}
+
+}  // namespace pipewright::exec

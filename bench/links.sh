@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Two processes over Gloo on this machine, every schedule that trains, and sums of gradients: what a
-# step was predicted to take with measured links, and what it took. Each round measures the layers
-# just before it trains, and goes through all, so that what drifts meets all alike. The medians of
-# the rounds.
+# step was predicted to take with measured links, and what it took. The layers are measured just
+# before and just after each training, and the mean of both predictions counts: the machine's speed
+# drifts by more than links may err. Each round goes through all. The medians of the rounds.
 # Usage: bench/links.sh [--rounds N] [--cluster FILE] [--set FIELD=VALUE]… [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -42,7 +42,11 @@ try() {  # LABEL OPTION…: one more run, if it can be trained
   if "$pipewright" profile "${common[@]}" --over 1 -o "$work/costs.json" >"$work/out" 2>&1 &&
     "$pipewright" train "${common[@]}" --processes --costs "$work/costs.json" --out "$run" \
       >"$work/out" 2>&1; then
-    printf '%s\t%s\n' "$label" "$(build/bin/pipewright_bench_links "$run")" >>"$work/lines"
+    local before after
+    before=$(build/bin/pipewright_bench_links "$run")
+    "$pipewright" profile "${common[@]}" --over 1 -o "$run/costs.json" >"$work/out" 2>&1
+    after=$(build/bin/pipewright_bench_links "$run")
+    printf '%s\t%s\t%s\n' "$label" "$before" "$after" >>"$work/lines"
   elif ((round == 0)); then
     echo "$label: not trained: $(tail -n 1 "$work/out")" >&2
   fi
@@ -65,8 +69,10 @@ import sys
 runs = {}
 with open(sys.argv[1]) as file:
     for line in file:
-        label, run = line.split("\t")
-        runs.setdefault(label, []).append(json.loads(run))
+        label, *both = line.split("\t")
+        before, after = map(json.loads, both)
+        mean = {key: (before[key] + after[key]) / 2 for key in before if key.endswith("_s")}
+        runs.setdefault(label, []).append(mean)
 
 
 def median(of, key):

@@ -1,5 +1,6 @@
 #include "pipewright/exec/rank/memory_meter.hpp"
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
@@ -48,6 +49,8 @@ void release(void* data) {
   std::free(header);
 }
 
+AccountEntry* account_now() { return current == nullptr ? common_account() : current; }
+
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t size) override {
@@ -56,7 +59,7 @@ class CountingAllocator final : public c10::Allocator {
     void* block = nullptr;
     if (posix_memalign(&block, c10::gAlignment, size + sizeof(Header)) != 0)
       throw std::bad_alloc();
-    auto* const account = current == nullptr ? common_account() : current;
+    auto* const account = account_now();
     auto* const header = new (block) Header{account, static_cast<std::int64_t>(size)};
     account->add(header->size);
     void* const data = header + 1;
@@ -95,6 +98,18 @@ plan::Bytes MemoryAccount::peak() const { return {entry_->peak.load(std::memory_
 void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_order_relaxed); }
 
 AccountEntry* current_account() { return current; }
+
+void take_charge_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.storage().data_ptr().get_deleter() != &release)
+    return;  // not this meter's
+  void* const data = tensor.storage().mutable_data();
+  if (data == nullptr)
+    return;
+  auto* const header = static_cast<Header*>(data) - 1;
+  header->account->subtract(header->size);
+  header->account = account_now();
+  header->account->add(header->size);
+}
 
 ChargeTo::ChargeTo(const MemoryAccount& account) : ChargeTo(account.entry_) {}
 

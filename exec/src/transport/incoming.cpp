@@ -1,6 +1,10 @@
 #include "incoming.hpp"
 
+#include <ATen/ATen.h>
+
 #include <utility>
+
+#include "pipewright/exec/rank/memory_meter.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -96,6 +100,7 @@ void Incoming::post(Awaited& awaited) {
   const Line line = line_of_(awaited.transfer);
   const TensorForms& forms = routes_.at(route_of(awaited.transfer)).forms;
   awaited.is_posted = true;
+  const ChargeTo transport(nullptr);
   awaited.tensors = tensors_like(forms);
   post_receives(*line.mesh, awaited.tensors, awaited.transfer.from, line.tag, awaited.operations);
   ++posted_;
@@ -107,6 +112,8 @@ Tensors Incoming::wait_for(Awaited awaited) {
   for (const GlooMesh::Operation& operation : awaited.operations)
     mesh.wait(operation);
   const TensorForms& forms = routes_.at(route_of(awaited.transfer)).forms;
+  for (const at::Tensor& tensor : awaited.tensors)
+    take_charge_of(tensor);
   set_requires_grad(awaited.tensors, forms);
   --posted_;
   posted_bytes_ -= bytes_of(forms);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pipewright/exec/rank/memory_meter.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -97,6 +99,7 @@ void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t 
 }
 
 AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag) {
+  const ChargeTo transport(nullptr);
   at::Tensor bytes = empty_bytes(head_bytes + room);
   auto operation = mesh.receive(bytes, from, tag);
   return {std::move(bytes), std::move(operation)};
@@ -104,6 +107,7 @@ AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag)
 
 OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
   mesh.wait(awaited.operation);
+  take_charge_of(awaited.bytes);
   Head head{};
   std::memcpy(&head, awaited.bytes.const_data_ptr(), sizeof head);
   if (head_bytes + head.content_bytes <= awaited.bytes.numel())

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -39,6 +40,26 @@ TEST_CASE("memory: whoever frees it, the account that allocated is credited", "[
     tensor = at::Tensor();
   }).join();
   CHECK(maker.held() == Bytes{0});
+  CHECK(user.held() == Bytes{0});
+}
+
+TEST_CASE("memory: a tensor can change hands, with all of its memory", "[exec]") {
+  MemoryAccount maker, user;
+  at::Tensor tensor;
+  {
+    const ChargeTo charge(maker);
+    tensor = at::empty({256}, at::kFloat);
+  }
+  const ChargeTo charge(user);
+  take_charge_of(tensor.narrow(0, 0, 16));
+  take_charge_of(at::Tensor());
+  take_charge_of(at::empty({0}));
+  CHECK(maker.held() == Bytes{0});
+  CHECK(user.held() == Bytes{1024});
+  std::vector<float> numbers(8);  // memory that no account has
+  take_charge_of(at::from_blob(numbers.data(), {8}));
+  CHECK(user.held() == Bytes{1024});
+  tensor = at::Tensor();
   CHECK(user.held() == Bytes{0});
 }
 

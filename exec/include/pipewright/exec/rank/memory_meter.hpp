@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
@@ -32,7 +33,10 @@ class MemoryAccount {
 /// What this thread's allocations are charged to now: for another one that works for it.
 AccountEntry* current_account();
 
-/// While it lives, the allocations of this thread are charged to `account`.
+/// The memory of a CPU tensor is this thread's account's from now on.
+void take_charge_of(const at::Tensor& tensor);
+
+/// While it lives, the allocations of this thread are charged to `account`; null: to nobody's.
 class ChargeTo {
  public:
   explicit ChargeTo(const MemoryAccount& account);

@@ -12,9 +12,8 @@ namespace pipewright::exec {
 
 /// All that comes from one peer. Receives are posted in the order of the Program, ahead of what has
 /// been asked for, so that the peer need not wait for our compute: at least two, and as many as
-/// take little memory, which is the transport's: a rank's account has what it has taken. Nobody waits
-/// for them before they are asked for, so no thread has to get a
-/// core.
+/// take little memory, which is the transport's: a rank's account has what it has taken. Nobody
+/// waits for them before they are asked for, so no thread has to get a core.
 ///
 /// They are posted when a transfer has come, which is when the peer has just sent: a rank that
 /// hears of a receive while it sends may be interrupted in the middle of it by Gloo's thread, which

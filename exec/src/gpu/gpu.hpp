@@ -20,7 +20,7 @@ Stream compute_stream(const RankDevice& where);
 /// submits the work: LibTorch computes backward on threads of its own.
 void charge_stream(const Stream& stream, AccountEntry* account);
 
-/// Records CUDA graphs.
+/// Captures CUDA graphs.
 std::unique_ptr<Capturer> make_graph_capturer(AccountEntry* account);
 
 }  // namespace pipewright::exec

@@ -156,8 +156,8 @@ void Stage::begin(const Pass& pass, int slots) {
     if (layer->is_training() != pass.training)
       layer->train(pass.training);
   // In the first pass LibTorch sets up what kernels need: that cannot be captured.
-  captures_ = place_.captures && pass.training && !pass.keep_outputs && passes_ > 0;
-  passes_ += pass.training ? 1 : 0;
+  captures_ = place_.captures && pass.training && !pass.keep_outputs && has_trained_;
+  has_trained_ = has_trained_ || pass.training;
 }
 
 void Stage::end() {

@@ -145,8 +145,8 @@ class Stage {
   std::unique_ptr<GradientSums> gradients_;
   Pass pass_;
   std::vector<StageBuffers> slots_;
-  bool captures_ = false;  // in this pass
-  int passes_ = 0;         // with gradients, until now
+  bool captures_ = false;     // in this pass
+  bool has_trained_ = false;  // in a pass before
   std::vector<std::unique_ptr<CapturedSlot>> captured_;
   at::Tensor loss_gradient_;  // the same for each microbatch of a pass: a mean has equal parts
   std::vector<double> losses_;

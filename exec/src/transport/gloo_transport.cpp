@@ -54,12 +54,11 @@ class GlooTransport final : public Transport {
 
   void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
     sent_forms_.begin_pass();
-    ++pass_;
-    for (Transfer transfer : transfers)
-      if (plan::is_receive(transfer.instruction.kind)) {
-        transfer.pass = pass_;
+    for (auto& [from, incoming] : incoming_)
+      incoming.begin_pass();
+    for (const Transfer& transfer : transfers)
+      if (plan::is_receive(transfer.instruction.kind))
         incoming_from(transfer.from).expect(transfer);
-      }
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
@@ -74,9 +73,7 @@ class GlooTransport final : public Transport {
 
   Tensors receive(const Transfer& transfer) override {
     const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
-    Transfer in_pass = transfer;
-    in_pass.pass = pass_;
-    return incoming_from(transfer.from).take(in_pass);
+    return incoming_from(transfer.from).take(transfer);
   }
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
@@ -157,7 +154,6 @@ class GlooTransport final : public Transport {
   int listener_ = 0;
 
   SentForms sent_forms_;
-  int pass_ = 0;
   std::map<int, Incoming> incoming_;  // by peer
   std::mutex threads_mutex_;
   bool ended_ = false;

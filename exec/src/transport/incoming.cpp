@@ -19,6 +19,11 @@ Route route_of(const Transfer& transfer) {
 
 }  // namespace
 
+void Incoming::begin_pass() {
+  for (auto& [name, route] : routes_)
+    route.is_awaited = route.is_open = false;
+}
+
 void Incoming::expect(const Transfer& transfer) {
   if (options_.dynamic)
     return;
@@ -59,10 +64,9 @@ Tensors Incoming::take_dynamic(const Transfer& transfer) const {
 /// Once a route and pass.
 void Incoming::await_letter(const Transfer& transfer) {
   OfRoute& route = routes_[route_of(transfer)];
-  if (std::exchange(route.pass, transfer.pass) == transfer.pass)
+  if (std::exchange(route.is_awaited, true))
     return;
   const Line line = line_of_(transfer);
-  route.is_open = false;
   route.letter =
       exec::await_letter(*line.mesh, room_for(route.forms), transfer.from, line.letter_tag);
 }
@@ -86,13 +90,15 @@ void Incoming::open_letter(const Transfer& transfer) {
 }
 
 void Incoming::post_ahead() {
-  for (auto awaited = awaited_.begin(); options_.ahead && awaited != awaited_.end(); ++awaited) {
-    const OfRoute& route = routes_.at(route_of(awaited->transfer));
-    if (awaited->is_posted || !route.is_open)
+  if (!options_.ahead || posted_ == static_cast<int>(awaited_.size()))
+    return;
+  for (Awaited& awaited : awaited_) {
+    const OfRoute& route = routes_.at(route_of(awaited.transfer));
+    if (awaited.is_posted || !route.is_open)
       continue;
     if (posted_ >= least_ahead && posted_bytes_ + bytes_of(route.forms) > most_bytes_ahead)
       return;
-    post(*awaited);
+    post(awaited);
   }
 }
 

@@ -34,6 +34,8 @@ class Incoming {
   Incoming(Options options, std::function<Line(const Transfer&)> line_of)
       : options_(options), line_of_(std::move(line_of)) {}
 
+  /// Each route will say its forms anew.
+  void begin_pass();
   void expect(const Transfer& transfer);
   /// Waits for it. Throws Aborted.
   Tensors take(const Transfer& transfer);
@@ -41,9 +43,9 @@ class Incoming {
  private:
   /// What is known of the transfers of a route.
   struct OfRoute {
-    int pass = -1;        // the last one
-    TensorForms forms{};  // of the last letter
-    bool is_open = false;
+    TensorForms forms{};      // of the last letter
+    bool is_awaited = false;  // the letter of this pass
+    bool is_open = false;     // it has come
     AwaitedLetter letter{};
   };
   struct Awaited {

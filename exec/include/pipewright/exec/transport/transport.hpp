@@ -22,7 +22,6 @@ struct Transfer {
   plan::Instruction instruction;  // the send on the one side, the receive on the other
   int from = 0;
   int to = 0;
-  int pass = 0;  // the transport counts the calls of `expect` here
 };
 
 /// How processes pass on what a stage makes.

@@ -82,7 +82,8 @@ void BusyCores::begin(const Waiting& waiting) {
 void BusyCores::finish(std::size_t running) {
   const Running done = running_[running];
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(running));
-  times_[done.event].released = times_[done.event].end = done.end();
+  times_[done.event].end = done.end();
+  times_[done.event].released = done.end() + alone_.of(structure_, done.event).latency;
   change_busy(done.node, -replicas_, done.end());
   settle(done.event);
 }

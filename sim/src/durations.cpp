@@ -31,6 +31,10 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
   return *slowest;
 }
 
+bool has_overheads(const plan::Link& link) {
+  return link.send_overhead != plan::Overhead{} || link.receive_overhead != plan::Overhead{};
+}
+
 /// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
 /// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
 /// Distrib. Comput. 69, 2009). The devices are `members` of each rank. In seconds, over the slowest
@@ -65,11 +69,8 @@ class Pricing {
     if (plan::is_receive(i.kind))
       return {};
     if (plan::is_send(i.kind)) {
-      const Bytes size = i.kind == InstructionKind::SendActivation ? stage(i).output
-                                                                   : stage(i).input_gradient_bytes;
-      const Link& link =
-          slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, size);
-      return {plan::occupancy(link, size).value, link.latency.value};
+      const Link& link = link_of(event);
+      return {plan::occupancy(link, sent_by(event)).value, link.latency.value};
     }
     if (plan::is_collective(i.kind))
       return {structure_.events().leader_of(event) == event ? collective(i) : 0, 0};
@@ -80,6 +81,16 @@ class Pricing {
     if (costs_.cluster.rank_speeds.empty())
       return {seconds, 0};
     return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+  }
+
+  Bytes sent_by(int send) const {
+    const Instruction& i = *structure_.events()[send].instruction;
+    return i.kind == InstructionKind::SendActivation ? stage(i).output
+                                                     : stage(i).input_gradient_bytes;
+  }
+  const Link& link_of(int send) const {
+    const auto& own = structure_.events()[send];
+    return slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, sent_by(send));
   }
 
  private:
@@ -177,7 +188,10 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
                      const std::vector<plan::StageCost>& stages) {
   const Pricing pricing(structure, costs, stages);
   const auto& representatives = structure.representatives();
-  by_event_ = costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
+  with_overheads_ = !structure.program().blocking && (has_overheads(costs.cluster.within_node) ||
+                                                      has_overheads(costs.cluster.between_nodes));
+  by_event_ = with_overheads_ || costs.jitter > 0 || !costs.microbatch_lengths.empty() ||
+              !costs.event_factors.empty();
   by_class_.resize(representatives.size());
   for (std::size_t c = 0; c < representatives.size(); ++c)
     by_class_[c] = pricing.of(representatives[c]);
@@ -194,6 +208,42 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
     if (!costs.event_factors.empty())
       cost.held *= costs.event_factors[static_cast<std::size_t>(event)];
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
+  }
+  if (with_overheads_)
+    add_overheads(structure, costs, stages);
+}
+
+/// A send keeps the compute before it, a receive the compute that takes its data. What a rank waits
+/// for is not kept: a transfer's own time holds what its receiver does then.
+void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
+                              const std::vector<plan::StageCost>& stages) {
+  const Pricing pricing(structure, costs, stages);
+  const plan::Dependencies& events = structure.events();
+  struct Kept {
+    double sender = 0, receiver = 0;
+  };
+  std::vector<Kept> by_class;  // of sends
+  for (const int event : structure.representatives()) {
+    Kept kept;
+    if (plan::is_send(events[event].instruction->kind)) {
+      const Link& link = pricing.link_of(event);
+      const Bytes size = pricing.sent_by(event);
+      kept = {plan::time_of(link.send_overhead, size).value,
+              plan::time_of(link.receive_overhead, size).value};
+    }
+    by_class.push_back(kept);
+  }
+  const auto keep = [&](int event, double seconds) {
+    if (event >= 0 && plan::is_compute(events[event].instruction->kind))
+      by_event_costs_[static_cast<std::size_t>(event)].latency += seconds;
+  };
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = events[event];
+    if (plan::is_send(own.instruction->kind))
+      keep(own.compute, by_class[static_cast<std::size_t>(structure.class_of(event))].sender);
+    else if (own.data >= 0 && plan::is_receive(events[own.data].instruction->kind))
+      keep(event,
+           by_class[static_cast<std::size_t>(structure.class_of(events[own.data].data))].receiver);
   }
 }
 

@@ -15,7 +15,8 @@ inline double start_of(const Structure& structure, const TimedEvent& event,
                        const EventTimes* times) {
   double start = 0;
   if (event.compute >= 0)
-    start = times[event.compute].end;
+    start = event.kind == TimedEvent::Kind::Compute ? times[event.compute].leaves_rank()
+                                                    : times[event.compute].end;
   if (event.queue >= 0)
     start = std::max(start, times[event.queue].released);
   if (event.kind == TimedEvent::Kind::Compute && event.data >= 0)
@@ -29,9 +30,13 @@ inline double start_of(const Structure& structure, const TimedEvent& event,
   return start;
 }
 
-/// Of anything but a receive: how long it takes is known.
+/// Of transfers, and of what neither computes nor moves anything.
 inline EventTimes times_of(double start, const EventCost& cost) {
   return {start, start + cost.held, start + cost.held + cost.latency};
+}
+
+inline EventTimes times_of_compute(double start, const EventCost& cost) {
+  return {start, start + cost.held + cost.latency, start + cost.held};
 }
 
 inline EventTimes times_of_receive(double start, const EventTimes& send) {

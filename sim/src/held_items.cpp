@@ -110,12 +110,12 @@ double time_of(const Moment& moment, const Structure& structure, const StepCosts
       const plan::Instruction& i = *structure.events()[moment.event].instruction;
       const double share =
           share_before_part(costs.stages[static_cast<std::size_t>(i.stage)], i.kind);
-      return share == 1 ? event.released : event.start + share * (event.released - event.start);
+      return share == 1 ? event.lets_go() : event.start + share * (event.lets_go() - event.start);
     }
     case When::End:
-      return event.released;
+      break;
   }
-  return event.released;
+  return event.lets_go();
 }
 
 namespace {

@@ -30,7 +30,7 @@ std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<uns
 
 /// Of two that end at once, the one that is numbered higher.
 bool ends_after(const Times& times, int event, int other) {
-  const double end = times[event].released, others_end = times[other].released;
+  const double end = times[event].lets_go(), others_end = times[other].lets_go();
   return end != others_end ? end > others_end : event > other;
 }
 
@@ -271,12 +271,12 @@ MemoryPoint* MemoryModel::expand(const Stream& stream, const StepCosts& costs, c
     if (entry.at_start >= 0)
       add(time.start, amount(entry.at_start, entry.event));
     if (entry.at_release >= 0) {
-      add(time.released, amount(entry.at_release, entry.event));
+      add(time.lets_go(), amount(entry.at_release, entry.event));
     } else if (entry.at_release < -1) {
       const Ending ending = ending_of(entry, times);
       if (ending.early != 0)
         add(time_of({entry.event, When::Part}, structure_, costs, times), ending.early);
-      add(time.released, ending.at_end);
+      add(time.lets_go(), ending.at_end);
     }
   }
   return next;
@@ -400,7 +400,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
                                 ? 1
                                 : costs.microbatch_lengths[static_cast<std::size_t>(m)];
       items.for_each(stage, m, [&](const HeldItem& item) {
-        const bool outlasts = item.outlasts >= 0 && times[item.outlasts].released > time;
+        const bool outlasts = item.outlasts >= 0 && times[item.outlasts].lets_go() > time;
         if (moment(item.from) > time || (moment(item.until) <= time && !outlasts))
           return;
         const Bytes bytes{bytes_of(item.amount, costs, stage, length)};

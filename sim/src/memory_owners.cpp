@@ -125,7 +125,7 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
           changes.push_back({moment(item.from), owner_of(item.amount), bytes});
           const double until = item.outlasts < 0
                                    ? moment(item.until)
-                                   : std::max(moment(item.until), times[item.outlasts].released);
+                                   : std::max(moment(item.until), times[item.outlasts].lets_go());
           changes.push_back({until, owner_of(item.amount), -bytes});
         });
       }

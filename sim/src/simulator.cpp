@@ -16,6 +16,8 @@ double Simulator::iteration(const StepCosts& costs) {
   if (!costs.contended.empty())
     return run(costs).iteration;
   durations_.fill(structure_, costs);
+  if (durations_.with_overheads())
+    return run(costs).iteration;
   structure_.reduced().fill_costs(durations_, node_costs_);
   return structure_.reduced().longest_path(durations_, node_costs_, node_ends_);
 }
@@ -32,9 +34,13 @@ const Times& Simulator::run(const StepCosts& costs) {
   for (const TimedEvent& event : structure_.timed_events()) {
     const double start = start_of(structure_, event, times);
     EventTimes& own = times[event.event];
-    own = event.kind == TimedEvent::Kind::Receive
-              ? times_of_receive(start, times[event.data])
-              : times_of(start, table[by_event ? event.event : event.cost_class]);
+    if (event.kind == TimedEvent::Kind::Receive) {
+      own = times_of_receive(start, times[event.data]);
+    } else {
+      const EventCost& cost = table[by_event ? event.event : event.cost_class];
+      own = event.kind == TimedEvent::Kind::Compute ? times_of_compute(start, cost)
+                                                    : times_of(start, cost);
+    }
     last = std::max(last, own.end);
   }
   times_.iteration = last;

@@ -36,6 +36,15 @@ class Check {
     if (!(link.sum_bandwidth_per_s >= 0))
       refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
                          link.sum_bandwidth_per_s));
+    overhead("of senders " + what, link.send_overhead);
+    overhead("of receivers " + what, link.receive_overhead);
+  }
+  void overhead(const std::string& what, const plan::Overhead& overhead) {
+    time("the overhead " + what, overhead.each);
+    if (!(overhead.bandwidth_per_s >= 0))
+      refuse(
+          fmt::format("the bandwidth of the overhead {} is {} bytes/s: it must not be less than 0",
+                      what, overhead.bandwidth_per_s));
   }
   void count(const char* what, std::size_t given, std::size_t wanted) {
     if (given != wanted)

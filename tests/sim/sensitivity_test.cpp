@@ -52,7 +52,7 @@ TEST_CASE("Sensitivities are what finite differences say: stages", "[sim][sensit
   int compared = 0;
   for_each_structure([&](const Structure& structure) {
     Simulator simulator(structure);
-    StepCosts costs = random_costs(structure.program(), random, 2 * (compared % 2));
+    StepCosts costs = random_costs(structure.program(), random, 2 * (compared % 3));
     costs.jitter = 0;
     const auto found = stage_sensitivities(structure, simulator.run(costs), costs);
     const std::size_t stage = static_cast<std::size_t>(compared) % found.size();

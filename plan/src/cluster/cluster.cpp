@@ -39,6 +39,12 @@ Seconds occupancy(const Link& link, Bytes size) {
   return {std::max(0.0, (segment.time - link.latency).value + more)};
 }
 
+Seconds time_of(const Overhead& overhead, Bytes size) {
+  if (overhead.bandwidth_per_s == 0)
+    return overhead.each;
+  return overhead.each + Seconds{static_cast<double>(size.value) / overhead.bandwidth_per_s};
+}
+
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
   const double steps = rounds * (devices - 1);
   if (link.sum_bandwidth_per_s > 0)

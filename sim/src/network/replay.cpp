@@ -10,8 +10,11 @@ namespace pipewright::sim {
 using plan::Instruction;
 
 StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
-  costs.cluster.nodes = 1;
-  costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = bandwidth_per_s};
+  for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
+    *link = {.latency = {},
+             .bandwidth_per_s = bandwidth_per_s,
+             .send_overhead = link->send_overhead,
+             .receive_overhead = link->receive_overhead};
   return costs;
 }
 
@@ -141,7 +144,8 @@ void Replay::begin(int id) {
   } else if (collective >= 0) {
     join(collectives_[static_cast<std::size_t>(collective)], id);
   } else {
-    finish(id, start + work_of(id), start + work_of(id));
+    const EventCost& cost = works_.of(structure_, event_of(id));
+    finish(id, start + cost.held + cost.latency, start + cost.held);
   }
 }
 

@@ -56,7 +56,9 @@ Link bent() {
           .bandwidth_per_s = 100,
           .segments = {{.from = {1000}, .time = {4.5}, .bandwidth_per_s = 400}},
           .sum_bandwidth_per_s = 50,
-          .sum_latency = {3}};
+          .sum_latency = {3},
+          .send_overhead = {{0.125}, 200},
+          .receive_overhead = {{0.25}}};
 }
 
 TEST_CASE("From a segment's first byte on a transfer takes what the segment says",
@@ -81,6 +83,12 @@ TEST_CASE("A ring's steps take what transfers of a piece do, or what sums were m
   Link without = bent();
   without.sum_bandwidth_per_s = 0;
   CHECK(time(without) == Seconds{2 * 3 * 4.5});
+}
+
+TEST_CASE("What a transfer keeps its ends from computing may grow with its bytes",
+          "[plan][cluster]") {
+  CHECK(time_of(bent().send_overhead, Bytes{100}) == Seconds{0.625});
+  CHECK(time_of(bent().receive_overhead, Bytes{100}) == Seconds{0.25});
 }
 
 TEST_CASE("A cluster with segments reads back as it was written, and refuses falling ones",

@@ -27,8 +27,10 @@ inline double iteration_with_delay(const sim::Structure& structure, const sim::D
         start[at] = std::max(start[at], until == plan::Until::Done ? end[other] : released[other]);
     });
     const sim::EventCost cost = durations.of(structure, event);
-    released[at] = start[at] + cost.held + (event == delayed ? delay : 0);
-    end[at] = released[at] + cost.latency;
+    const double held = start[at] + cost.held + (event == delayed ? delay : 0);
+    const bool computes = plan::is_compute(events[event].instruction->kind);
+    released[at] = held + (computes ? cost.latency : 0);
+    end[at] = held + (computes ? 0 : cost.latency);
     if (send >= 0) {
       released[at] = std::max(start[at], released[static_cast<std::size_t>(send)]);
       end[at] = std::max(start[at], end[static_cast<std::size_t>(send)]);

@@ -28,7 +28,7 @@ inline std::vector<plan::LoweringOptions> all_ways_to_communicate() {
 }
 
 /// Two nodes, stages and links of all sorts. Odd rounds: microbatches of unequal length; every
-/// third: ranks of unequal speed; every fourth: jitter.
+/// third: ranks of unequal speed; every fourth: jitter; every fifth: transfers that keep ranks.
 inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& random, int round) {
   const auto between = [&](double least, double most) {
     return std::uniform_real_distribution(least, most)(random);
@@ -60,6 +60,11 @@ inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& r
       costs.cluster.rank_speeds.push_back(between(0.5, 1.5));
   if (round % 4 == 3)
     costs.jitter = 0.2;
+  if (round % 5 == 4) {
+    costs.cluster.within_node.send_overhead = {{between(0, 0.3)}, 200};
+    costs.cluster.between_nodes.send_overhead = {{between(0, 0.3)}, 0};
+    costs.cluster.between_nodes.receive_overhead = {{between(0, 0.3)}, 100};
+  }
   costs.seed = static_cast<std::uint64_t>(round);
   return costs;
 }

@@ -9,8 +9,9 @@
 
 namespace pipewright::sim {
 
-/// In seconds. Compute takes `held`. A transfer holds its queue and link for `held` and has arrived
-/// `latency` later; its receive takes nothing by itself.
+/// In seconds. Compute takes `held`, and `latency` later its rank can compute again: its transfers
+/// keep it. A transfer holds its queue and link for `held` and has arrived `latency` later; its
+/// receive takes nothing by itself.
 struct EventCost {
   double held = 0;
   double latency = 0;
@@ -36,6 +37,8 @@ class Durations {
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }
+  /// Whether transfers keep ranks from computing.
+  bool with_overheads() const { return with_overheads_; }
   /// By class, or by event.
   const std::vector<EventCost>& table() const { return by_event_ ? by_event_costs_ : by_class_; }
   const EventCost& of(const Structure& structure, int event) const {
@@ -43,7 +46,11 @@ class Durations {
   }
 
  private:
+  void add_overheads(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages);
+
   bool by_event_ = false;
+  bool with_overheads_ = false;
   std::vector<EventCost> by_class_;
   std::vector<EventCost> by_event_costs_;
 };

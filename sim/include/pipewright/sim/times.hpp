@@ -4,6 +4,7 @@
 // have millions of instructions; `timeline_of` turns them into the Timeline that is drawn, written
 // and compared.
 
+#include <algorithm>
 #include <vector>
 
 #include "pipewright/plan/timeline/timeline.hpp"
@@ -14,8 +15,13 @@ namespace pipewright::sim {
 /// In seconds from the start of the iteration.
 struct EventTimes {
   double start = 0;
-  double released = 0;  // a transfer lets go of its queue and link; else as `end`
-  double end = 0;
+  double released = 0;  // a transfer lets go of its queue and link, compute of its rank
+  double end = 0;       // a transfer has arrived, compute has made what it makes
+
+  /// When it no longer needs the memory that it works on.
+  double lets_go() const { return std::min(released, end); }
+  /// When its rank can compute something else, of what holds compute.
+  double leaves_rank() const { return std::max(released, end); }
 };
 
 struct Times {

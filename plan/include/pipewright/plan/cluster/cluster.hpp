@@ -28,6 +28,15 @@ struct LinkSegment {
   friend bool operator==(const LinkSegment&, const LinkSegment&) = default;
 };
 
+/// How long a transfer keeps one of its ends from computing, beside what others wait for its bytes:
+/// the overhead of LogP (Culler et al., PPoPP 1993), which may grow with the bytes.
+struct Overhead {
+  Seconds each;
+  double bandwidth_per_s = 0;  // bytes; 0: it does not grow
+  friend bool operator==(const Overhead&, const Overhead&) = default;
+};
+Seconds time_of(const Overhead& overhead, Bytes size);
+
 /// A directed link: a transfer takes latency + bytes/bandwidth and holds it for bytes/bandwidth.
 struct Link {
   Seconds latency;
@@ -39,6 +48,8 @@ struct Link {
   /// Of a step of a collective's ring, where that differs from a transfer. 0: it does not.
   double sum_bandwidth_per_s = 0;
   Seconds sum_latency{};
+  Overhead send_overhead{};
+  Overhead receive_overhead{};
   friend bool operator==(const Link&, const Link&) = default;
 };
 

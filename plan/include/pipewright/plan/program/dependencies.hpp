@@ -13,8 +13,8 @@
 
 namespace pipewright::plan {
 
-/// What a successor waits for: the data (a transfer has arrived), or the queue and the link (a
-/// transfer no longer holds them). For compute both are the same instant.
+/// What a successor waits for: the data (a transfer has arrived, compute has ended), or what it
+/// holds (the queue and the link of a transfer; the core of compute, whose transfers may keep it).
 enum class Until : std::uint8_t { Done, Released };
 
 /// Whether the rank computes nothing else meanwhile: compute itself, and transfers that block.
@@ -79,8 +79,11 @@ class Dependencies {
 template <class Visit>
 void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
   const Event& own = (*this)[event];
-  if (own.compute >= 0)
-    visit(own.compute, Until::Done);
+  if (own.compute >= 0) {
+    const bool both_compute =
+        is_compute(own.instruction->kind) && is_compute((*this)[own.compute].instruction->kind);
+    visit(own.compute, both_compute ? Until::Released : Until::Done);
+  }
   if (own.queue >= 0)
     visit(own.queue, Until::Released);
   if (own.data >= 0)

@@ -41,6 +41,20 @@ Option timeout_option(Patience& patience) {
           .shows_default = true};
 }
 
+Option stall_option(Patience& patience) {
+  return {.names = "--stall",
+          .target = &patience.stall_s,
+          .help = "Seconds after which the job ends when no action ends and ranks wait; 0: never",
+          .numbers = Numbers::NotNegative,
+          .shows_default = true};
+}
+
+Option processes_option(bool& processes) {
+  return {.names = "--processes",
+          .target = &processes,
+          .help = "One process per rank on this machine, not one thread"};
+}
+
 std::vector<Option> checkpoint_options(TrainOptions& options) {
   return {
       {.names = "--checkpoints",
@@ -70,17 +84,24 @@ std::vector<Option> checkpoint_options(TrainOptions& options) {
 
 Command describe_run(RunOptions& options) {
   return {.name = "run",
-          .summary = "The whole loop: profile, partition, predict, train, compare",
+          .summary =
+              "The whole loop: profile, partition, predict, train, compare; alone, or as a "
+              "job",
           .options = with_devices(options.scenario, options.device,
                                   {costs_option(options.costs),
                                    {.names = "-o,--out",
                                     .target = &options.out,
                                     .help = "The run directory; default runs/<name>-<time>",
                                     .value = "FOLDER"},
-                                   verify_option(options.verify)}),
+                                   verify_option(options.verify),
+                                   processes_option(options.processes),
+                                   timeout_option(options.patience),
+                                   stall_option(options.patience)}),
           .examples =
-              "Example: pipewright run scenarios/gpt-text/scenario.json --set "
-              "pipeline.schedule=gpipe --verify"};
+              "Examples: pipewright run scenarios/gpt-text/scenario.json --set "
+              "pipeline.schedule=gpipe --verify\n"
+              "          pipewright run … --processes\n"
+              "          torchrun --nproc-per-node 2 --no-python pipewright run …"};
 }
 
 Command describe_profile(ProfileOptions& options) {
@@ -131,15 +152,9 @@ Command describe_train(TrainOptions& options) {
   std::vector<Option> own{
       costs_option(options.costs),
       verify_option(options.verify),
-      {.names = "--processes",
-       .target = &options.processes,
-       .help = "One process per rank on this machine, not one thread"},
+      processes_option(options.processes),
       timeout_option(options.patience),
-      {.names = "--stall",
-       .target = &options.patience.stall_s,
-       .help = "Seconds after which the job ends when no action ends and ranks wait; 0: never",
-       .numbers = Numbers::NotNegative,
-       .shows_default = true},
+      stall_option(options.patience),
       {.names = "--trace",
        .target = &options.trace,
        .help = "Write the typical step as measured",

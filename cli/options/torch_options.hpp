@@ -29,6 +29,8 @@ struct RunOptions {
   std::string costs;
   std::string out;
   bool verify = false;
+  bool processes = false;
+  Patience patience;
 };
 Command describe_run(RunOptions& options);
 

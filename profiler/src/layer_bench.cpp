@@ -62,12 +62,17 @@ void LayerBench::finish() const {
 }
 
 Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches) {
+  return rank_cores(benches, 0, static_cast<int>(benches.size()));
+}
+
+Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches, int first,
+                 int job_ranks) {
   std::vector<exec::MemoryAccount*> accounts;
   for (const auto& bench : benches)
     accounts.push_back(&bench->account());
-  const auto prepare = [accounts](int core) -> std::shared_ptr<void> {
+  const auto prepare = [=](int core) -> std::shared_ptr<void> {
     at::set_num_threads(1);
-    exec::pin_to_core(core, static_cast<int>(accounts.size()));
+    exec::pin_to_core(first + core, job_ranks);
     return std::make_shared<exec::ChargeTo>(*accounts[static_cast<std::size_t>(core)]);
   };
   return {static_cast<int>(benches.size()), prepare};

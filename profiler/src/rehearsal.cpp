@@ -15,9 +15,7 @@ using plan::Instruction;
 using plan::InstructionKind;
 
 void LayerSamples::append(const LayerSamples& other) {
-  for (const auto kind :
-       {&LayerSamples::forward, &LayerSamples::backward, &LayerSamples::input_gradient,
-        &LayerSamples::weight_gradient, &LayerSamples::optimizer_step})
+  for (const auto kind : sample_kinds)
     (this->*kind).insert((this->*kind).end(), (other.*kind).begin(), (other.*kind).end());
 }
 

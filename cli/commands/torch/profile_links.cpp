@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "commands/torch/devices.hpp"
-#include "commands/torch/job_report.hpp"
+#include "commands/torch/job_member.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/job/environment.hpp"
@@ -56,8 +56,9 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
       options.device.on_gpu()
           ? exec::gpu_of_process(exec::job_from_environment().value().local_rank)
           : exec::RankDevice();
-  for (const plan::LinkSamples& samples : loop::links_of_job(
-           members, options.device.on_gpu() ? "NCCL" : "Gloo", device, settings(left, line)))
+  for (const plan::LinkSamples& samples :
+       loop::links_of_job(members, options.device.on_gpu() ? "NCCL" : "Gloo", device,
+                          settings(left, line)))
     if (members.is_first())
       links.push_back(loop::measured_link(samples));
   return links;
@@ -125,10 +126,7 @@ int profile_links(const ProfileOptions& wanted) {
   open_devices(options.device, scenario.training.cpu_branch);
   catch_interrupts();
   loop::Membership members(as_large_as_the_job(scenario),
-                           {.on_gpu = options.device.on_gpu(),
-                            .timeout = std::chrono::milliseconds(
-                                static_cast<std::int64_t>(1000 * options.patience.timeout_s)),
-                            .give_up = give_up});
+                           membership_options(options.device, options.patience));
   return with_job_report(members, [&] {
     const auto links = measured(options, scenario, members);
     if (members.is_first())

@@ -1,12 +1,13 @@
 #include "pipewright/loop_torch/run.hpp"
 
 #include "commands/torch/devices.hpp"
+#include "commands/torch/job_member.hpp"
 #include "commands/torch/torch_commands.hpp"
-#include "commands/torch/torch_costs.hpp"
 #include "commands/torch/trainable.hpp"
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
 #include "exit_code.hpp"
+#include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
 #include "pipewright/loop/step_log.hpp"
@@ -15,29 +16,31 @@
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "process/interrupt.hpp"
+#include "process/processes.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 loop::RunOutcome trained(const plan::Scenario& scenario, loop::Plan plan,
                          const plan::LayerCosts& costs, const loop::Workload& workload,
-                         const RunOptions& options, loop::StepLog& log) {
+                         loop::Membership& members, const RunOptions& options, loop::StepLog* log) {
   TrainingProgress progress("training", scenario.training.steps, workload);
-  return loop::run(scenario, std::move(plan), costs, workload,
+  return loop::run(scenario, std::move(plan), costs, workload, members,
                    {.verified = options.verify,
                     .before_step = [&](int) { progress.begin(); },
                     .after_step =
                         [&](int step, const exec::StepResult& result) {
                           progress.report(step, result);
-                          log.add(step_line(step, result, scenario, workload));
+                          log->add(step_line(step, result, scenario, workload));
                         },
                     .after_record =
                         [&](const loop::StepRecord& record) {
-                          log.show([&] { return loop::timeline_of(record, "last step"); });
+                          log->show([&] { return loop::timeline_of(record, "last step"); });
                         },
                     .say = say,
                     .stop = &interrupted(),
-                    .give_up = give_up},
+                    .give_up = give_up,
+                    .stall = milliseconds_of(options.patience.stall_s)},
                    /*rehearses=*/options.costs.empty());
 }
 
@@ -72,32 +75,19 @@ std::string summary(const plan::Json& report, const loop::Told& told,
       workload.unit(), report["steps_measured"].get<int>());
 }
 
-}  // namespace
-
-int run_scenario(const RunOptions& options) {
-  auto scenario = read_trainable(options.scenario, options.device, options.verify);
-  const loop::Workload workload(
-      scenario, loop::devices_for(choice_of(options.device),
-                                  scenario.pipeline.ranks * scenario.pipeline.replicas, nullptr));
-  if (loop::lie_apart(workload.devices()))
-    scenario.pipeline.hand_over = plan::HandOver::Copy;
-  catch_interrupts();
-  const auto costs = costs_for(scenario, workload, options.costs);
-  loop::Plan plan = loop::make_plan(scenario, costs);
-  say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
-
-  loop::RunDirectory directory(options.out, scenario.name);
-  directory.write_plan(scenario, costs, plan);
-  loop::StepLog log(directory.path());
-  const loop::RunOutcome outcome =
-      trained(scenario, std::move(plan), costs, workload, options, log);
+/// What a run leaves in its folder, and prints.
+int report(const plan::Scenario& scenario, const loop::Workload& workload,
+           const loop::RunOutcome& outcome, const RunOptions& options,
+           loop::RunDirectory& directory, loop::StepLog& log) {
   if (outcome.rehearsed)
     directory.write_rehearsal(*outcome.rehearsed, outcome.plan.predicted);
-  if (outcome.measured)
+  if (outcome.measured) {
+    say_clocks(*outcome.measured);
     directory.write_timelines(
-        outcome.plan, *outcome.measured,
+        outcome.plan, outcome.measured->timeline,
         fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
                     scenario.pipeline.ranks, scenario.pipeline.microbatches));
+  }
   log.end();
   plan::Json report = report_of(scenario, outcome, workload);
   directory.write_report(report);
@@ -120,12 +110,50 @@ int run_scenario(const RunOptions& options) {
   if (options.scenario.json)
     fmt::print("{}\n", report.dump(2));
   else
-    fmt::print(
-        "{}{}the run lies in {}\n",
-        summary(report, outcome.told, training, workload,
-                plan::idle_line(plan::compare_idle(outcome.plan.predicted, *outcome.measured))),
-        verdict, directory.path().string());
+    fmt::print("{}{}the run lies in {}\n",
+               summary(report, outcome.told, training, workload,
+                       plan::idle_line(
+                           plan::compare_idle(outcome.plan.predicted, outcome.measured->timeline))),
+               verdict, directory.path().string());
   return identical ? Done : NegativeAnswer;
+}
+
+int run_as_member(plan::Scenario scenario, const RunOptions& options, loop::Membership& members) {
+  const loop::Workload workload(
+      scenario,
+      loop::devices_for(choice_of(options.device),
+                        scenario.pipeline.ranks * scenario.pipeline.replicas, members.job()));
+  if (members.in_job() || loop::lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  const auto costs = common_costs(scenario, workload, options.costs, members);
+  loop::Plan plan = loop::make_plan(scenario, costs);
+  require_one_plan(
+      members, scenario, plan, workload, options.device,
+      {{"--verify", given(options.verify)}, {"--costs", given(!options.costs.empty())}});
+  if (!members.is_first()) {
+    trained(scenario, std::move(plan), costs, workload, members, options, nullptr);
+    return interrupted() ? Interrupted : Done;
+  }
+  say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
+  loop::RunDirectory directory(options.out, scenario.name);
+  directory.write_plan(scenario, costs, plan);
+  loop::StepLog log(directory.path());
+  const loop::RunOutcome outcome =
+      trained(scenario, std::move(plan), costs, workload, members, options, &log);
+  return report(scenario, workload, outcome, options, directory, log);
+}
+
+}  // namespace
+
+int run_scenario(const RunOptions& options) {
+  auto scenario = read_trainable(options.scenario, options.device, options.verify);
+  if (options.processes && !exec::job_from_environment())
+    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
+                            options.patience.timeout_s);
+  catch_interrupts();
+  loop::Membership members(scenario, membership_options(options.device, options.patience));
+  return with_job_report(members,
+                         [&] { return run_as_member(std::move(scenario), options, members); });
 }
 
 }  // namespace pipewright::cli

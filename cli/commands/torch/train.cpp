@@ -1,22 +1,19 @@
 #include "commands/torch/devices.hpp"
-#include "commands/torch/job_report.hpp"
+#include "commands/torch/job_member.hpp"
 #include "commands/torch/torch_commands.hpp"
-#include "commands/torch/torch_costs.hpp"
 #include "commands/torch/trainable.hpp"
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
 #include "commands/torch/work_table.hpp"
 #include "exit_code.hpp"
-#include "pipewright/exec/checkpoint/crc32c.hpp"
-#include "pipewright/exec/job/agreement.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
 #include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop_torch/measured_timeline.hpp"
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
 #include "pipewright/sim/measured_times.hpp"
 #include "print/console.hpp"
@@ -27,42 +24,16 @@
 namespace pipewright::cli {
 namespace {
 
-/// Costs from the file, or measured by one process for all.
-plan::LayerCosts common_costs(const plan::Scenario& scenario, const loop::Workload& workload,
-                              const TrainOptions& options, const loop::Membership& members) {
-  if (!members.in_job() || !options.costs.empty())
-    return costs_for(scenario, workload, options.costs);
-  std::string measured;
-  if (members.is_first())
-    measured = to_json(costs_for(scenario, workload, "")).dump();
-  return plan::layer_costs_from_json(
-      plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
-}
-
-std::string checksum(const std::string& text) {
-  return fmt::format("{:08x}", exec::crc32c(text.data(), text.size()));
-}
-
-/// What all ranks must have in common, options that make them talk to each other included.
-exec::Facts facts_of(const plan::Scenario& scenario, const loop::Plan& plan,
-                     const loop::Workload& workload, const TrainOptions& options) {
-  plan::Scenario elsewhere = scenario;
-  elsewhere.data.path.clear();  // each machine has it where it likes
-  return {{"version", PIPEWRIGHT_VERSION},
-          {"scenario", checksum(to_json(elsewhere).dump())},
-          {"model", checksum(to_json(model_of(scenario)).dump())},
-          {"partition", plan::to_string(plan.partition.boundaries)},
-          {"Program", checksum(to_json(plan.program()).dump())},
-          {"--device", options.device.device},
-          {"computed with (training.cpu_branch)", exec::device_in_words(workload.device())},
-          {"--verify", options.verify ? "given" : "not given"},
-          {"--trace", options.trace.empty() ? "not given" : "given"},
-          {"--kernels", options.kernels.empty() ? "not given" : "given"},
-          {"--out", options.out.empty() ? "not given" : "given"},
+/// The options that make ranks talk to each other.
+exec::Facts facts_of(const TrainOptions& options) {
+  return {{"--verify", given(options.verify)},
+          {"--trace", given(!options.trace.empty())},
+          {"--kernels", given(!options.kernels.empty())},
+          {"--out", given(!options.out.empty())},
           {"--checkpoints", options.checkpoints.empty()
-                                ? "not given"
+                                ? given(false)
                                 : fmt::format("given, every {}", options.checkpoint_every)},
-          {"--resume", options.resume ? "given" : "not given"}};
+          {"--resume", given(options.resume)}};
 }
 
 int report(const plan::Scenario& scenario, const loop::Workload& workload,
@@ -109,10 +80,6 @@ int answer(const loop::ResumeAnswer& found) {
   return found.possible() ? Done : NegativeAnswer;
 }
 
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
-}
-
 loop::TrainingOutcome trained(const plan::Scenario& scenario, const loop::Plan& plan,
                               const loop::Workload& workload, loop::Membership& members,
                               const TrainOptions& options, loop::StepLog* log) {
@@ -150,10 +117,7 @@ void write_trace(const std::string& file, const loop::MeasuredTimeline& measured
                  const loop::Plan& plan, const loop::Membership& members) {
   if (!members.is_first())
     return;
-  if (measured.clocks)
-    say(fmt::format("one clock for {} ranks: offsets known to {:.0f} us, {:.0f} us unexplained",
-                    measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
-                    measured.clocks->residual.value * 1e6));
+  say_clocks(measured);
   loop::write_timeline(file, sim::with_idle_causes(*plan.structure, measured.timeline));
 }
 
@@ -188,14 +152,13 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
                         scenario.pipeline.ranks * scenario.pipeline.replicas, members.job()));
   if (members.in_job() || loop::lie_apart(workload.devices()))
     scenario.pipeline.hand_over = plan::HandOver::Copy;
-  const auto costs = common_costs(scenario, workload, options, members);
+  const auto costs = common_costs(scenario, workload, options.costs, members);
   const loop::Plan plan = loop::make_plan(scenario, costs);
   if (!options.kernels.empty() && scenario.pipeline.replicas > 1)
     throw plan::InputError("--kernels records one pipeline: pipeline.replicas=1 is needed");
   if (options.dry_run)
     return answer(loop::can_resume(scenario, plan, workload, options.checkpoints, say));
-  if (members.in_job())
-    exec::require_agreement(*members.job(), facts_of(scenario, plan, workload, options));
+  require_one_plan(members, scenario, plan, workload, options.device, facts_of(options));
   if (members.is_first())
     say(plan_table(plan, costs) + (options.device.on_gpu() ? "" : core_warning(scenario)));
   std::optional<loop::StepLog> log = opened_log(scenario, costs, plan, members, options);
@@ -205,7 +168,8 @@ int train_as_member(plan::Scenario scenario, const TrainOptions& options,
     return Interrupted;
   write_kernels(options.kernels, outcome, members);
   if ((!options.trace.empty() || !options.out.empty()) && !outcome.steps.empty()) {
-    const loop::MeasuredTimeline measured = loop::measured_timeline(outcome, members);
+    const loop::MeasuredTimeline measured =
+        loop::measured_timeline(outcome.steps, outcome.warm_up(), plan.program(), members);
     if (!options.trace.empty())
       write_trace(options.trace, measured, plan, members);
     if (log) {
@@ -235,10 +199,7 @@ int train_scenario(const TrainOptions& options) {
     return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
                             options.patience.timeout_s);
   catch_interrupts();
-  loop::Membership members(scenario, {.on_gpu = options.device.on_gpu(),
-                                      .timeout = milliseconds_of(options.patience.timeout_s),
-                                      .stall = milliseconds_of(options.patience.stall_s),
-                                      .give_up = give_up});
+  loop::Membership members(scenario, membership_options(options.device, options.patience));
   return with_job_report(members,
                          [&] { return train_as_member(std::move(scenario), options, members); });
 }

@@ -1,5 +1,7 @@
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -20,21 +22,86 @@ int stage_of(const plan::Partition& partition, int layer) {
          1;
 }
 
-const std::vector<plan::Instruction>& script_of(const Plan& plan, int rank) {
-  return plan.program().ranks[static_cast<std::size_t>(rank)];
+int ranks_of_job(const plan::Scenario& scenario) {
+  return scenario.pipeline.ranks * scenario.pipeline.replicas;
+}
+
+/// The ranks of the job that are played in this process: one, or all.
+int first_here(const Membership& members) { return members.rank().value_or(0); }
+int count_here(const plan::Scenario& scenario, const Membership& members) {
+  return members.in_job() ? 1 : ranks_of_job(scenario);
 }
 
 using Benches = std::vector<std::unique_ptr<profiler::LayerBench>>;
 
-Benches benches_of(const plan::Scenario& scenario, const Plan& plan, const Workload& workload) {
+Benches benches_of(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+                   const Membership& members) {
   Benches benches;
-  for (int rank = 0; rank < scenario.pipeline.ranks; ++rank)
-    for (int replica = 0; replica < scenario.pipeline.replicas; ++replica)
-      benches.push_back(std::make_unique<profiler::LayerBench>(
-          workload.setup(), workload.device(), [&](int layer) {
-            return plan.program().placement.holds(rank, stage_of(plan.partition, layer));
-          }));
+  for (int at = 0; at < count_here(scenario, members); ++at) {
+    const int rank = (first_here(members) + at) / scenario.pipeline.replicas;
+    benches.push_back(
+        std::make_unique<profiler::LayerBench>(workload.setup(), workload.device(), [&](int layer) {
+          return plan.program().placement.holds(rank, stage_of(plan.partition, layer));
+        }));
+  }
   return benches;
+}
+
+/// Numbers for other processes: the plays, a row each, and the samples, a row each with where they
+/// belong.
+exec::Tensors tensors_of(const RehearsedRank& rank) {
+  const auto length = static_cast<std::int64_t>(rank.plays.front().size());
+  at::Tensor plays = at::empty({static_cast<std::int64_t>(rank.plays.size()), length}, at::kDouble);
+  double* next = plays.mutable_data_ptr<double>();
+  for (const auto& play : rank.plays)
+    next = std::copy(play.begin(), play.end(), next);
+  std::vector<double> rows;
+  for (const bool beside : {false, true}) {
+    const auto& samples = beside ? rank.beside : rank.alone;
+    for (std::size_t layer = 0; layer < samples.size(); ++layer)
+      for (std::size_t kind = 0; kind < profiler::sample_kinds.size(); ++kind)
+        for (const double seconds : samples[layer].*profiler::sample_kinds[kind])
+          rows.insert(rows.end(), {beside ? 1.0 : 0.0, static_cast<double>(layer),
+                                   static_cast<double>(kind), seconds});
+  }
+  return {plays, at::tensor(rows, at::kDouble).reshape({-1, 4})};
+}
+
+RehearsedRank rank_of(const exec::Tensors& tensors) {
+  RehearsedRank rank;
+  const at::Tensor& plays = tensors.at(0);
+  for (std::int64_t play = 0; play < plays.size(0); ++play) {
+    const double* const seconds = plays.const_data_ptr<double>() + play * plays.size(1);
+    rank.plays.emplace_back(seconds, seconds + plays.size(1));
+  }
+  const auto rows = tensors.at(1).accessor<double, 2>();
+  for (std::int64_t row = 0; row < rows.size(0); ++row) {
+    auto& samples = rows[row][0] != 0 ? rank.beside : rank.alone;
+    const auto layer = static_cast<std::size_t>(rows[row][1]);
+    samples.resize(std::max(samples.size(), layer + 1));
+    const auto kind = profiler::sample_kinds.at(static_cast<std::size_t>(rows[row][2]));
+    (samples[layer].*kind).push_back(rows[row][3]);
+  }
+  return rank;
+}
+
+/// Layer by layer.
+void append(std::vector<profiler::LayerSamples>& all,
+            const std::vector<profiler::LayerSamples>& more) {
+  for (std::size_t layer = 0; layer < more.size(); ++layer)
+    all[layer].append(more[layer]);
+}
+
+/// By play: seconds of all events of the first pipeline.
+std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed, int replicas) {
+  std::vector<std::vector<double>> plays(rehearsed.ranks.front().plays.size());
+  for (std::size_t rank = 0; rank < rehearsed.ranks.size();
+       rank += static_cast<std::size_t>(replicas))
+    for (std::size_t play = 0; play < plays.size(); ++play) {
+      const auto& own = rehearsed.ranks[rank].plays[play];
+      plays[play].insert(plays[play].end(), own.begin(), own.end());
+    }
+  return plays;
 }
 
 }  // namespace
@@ -45,62 +112,86 @@ bool can_rehearse(const plan::Program& program, const Workload& workload) {
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
-                               const Workload& workload)
-    : scenario_(scenario),
-      plan_(plan),
-      benches_(benches_of(scenario, plan, workload)),
-      cores_(profiler::rank_cores(benches_)),
-      contended_(benches_.size()) {
+                               const Workload& workload, Membership& members)
+    : members_(members),
+      job_ranks_(ranks_of_job(scenario)),
+      benches_(benches_of(scenario, plan, workload, members)),
+      cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
+      ranks_(benches_.size()) {
   const profiler::LayerBench whole(workload.setup(), workload.device());
   const auto parts = profiler::stage_parts(whole, plan.partition.boundaries);
   const profiler::Recomputation again{plan.program().recompute_layers,
                                       plan.program().selective_recompute};
-  for (std::size_t bench = 0; bench < benches_.size(); ++bench)
-    rehearsals_.emplace_back(*benches_[bench], parts,
-                             script_of(plan, static_cast<int>(bench) / scenario.pipeline.replicas),
-                             again);
+  for (std::size_t at = 0; at < benches_.size(); ++at) {
+    const auto rank = static_cast<std::size_t>((first_here(members) + static_cast<int>(at)) /
+                                               scenario.pipeline.replicas);
+    rehearsals_.emplace_back(*benches_[at], parts, plan.program().ranks[rank], again);
+  }
   for (int i = 0; i < warm_up_plays; ++i)
-    cores_.together([&](int rank) { rehearsals_[static_cast<std::size_t>(rank)].play(nullptr); });
+    cores_.together([&](int at) { rehearsals_[static_cast<std::size_t>(at)].play(nullptr); });
+}
+
+/// Until all processes are here.
+void DressRehearsal::meet() {
+  if (members_.job() == nullptr)
+    return;
+  members_.job()->doing("a rehearsal");
+  members_.from_all(std::string());
 }
 
 void DressRehearsal::play() {
-  if (plays_.empty())
+  if (played_ == 0)
     begin_ = std::chrono::steady_clock::now();
-  if (rehearsals_.size() > 1 && played() % plays_to_one_alone == 0) {
-    const auto rank = static_cast<std::size_t>(played() / plays_to_one_alone) % rehearsals_.size();
-    cores_.alone(static_cast<int>(rank), [&] { rehearsals_[rank].play(&alone_); });
+  if (job_ranks_ > 1 && played_ % plays_to_one_alone == 0) {
+    meet();
+    const int rank = played_ / plays_to_one_alone % job_ranks_ - first_here(members_);
+    const auto at = static_cast<std::size_t>(rank);
+    if (rank >= 0 && at < ranks_.size())
+      cores_.alone(rank, [&] { rehearsals_[at].play(&ranks_[at].alone); });
   }
+  meet();
   cores_.together([&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
-    rehearsals_[at].play(&contended_[at]);
+    rehearsals_[at].play(&ranks_[at].beside);
+    ranks_[at].plays.push_back(rehearsals_[at].seconds());
   });
-  std::vector<double> seconds;
-  for (std::size_t bench = 0; bench < rehearsals_.size();
-       bench += static_cast<std::size_t>(scenario_.pipeline.replicas)) {
-    const auto& own = rehearsals_[bench].seconds();
-    seconds.insert(seconds.end(), own.begin(), own.end());
-  }
-  plays_.push_back(std::move(seconds));
-  measured_over_ = {
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count()};
+  meet();
+  ++played_;
+  over_ = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count()};
 }
 
-plan::LayerCosts DressRehearsal::costs(plan::LayerCosts costs) const {
-  std::vector<profiler::LayerSamples> all(costs.layers.size() + 1);
-  for (const auto& of_rank : contended_)
-    for (std::size_t l = 0; l < of_rank.size(); ++l)
-      all[l].append(of_rank[l]);
+Rehearsed DressRehearsal::rehearsed() const {
+  if (!members_.in_job())
+    return {ranks_, over_};
+  const auto theirs = members_.from_all(tensors_of(ranks_.front()));
+  if (!members_.is_first())
+    return {};
+  Rehearsed all{{}, over_};
+  for (const exec::Tensors& tensors : theirs)
+    all.ranks.push_back(rank_of(tensors));
+  return all;
+}
+
+plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scenario,
+                          const Plan& plan, plan::LayerCosts costs) {
+  std::vector<profiler::LayerSamples> alone_by_layer(costs.layers.size() + 1);
+  std::vector<profiler::LayerSamples> beside_by_layer(costs.layers.size() + 1);
+  for (const RehearsedRank& rank : rehearsed.ranks) {
+    append(alone_by_layer, rank.alone);
+    append(beside_by_layer, rank.beside);
+  }
   std::vector<double> sums;
-  for (const auto& play : plays_)
+  for (const auto& play : plays_of(rehearsed, scenario.pipeline.replicas))
     sums.push_back(std::accumulate(play.begin(), play.end(), 0.0));
   costs.drift = plan::drift(sums);
-  costs.busy_cores = static_cast<int>(rehearsals_.size());
-  costs.measured_over = measured_over_;
-  for (std::size_t l = 0; l < all.size(); ++l) {
+  costs.busy_cores =
+      std::min(static_cast<int>(rehearsed.ranks.size()), scenario.cluster.devices_per_node);
+  costs.measured_over = rehearsed.over;
+  for (std::size_t l = 0; l < beside_by_layer.size(); ++l) {
     plan::LayerCost& cost = l < costs.layers.size() ? costs.layers[l] : costs.loss;
     // What a backward computes again selectively, its costs name by itself.
     const plan::Seconds again =
-        plan_.program().selective_recompute ? cost.selective_forward : plan::Seconds{};
+        plan.program().selective_recompute ? cost.selective_forward : plan::Seconds{};
     const plan::LayerTimes planned{cost.forward, cost.input_gradient + again, cost.weight_gradient,
                                    cost.splitting, cost.optimizer_step};
     const auto times_of = [&](const profiler::LayerSamples& samples) {
@@ -108,10 +199,10 @@ plan::LayerCosts DressRehearsal::costs(plan::LayerCosts costs) const {
       times.input_gradient = std::max(plan::Seconds{}, times.input_gradient - again);
       return times;
     };
-    const plan::LayerTimes together = times_of(all[l]);
+    const plan::LayerTimes together = times_of(beside_by_layer[l]);
     // A layer that was never played alone is as it was beside others.
-    const bool heard = l < alone_.size() && !alone_[l].forward.empty();
-    const plan::LayerTimes alone = heard ? times_of(alone_[l]) : together;
+    const plan::LayerTimes alone =
+        alone_by_layer[l].forward.empty() ? together : times_of(alone_by_layer[l]);
     cost.contended = costs.busy_cores > 1 ? together : plan::LayerTimes{};
     cost.forward = alone.forward;
     cost.input_gradient = alone.input_gradient;
@@ -122,11 +213,13 @@ plan::LayerCosts DressRehearsal::costs(plan::LayerCosts costs) const {
   return costs;
 }
 
-std::vector<sim::StepCosts> DressRehearsal::step_costs(const plan::LayerCosts& costs) const {
-  const sim::StepCosts plain = sim::step_costs_of(scenario_, costs, plan_.partition);
+std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
+                                          const plan::Scenario& scenario, const Plan& plan,
+                                          const plan::LayerCosts& costs) {
+  const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
   std::vector<sim::StepCosts> all;
-  for (const auto& seconds : plays_)
-    all.push_back(with_measured(*plan_.structure, plain, seconds));
+  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline.replicas))
+    all.push_back(with_measured(*plan.structure, plain, seconds));
   return all;
 }
 

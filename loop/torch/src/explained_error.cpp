@@ -39,12 +39,17 @@ MeasuredEvents measured_events(const sim::Structure& structure, const plan::Time
   return events;
 }
 
-plan::StepFigures medians(const std::vector<plan::StepFigures>& all) {
-  plan::StepFigures typical = all.front();
+}  // namespace
+
+plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, std::size_t skip) {
+  plan::StepFigures typical = steps.front();
+  for (const plan::StepFigures& step : steps)
+    for (std::size_t rank = 0; rank < typical.peak.size(); ++rank)
+      typical.peak[rank] = std::max(typical.peak[rank], step.peak[rank]);
   const auto median_of = [&](const auto& of) {
     std::vector<double> values;
-    for (const plan::StepFigures& figures : all)
-      values.push_back(of(figures).value);
+    for (std::size_t step = skip; step < steps.size(); ++step)
+      values.push_back(of(steps[step]).value);
     return plan::Seconds{plan::median(values)};
   };
   typical.iteration = median_of([](const plan::StepFigures& f) { return f.iteration; });
@@ -55,21 +60,19 @@ plan::StepFigures medians(const std::vector<plan::StepFigures>& all) {
   return typical;
 }
 
-}  // namespace
-
 RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
-                            const plan::LayerCosts& planned, const DressRehearsal& rehearsal) {
+                            const plan::LayerCosts& planned, const Rehearsed& rehearsed) {
   RehearsedPrediction found;
-  found.costs = rehearsal.costs(planned);
+  found.costs = costs_of(rehearsed, scenario, plan, planned);
   sim::ScenarioPlan timed = static_cast<const sim::ScenarioPlan&>(plan);
   std::vector<plan::StepFigures> all;
   std::vector<plan::Timeline> timelines;
-  for (sim::StepCosts& costs : rehearsal.step_costs(found.costs)) {
+  for (sim::StepCosts& costs : step_costs_of(rehearsed, scenario, plan, found.costs)) {
     timed.costs = std::move(costs);
     timelines.push_back(predict(scenario, timed).timeline);
     all.push_back(plan::figures_of(timelines.back()));
   }
-  found.figures = medians(all);
+  found.figures = typical_figures(all);
   found.timeline = *std::min_element(
       timelines.begin(), timelines.end(), [&](const plan::Timeline& a, const plan::Timeline& b) {
         const auto off = [&](const plan::Timeline& t) {
@@ -83,7 +86,10 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
 ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
                    plan::Seconds predicted, plan::Seconds measured) {
   sim::StepCosts costs = plan.costs;
-  costs.contended.clear();  // what was measured holds it already
+  // What was measured holds these already.
+  costs.contended.clear();
+  for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
+    link->send_overhead = link->receive_overhead = {};
   sim::Simulator simulator(*plan.structure);
   std::vector<double> with_actions, with_gaps;
   for (const plan::Timeline& step : steps) {
@@ -96,14 +102,6 @@ ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
   }
   const plan::Seconds actions{plan::median(with_actions)}, gaps{plan::median(with_gaps)};
   return {predicted - actions, actions - gaps, gaps - measured};
-}
-
-ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
-                   plan::Seconds measured) {
-  std::vector<plan::Timeline> steps;
-  for (std::size_t s = outcome.warm_up(); s < outcome.steps.size(); ++s)
-    steps.push_back(timeline_of(outcome.steps[s], "step"));
-  return explain(plan, steps, predicted, measured);
 }
 
 }  // namespace pipewright::loop

@@ -48,39 +48,15 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
   return timeline;
 }
 
-plan::StepFigures typical_figures(const std::vector<StepRecord>& steps, std::size_t skip) {
-  const std::size_t ranks = steps.front().ranks.size();
-  std::vector<double> iteration;
-  std::vector<std::vector<double>> busy(ranks), bubble(ranks);
-  plan::StepFigures typical{.iteration = {}, .busy = {}, .bubble = {}, .peak = {}};
-  typical.peak.resize(ranks);
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    const auto figures = plan::figures_of(timeline_of(steps[s], "step"));
-    for (std::size_t r = 0; r < ranks; ++r) {
-      typical.peak[r] = std::max(typical.peak[r], figures.peak[r]);
-      if (s < skip)
-        continue;
-      busy[r].push_back(figures.busy[r].value);
-      bubble[r].push_back(figures.bubble[r].value);
-    }
-    if (s >= skip)
-      iteration.push_back(figures.iteration.value);
-  }
-  typical.iteration = {plan::median(iteration)};
-  for (std::size_t r = 0; r < ranks; ++r) {
-    typical.busy.push_back({plan::median(busy[r])});
-    typical.bubble.push_back({plan::median(bubble[r])});
-  }
-  return typical;
-}
-
-const StepRecord& typical_step(const std::vector<StepRecord>& steps, std::size_t skip) {
-  const double middle = typical_figures(steps, skip).iteration.value;
-  return *std::min_element(steps.begin() + static_cast<std::ptrdiff_t>(skip), steps.end(),
-                           [&](const StepRecord& a, const StepRecord& b) {
-                             return std::abs(a.duration.value - middle) <
-                                    std::abs(b.duration.value - middle);
-                           });
+std::size_t typical_step(const std::vector<StepRecord>& steps, std::size_t skip) {
+  std::vector<double> durations;
+  for (std::size_t step = skip; step < steps.size(); ++step)
+    durations.push_back(steps[step].duration.value);
+  const double middle = plan::median(durations);
+  const auto nearest = std::min_element(
+      durations.begin(), durations.end(),
+      [&](double a, double b) { return std::abs(a - middle) < std::abs(b - middle); });
+  return skip + static_cast<std::size_t>(nearest - durations.begin());
 }
 
 }  // namespace pipewright::loop

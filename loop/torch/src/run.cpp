@@ -13,13 +13,43 @@ constexpr int most_plays = 50;
 
 plan::Json percent(plan::Seconds part, plan::Seconds whole) { return 100 * (part / whole); }
 
+/// What was predicted anew, where anything was rehearsed.
+void tell_rehearsed(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                    const Rehearsed& rehearsed, RunOutcome& outcome) {
+  RehearsedPrediction found = predict(scenario, outcome.plan, costs, rehearsed);
+  outcome.told.rehearsed = true;
+  outcome.told.predicted = found.figures;
+  outcome.told.drift = found.costs.drift;
+  outcome.plan.predicted = std::move(found.timeline);
+  outcome.rehearsed = std::move(found.costs);
+}
+
+/// What was measured, and the error of what was predicted.
+void tell_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome) {
+  const std::size_t skip = outcome.training.warm_up();
+  std::vector<plan::StepFigures> figures;
+  std::vector<plan::Timeline> warm;
+  for (const MeasuredTimeline& step : all) {
+    figures.push_back(plan::figures_of(step.timeline));
+    if (figures.size() > skip)
+      warm.push_back(step.timeline);
+  }
+  Told& told = outcome.told;
+  told.measured = typical_figures(figures, skip);
+  told.parts = explain(outcome.plan, warm, told.predicted.iteration, told.measured.iteration);
+  outcome.measured = all[typical_step(outcome.training.steps, skip)];
+  outcome.measured->timeline =
+      sim::with_idle_causes(*outcome.plan.structure, std::move(outcome.measured->timeline));
+}
+
 }  // namespace
 
 RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts& costs,
-               const Workload& workload, const TrainingWishes& wishes, bool rehearses) {
+               const Workload& workload, Membership& members, const TrainingWishes& wishes,
+               bool rehearses) {
   std::optional<DressRehearsal> rehearsal;
   if (rehearses && can_rehearse(plan.program(), workload))
-    rehearsal.emplace(scenario, plan, workload);
+    rehearsal.emplace(scenario, plan, workload, members);
   const int plays_apart = (scenario.training.steps + most_plays - 1) / most_plays;
   TrainingWishes own = wishes;
   own.before_step = [&](int step) {
@@ -28,28 +58,21 @@ RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts
     if (rehearsal && step % plays_apart == 0 && (wishes.stop == nullptr || !*wishes.stop))
       rehearsal->play();
   };
-  Membership alone;
-  RunOutcome outcome;
-  outcome.training = train(scenario, plan, workload, alone, own);
+  RunOutcome outcome{.plan = std::move(plan), .training = {}, .told = {}};
+  outcome.training = train(scenario, outcome.plan, workload, members, own);
   Told& told = outcome.told;
-  told.planned = told.predicted = plan::figures_of(plan.predicted);
+  told.planned = told.predicted = plan::figures_of(outcome.plan.predicted);
   told.drift = costs.drift;
-  if (rehearsal && rehearsal->played() > 0) {
-    RehearsedPrediction found = predict(scenario, plan, costs, *rehearsal);
-    told.rehearsed = true;
-    told.predicted = found.figures;
-    told.drift = found.costs.drift;
-    plan.predicted = std::move(found.timeline);
-    outcome.rehearsed = std::move(found.costs);
-  }
-  const TrainingOutcome& trained = outcome.training;
-  if (!trained.steps.empty()) {
-    told.measured = typical_figures(trained.steps, trained.warm_up());
-    told.parts = explain(plan, trained, told.predicted.iteration, told.measured.iteration);
-    outcome.measured = sim::with_idle_causes(
-        *plan.structure, timeline_of(typical_step(trained.steps, trained.warm_up()), "measured"));
-  }
-  outcome.plan = std::move(plan);
+  // The others have ended.
+  if (members.in_job() && outcome.training.interrupted)
+    return outcome;
+  if (rehearsal && rehearsal->played() > 0)
+    if (const Rehearsed rehearsed = rehearsal->rehearsed(); members.is_first())
+      tell_rehearsed(scenario, costs, rehearsed, outcome);
+  const auto timelines =
+      measured_timelines(outcome.training.steps, outcome.plan.program(), members);
+  if (!timelines.empty())
+    tell_measured(timelines, outcome);
   return outcome;
 }
 
@@ -66,7 +89,7 @@ plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& run,
                     {"interrupted", outcome.interrupted},
                     {"planned", to_json(told.planned)},
                     {"predicted", to_json(told.predicted)}};
-  if (outcome.steps.empty())
+  if (!run.measured)
     return report;
   report["measured"] = to_json(told.measured);
   report["error_percent"] = plan::error_json(told.predicted, told.measured);
@@ -75,8 +98,8 @@ plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& run,
   report["error_parts_percent"] = {{"layers", percent(told.parts.layers, whole)},
                                    {"launch", percent(told.parts.launch, whole)},
                                    {"transfers_and_waiting", percent(told.parts.waiting, whole)}};
-  if (run.measured)
-    report["idle_s"] = plan::idle_json(plan::compare_idle(run.plan.predicted, *run.measured));
+  report["idle_s"] =
+      plan::idle_json(plan::compare_idle(run.plan.predicted, run.measured->timeline));
   report["machine_drift_percent"] = 100 * told.drift;
   report["steps_measured"] = outcome.steps.size() - outcome.warm_up();
   report["loss"] = outcome.losses;

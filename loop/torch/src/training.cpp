@@ -1,7 +1,6 @@
 #include "pipewright/loop_torch/training.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <exception>
@@ -9,10 +8,7 @@
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
-#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/statistics.hpp"
-#include "pipewright/plan/timeline/aligned_timeline.hpp"
-#include "pipewright/plan/timeline/trace.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -166,31 +162,6 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
   outcome.gradient_groups =
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
   return outcome;
-}
-
-MeasuredTimeline measured_timeline(const TrainingOutcome& outcome, const Membership& members) {
-  // The first process says which step is typical.
-  std::size_t typical = 0;
-  if (members.is_first())
-    typical = static_cast<std::size_t>(&typical_step(outcome.steps, outcome.warm_up()) -
-                                       outcome.steps.data());
-  typical = std::stoul(members.from_first(std::to_string(typical)));
-  plan::Timeline all = timeline_of(outcome.steps.at(typical), "measured");
-  if (!members.in_job())
-    return {std::move(all), {}};
-  const auto texts = members.from_all(plan::to_trace(all));
-  if (!members.is_first())
-    return {};
-  all.spans.clear();
-  all.memory.clear();
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    const auto own = plan::timeline_from_trace(
-        plan::JsonDocument::parse(texts[rank], fmt::format("rank {}", rank)));
-    all.spans.insert(all.spans.end(), own.spans.begin(), own.spans.end());
-    all.memory.insert(all.memory.end(), own.memory.begin(), own.memory.end());
-  }
-  auto clocks = plan::clock_offsets(all.ranks, plan::passages_of(all));
-  return {plan::aligned(std::move(all), clocks), std::move(clocks)};
 }
 
 }  // namespace pipewright::loop

@@ -62,11 +62,13 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
     const loop::Workload workload(scenario);
     const loop::Plan plan = loop::make_plan(scenario, odd_costs());
     REQUIRE(loop::can_rehearse(plan.program(), workload));
-    loop::DressRehearsal rehearsal(scenario, plan, workload);
+    loop::Membership alone;
+    loop::DressRehearsal rehearsal(scenario, plan, workload, alone);
     for (int i = 0; i < 2; ++i)
       rehearsal.play();
     CHECK(rehearsal.played() == 2);
-    const auto costs = rehearsal.costs(odd_costs());
+    const loop::Rehearsed rehearsed = rehearsal.rehearsed();
+    const auto costs = costs_of(rehearsed, scenario, plan, odd_costs());
     CHECK(costs.busy_cores == 2);
     CHECK(costs.measured_over.value > 0);
     for (const plan::LayerCost& layer : costs.layers) {
@@ -74,7 +76,7 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
       CHECK(layer.forward != plan::Seconds{1e-3});  // that was planned with
       CHECK(plan::compute_time(layer) > layer.forward);
     }
-    const auto steps = rehearsal.step_costs(costs);
+    const auto steps = step_costs_of(rehearsed, scenario, plan, costs);
     REQUIRE(steps.size() == 2);
     for (const sim::StepCosts& step : steps)
       for (int event = 0; event < plan.structure->size(); ++event) {

@@ -61,5 +61,7 @@ class LayerBench {
 /// Threads that compute as ranks do: each on a core of its own where there are enough, charging the
 /// account of its bench.
 Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches);
+/// The same for ranks from `first` on of a job of so many, whose others are elsewhere.
+Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches, int first, int job_ranks);
 
 }  // namespace pipewright::profiler

@@ -4,6 +4,7 @@
 // nothing is sent and nobody waits. So it has the caches and the memory of training, and takes the
 // time that the layers take by themselves.
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,9 @@ struct LayerSamples {
 
   void append(const LayerSamples& other);
 };
+inline constexpr std::array sample_kinds{
+    &LayerSamples::forward, &LayerSamples::backward, &LayerSamples::input_gradient,
+    &LayerSamples::weight_gradient, &LayerSamples::optimizer_step};
 
 /// Of what was sampled, the typical times (plan::typical_mean). Where the backward was sampled only
 /// in one go, or only in halves, `planned` says how the one follows from the other.

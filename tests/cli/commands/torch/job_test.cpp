@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "pipewright/loop/run_directory.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
@@ -75,6 +76,37 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   for (const char* m : {"0", "1", "2", "3"}) {
     CHECK(find(std::string("0F") + m).end <= find(std::string("1F") + m).start);
     CHECK(find(std::string("1B") + m).end <= find(std::string("0B") + m).start);
+  }
+}
+
+TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[cli][job]") {
+  for (const auto& wish : std::vector<std::vector<std::string>>{
+           {"--set", "pipeline.schedule=1f1b"},
+           {"--set", "pipeline.schedule=zbv"},
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=1"}}) {
+    const TempFolder folder;
+    const auto out = folder.path() / "run";
+    auto words = wish;
+    words.insert(words.end(), {"--processes", "--verify", "--json", "--out", out.string()});
+    const auto result = run_program(small_gpt("run", words));
+    CAPTURE(wish, result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto report = json::parse(result.out);
+    CHECK(report["verify"]["bit_identical"] == true);
+    CHECK(report["steps_measured"] == 2);  // of four
+    const auto& parts = report["error_parts_percent"];
+    CHECK(parts["layers"].get<double>() + parts["launch"].get<double>() +
+              parts["transfers_and_waiting"].get<double>() ==
+          Approx(report["error_percent"]["iteration_s"].get<double>()));
+    for (const auto& error : report["error_percent"]["peak_bytes"])
+      CHECK(std::abs(error.get<double>()) < 5);
+    const loop::StoredRun run = loop::read_run(out);
+    REQUIRE(run.rehearsed_costs);
+    for (const plan::LayerCost& layer : run.rehearsed_costs->layers)
+      CHECK(layer.forward > plan::Seconds{});
+    // All ranks, of what was predicted and of what was measured.
+    CHECK(run.measured->ranks == 2);
+    CHECK(run.measured->spans.size() == run.predicted.spans.size());
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipewright/loop/plan.hpp"
+#include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
@@ -18,31 +19,54 @@ namespace pipewright::loop {
 /// Whether a rehearsal does what the training does: it knows CPUs, and steps with a flush.
 bool can_rehearse(const plan::Program& program, const Workload& workload);
 
+/// What was played of a rank.
+struct RehearsedRank {
+  std::vector<std::vector<double>> plays;      // each: seconds of every instruction of its script
+  std::vector<profiler::LayerSamples> alone;   // by layer, the loss last: while no other computed
+  std::vector<profiler::LayerSamples> beside;  // while all did
+};
+
+/// What was played of all.
+struct Rehearsed {
+  std::vector<RehearsedRank> ranks;  // of the job
+  plan::Seconds over;                // from the first play to the end of the last
+};
+
 class DressRehearsal {
  public:
-  DressRehearsal(const plan::Scenario& scenario, const Plan& plan, const Workload& workload);
+  /// Of the ranks of this process. All must outlive it.
+  DressRehearsal(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+                 Membership& members);
 
-  /// Plays a step of all ranks at once; every few times one rank's alone as well.
+  /// Plays a step of all ranks at once; every few times one rank's alone as well. All processes of
+  /// the job call it together.
   void play();
 
-  int played() const { return static_cast<int>(plays_.size()); }
-  /// The costs that were planned with, their times replaced by those found here.
-  plan::LayerCosts costs(plan::LayerCosts planned) const;
-  /// A step's costs for each time that it was played: its actions as long as they were then.
-  std::vector<sim::StepCosts> step_costs(const plan::LayerCosts& costs) const;
+  int played() const { return played_; }
+  /// All processes call it; the first has the answer, the others have nothing.
+  Rehearsed rehearsed() const;
 
  private:
-  const plan::Scenario& scenario_;
-  const Plan& plan_;
-  std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // by rank
+  void meet();
+
+  Membership& members_;
+  int job_ranks_;
+  std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // of the ranks here
   std::vector<profiler::Rehearsal> rehearsals_;
   profiler::Cores cores_;
-  std::vector<profiler::LayerSamples> alone_;                   // by layer, the loss last
-  std::vector<std::vector<profiler::LayerSamples>> contended_;  // by rank and layer
-  std::vector<std::vector<double>> plays_;  // each: seconds of all events of the first pipeline
+  std::vector<RehearsedRank> ranks_;
+  int played_ = 0;
   std::chrono::steady_clock::time_point begin_;
-  plan::Seconds measured_over_;
+  plan::Seconds over_;
 };
+
+/// The costs that were planned with, their times replaced by those that were found.
+plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scenario,
+                          const Plan& plan, plan::LayerCosts planned);
+/// A step's costs for each time that it was played: its actions as long as they were then.
+std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
+                                          const plan::Scenario& scenario, const Plan& plan,
+                                          const plan::LayerCosts& costs);
 
 /// The costs with factors that make each event as long as `seconds` says; 0: as it is.
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,

@@ -3,10 +3,13 @@
 // What a run's prediction is made of, and what its error is: whose fault was it?
 
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
-#include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 
 namespace pipewright::loop {
+
+/// Medians over the steps after the first `skip`; the peak is the largest of all steps.
+plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps,
+                                  std::size_t skip = 0);
 
 /// The prediction from what was played between the steps.
 struct RehearsedPrediction {
@@ -15,7 +18,7 @@ struct RehearsedPrediction {
   plan::Timeline timeline;    // of the play whose iteration is nearest to the median
 };
 RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
-                            const plan::LayerCosts& planned, const DressRehearsal& rehearsal);
+                            const plan::LayerCosts& planned, const Rehearsed& rehearsed);
 
 /// Predicted less measured iteration, in parts that add up to it.
 struct ErrorParts {
@@ -27,7 +30,5 @@ struct ErrorParts {
 /// them.
 ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
                    plan::Seconds predicted, plan::Seconds measured);
-ErrorParts explain(const Plan& plan, const TrainingOutcome& outcome, plan::Seconds predicted,
-                   plan::Seconds measured);
 
 }  // namespace pipewright::loop

@@ -37,10 +37,7 @@ class Recorder {
 
 plan::Timeline timeline_of(const StepRecord& step, const std::string& name);
 
-/// Medians over the steps after the first `skip`; the peak is the largest of all steps.
-plan::StepFigures typical_figures(const std::vector<StepRecord>& steps, std::size_t skip);
-
-/// The step after the first `skip` whose duration is nearest to the median.
-const StepRecord& typical_step(const std::vector<StepRecord>& steps, std::size_t skip);
+/// Which of the steps after the first `skip` has the duration nearest to their median.
+std::size_t typical_step(const std::vector<StepRecord>& steps, std::size_t skip);
 
 }  // namespace pipewright::loop

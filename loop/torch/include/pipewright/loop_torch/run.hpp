@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "pipewright/loop_torch/explained_error.hpp"
+#include "pipewright/loop_torch/measured_timeline.hpp"
+#include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/json/json.hpp"
 
 namespace pipewright::loop {
@@ -24,13 +26,15 @@ struct RunOutcome {
   TrainingOutcome training;
   Told told;
   std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
-  std::optional<plan::Timeline> measured{};     // the typical step
+  std::optional<MeasuredTimeline> measured{};   // the typical step
 };
 
 /// Trains by the plan that these costs led to. `rehearses`: what ranks compute is played through
-/// between the steps, where that can be done.
+/// between the steps, where that can be done. In a job every process calls it; the first is told
+/// what was predicted and measured, but nothing was measured of all where it was interrupted.
 RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts& costs,
-               const Workload& workload, const TrainingWishes& wishes, bool rehearses);
+               const Workload& workload, Membership& members, const TrainingWishes& wishes,
+               bool rehearses);
 
 /// What a run directory says of it.
 plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& outcome,

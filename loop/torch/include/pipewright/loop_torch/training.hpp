@@ -16,7 +16,6 @@
 #include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/loop_torch/resume.hpp"
 #include "pipewright/loop_torch/workload.hpp"
-#include "pipewright/plan/timeline/clock_offsets.hpp"
 
 namespace pipewright::loop {
 
@@ -62,13 +61,5 @@ struct TrainingOutcome {
 /// exec::Aborted.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const TrainingWishes& wishes = {});
-
-/// A step of all ranks, by one clock.
-struct MeasuredTimeline {
-  plan::Timeline timeline;
-  std::optional<plan::ClockOffsets> clocks{};  // what it took, where ranks have clocks of their own
-};
-/// The typical step; empty but on the first process.
-MeasuredTimeline measured_timeline(const TrainingOutcome& outcome, const Membership& members);
 
 }  // namespace pipewright::loop

@@ -56,6 +56,8 @@ std::string ends_of(const plan::LinkSamples& samples) {
       text += fmt::format("{}: no larger sizes, as {}\n", what, series.ended);
   };
   add(samples.one_way, "one way");
+  if (samples.computing)
+    add(samples.computing->arrival, "while the sender computes");
   add(samples.both_ways, "both ways");
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
     add(samples.at_once[s], fmt::format("{} pairs", s + 2));
@@ -83,6 +85,8 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += fmt::format(" {:>10}", fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
+  if (samples.computing)
+    text += fmt::format(" {:>10} {:>10} {:>10}", "computing", "sender", "receiver");
   text += "\n";
   for (const plan::Bytes size : sizes_of(samples)) {
     text += fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
@@ -95,9 +99,18 @@ std::string links_table(const loop::MeasuredLink& link) {
       text += fmt::format(" {:>10}", cell(series, size));
     for (const plan::LinkSeries& series : samples.sums)
       text += fmt::format(" {:>11}", cell(series, size));
+    if (samples.computing)
+      for (const plan::LinkSeries* const series :
+           {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver})
+        text += fmt::format(" {:>10}", cell(*series, size));
     text += "\n";
   }
   text += fit_text(link.fit, "a transfer");
+  if (link.computing) {
+    text += fit_text(link.computing->arrival, "while its sender computes on");
+    text += fit_text(link.computing->sender, "that keeps the sender from computing");
+    text += fit_text(link.computing->receiver, "and a receiver that computes");
+  }
   if (link.sums)
     text += fit_text(*link.sums, "a step of a sum");
   if (link.both_ways)

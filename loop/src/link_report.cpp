@@ -65,17 +65,31 @@ plan::Json series_json(const plan::LinkSeries& series, const std::vector<double>
   return {{"samples", std::move(samples)}, {"ended", series.ended}};
 }
 
+plan::Overhead overhead_of(const plan::Link& link) {
+  const bool grows = link.bandwidth_per_s < plan::unlimited_bandwidth;
+  return {link.latency, grows ? link.bandwidth_per_s : 0};
+}
+
 }  // namespace
 
 MeasuredLink measured_link(const plan::LinkSamples& samples) {
   MeasuredLink link;
   link.samples = samples;
   link.fit = plan::fit_link(samples.one_way.samples);
+  link.link = link.fit.link;
+  if (samples.computing) {
+    link.computing = {plan::fit_link(samples.computing->arrival.samples),
+                      plan::fit_link(samples.computing->sender.samples, 1),
+                      plan::fit_link(samples.computing->receiver.samples, 1)};
+    link.link = link.computing->arrival.link;
+    link.link.send_overhead = overhead_of(link.computing->sender.link);
+    link.link.receive_overhead = overhead_of(link.computing->receiver.link);
+  }
   if (const auto steps = ring_steps(samples); !steps.empty()) {
     link.sums = plan::fit_link(steps, 1);  // a ring's steps are one line in a cluster
     const plan::Link& ring = link.sums->link;
-    link.fit.link.sum_latency = ring.latency;
-    link.fit.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
+    link.link.sum_latency = ring.latency;
+    link.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
   }
   link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
@@ -83,7 +97,7 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
       link.sharing.push_back({static_cast<int>(s) + 2, *slow_down});
   if (!link.sharing.empty()) {
     const LinkSharing& most = link.sharing.back();
-    link.fit.link.shared = most.slow_down > (1.0 + most.pairs) / 2;
+    link.link.shared = most.slow_down > (1.0 + most.pairs) / 2;
   }
   return link;
 }
@@ -94,7 +108,7 @@ std::string name_of(const plan::LinkSamples& samples) {
 
 plan::Cluster with_links(plan::Cluster cluster, const std::vector<MeasuredLink>& links) {
   for (const MeasuredLink& link : links)
-    (link.samples.between_nodes ? cluster.between_nodes : cluster.within_node) = link.fit.link;
+    (link.samples.between_nodes ? cluster.between_nodes : cluster.within_node) = link.link;
   const bool apart = std::any_of(links.begin(), links.end(), [](const MeasuredLink& link) {
     return link.samples.between_nodes;
   });
@@ -108,11 +122,22 @@ plan::Json to_json(const MeasuredLink& link) {
   plan::Json json{{"over", samples.over},
                   {"between_nodes", samples.between_nodes},
                   {"fit", fit_json(link.fit)},
-                  {"shared", link.fit.link.shared},
+                  {"shared", link.link.shared},
                   {"one_way", series_json(samples.one_way, link.fit.residuals, 0)},
                   {"both_ways", series_json(samples.both_ways, {}, 0)},
                   {"at_once", plan::Json::array()},
                   {"sums", plan::Json::array()}};
+  if (link.computing) {
+    const auto computing = [](const plan::LinkFit& fit, const plan::LinkSeries& series) {
+      plan::Json both = series_json(series, fit.residuals, 0);
+      both["fit"] = fit_json(fit);
+      return both;
+    };
+    json["computing"] = {
+        {"arrival", computing(link.computing->arrival, samples.computing->arrival)},
+        {"sender", computing(link.computing->sender, samples.computing->sender)},
+        {"receiver", computing(link.computing->receiver, samples.computing->receiver)}};
+  }
   if (link.both_ways)
     json["both_ways"]["slow_down"] = *link.both_ways;
   for (std::size_t s = 0; s < samples.at_once.size(); ++s) {

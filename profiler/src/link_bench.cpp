@@ -9,6 +9,7 @@
 #include <future>
 #include <numeric>
 
+#include "computing_pair.hpp"
 #include "pipewright/exec/rank/core.hpp"
 #include "pipewright/plan/statistics.hpp"
 
@@ -38,28 +39,6 @@ std::vector<Bytes> sizes_up_to(Bytes largest, std::int64_t least, std::int64_t f
   return sizes;
 }
 
-/// The messages of a pair as those of two stages: the lower rank has the first one.
-struct Messages {
-  int low = 0, high = 0;
-
-  Transfer down(InstructionKind kind, int microbatch) const {
-    const int stage = kind == InstructionKind::SendActivation ? 0 : 1;
-    return {{kind, stage, microbatch}, low, high};
-  }
-  Transfer up(InstructionKind kind, int microbatch) const {
-    const int stage = kind == InstructionKind::SendGradient ? 1 : 0;
-    return {{kind, stage, microbatch}, high, low};
-  }
-  Transfer sent_by(int rank, int microbatch) const {
-    return rank == low ? down(InstructionKind::SendActivation, microbatch)
-                       : up(InstructionKind::SendGradient, microbatch);
-  }
-  Transfer received_by(int rank, int microbatch) const {
-    return rank == low ? up(InstructionKind::ReceiveGradient, microbatch)
-                       : down(InstructionKind::ReceiveActivation, microbatch);
-  }
-};
-
 /// One rank's part in all of it.
 class LinkBench {
  public:
@@ -81,16 +60,20 @@ class LinkBench {
   /// Seconds of each repeat as this rank saw them; none where it only looked on.
   using Seconds = std::vector<double>;
   using Play = std::function<Seconds(Bytes size, int repeats)>;
+  /// What a repeat costs of a time that it measures.
+  using Cost = std::function<double(Bytes size, double seconds)>;
 
   bool leads() const { return place_.rank == 0; }
   at::Tensor payload(Bytes size) const {
     return at::full({size.value}, 1, at::TensorOptions(at::kByte).device(place_.device.device));
   }
-  std::optional<Messages> own_messages(int pairs) const;
-  void begin_pass(const std::optional<Messages>& own, int repeats);
+  std::optional<LinkMessages> own_messages(int pairs) const;
+  void begin_pass(const std::vector<LinkMessages>& own, int repeats);
   at::Tensor receive(const Transfer& transfer);
   Seconds there_and_back(int pairs, Bytes size, int repeats);
   Seconds both_at_once(Bytes size, int repeats);
+  Seconds computing(ComputingPart part, Bytes size, int repeats);
+  plan::ComputingSeries computing_series(const std::vector<Bytes>& sizes, double share);
   Seconds sum(int devices, Bytes size, int repeats);
   Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats,
                   const exec::OnDevice& on_device);
@@ -98,7 +81,7 @@ class LinkBench {
   int told_by_leader(int number);
   Seconds mean_of_ranks(const Seconds& mine);
   plan::LinkSeries series(const char* what, const std::vector<Bytes>& sizes, double share,
-                          double trips, const Play& play);
+                          const Cost& cost, const Play& play);
 
   const LinkPlace& place_;
   const LinkRanks& who_;
@@ -111,21 +94,22 @@ class LinkBench {
   bool was_stopped_ = false;
 };
 
-std::optional<Messages> LinkBench::own_messages(int pairs) const {
+std::optional<LinkMessages> LinkBench::own_messages(int pairs) const {
   for (int p = 0; p < pairs; ++p)
     if (const auto [low, high] = who_.pairs[static_cast<std::size_t>(p)];
         low == place_.rank || high == place_.rank)
-      return Messages{low, high};
+      return LinkMessages{low, high};
   return {};
 }
 
 /// As a step begins: all transfers of it are known.
-void LinkBench::begin_pass(const std::optional<Messages>& own, int repeats) {
+void LinkBench::begin_pass(const std::vector<LinkMessages>& own, int repeats) {
   std::vector<Transfer> transfers;
-  for (int m = 0; own && m < warm_up + repeats; ++m) {
-    transfers.push_back(own->sent_by(place_.rank, m));
-    transfers.push_back(own->received_by(place_.rank, m));
-  }
+  for (int m = 0; m < warm_up + repeats; ++m)
+    for (const LinkMessages& messages : own) {
+      transfers.push_back(messages.sent_by(place_.rank, m));
+      transfers.push_back(messages.received_by(place_.rank, m));
+    }
   place_.transport.expect(place_.rank, transfers);
 }
 
@@ -137,7 +121,7 @@ at::Tensor LinkBench::receive(const Transfer& transfer) {
 
 LinkBench::Seconds LinkBench::there_and_back(int pairs, Bytes size, int repeats) {
   const auto own = own_messages(pairs);
-  begin_pass(own, repeats);
+  begin_pass(own ? std::vector{*own} : std::vector<LinkMessages>{}, repeats);
   Seconds seconds;
   if (!own)
     return seconds;
@@ -160,7 +144,7 @@ LinkBench::Seconds LinkBench::there_and_back(int pairs, Bytes size, int repeats)
 
 LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
   const auto own = own_messages(1);
-  begin_pass(own, repeats);
+  begin_pass(own ? std::vector{*own} : std::vector<LinkMessages>{}, repeats);
   Seconds seconds;
   if (!own)
     return seconds;
@@ -175,6 +159,28 @@ LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
       seconds.push_back(since(begin));
   }
   return seconds;
+}
+
+/// While one rank of a pair computes, on threads as those of ranks.
+LinkBench::Seconds LinkBench::computing(ComputingPart part, Bytes size, int repeats) {
+  const auto own = own_messages(1);
+  const int exchanges = repeats + 1;  // the last one is there for its words
+  begin_pass(own ? computing_routes(*own) : std::vector<LinkMessages>{}, exchanges);
+  return own ? while_computing(place_, *own, part, size, warm_up, warm_up + exchanges) : Seconds{};
+}
+
+plan::ComputingSeries LinkBench::computing_series(const std::vector<Bytes>& sizes, double share) {
+  const auto measured = [&](const char* what, ComputingPart part) {
+    // Rests and computing take longer than what is measured.
+    const Cost cost = [](Bytes size, double seconds) { return seconds + 4 * computing_time(size); };
+    return series(what, sizes, share / 3, cost,
+                  [this, part](Bytes size, int repeats) { return computing(part, size, repeats); });
+  };
+  plan::ComputingSeries found;
+  found.arrival = measured("while the sender computes", ComputingPart::Arrival);
+  found.sender = measured("what sending keeps from computing", ComputingPart::Sender);
+  found.receiver = measured("what receiving keeps from computing", ComputingPart::Receiver);
+  return found;
 }
 
 /// On a thread as that of a rank's collectives.
@@ -281,9 +287,8 @@ int repeats_within(double left, std::size_t sizes_left, double seconds) {
       std::clamp(some / seconds - warm_up, 1.0, static_cast<double>(most_repeats)));
 }
 
-/// `trips`: how often the bytes go over the link in a repeat, of which its time is one.
 plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& sizes, double share,
-                                   double trips, const Play& play) {
+                                   const Cost& cost, const Play& play) {
   const auto begin = Clock::now();
   Measured measured{sizes, std::vector<Seconds>(sizes.size())};
   std::size_t count = sizes.size();
@@ -294,7 +299,7 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
     for (std::size_t s = 0; s < count && !was_stopped_; ++s) {
       const bool is_new = measured.times[s].empty();
       const double left = until - since(begin);
-      int repeats = repeats_within(left, count - s, trips * measured.expected(s));
+      int repeats = repeats_within(left, count - s, cost(sizes[s], measured.expected(s)));
       if (repeats == 0 && is_new && s < least_sizes)
         repeats = 1;
       repeats = told_by_leader(stop_ != nullptr && *stop_ ? told_to_stop : repeats);
@@ -320,26 +325,37 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
 }
 
 std::optional<plan::LinkSamples> LinkBench::measure() {
-  constexpr double share_one_way = 0.45, share_both = 0.1, share_at_once = 0.15, share_sums = 0.3;
-  constexpr std::int64_t least_sum = 64;
+  const bool with_computing = place_.computing_ranks > 0;
+  const double share_computing = with_computing ? 0.3 : 0, rest = 1 - share_computing;
+  const double share_one_way = 0.45 * rest, share_both = 0.1 * rest, share_at_once = 0.15 * rest,
+               share_sums = 0.3 * rest;
+  const Cost one_trip = [](Bytes, double seconds) { return seconds; };
+  const Cost two_trips = [](Bytes, double seconds) { return 2 * seconds; };
+  constexpr std::int64_t least_sum = 64, least_computing_size = std::int64_t{1} << 14;
   const auto fine = sizes_up_to(limits_.largest, 1, 2);
   const auto coarse = sizes_up_to(limits_.largest, 1, 4);
   const auto whole_numbers = sizes_up_to(limits_.largest, least_sum, 4);
   const int pairs = static_cast<int>(who_.pairs.size());
   const int ring = static_cast<int>(who_.ring.size());
   plan::LinkSamples samples;
-  samples.one_way = series("one way", fine, share_one_way, 2, [&](Bytes size, int repeats) {
+  samples.one_way = series("one way", fine, share_one_way, two_trips, [&](Bytes size, int repeats) {
     return there_and_back(1, size, repeats);
   });
-  samples.both_ways = series("both ways", coarse, share_both, 1,
+  samples.both_ways = series("both ways", coarse, share_both, one_trip,
                              [&](Bytes size, int repeats) { return both_at_once(size, repeats); });
+  if (with_computing) {
+    std::vector<Bytes> sizes{{1}};  // below some KiB all sizes are alike
+    for (const Bytes size : sizes_up_to(limits_.largest, least_computing_size, 4))
+      sizes.push_back(size);
+    samples.computing = computing_series(sizes, share_computing);
+  }
   for (int count = 2; count <= pairs; ++count)
     samples.at_once.push_back(
-        series("pairs at once", coarse, share_at_once / (pairs - 1), 2,
+        series("pairs at once", coarse, share_at_once / (pairs - 1), two_trips,
                [&](Bytes size, int repeats) { return there_and_back(count, size, repeats); }));
   for (int devices = 2; devices <= ring; ++devices)
     samples.sums.push_back(
-        series("sums", whole_numbers, share_sums / (ring - 1), 1,
+        series("sums", whole_numbers, share_sums / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return sum(devices, size, repeats); }));
   return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
 }

@@ -34,19 +34,39 @@ plan::LinkSamples samples(double two_pairs) {
 
 TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sums' own",
           "[loop][links]") {
-  const plan::Link link = measured_link(samples(1)).fit.link;
+  const plan::Link link = measured_link(samples(1)).link;
   CHECK(link.latency.value == Approx(latency));
   CHECK(link.bandwidth_per_s == Approx(bandwidth));
   CHECK(link.sum_latency.value == Approx(3 * latency));
   CHECK(link.sum_bandwidth_per_s == Approx(bandwidth / 3));
 }
 
+TEST_CASE("Where ranks computed meanwhile, the link is as it was then, with what that cost them",
+          "[loop][links]") {
+  plan::LinkSamples with = samples(1);
+  with.computing = {series(2), series(0.5, 1, 0.5), series(0.25, 1, 0)};
+  const MeasuredLink measured = measured_link(with);
+  const plan::Link& link = measured.link;
+  CHECK(link.latency.value == Approx(2 * latency));
+  CHECK(link.bandwidth_per_s == Approx(bandwidth / 2));
+  CHECK(link.send_overhead.each.value == Approx(latency / 2));
+  CHECK(link.send_overhead.bandwidth_per_s == Approx(4 * bandwidth));
+  CHECK(link.receive_overhead.each.value == Approx(latency / 4));
+  CHECK(link.receive_overhead.bandwidth_per_s == 0);
+  CHECK(link.sum_latency.value == Approx(3 * latency));
+  CHECK(measured.fit.link.latency.value == Approx(latency));
+  const plan::Json computing = to_json(measured).at("computing");
+  CHECK(computing.at("arrival").at("fit").at("latency_s") == link.latency.value);
+  CHECK(computing.at("sender").at("samples").size() == 10);
+  CHECK(computing.at("receiver").at("samples").at(9).at("bytes") == 1 << 24);
+}
+
 TEST_CASE("Pairs that slow each other down share their link", "[loop][links]") {
   const MeasuredLink apart = measured_link(samples(1.3));
-  CHECK_FALSE(apart.fit.link.shared);
+  CHECK_FALSE(apart.link.shared);
   CHECK(apart.sharing.at(0).pairs == 2);
   CHECK(apart.sharing.at(0).slow_down == Approx(1.3));
-  CHECK(measured_link(samples(1.9)).fit.link.shared);
+  CHECK(measured_link(samples(1.9)).link.shared);
   CHECK(measured_link(samples(1.9)).both_ways.value() == Approx(1.5));
 }
 
@@ -56,11 +76,11 @@ TEST_CASE("The cluster gets the links of its kinds and keeps the rest", "[loop][
   cluster.nodes = 2;
   cluster.between_nodes.bandwidth_per_s = 7;
   const MeasuredLink within = measured_link(samples(1));
-  CHECK(with_links(cluster, {within}).within_node == within.fit.link);
+  CHECK(with_links(cluster, {within}).within_node == within.link);
   CHECK(with_links(cluster, {within}).between_nodes == cluster.between_nodes);
   auto apart = samples(1);
   apart.between_nodes = true;
-  CHECK(with_links(cluster, {measured_link(apart)}).between_nodes == within.fit.link);
+  CHECK(with_links(cluster, {measured_link(apart)}).between_nodes == within.link);
   CHECK(with_links(cluster, {}).name == "mine");
   cluster.nodes = 1;
   CHECK(with_links(cluster, {within}).nodes == 1);

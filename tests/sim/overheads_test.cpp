@@ -96,7 +96,7 @@ TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overh
   costs.cluster.within_node.send_overhead = {{0.25}};
   const IdleTime& idle = IdleCauses(structure).of(simulator.run(costs));
   CHECK(idle.by_cause[0][static_cast<std::size_t>(IdleCause::Launch)] == 0.25);  // 0F1
-  CHECK(idle.by_cause[1][static_cast<std::size_t>(IdleCause::Launch)] == 0.5);  // 1B1, the step
+  CHECK(idle.by_cause[1][static_cast<std::size_t>(IdleCause::Launch)] == 0.5);   // 1B1, the step
 }
 
 TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {

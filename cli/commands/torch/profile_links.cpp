@@ -26,8 +26,10 @@ int ranks_of(const plan::Scenario& scenario) {
   return scenario.pipeline.ranks * scenario.pipeline.replicas;
 }
 
-loop::LinkSettings settings(double within_s, ProgressLine& line) {
+loop::LinkSettings settings(const plan::Scenario& scenario, double within_s, ProgressLine& line) {
   return {.limits = {.within = {within_s}},
+          .computing_ranks =
+              std::max(2, std::min(ranks_of(scenario), scenario.cluster.devices_per_node)),
           .progress =
               [&line](const char* what, plan::Bytes size) {
                 line.show(fmt::format("measuring links: {}, {} bytes", what, size.value));
@@ -46,7 +48,7 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
     if (members.in_job())
       left *= share_of_threads;
     links.push_back(loop::measured_link(
-        loop::links_in_process(std::max(2, ranks_of(scenario)), settings(left, line))));
+        loop::links_in_process(std::max(2, ranks_of(scenario)), settings(scenario, left, line))));
     left = options.within_s - left;
   }
   if (!members.in_job())
@@ -58,7 +60,7 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
           : exec::RankDevice();
   for (const plan::LinkSamples& samples :
        loop::links_of_job(members, options.device.on_gpu() ? "NCCL" : "Gloo", device,
-                          settings(left, line)))
+                          settings(scenario, left, line)))
     if (members.is_first())
       links.push_back(loop::measured_link(samples));
   return links;

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <vector>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace pipewright::exec {
 namespace {
@@ -22,31 +24,62 @@ struct SchedulingAttributes {
 constexpr std::uint32_t ordinary = 0;        // SCHED_OTHER
 constexpr std::uint64_t short_ns = 100'000;  // the shortest that the kernel grants
 
-std::vector<int> allowed_cores() {
+/// Of a thread of this process; 0: the calling one.
+std::vector<int> cores_of(pid_t thread) {
   cpu_set_t allowed;
   std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+  if (sched_getaffinity(thread, sizeof allowed, &allowed) == 0)
     for (int core = 0; core < CPU_SETSIZE; ++core)
       if (CPU_ISSET(core, &allowed))
         cores.push_back(core);
   return cores;
 }
 
+void keep_on(pid_t thread, const std::vector<int>& cores) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  for (const int core : cores)
+    CPU_SET(core, &own);
+  sched_setaffinity(thread, sizeof own, &own);
+}
+
+/// Whether threads beside the ranks find no core of their own.
+bool are_cores_few(std::size_t cores, int ranks) { return static_cast<int>(cores) < 2 * ranks; }
+
 }  // namespace
 
 void pin_to_core(int rank, int ranks) {
-  const auto allowed = allowed_cores();
-  if (static_cast<int>(allowed.size()) < ranks)
-    return;
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(allowed[static_cast<std::size_t>(rank)], &own);
-  sched_setaffinity(0, sizeof own, &own);
+  const auto allowed = cores_of(0);
+  if (static_cast<int>(allowed.size()) >= ranks)
+    keep_on(0, {allowed[static_cast<std::size_t>(rank)]});
 }
 
 void pin_beside(int rank, int ranks) {
-  if (static_cast<int>(allowed_cores().size()) < 2 * ranks)
+  if (are_cores_few(cores_of(0).size(), ranks))
     pin_to_core(rank, ranks);
+}
+
+OnCoreOfRank::OnCoreOfRank(int rank, int ranks) {
+  const auto allowed = cores_of(0);
+  if (static_cast<int>(allowed.size()) < ranks)
+    return;
+  const std::vector<int> own{allowed[static_cast<std::size_t>(rank)]};
+  if (!are_cores_few(allowed.size(), ranks)) {
+    before_.emplace_back(gettid(), allowed);
+    keep_on(0, own);  // the calling thread alone
+    return;
+  }
+  std::error_code ended;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ended)) {
+    const pid_t thread = std::stoi(task.path().filename());
+    before_.emplace_back(thread, cores_of(thread));
+    keep_on(thread, own);
+  }
+}
+
+OnCoreOfRank::~OnCoreOfRank() {
+  for (const auto& [thread, cores] : before_)
+    keep_on(thread, cores);
 }
 
 void run_in_short_slices() {

@@ -104,9 +104,13 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
   const auto ranks = static_cast<int>(members.from_all(std::string()).size());
   std::vector<plan::LinkSamples> all;
   for (const auto& [who, between_nodes] : kinds) {
-    auto samples =
-        profiler::measure_links({*members.transport(), members.rank().value(), ranks, device}, who,
-                                limits, settings.progress, settings.stop);
+    auto samples = profiler::measure_links(
+        {.transport = *members.transport(),
+         .rank = members.rank().value(),
+         .ranks = ranks,
+         .device = device,
+         .computing_ranks = device.device.is_cpu() ? settings.computing_ranks : 0},
+        who, limits, settings.progress, settings.stop);
     if (!samples)
       throw Stopped{};
     samples->over = over;

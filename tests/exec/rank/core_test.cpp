@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <thread>
 
@@ -68,6 +69,43 @@ TEST_CASE("A rank has a core to itself, and shares it with what serves it where 
     CHECK(left_to(pin_beside, cores / 2) == cores);
   CHECK(left_to(pin_beside, cores + 1) == cores);
   CHECK(allowed_cores() == cores);
+}
+
+TEST_CASE("While a process stands as a rank does all its threads do, and then as before",
+          "[exec][rank]") {
+  const int cores = allowed_cores();
+  const auto left_to = [&](int ranks) {
+    int self = 0, beside = 0, after = 0;
+    std::atomic<int> turn = 0;
+    std::thread other([&] {  // there before
+      turn = 1;
+      while (turn != 2)
+        std::this_thread::yield();
+      beside = allowed_cores();
+      turn = 3;
+      while (turn != 4)
+        std::this_thread::yield();
+      after = allowed_cores();
+    });
+    while (turn != 1)
+      std::this_thread::yield();
+    {
+      const OnCoreOfRank core(ranks - 1, ranks);
+      self = allowed_cores();
+      turn = 2;
+      while (turn != 3)
+        std::this_thread::yield();
+    }
+    turn = 4;
+    other.join();
+    CHECK(after == cores);
+    CHECK(allowed_cores() == cores);
+    return std::pair(self, beside);
+  };
+  CHECK(left_to(cores) == std::pair(1, 1));
+  if (cores > 1)
+    CHECK(left_to(cores / 2) == std::pair(1, cores));
+  CHECK(left_to(cores + 1) == std::pair(cores, cores));
 }
 
 }  // namespace core_test

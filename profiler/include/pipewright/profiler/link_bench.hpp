@@ -32,6 +32,9 @@ struct LinkPlace {
   int rank = 0;
   int ranks = 1;
   exec::RankDevice device{};
+  /// How many ranks compute on this node when it trains, as processes of their own: a pair is then
+  /// measured while they do as well. 0: it is not.
+  int computing_ranks = 0;
 };
 
 /// Called by the leader with what is measured next.

@@ -42,7 +42,12 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(gloo.at("at_once").size() == 1);  // two pairs
   CHECK(gloo.at("sums").size() == 3);     // over 2, 3 and 4 ranks
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file));
-  CHECK(cluster.within_node.latency.value == gloo.at("fit").at("latency_s"));
+  const auto& computing = gloo.at("computing");
+  for (const char* series : {"arrival", "sender", "receiver"})
+    CHECK(computing.at(series).at("samples").size() >= 3);
+  CHECK(cluster.within_node.latency.value == computing.at("arrival").at("fit").at("latency_s"));
+  CHECK(cluster.within_node.send_overhead.each.value > 0);
+  CHECK_FALSE(report.at("links").at(0).contains("computing"));
   CHECK(cluster.within_node.sum_bandwidth_per_s > 0);
   CHECK(json::parse(test::text_of(file)) == report.at("cluster"));
 

@@ -2,6 +2,9 @@
 
 // A core for each rank, and when threads beside the ranks get one.
 
+#include <utility>
+#include <vector>
+
 namespace pipewright::exec {
 
 /// Keeps the calling thread on one core, so that the kernel does not move it away from its caches.
@@ -13,6 +16,19 @@ void pin_to_core(int rank, int ranks);
 /// where they run as soon as it waits and never wait for another rank's compute. Where there is a
 /// second core for each rank nothing happens.
 void pin_beside(int rank, int ranks);
+
+/// While it lives all threads of this process, and those that they start, stand as those of a rank
+/// do: on its core with those beside it where cores are few, otherwise as they were.
+class OnCoreOfRank {
+ public:
+  OnCoreOfRank(int rank, int ranks);
+  ~OnCoreOfRank();
+  OnCoreOfRank(const OnCoreOfRank&) = delete;
+  OnCoreOfRank& operator=(const OnCoreOfRank&) = delete;
+
+ private:
+  std::vector<std::pair<int, std::vector<int>>> before_;  // by thread: its cores
+};
 
 /// For a thread that only hands data on: it and the threads that it starts run as soon as they have
 /// something to do, though all cores compute. A kernel lets a thread compute for a slice of time

@@ -13,6 +13,7 @@ namespace pipewright::loop {
 
 struct LinkSettings {
   profiler::LinkLimits limits;  // of each kind
+  int computing_ranks = 2;      // on a node, when it trains
   profiler::LinkProgress progress{};
   const std::atomic<bool>* stop = nullptr;
 };

@@ -2,6 +2,7 @@
 
 // What was measured of one kind of link.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,19 @@ struct LinkSeries {
   friend bool operator==(const LinkSeries&, const LinkSeries&) = default;
 };
 
+/// What transfers of one pair take and cost while ranks compute, as in training.
+struct ComputingSeries {
+  LinkSeries arrival;   // one way, while the sender computes on
+  LinkSeries sender;    // for how long that keeps it from computing
+  LinkSeries receiver;  // the same of a receiver that computes meanwhile
+  friend bool operator==(const ComputingSeries&, const ComputingSeries&) = default;
+};
+
 struct LinkSamples {
   std::string over;  // what carries the bytes: in process, Gloo, NCCL
   bool between_nodes = false;
-  LinkSeries one_way;               // of one pair: half of the way there and back
+  LinkSeries one_way;  // of one pair: half of the way there and back, no rank computes
+  std::optional<ComputingSeries> computing{};
   LinkSeries both_ways;             // of the same pair, both at once
   std::vector<LinkSeries> at_once;  // of 2, 3, … pairs: as `one_way`
   std::vector<LinkSeries> sums;     // over 2, 3, … ranks, which all get them

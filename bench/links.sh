@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Two processes over Gloo on this machine, every schedule that trains, and sums of gradients: what a
-# step was predicted to take with measured links, and what it took. The layers are measured just
-# before and just after each training, and the mean of both predictions counts: the machine's speed
-# drifts by more than links may err. Each round goes through all. The medians of the rounds.
+# step is predicted to take with measured links, and what it takes. Layers are rehearsed between the
+# steps, so that the machine's drift is no error of the links. Each round goes through all. The
+# medians of the rounds.
 # Usage: bench/links.sh [--rounds N] [--cluster FILE] [--set FIELD=VALUE]… [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,19 +36,15 @@ if [[ -z $cluster ]]; then
 fi
 
 try() {  # LABEL OPTION…: one more run, if it can be trained
-  local label=$1 common=("$scenario" --cluster "$cluster" "${settings[@]}" "${@:2}") run=$work/run
+  local run=$work/run
   rm -rf "$run"
   # Refused: sizes that the schedule does not take, or what only the simulator does.
-  if "$pipewright" profile "${common[@]}" --over 1 -o "$work/costs.json" >"$work/out" 2>&1 &&
-    "$pipewright" train "${common[@]}" --processes --costs "$work/costs.json" --out "$run" \
-      >"$work/out" 2>&1; then
-    local before after
-    before=$(build/bin/pipewright_bench_links "$run")
-    "$pipewright" profile "${common[@]}" --over 1 -o "$run/costs.json" >"$work/out" 2>&1
-    after=$(build/bin/pipewright_bench_links "$run")
-    printf '%s\t%s\t%s\n' "$label" "$before" "$after" >>"$work/lines"
+  if "$pipewright" run "$scenario" --cluster "$cluster" "${settings[@]}" "${@:2}" --processes \
+    --out "$run" >"$work/out" 2>&1; then
+    mkdir -p "$work/reports/$1"
+    mv "$run/report.json" "$work/reports/$1/$round.json"
   elif ((round == 0)); then
-    echo "$label: not trained: $(tail -n 1 "$work/out")" >&2
+    echo "$1: not trained: $(tail -n 1 "$work/out")" >&2
   fi
 }
 
@@ -61,34 +57,27 @@ for ((round = 0; round < rounds; ++round)); do
   try "the same, ZeRO-1" "${sums[@]}" --set pipeline.schedule=gpipe --set training.zero=1
 done
 
-python3 - "$work/lines" <<'END'
+python3 - "$work/reports" <<'END'
 import json
+import pathlib
 import statistics
 import sys
-
-runs = {}
-with open(sys.argv[1]) as file:
-    for line in file:
-        label, *both = line.split("\t")
-        before, after = map(json.loads, both)
-        mean = {key: (before[key] + after[key]) / 2 for key in before if key.endswith("_s")}
-        runs.setdefault(label, []).append(mean)
-
-
-def median(of, key):
-    return statistics.median(100 * run[key] / run["measured_s"] for run in of)
-
 
 print("| schedule | measured, ms | error | of it layers | launch | transfers and waiting |")
 print("|---|---|---|---|---|---|")
 within = 0
-for schedule, of in runs.items():
-    for run in of:
-        run["error_s"] = run["predicted_s"] - run["measured_s"]
-    error = median(of, "error_s")
+folders = sorted(pathlib.Path(sys.argv[1]).iterdir(), key=lambda path: path.stat().st_ctime)
+for folder in folders:
+    runs = [json.loads(file.read_text()) for file in folder.iterdir()]
+
+    def median(of):
+        return statistics.median(of(run) for run in runs)
+
+    error = median(lambda run: run["error_percent"]["iteration_s"])
     within += abs(error) <= 5
-    print(f"| `{schedule}` | {1000 * statistics.median(r['measured_s'] for r in of):.1f} "
-          f"| {error:+.1f} % | {median(of, 'layers_s'):+.1f} % | {median(of, 'launch_s'):+.1f} % "
-          f"| {median(of, 'transfers_s'):+.1f} % |")
-print(f"\n{within} of {len(runs)} within 5 %")
+    parts = [median(lambda run, part=part: run["error_parts_percent"][part])
+             for part in ("layers", "launch", "transfers_and_waiting")]
+    print(f"| `{folder.name}` | {1000 * median(lambda run: run['measured']['iteration_s']):.1f} "
+          f"| {error:+.1f} % | " + " | ".join(f"{part:+.1f} %" for part in parts) + " |")
+print(f"\n{within} of {len(folders)} within 5 %")
 END

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Two ranks in two network namespaces, joined by a cable that `tc tbf` slows down: what a step takes
-# there, beside what both engines predict with the links that `profile --links` measures there.
-# Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
+# there, beside what both engines predict with the links that `profile --links` measures there and
+# with layers rehearsed between the steps. Needs root, ip and tc. One line a bandwidth and schedule,
+# and one for sums of gradients.
 # Usage: bench/network.sh [--quick] [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,10 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 pipewright=$PWD/build/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 steps=12
-over=60
 if [[ ${1:-} == --quick ]]; then
   steps=4
-  over=1
   shift
 fi
 schedules=("$@")
@@ -40,11 +39,9 @@ for end in a:x b:y; do
 done
 
 slow_down() {  # MBIT
-  ip netns exec "${name}a" tc qdisc replace dev x root tbf rate "$1mbit" burst 128kb latency 2s
-  ip netns exec "${name}b" tc qdisc replace dev y root tbf rate "$1mbit" burst 128kb latency 2s
+  ip netns exec "${name}a" tc qdisc replace dev x root tbf rate "$1mbit" burst 16kb latency 2s
+  ip netns exec "${name}b" tc qdisc replace dev y root tbf rate "$1mbit" burst 16kb latency 2s
 }
-
-"$pipewright" profile "$scenario" --over "$over" -o "$work/costs.json" >&2
 
 rank() {  # NAMESPACE RANK COMMAND OPTION…
   ip netns exec "$name$1" env RANK="$2" LOCAL_RANK="$2" WORLD_SIZE=2 MASTER_ADDR=10.99.0.1 \
@@ -65,21 +62,22 @@ nodes=(--set cluster.nodes=2 --set cluster.devices_per_node=1 --set
 
 step() {  # MBIT LABEL OPTION…
   local mbit=$1 label=$2 link=(--cluster "$work/cluster.json" "${@:3}")
-  on_both train --costs "$work/costs.json" --set "training.steps=$steps" "${link[@]}" \
-    --trace "$work/measured.json"
+  rm -rf "$work/run"
+  on_both run --set "training.steps=$steps" "${link[@]}" --out "$work/run"
+  local borders
+  borders=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["boundaries"])' \
+    "$work/run/report.json")
   for engine in native simgrid; do
-    "$pipewright" simulate "$scenario" --costs "$work/costs.json" "${link[@]}" \
-      --set pipeline.hand_over=copy --engine "$engine" --json >"$work/$engine.json" 2>/dev/null
+    "$pipewright" simulate "$scenario" --costs "$work/run/rehearsed_costs.json" "${link[@]}" \
+      --set pipeline.hand_over=copy --set "pipeline.partition=$borders" --engine "$engine" --json >"$work/$engine.json" 2>/dev/null
   done
   python3 - "$work" "$mbit" "$label" <<'END'
 import json
 import sys
 
 work, mbit, label = sys.argv[1:]
-with open(f"{work}/measured.json") as file:
-    events = json.load(file)["traceEvents"]
-spans = [e["args"] for e in events if e.get("ph") == "X" and "start_s" in e.get("args", {})]
-measured = max(a["end_s"] for a in spans) - min(a["start_s"] for a in spans)
+with open(f"{work}/run/report.json") as file:
+    measured = json.load(file)["measured"]["iteration_s"]
 row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
 for engine in ("native", "simgrid"):
     with open(f"{work}/{engine}.json") as file:

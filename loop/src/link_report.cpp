@@ -78,7 +78,7 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   link.fit = plan::fit_link(samples.one_way.samples);
   link.link = link.fit.link;
   if (samples.computing) {
-    link.computing = {plan::fit_link(samples.computing->arrival.samples),
+    link.computing = {plan::slowed_down(link.fit.link, samples.computing->arrival.samples),
                       plan::fit_link(samples.computing->sender.samples, 1),
                       plan::fit_link(samples.computing->receiver.samples, 1)};
     link.link = link.computing->arrival.link;

@@ -30,6 +30,14 @@ double cpu_of_others() {
   return clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/// What this thread computes in `work`.
+template <class Work>
+double cpu_of(const Work& work) {
+  const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+  work();
+  return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+}
+
 /// Computes as layers do: with more memory than lies in a core's cache.
 class Computing {
  public:
@@ -72,11 +80,11 @@ class OtherClock {
 class Pair {
  public:
   Pair(const LinkPlace& place, const LinkMessages& own, ComputingPart part, plan::Bytes size,
-       int warm_up, int exchanges)
+       double computing_s, int warm_up, int exchanges)
       : place_(place),
         routes_(computing_routes(own)),
         part_(part),
-        computing_s_(computing_time(size)),
+        computing_s_(computing_s),
         tensor_(at::full({size.value}, 1, at::kByte)),
         word_(at::full({1}, 1, at::kByte)),
         warm_up_(warm_up),
@@ -94,8 +102,7 @@ class Pair {
       computing_.run(computing_s_ / 2);  // until the other rank sleeps
       const double before = cpu_of_others();
       sent = now();
-      send(own(), m, tensor_);
-      const double call = now() - sent;
+      const double call = cpu_of([&] { send(own(), m, tensor_); });
       computing_.run(computing_s_);
       if (counts(m) && part_ == ComputingPart::Sender)
         kept.push_back(call + cpu_of_others() - before);
@@ -149,9 +156,8 @@ class Pair {
     computing_.run(computing_s_ / 4);  // until what it sends itself is gone
     const double before = cpu_of_others();
     computing_.run(computing_s_);
-    const double begin = now();
-    receive(own(), m);
-    return now() - begin + cpu_of_others() - before;
+    const double call = cpu_of([&] { receive(own(), m); });
+    return call + cpu_of_others() - before;
   }
 
   const LinkPlace& place_;
@@ -165,9 +171,6 @@ class Pair {
 
 }  // namespace
 
-/// About as long as between two actions, and longer than a transfer.
-double computing_time(plan::Bytes size) { return 2e-3 + 2e-9 * static_cast<double>(size.value); }
-
 std::vector<LinkMessages> computing_routes(const LinkMessages& own) {
   LinkMessages words = own;
   words.first_stage = own.first_stage + 2;
@@ -175,13 +178,13 @@ std::vector<LinkMessages> computing_routes(const LinkMessages& own) {
 }
 
 std::vector<double> while_computing(const LinkPlace& place, const LinkMessages& own,
-                                    ComputingPart part, plan::Bytes size, int warm_up,
-                                    int exchanges) {
+                                    ComputingPart part, plan::Bytes size, double computing_s,
+                                    int warm_up, int exchanges) {
   const bool sends = own.low == place.rank;
   const exec::OnCoreOfRank core(sends ? 0 : 1, place.computing_ranks);
   const auto work = [&] {
     at::set_num_threads(1);
-    Pair pair(place, own, part, size, warm_up, exchanges);
+    Pair pair(place, own, part, size, computing_s, warm_up, exchanges);
     return sends ? pair.send() : pair.receive();
   };
   return std::async(std::launch::async, work).get();

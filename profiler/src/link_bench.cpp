@@ -11,6 +11,7 @@
 
 #include "computing_pair.hpp"
 #include "pipewright/exec/rank/core.hpp"
+#include "pipewright/plan/cluster/link_fit.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::profiler {
@@ -72,8 +73,8 @@ class LinkBench {
   at::Tensor receive(const Transfer& transfer);
   Seconds there_and_back(int pairs, Bytes size, int repeats);
   Seconds both_at_once(Bytes size, int repeats);
-  Seconds computing(ComputingPart part, Bytes size, int repeats);
-  plan::ComputingSeries computing_series(const std::vector<Bytes>& sizes, double share);
+  Seconds computing(ComputingPart part, Bytes size, double computing_s, int repeats);
+  plan::ComputingSeries computing_series(const plan::Link& idle, double share);
   Seconds sum(int devices, Bytes size, int repeats);
   Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats,
                   const exec::OnDevice& on_device);
@@ -162,19 +163,31 @@ LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
 }
 
 /// While one rank of a pair computes, on threads as those of ranks.
-LinkBench::Seconds LinkBench::computing(ComputingPart part, Bytes size, int repeats) {
+LinkBench::Seconds LinkBench::computing(ComputingPart part, Bytes size, double computing_s,
+                                        int repeats) {
   const auto own = own_messages(1);
   const int exchanges = repeats + 1;  // the last one is there for its words
   begin_pass(own ? computing_routes(*own) : std::vector<LinkMessages>{}, exchanges);
-  return own ? while_computing(place_, *own, part, size, warm_up, warm_up + exchanges) : Seconds{};
+  return own ? while_computing(place_, *own, part, size, computing_s, warm_up, warm_up + exchanges)
+             : Seconds{};
 }
 
-plan::ComputingSeries LinkBench::computing_series(const std::vector<Bytes>& sizes, double share) {
+/// `idle`: what transfers take between ranks that do not compute.
+plan::ComputingSeries LinkBench::computing_series(const plan::Link& idle, double share) {
+  constexpr std::int64_t least = std::int64_t{1} << 14;  // below that all sizes are alike
+  std::vector<Bytes> sizes{{1}};
+  for (const Bytes size : sizes_up_to(limits_.largest, least, 4))
+    sizes.push_back(size);
+  // About as long as between two actions, and longer than a transfer.
+  const auto computing_s = [&](Bytes size) {
+    return 2e-3 + 2 * plan::transfer_time(idle, size).value;
+  };
   const auto measured = [&](const char* what, ComputingPart part) {
     // Rests and computing take longer than what is measured.
-    const Cost cost = [](Bytes size, double seconds) { return seconds + 4 * computing_time(size); };
-    return series(what, sizes, share / 3, cost,
-                  [this, part](Bytes size, int repeats) { return computing(part, size, repeats); });
+    const Cost cost = [&](Bytes size, double seconds) { return seconds + 5 * computing_s(size); };
+    return series(what, sizes, share / 3, cost, [&](Bytes size, int repeats) {
+      return computing(part, size, computing_s(size), repeats);
+    });
   };
   plan::ComputingSeries found;
   found.arrival = measured("while the sender computes", ComputingPart::Arrival);
@@ -331,7 +344,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
                share_sums = 0.3 * rest;
   const Cost one_trip = [](Bytes, double seconds) { return seconds; };
   const Cost two_trips = [](Bytes, double seconds) { return 2 * seconds; };
-  constexpr std::int64_t least_sum = 64, least_computing_size = std::int64_t{1} << 14;
+  constexpr std::int64_t least_sum = 64;
   const auto fine = sizes_up_to(limits_.largest, 1, 2);
   const auto coarse = sizes_up_to(limits_.largest, 1, 4);
   const auto whole_numbers = sizes_up_to(limits_.largest, least_sum, 4);
@@ -343,12 +356,9 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
   });
   samples.both_ways = series("both ways", coarse, share_both, one_trip,
                              [&](Bytes size, int repeats) { return both_at_once(size, repeats); });
-  if (with_computing) {
-    std::vector<Bytes> sizes{{1}};  // below some KiB all sizes are alike
-    for (const Bytes size : sizes_up_to(limits_.largest, least_computing_size, 4))
-      sizes.push_back(size);
-    samples.computing = computing_series(sizes, share_computing);
-  }
+  if (with_computing && !was_stopped_)
+    samples.computing =
+        computing_series(plan::fit_link(samples.one_way.samples).link, share_computing);
   for (int count = 2; count <= pairs; ++count)
     samples.at_once.push_back(
         series("pairs at once", coarse, share_at_once / (pairs - 1), two_trips,

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -203,6 +204,36 @@ LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segmen
     if (!cuts[c].parts.empty() && score(c) < score(best))
       best = c;
   LinkFit fit{link_of(points, cuts[best].parts), {}};
+  for (const LinkSample& sample : samples)
+    fit.residuals.push_back(transfer_time(fit.link, sample.size) / sample.time - 1);
+  return fit;
+}
+
+LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples) {
+  constexpr Bytes large{1 << 15};  // from here on it is the bytes that take time
+  constexpr int rounds = 10;       // each part of what is beyond the curve needs the other one
+  sorted_points(samples);          // refuses what is none
+  double each = 0, per_byte = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<double> of_small, of_large;
+    for (const LinkSample& sample : samples) {
+      const double beyond = (sample.time - transfer_time(link, sample.size)).value;
+      const auto bytes = static_cast<double>(sample.size.value);
+      if (sample.size < large)
+        of_small.push_back(beyond - per_byte * bytes);
+      else
+        of_large.push_back((beyond - each) / bytes);
+    }
+    each = std::max(0.0, median(of_small));
+    per_byte = std::max(0.0, median(of_large));
+  }
+  LinkFit fit{link, {}};
+  fit.link.latency += Seconds{each};
+  fit.link.bandwidth_per_s = 1 / (1 / link.bandwidth_per_s + per_byte);
+  for (LinkSegment& segment : fit.link.segments) {
+    segment.time += Seconds{each + per_byte * static_cast<double>(segment.from.value)};
+    segment.bandwidth_per_s = 1 / (1 / segment.bandwidth_per_s + per_byte);
+  }
   for (const LinkSample& sample : samples)
     fit.residuals.push_back(transfer_time(fit.link, sample.size) / sample.time - 1);
   return fit;

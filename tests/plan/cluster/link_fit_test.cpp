@@ -135,4 +135,30 @@ TEST_CASE("Rings over any number of devices are samples of one step", "[plan][li
   CHECK(fit.link.bandwidth_per_s == Approx(1e9));
 }
 
+TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
+  const Link link{.latency = {0.5},
+                  .bandwidth_per_s = 1e6,
+                  .segments = {{.from = {1 << 20}, .time = {4.5}, .bandwidth_per_s = 4e6}}};
+  std::vector<LinkSample> samples;
+  for (const std::int64_t bytes : {1, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22})
+    samples.push_back(
+        {{bytes}, transfer_time(link, {bytes}) + Seconds{0.25 + static_cast<double>(bytes) / 1e6}});
+  const LinkFit slow = slowed_down(link, samples);
+  CHECK(slow.link.latency.value == Approx(0.75));
+  CHECK(slow.link.bandwidth_per_s == Approx(5e5));
+  CHECK(slow.link.segments.at(0).from == Bytes{1 << 20});
+  CHECK(slow.link.segments.at(0).bandwidth_per_s == Approx(8e5));
+  for (const double residual : slow.residuals)
+    CHECK(residual == Approx(0).margin(1e-6));
+  // Never quicker, and one sample far off moves nothing.
+  for (LinkSample& sample : samples)
+    sample.time = transfer_time(link, sample.size) * 0.5;
+  CHECK(slowed_down(link, samples).link == link);
+  for (LinkSample& sample : samples)
+    sample.time = transfer_time(link, sample.size);
+  samples[3].time = {100};
+  CHECK(slowed_down(link, samples).link == link);
+  CHECK_THROWS_AS(slowed_down(link, {samples[0]}), InputError);
+}
+
 }  // namespace link_fit_test

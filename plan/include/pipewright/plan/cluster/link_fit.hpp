@@ -36,6 +36,11 @@ Seconds transfer_time(const Link& link, Bytes size);
 /// InputError for fewer than three sizes and for times that are none.
 LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segments = 4);
 
+/// The same curve, slower by what later samples took beyond it: so much for each transfer, which
+/// the smaller ones say, and so much for each byte, which the larger ones say. Never quicker.
+/// Throws InputError for fewer than three sizes.
+LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples);
+
 /// What rings took, as samples of a step: n devices pass on pieces of size/n in `rounds` (n - 1)
 /// steps.
 LinkSample ring_step(const LinkSample& ring, int devices, int rounds);

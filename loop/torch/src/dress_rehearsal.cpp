@@ -200,10 +200,12 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
       return times;
     };
     const plan::LayerTimes together = times_of(beside_by_layer[l]);
-    // A layer that was never played alone is as it was beside others.
+    const bool contends = costs.busy_cores > 1;
+    // A rank with a node to itself is alone beside all others; and a layer that was never played
+    // alone is as it was beside them.
     const plan::LayerTimes alone =
-        alone_by_layer[l].forward.empty() ? together : times_of(alone_by_layer[l]);
-    cost.contended = costs.busy_cores > 1 ? together : plan::LayerTimes{};
+        contends && !alone_by_layer[l].forward.empty() ? times_of(alone_by_layer[l]) : together;
+    cost.contended = contends ? together : plan::LayerTimes{};
     cost.forward = alone.forward;
     cost.input_gradient = alone.input_gradient;
     cost.weight_gradient = alone.weight_gradient;

@@ -87,6 +87,38 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
   }
 }
 
+TEST_CASE("ranks with a node to themselves cost what they took beside the others",
+          "[loop][rehearsal]") {
+  plan::Scenario scenario = odd_scenario();
+  scenario.pipeline.microbatches = 2;
+  const loop::Plan plan = loop::make_plan(scenario, odd_costs());
+  // Each kind and layer took 1 s alone, and 2 s beside the other rank.
+  loop::Rehearsed rehearsed;
+  for (const auto& script : plan.program().ranks) {
+    loop::RehearsedRank rank{{std::vector<double>(script.size(), 1.0)}, {}, {}};
+    for (std::size_t layer = 0; layer <= odd_costs().layers.size(); ++layer) {
+      profiler::LayerSamples samples;
+      for (const auto kind : profiler::sample_kinds)
+        (samples.*kind).push_back(1);
+      rank.alone.push_back(samples);
+      for (const auto kind : profiler::sample_kinds)
+        (samples.*kind).back() = 2;
+      rank.beside.push_back(samples);
+    }
+    rehearsed.ranks.push_back(rank);
+  }
+  scenario.cluster.devices_per_node = 2;
+  const auto together = costs_of(rehearsed, scenario, plan, odd_costs());
+  CHECK(together.busy_cores == 2);
+  CHECK(together.layers[1].forward == plan::Seconds{1});
+  CHECK(together.layers[1].contended.forward == plan::Seconds{2});
+  scenario.cluster.devices_per_node = 1;
+  const auto apart = costs_of(rehearsed, scenario, plan, odd_costs());
+  CHECK(apart.busy_cores == 1);
+  CHECK(apart.layers[1].forward == plan::Seconds{2});
+  CHECK(apart.layers[1].contended == plan::LayerTimes{});
+}
+
 TEST_CASE("what a rehearsal does not do is left to the profile", "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.microbatches = 4;

@@ -79,8 +79,8 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   link.link = link.fit.link;
   if (samples.computing) {
     link.computing = {plan::slowed_down(link.fit.link, samples.computing->arrival.samples),
-                      plan::fit_link(samples.computing->sender.samples, 1),
-                      plan::fit_link(samples.computing->receiver.samples, 1)};
+                      plan::fit_overhead(samples.computing->sender.samples),
+                      plan::fit_overhead(samples.computing->receiver.samples)};
     link.link = link.computing->arrival.link;
     link.link.send_overhead = overhead_of(link.computing->sender.link);
     link.link.receive_overhead = overhead_of(link.computing->receiver.link);

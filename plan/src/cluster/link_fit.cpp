@@ -239,6 +239,21 @@ LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples) {
   return fit;
 }
 
+LinkFit fit_overhead(const std::vector<LinkSample>& samples) {
+  const Points points = sorted_points(samples);
+  const Point& smallest = points.front();
+  std::vector<double> per_byte;
+  for (const Point& point : points)
+    if (point.bytes > smallest.bytes)
+      per_byte.push_back((point.seconds - smallest.seconds) / (point.bytes - smallest.bytes));
+  const double slope = std::max(0.0, median(per_byte));
+  const double each = std::max(smallest.seconds / 2, smallest.seconds - slope * smallest.bytes);
+  LinkFit fit{{.latency = {each}, .bandwidth_per_s = std::min(unlimited_bandwidth, 1 / slope)}, {}};
+  for (const LinkSample& sample : samples)
+    fit.residuals.push_back(transfer_time(fit.link, sample.size) / sample.time - 1);
+  return fit;
+}
+
 LinkSample ring_step(const LinkSample& ring, int devices, int rounds) {
   LinkSample step = ring;
   step.size = whole_bytes(static_cast<double>(ring.size.value) / devices);

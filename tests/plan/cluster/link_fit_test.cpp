@@ -161,4 +161,18 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
   CHECK_THROWS_AS(slowed_down(link, {samples[0]}), InputError);
 }
 
+TEST_CASE("What transfers cost a rank is never nothing, however its samples scatter",
+          "[plan][links]") {
+  const LinkFit line = fit_overhead({{{1}, {5e-5}}, {{10'001}, {6e-5}}, {{100'001}, {1.5e-4}}});
+  CHECK(line.link.latency.value == Approx(5e-5).epsilon(1e-3));
+  CHECK(line.link.bandwidth_per_s == Approx(1e9));
+  // Under load: a line through the larger ones begins below nothing.
+  const LinkFit odd = fit_overhead({{{1}, {2e-5}}, {{1 << 14}, {2e-5}}, {{1 << 16}, {4e-4}}});
+  CHECK(odd.link.latency.value == Approx(2e-5).epsilon(1e-3));
+  const LinkFit falling = fit_overhead({{{1}, {2e-4}}, {{1 << 14}, {1e-4}}, {{1 << 16}, {1e-4}}});
+  CHECK(falling.link.latency == Seconds{2e-4});
+  CHECK(falling.link.bandwidth_per_s == unlimited_bandwidth);
+  CHECK_THROWS_AS(fit_overhead({{{1}, {1}}, {{2}, {1}}}), InputError);
+}
+
 }  // namespace link_fit_test

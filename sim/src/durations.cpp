@@ -184,14 +184,18 @@ double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
 
 }  // namespace
 
+bool with_overheads(const Structure& structure, const StepCosts& costs) {
+  return !structure.program().blocking &&
+         (has_overheads(costs.cluster.within_node) || has_overheads(costs.cluster.between_nodes));
+}
+
 void Durations::fill(const Structure& structure, const StepCosts& costs,
                      const std::vector<plan::StageCost>& stages) {
   const Pricing pricing(structure, costs, stages);
   const auto& representatives = structure.representatives();
-  with_overheads_ = !structure.program().blocking && (has_overheads(costs.cluster.within_node) ||
-                                                      has_overheads(costs.cluster.between_nodes));
-  by_event_ = with_overheads_ || costs.jitter > 0 || !costs.microbatch_lengths.empty() ||
-              !costs.event_factors.empty();
+  const bool kept = with_overheads(structure, costs);
+  by_event_ =
+      kept || costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
   by_class_.resize(representatives.size());
   for (std::size_t c = 0; c < representatives.size(); ++c)
     by_class_[c] = pricing.of(representatives[c]);
@@ -209,7 +213,7 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
       cost.held *= costs.event_factors[static_cast<std::size_t>(event)];
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
-  if (with_overheads_)
+  if (kept)
     add_overheads(structure, costs, stages);
 }
 

@@ -13,11 +13,9 @@ namespace pipewright::sim {
 Simulator::Simulator(const Structure& structure) : structure_(structure) {}
 
 double Simulator::iteration(const StepCosts& costs) {
-  if (!costs.contended.empty())
+  if (!costs.contended.empty() || with_overheads(structure_, costs))
     return run(costs).iteration;
   durations_.fill(structure_, costs);
-  if (durations_.with_overheads())
-    return run(costs).iteration;
   structure_.reduced().fill_costs(durations_, node_costs_);
   return structure_.reduced().longest_path(durations_, node_costs_, node_ends_);
 }

@@ -1,13 +1,16 @@
 #include "commands/torch/job_member.hpp"
 
+#include "commands/torch/devices.hpp"
 #include "commands/torch/torch_costs.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/checkpoint/crc32c.hpp"
+#include "pipewright/exec/job/environment.hpp"
 #include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
+#include "process/processes.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -27,6 +30,15 @@ loop::MembershipOptions membership_options(const DeviceOptions& device, const Pa
           .timeout = milliseconds_of(patience.timeout_s),
           .stall = milliseconds_of(patience.stall_s),
           .give_up = give_up};
+}
+
+loop::Workload workload_of(plan::Scenario& scenario, const DeviceOptions& device,
+                           loop::Membership& members) {
+  const int ranks = scenario.pipeline.ranks * scenario.pipeline.replicas;
+  loop::Workload workload(scenario, loop::devices_for(choice_of(device), ranks, members.job()));
+  if (members.in_job() || loop::lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  return workload;
 }
 
 plan::LayerCosts common_costs(const plan::Scenario& scenario, const loop::Workload& workload,
@@ -90,6 +102,16 @@ int with_job_report(loop::Membership& members, const std::function<int()>& part)
       say(failure.what());
     return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
   }
+}
+
+int as_job(const plan::Scenario& scenario, bool processes, const DeviceOptions& device,
+           const Patience& patience, const Part& part) {
+  if (processes && !exec::job_from_environment())
+    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
+                            patience.timeout_s);
+  catch_interrupts();
+  loop::Membership members(scenario, membership_options(device, patience));
+  return with_job_report(members, [&] { return part(scenario, members); });
 }
 
 }  // namespace pipewright::cli

@@ -19,6 +19,10 @@ namespace pipewright::cli {
 std::chrono::milliseconds milliseconds_of(double seconds);
 loop::MembershipOptions membership_options(const DeviceOptions& device, const Patience& patience);
 
+/// Of the ranks in this process. Sets how ranks hand over: apart from each other they copy.
+loop::Workload workload_of(plan::Scenario& scenario, const DeviceOptions& device,
+                           loop::Membership& members);
+
 /// Costs from `file`, or measured by one process for all when there is none.
 plan::LayerCosts common_costs(const plan::Scenario& scenario, const loop::Workload& workload,
                               const std::string& file, const loop::Membership& members);
@@ -38,5 +42,11 @@ void require_one_plan(loop::Membership& members, const plan::Scenario& scenario,
 /// Runs a member's part of a job and gives the exit code. What it throws ends the others as well,
 /// and one process prints why. Without a job it is the caller's to catch.
 int with_job_report(loop::Membership& members, const std::function<int()>& part);
+
+/// Runs `part` alone, as a member of the job that a launcher started, or as one process per rank
+/// that are started here (`processes`); gives the exit code.
+using Part = std::function<int(const plan::Scenario& scenario, loop::Membership& members)>;
+int as_job(const plan::Scenario& scenario, bool processes, const DeviceOptions& device,
+           const Patience& patience, const Part& part);
 
 }  // namespace pipewright::cli

@@ -7,7 +7,6 @@
 #include "commands/torch/training_progress.hpp"
 #include "commands/torch/verification.hpp"
 #include "exit_code.hpp"
-#include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/loop/run_directory.hpp"
 #include "pipewright/loop/step_log.hpp"
@@ -16,7 +15,6 @@
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "process/interrupt.hpp"
-#include "process/processes.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -119,12 +117,7 @@ int report(const plan::Scenario& scenario, const loop::Workload& workload,
 }
 
 int run_as_member(plan::Scenario scenario, const RunOptions& options, loop::Membership& members) {
-  const loop::Workload workload(
-      scenario,
-      loop::devices_for(choice_of(options.device),
-                        scenario.pipeline.ranks * scenario.pipeline.replicas, members.job()));
-  if (members.in_job() || loop::lie_apart(workload.devices()))
-    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  const loop::Workload workload = workload_of(scenario, options.device, members);
   const auto costs = common_costs(scenario, workload, options.costs, members);
   loop::Plan plan = loop::make_plan(scenario, costs);
   require_one_plan(
@@ -146,14 +139,11 @@ int run_as_member(plan::Scenario scenario, const RunOptions& options, loop::Memb
 }  // namespace
 
 int run_scenario(const RunOptions& options) {
-  auto scenario = read_trainable(options.scenario, options.device, options.verify);
-  if (options.processes && !exec::job_from_environment())
-    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
-                            options.patience.timeout_s);
-  catch_interrupts();
-  loop::Membership members(scenario, membership_options(options.device, options.patience));
-  return with_job_report(members,
-                         [&] { return run_as_member(std::move(scenario), options, members); });
+  return as_job(read_trainable(options.scenario, options.device, options.verify), options.processes,
+                options.device, options.patience,
+                [&](const plan::Scenario& scenario, loop::Membership& members) {
+                  return run_as_member(scenario, options, members);
+                });
 }
 
 }  // namespace pipewright::cli

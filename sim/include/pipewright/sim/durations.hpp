@@ -25,6 +25,9 @@ constexpr int ring_rounds(plan::InstructionKind kind) {
              : 1;
 }
 
+/// Whether transfers keep ranks from computing.
+bool with_overheads(const Structure& structure, const StepCosts& costs);
+
 class Durations {
  public:
   /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.
@@ -37,8 +40,6 @@ class Durations {
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }
-  /// Whether transfers keep ranks from computing.
-  bool with_overheads() const { return with_overheads_; }
   /// By class, or by event.
   const std::vector<EventCost>& table() const { return by_event_ ? by_event_costs_ : by_class_; }
   const EventCost& of(const Structure& structure, int event) const {
@@ -50,7 +51,6 @@ class Durations {
                      const std::vector<plan::StageCost>& stages);
 
   bool by_event_ = false;
-  bool with_overheads_ = false;
   std::vector<EventCost> by_class_;
   std::vector<EventCost> by_event_costs_;
 };

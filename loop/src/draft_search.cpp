@@ -73,7 +73,7 @@ class DraftSearcher {
       : base_(draft), space_(space), options_(options), cap_(draft.scenario.cluster.device.memory) {
     const plan::Pipeline& pipeline = draft.scenario.pipeline;
     speeds_ = space.speeds;
-    devices_ = space.devices > 0 ? space.devices : pipeline.ranks * pipeline.replicas;
+    devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
     if (speeds_.empty())
       speeds_.assign(static_cast<std::size_t>(devices_), 1);
     samples_ = pipeline.replicas * pipeline.microbatches * draft.scenario.training.microbatch_size;

@@ -27,7 +27,7 @@ std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
   const sim::ScenarioPlan plan = sim::lay_out(roomy.scenario, costs_of(roomy));
   const plan::Pipeline& pipeline = draft.scenario.pipeline;
   std::vector<std::vector<int>> layers;
-  for (int rank = 0; rank < pipeline.ranks * pipeline.replicas; ++rank) {
+  for (int rank = 0; rank < plan::ranks_of_job(pipeline); ++rank) {
     auto& own = layers.emplace_back();
     for (const int stage : plan.program().placement.stages_on(rank / pipeline.replicas))
       for (int layer = plan.partition.boundaries[static_cast<std::size_t>(stage)];
@@ -74,7 +74,7 @@ plan::Bytes bytes_in(const std::filesystem::path& folder) {
 
 DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& trouble) {
   const plan::Pipeline& pipeline = scenario.pipeline;
-  const int ranks = pipeline.ranks * pipeline.replicas;
+  const int ranks = plan::ranks_of_job(pipeline);
   const auto is_lost = [&](int rank) {
     return std::find(trouble.lost.begin(), trouble.lost.end(), rank) != trouble.lost.end();
   };

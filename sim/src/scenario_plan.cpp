@@ -287,7 +287,7 @@ Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& pla
   double flops = 0;
   for (const plan::Layer& layer : model_of(scenario).layers)
     flops += passes * layer.forward_flops;
-  throughput.mfu = flops * samples / (iteration_s * pipeline.ranks * pipeline.replicas * peak);
+  throughput.mfu = flops * samples / (iteration_s * plan::ranks_of_job(pipeline) * peak);
   return throughput;
 }
 

@@ -34,7 +34,7 @@ loop::MembershipOptions membership_options(const DeviceOptions& device, const Pa
 
 loop::Workload workload_of(plan::Scenario& scenario, const DeviceOptions& device,
                            loop::Membership& members) {
-  const int ranks = scenario.pipeline.ranks * scenario.pipeline.replicas;
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
   loop::Workload workload(scenario, loop::devices_for(choice_of(device), ranks, members.job()));
   if (members.in_job() || loop::lie_apart(workload.devices()))
     scenario.pipeline.hand_over = plan::HandOver::Copy;
@@ -107,8 +107,7 @@ int with_job_report(loop::Membership& members, const std::function<int()>& part)
 int as_job(const plan::Scenario& scenario, bool processes, const DeviceOptions& device,
            const Patience& patience, const Part& part) {
   if (processes && !exec::job_from_environment())
-    return run_as_processes(scenario.pipeline.ranks * scenario.pipeline.replicas,
-                            patience.timeout_s);
+    return run_as_processes(plan::ranks_of_job(scenario.pipeline), patience.timeout_s);
   catch_interrupts();
   loop::Membership members(scenario, membership_options(device, patience));
   return with_job_report(members, [&] { return part(scenario, members); });

@@ -22,14 +22,10 @@ constexpr int least_processes = 4;
 // What threads need of the time, where both are measured: there are no bytes to move.
 constexpr double share_of_threads = 0.2;
 
-int ranks_of(const plan::Scenario& scenario) {
-  return scenario.pipeline.ranks * scenario.pipeline.replicas;
-}
-
 loop::LinkSettings settings(const plan::Scenario& scenario, double within_s, ProgressLine& line) {
   return {.limits = {.within = {within_s}},
-          .computing_ranks =
-              std::max(2, std::min(ranks_of(scenario), scenario.cluster.devices_per_node)),
+          .computing_ranks = std::max(2, std::min(plan::ranks_of_job(scenario.pipeline),
+                                                  scenario.cluster.devices_per_node)),
           .progress =
               [&line](const char* what, plan::Bytes size) {
                 line.show(fmt::format("measuring links: {}, {} bytes", what, size.value));
@@ -47,8 +43,8 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
   if (members.is_first() && options.between != "processes") {
     if (members.in_job())
       left *= share_of_threads;
-    links.push_back(loop::measured_link(
-        loop::links_in_process(std::max(2, ranks_of(scenario)), settings(scenario, left, line))));
+    links.push_back(loop::measured_link(loop::links_in_process(
+        std::max(2, plan::ranks_of_job(scenario.pipeline)), settings(scenario, left, line))));
     left = options.within_s - left;
   }
   if (!members.in_job())
@@ -87,7 +83,7 @@ void report(const ProfileOptions& options, const plan::Scenario& scenario,
 /// NCCL wants a GPU for each.
 int processes_for(const ProfileOptions& options, const plan::Scenario& scenario) {
   const auto gpus = options.device.on_gpu() ? static_cast<int>(exec::gpus().names.size()) : 0;
-  return gpus > 1 ? gpus : std::max(least_processes, ranks_of(scenario));
+  return gpus > 1 ? gpus : std::max(least_processes, plan::ranks_of_job(scenario.pipeline));
 }
 
 /// Empty: it can be measured, or nobody has asked for it.

@@ -22,14 +22,10 @@ int stage_of(const plan::Partition& partition, int layer) {
          1;
 }
 
-int ranks_of_job(const plan::Scenario& scenario) {
-  return scenario.pipeline.ranks * scenario.pipeline.replicas;
-}
-
 /// The ranks of the job that are played in this process: one, or all.
 int first_here(const Membership& members) { return members.rank().value_or(0); }
 int count_here(const plan::Scenario& scenario, const Membership& members) {
-  return members.in_job() ? 1 : ranks_of_job(scenario);
+  return members.in_job() ? 1 : plan::ranks_of_job(scenario.pipeline);
 }
 
 using Benches = std::vector<std::unique_ptr<profiler::LayerBench>>;
@@ -114,7 +110,7 @@ bool can_rehearse(const plan::Program& program, const Workload& workload) {
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
                                const Workload& workload, Membership& members)
     : members_(members),
-      job_ranks_(ranks_of_job(scenario)),
+      job_ranks_(plan::ranks_of_job(scenario.pipeline)),
       benches_(benches_of(scenario, plan, workload, members)),
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {

@@ -13,7 +13,7 @@ using Report = std::function<void(const profiler::Progress&)>;
 
 /// How many ranks compute at once on one of the scenario's nodes, if this machine is one of them.
 int busy_cores(const plan::Scenario& scenario) {
-  const int ranks = scenario.pipeline.ranks * scenario.pipeline.replicas;
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return std::min({ranks, scenario.cluster.devices_per_node, cores});
 }

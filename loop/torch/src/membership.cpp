@@ -31,7 +31,7 @@ Membership::Membership(const plan::Scenario& scenario, const MembershipOptions& 
   const auto environment = exec::job_from_environment();
   if (!environment)
     return;
-  const int ranks = scenario.pipeline.ranks * scenario.pipeline.replicas;
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
   if (environment->size != ranks)
     throw plan::InputError(fmt::format(
         "{} has started {} processes, but the scenario has {} ranks (pipeline.ranks {} x "

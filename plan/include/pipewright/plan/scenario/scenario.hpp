@@ -45,6 +45,9 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
+/// Of all pipelines side by side.
+inline int ranks_of_job(const Pipeline& pipeline) { return pipeline.ranks * pipeline.replicas; }
+
 /// What the learning rate does after its warm-up, until the last step.
 enum class Decay { None, Linear, Cosine };
 const std::vector<std::string>& decays();  // none, linear, cosine

@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -83,6 +86,37 @@ TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
     CHECK(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64 == 0);
   }
   CHECK(at::empty({0}, at::kFloat).numel() == 0);
+}
+
+/// The flags of the mapping that holds an address, " rd wr … "; empty: the kernel tells none.
+std::string flags_of(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> begin >> dash >> end && dash == '-')
+      is_here = begin <= reinterpret_cast<std::uintptr_t>(address) &&
+                reinterpret_cast<std::uintptr_t>(address) < end;
+    if (is_here && line.starts_with("VmFlags:"))
+      return line.substr(line.find(':') + 1) + " ";
+  }
+  return "";
+}
+
+TEST_CASE("memory: tensors may lie in huge pages", "[exec]") {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    WARN("skipped: this kernel has no huge pages");
+    return;
+  }
+  const MemoryAccount account;
+  for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{48} << 20}) {
+    const at::Tensor tensor = at::empty({size}, at::kByte);
+    const std::string flags = flags_of(tensor.const_data_ptr<std::uint8_t>() + size / 2);
+    CAPTURE(size, flags);
+    CHECK((flags.empty() || flags.find(" hg ") != std::string::npos));
+  }
 }
 
 }  // namespace memory_meter_test

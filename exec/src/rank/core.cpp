@@ -90,4 +90,9 @@ void run_in_short_slices() {
   syscall(SYS_sched_setattr, 0, &own, 0);
 }
 
+void interrupt_nobody() {
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 }  // namespace pipewright::exec

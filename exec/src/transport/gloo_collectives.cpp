@@ -8,7 +8,11 @@
 namespace pipewright::exec {
 
 GlooCollectives::GlooCollectives(Job& job)
-    : job_(job), mesh_(job, "collectives"), numbers_(job.watch().store("groups")) {}
+    // The members of a collective send to each other at the same time. A thread that takes what has
+    // come and interrupts the own sending spins for a lock until the kernel's next tick (4 ms).
+    : job_(job),
+      mesh_(job, "collectives", GlooMesh::Arrivals::Wait),
+      numbers_(job.watch().store("groups")) {}
 
 std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, int rank,
                                                  const std::vector<Tensors>& parts) {

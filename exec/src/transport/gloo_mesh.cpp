@@ -63,16 +63,18 @@ struct GlooMesh::State {
   }
 };
 
-GlooMesh::GlooMesh(Job& job, const std::string& name)
+GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
     : state_(std::make_unique<State>(job.watch())) {
   // What the thread uses is its own: it may have to be left behind.
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
-      "the making of connections", [made, store, environment = job.environment()] {
+      "the making of connections", [made, store, arrivals, environment = job.environment()] {
         // Gloo's own threads, in ordinary slices: a rank that they interrupt in the middle of a
         // call to Gloo holds a lock that they would spin for.
         pin_beside(environment.rank, environment.size);
+        if (arrivals == Arrivals::Wait)
+          interrupt_nobody();
         *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
                                                       options_for(environment));
       });

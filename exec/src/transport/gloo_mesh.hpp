@@ -22,8 +22,11 @@ class Job;
 /// never stands behind another one that nobody has asked for yet. May be used from several threads.
 class GlooMesh {
  public:
+  /// Whether what has come is taken at once, though the rank's core computes, or when that rests.
+  enum class Arrivals { Interrupt, Wait };
+
   /// Every rank makes its meshes in the same order; `name` tells them apart.
-  GlooMesh(Job& job, const std::string& name);
+  GlooMesh(Job& job, const std::string& name, Arrivals arrivals = Arrivals::Interrupt);
   ~GlooMesh();
 
   /// A send or receive under way. Keeps its bytes alive.

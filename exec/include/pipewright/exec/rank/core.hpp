@@ -36,4 +36,8 @@ class OnCoreOfRank {
 /// know them (Linux before 6.12) nothing changes. Nobody gets a larger share of a core by it.
 void run_in_short_slices();
 
+/// For a thread that may not interrupt others: it and the threads that it starts run when those of
+/// their core rest, or at the kernel's next tick.
+void interrupt_nobody();
+
 }  // namespace pipewright::exec

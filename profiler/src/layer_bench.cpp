@@ -52,7 +52,9 @@ exec::Tensors LayerBench::parameters(std::size_t layer) const {
   return layer == loss() ? exec::Tensors{} : layers_[layer].optimizer->parameters();
 }
 
-void LayerBench::optimizer_step(std::size_t layer) const {
+void LayerBench::optimizer_step(std::size_t layer, bool leaves_weights) const {
+  if (leaves_weights)
+    layers_[layer].optimizer->leave_weights();
   layers_[layer].optimizer->step(setup_.optimizer.learning_rate);
 }
 

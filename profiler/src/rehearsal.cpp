@@ -80,8 +80,8 @@ std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<
 }
 
 Rehearsal::Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
-                     std::vector<Instruction> script, const Recomputation& again)
-    : bench_(bench), stages_(std::move(stages)), script_(std::move(script)), again_(again) {
+                     std::vector<Instruction> script, const RehearsalOptions& options)
+    : bench_(bench), stages_(std::move(stages)), script_(std::move(script)), options_(options) {
   for (const Instruction& i : script_)
     if (i.kind == InstructionKind::Recompute)
       run_again_.emplace(i.stage, i.microbatch);
@@ -172,10 +172,10 @@ bool Rehearsal::runs_again(const Instruction& i) const {
 
 /// The first of those that run again at a time with this one; the loss does so with the last layer.
 std::size_t Rehearsal::rerun_begin(const StagePart& part, std::size_t segment) const {
-  if (again_.layers == 0)
+  if (options_.recompute_layers == 0)
     return 0;
   const auto last_layer = static_cast<std::size_t>(part.last - part.first) - 1;
-  const auto layers = static_cast<std::size_t>(again_.layers);
+  const auto layers = static_cast<std::size_t>(options_.recompute_layers);
   return std::min(segment, last_layer) / layers * layers;
 }
 
@@ -193,8 +193,9 @@ double Rehearsal::run_layers(const Instruction& i, std::size_t from, std::size_t
     at::Tensor input = value.detach();
     if (l > 0)
       input.requires_grad_();
-    const double seconds =
-        timed(i, static_cast<int>(l), [&] { value = bench_.forward(l, input, again_.selective); });
+    const double seconds = timed(i, static_cast<int>(l), [&] {
+      value = bench_.forward(l, input, options_.selective_recompute);
+    });
     note(l, &LayerSamples::forward, seconds);
     sum += seconds;
     if (with_graph)
@@ -306,7 +307,8 @@ double Rehearsal::optimizer_step(const Instruction& i) {
   for (auto l = static_cast<std::size_t>(own.first); l < layer_end(own); ++l) {
     if (l == bench_.loss())
       continue;
-    const double seconds = timed(i, static_cast<int>(l), [&] { bench_.optimizer_step(l); });
+    const double seconds =
+        timed(i, static_cast<int>(l), [&] { bench_.optimizer_step(l, options_.asynchronous); });
     note(l, &LayerSamples::optimizer_step, seconds);
     sum += seconds;
   }

@@ -78,7 +78,7 @@ TEST_CASE("what runs again has the gradients of what does not, however many laye
         script.insert(script.end(), {{Kind::InputGradient, 0, 0}, {Kind::WeightGradient, 0, 0}});
       else
         script.push_back({Kind::Backward, 0, 0});
-      Rehearsal rehearsal(bench, parts, script, {layers, /*selective=*/false});
+      Rehearsal rehearsal(bench, parts, script, {.recompute_layers = layers});
       std::vector<LayerSamples> samples;
       rehearsal.play(&samples);
       for (const double seconds : rehearsal.seconds())
@@ -110,7 +110,7 @@ TEST_CASE("a forward whose microbatch runs again keeps the input of each part th
         script.push_back({Kind::Backward, 0, m});
     for (int m = 1; m < 20; ++m)
       script.insert(script.begin(), {Kind::Load, 0, m});
-    Rehearsal rehearsal(bench, parts, script, {layers, /*selective=*/false});
+    Rehearsal rehearsal(bench, parts, script, {.recompute_layers = layers});
     bench.account().reset_peak();
     const plan::Bytes before = bench.account().held();
     rehearsal.play(nullptr);
@@ -119,6 +119,24 @@ TEST_CASE("a forward whose microbatch runs again keeps the input of each part th
   const plan::Bytes all = highest(0, false);
   CHECK(highest(0, true) < highest(1, true));
   CHECK(highest(1, true) < all);
+}
+
+TEST_CASE("microbatches under way across a step keep their weights where nothing is flushed",
+          "[profiler][rehearsal]") {
+  const ThreeLayers three;
+  const std::vector<plan::Instruction> script{{Kind::Load, 0, 0},     {Kind::Forward, 0, 0},
+                                              {Kind::Load, 0, 1},     {Kind::Forward, 0, 1},
+                                              {Kind::Backward, 0, 0}, {Kind::OptimizerStep, 0},
+                                              {Kind::Backward, 0, 1}};
+  for (const bool asynchronous : {false, true}) {
+    CAPTURE(asynchronous);
+    const LayerBench bench(three.setup);
+    const auto parts = stage_parts(bench, {0, 3});
+    const at::Tensor expected = gradients_of(bench).front();
+    Rehearsal(bench, parts, script, {.asynchronous = asynchronous}).play(nullptr);
+    // What the first layer is told depends on the weights behind it.
+    CHECK(at::equal(gradients_of(bench).front(), expected) == asynchronous);
+  }
 }
 
 class TellsSelective final : public exec::Layer {
@@ -143,7 +161,7 @@ TEST_CASE("layers are told whether they compute again selectively", "[profiler][
   for (const bool selective : {false, true}) {
     told.clear();
     Rehearsal(bench, parts, {{Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Backward, 0, 0}},
-              {.selective = selective})
+              {.selective_recompute = selective})
         .play(nullptr);
     CHECK(told == std::vector{selective});
   }

@@ -103,8 +103,7 @@ std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed, int replic
 }  // namespace
 
 bool can_rehearse(const plan::Program& program, const Workload& workload) {
-  return workload.device().device.is_cpu() && !program.asynchronous &&
-         !plan::is_forward_only(program);
+  return workload.device().device.is_cpu() && !plan::is_forward_only(program);
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
@@ -116,12 +115,13 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       ranks_(benches_.size()) {
   const profiler::LayerBench whole(workload.setup(), workload.device());
   const auto parts = profiler::stage_parts(whole, plan.partition.boundaries);
-  const profiler::Recomputation again{plan.program().recompute_layers,
-                                      plan.program().selective_recompute};
+  const profiler::RehearsalOptions options{plan.program().recompute_layers,
+                                           plan.program().selective_recompute,
+                                           plan.program().asynchronous};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
     const auto rank = static_cast<std::size_t>((first_here(members) + static_cast<int>(at)) /
                                                scenario.pipeline.replicas);
-    rehearsals_.emplace_back(*benches_[at], parts, plan.program().ranks[rank], again);
+    rehearsals_.emplace_back(*benches_[at], parts, plan.program().ranks[rank], options);
   }
   for (int i = 0; i < warm_up_plays; ++i)
     cores_.together([&](int at) { rehearsals_[static_cast<std::size_t>(at)].play(nullptr); });

@@ -37,7 +37,8 @@ class LayerBench {
   /// `selective`: under selective recomputation.
   at::Tensor forward(std::size_t layer, const at::Tensor& input, bool selective = false) const;
   exec::Tensors parameters(std::size_t layer) const;
-  void optimizer_step(std::size_t layer) const;
+  /// `leaves_weights`: graphs that hold the old weights' memory keep it as it is.
+  void optimizer_step(std::size_t layer, bool leaves_weights = false) const;
   /// Waits until the device has done all that it was given.
   void finish() const;
 

@@ -46,10 +46,11 @@ struct StagePart {
 /// What crosses the borders of stages: `boundaries` as those of a Partition.
 std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<int>& boundaries);
 
-/// How microbatches are computed again, as in plan::Program.
-struct Recomputation {
-  int layers = 0;  // that run again at a time, where the script has a Recompute; 0: all of a stage
-  bool selective = false;
+/// As in plan::Program.
+struct RehearsalOptions {
+  int recompute_layers = 0;
+  bool selective_recompute = false;
+  bool asynchronous = false;  // microbatches under way keep the weights of before a step
 };
 
 class Rehearsal {
@@ -57,7 +58,7 @@ class Rehearsal {
   /// `script`: of these, what computes is played. The bench needs the layers of the script's stages
   /// alone; it must outlive this.
   Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
-            std::vector<plan::Instruction> script, const Recomputation& again = {});
+            std::vector<plan::Instruction> script, const RehearsalOptions& options = {});
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
   void play(std::vector<LayerSamples>* samples);
@@ -100,7 +101,7 @@ class Rehearsal {
   const LayerBench& bench_;
   std::map<int, StagePart> stages_;
   std::vector<plan::Instruction> script_;
-  Recomputation again_;
+  RehearsalOptions options_;
   std::set<std::pair<int, int>> run_again_;              // (stage, microbatch)
   std::map<int, at::Tensor> loaded_;                     // by microbatch
   std::map<std::pair<int, int>, Microbatch> under_way_;  // by stage and microbatch

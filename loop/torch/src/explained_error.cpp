@@ -27,10 +27,14 @@ MeasuredEvents measured_events(const sim::Structure& structure, const plan::Time
     double seconds = 0, gap = 0;
     if (plan::is_compute(own.instruction->kind)) {
       const sim::EventTimes& ran = times[event];
-      const double arrived = own.data < 0 ? 0 : times[own.data].end;
       double& since = free[static_cast<std::size_t>(own.rank)];
+      double could = since;  // begin
+      structure.events().for_each_predecessor(event, [&](int before, plan::Until) {
+        if (before != own.compute)
+          could = std::max(could, times[before].end);
+      });
       seconds = ran.end - ran.start;
-      gap = std::max(0.0, ran.start - std::max(since, arrived));
+      gap = std::max(0.0, ran.start - could);
       since = ran.end;
     }
     events.seconds.push_back(seconds);

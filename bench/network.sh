@@ -11,7 +11,7 @@ pipewright=$PWD/build/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 steps=12
 if [[ ${1:-} == --quick ]]; then
-  steps=4
+  steps=8
   shift
 fi
 schedules=("$@")
@@ -33,6 +33,13 @@ ip netns add "${name}b"
 ip link add x netns "${name}a" type veth peer name y netns "${name}b"
 ip -n "${name}a" address add 10.99.0.1/24 dev x
 ip -n "${name}b" address add 10.99.0.2/24 dev y
+# A sender that models its path (bbr) is as quick as it was used to be: what links are measured to
+# take and what training then sees would be two things.
+for end in a b; do
+  for control in cubic reno; do
+    ip netns exec "$name$end" sysctl -qw net.ipv4.tcp_congestion_control=$control 2>/dev/null && break
+  done
+done
 for end in a:x b:y; do
   ip -n "$name${end%:*}" link set lo up
   ip -n "$name${end%:*}" link set "${end#*:}" up

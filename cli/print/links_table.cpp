@@ -86,7 +86,8 @@ std::string links_table(const loop::MeasuredLink& link) {
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
   if (samples.computing)
-    text += fmt::format(" {:>10} {:>10} {:>10}", "computing", "sender", "receiver");
+    text +=
+        fmt::format(" {:>10} {:>10} {:>10} {:>10}", "computing", "sender", "receiver", "in sum");
   text += "\n";
   for (const plan::Bytes size : sizes_of(samples)) {
     text += fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
@@ -101,7 +102,8 @@ std::string links_table(const loop::MeasuredLink& link) {
       text += fmt::format(" {:>11}", cell(series, size));
     if (samples.computing)
       for (const plan::LinkSeries* const series :
-           {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver})
+           {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
+            &samples.computing->sum})
         text += fmt::format(" {:>10}", cell(*series, size));
     text += "\n";
   }
@@ -110,6 +112,7 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += fit_text(link.computing->arrival, "while its sender computes on");
     text += fit_text(link.computing->sender, "that keeps the sender from computing");
     text += fit_text(link.computing->receiver, "and a receiver that computes");
+    text += fit_text(link.computing->sum, "and a rank of a sum over 2, for each step");
   }
   if (link.sums)
     text += fit_text(*link.sums, "a step of a sum");

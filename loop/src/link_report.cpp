@@ -22,13 +22,23 @@ std::optional<double> beside_one_way(const plan::LinkSeries& series,
   return ratios.empty() ? std::nullopt : std::optional(plan::median(ratios));
 }
 
-std::vector<plan::LinkSample> ring_steps(const plan::LinkSamples& samples) {
+void add_ring_steps(const plan::LinkSeries& sums, int ranks, std::vector<plan::LinkSample>& to) {
   constexpr int rounds = 2;  // a sum: scattered, then gathered
+  for (const plan::LinkSample& ring : sums.samples)
+    to.push_back(plan::ring_step(ring, ranks, rounds));
+}
+
+std::vector<plan::LinkSample> ring_steps(const plan::LinkSamples& samples) {
   std::vector<plan::LinkSample> steps;
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
-    for (const plan::LinkSample& ring : samples.sums[s].samples)
-      steps.push_back(plan::ring_step(ring, static_cast<int>(s) + 2, rounds));
+    add_ring_steps(samples.sums[s], static_cast<int>(s) + 2, steps);
   return steps;
+}
+
+plan::LinkFit sum_overhead_fit(const plan::LinkSeries& sums) {
+  std::vector<plan::LinkSample> steps;
+  add_ring_steps(sums, 2, steps);
+  return plan::fit_overhead(steps);
 }
 
 plan::Json fit_json(const plan::LinkFit& fit) {
@@ -80,16 +90,19 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   if (samples.computing) {
     link.computing = {plan::slowed_down(link.fit.link, samples.computing->arrival.samples),
                       plan::fit_overhead(samples.computing->sender.samples),
-                      plan::fit_overhead(samples.computing->receiver.samples)};
+                      plan::fit_overhead(samples.computing->receiver.samples),
+                      sum_overhead_fit(samples.computing->sum)};
     link.link = link.computing->arrival.link;
-    link.link.send_overhead = overhead_of(link.computing->sender.link);
-    link.link.receive_overhead = overhead_of(link.computing->receiver.link);
+    link.link.overheads = {overhead_of(link.computing->sender.link),
+                           overhead_of(link.computing->receiver.link),
+                           overhead_of(link.computing->sum.link)};
   }
   if (const auto steps = ring_steps(samples); !steps.empty()) {
-    link.sums = plan::fit_link(steps, 1);  // a ring's steps are one line in a cluster
+    link.sums = plan::fit_link(steps);
     const plan::Link& ring = link.sums->link;
     link.link.sum_latency = ring.latency;
     link.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
+    link.link.sum_segments = ring.segments;
   }
   link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
@@ -136,7 +149,8 @@ plan::Json to_json(const MeasuredLink& link) {
     json["computing"] = {
         {"arrival", computing(link.computing->arrival, samples.computing->arrival)},
         {"sender", computing(link.computing->sender, samples.computing->sender)},
-        {"receiver", computing(link.computing->receiver, samples.computing->receiver)}};
+        {"receiver", computing(link.computing->receiver, samples.computing->receiver)},
+        {"sum", computing(link.computing->sum, samples.computing->sum)}};
   }
   if (link.both_ways)
     json["both_ways"]["slow_down"] = *link.both_ways;

@@ -4,10 +4,11 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <ctime>
 #include <future>
 #include <limits>
+#include <vector>
 
+#include "cpu_clock.hpp"
 #include "pipewright/exec/rank/core.hpp"
 
 namespace pipewright::profiler {
@@ -17,32 +18,26 @@ using Seconds = std::vector<double>;
 
 constexpr double least_time = 1e-7;  // what clocks can tell from nothing
 
-double clock_seconds(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 /// What the other threads of this process have computed.
-double cpu_of_others() {
-  return clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-}
+double cpu_of_others() { return cpu_of_process() - cpu_of_this_thread(); }
 
 /// What this thread computes in `work`.
 template <class Work>
 double cpu_of(const Work& work) {
-  const double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+  const double before = cpu_of_this_thread();
   work();
-  return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+  return cpu_of_this_thread() - before;
 }
 
-/// Computes as layers do: with more memory than lies in a core's cache.
+/// Computes as layers do: one part of its memory after the other, more than caches hold.
 class Computing {
  public:
-  Computing() : a_(at::full({numbers}, 1, at::kFloat)), b_(a_.clone()), c_(a_.clone()) {
-    constexpr int some = 20;
+  Computing() {
+    for (int part = 0; part < parts; ++part)
+      parts_.push_back(at::full({3, numbers}, 1, at::kFloat));
+    constexpr int some = parts;
     compute(some);
     const double begin = now();
     compute(some);
@@ -51,13 +46,18 @@ class Computing {
   void run(double seconds) { compute(std::max(1, static_cast<int>(seconds * sums_per_s_))); }
 
  private:
-  static constexpr std::int64_t numbers = std::int64_t{1} << 18;
+  static constexpr std::int64_t numbers = std::int64_t{1} << 17;
+  static constexpr int parts = 24;
   void compute(int sums) {
-    for (int i = 0; i < sums; ++i)
-      at::add_out(c_, a_, b_);
+    for (int i = 0; i < sums; ++i) {
+      const at::Tensor& part = parts_[next_++ % parts];
+      at::Tensor sum = part[0];
+      at::add_out(sum, part[1], part[2]);
+    }
   }
 
-  at::Tensor a_, b_, c_;
+  std::vector<at::Tensor> parts_;
+  std::size_t next_ = 0;
   double sums_per_s_ = 0;
 };
 

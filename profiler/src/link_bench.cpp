@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "computing_pair.hpp"
+#include "cpu_clock.hpp"
 #include "pipewright/exec/rank/core.hpp"
 #include "pipewright/plan/cluster/link_fit.hpp"
 #include "pipewright/plan/statistics.hpp"
@@ -39,6 +40,9 @@ std::vector<Bytes> sizes_up_to(Bytes largest, std::int64_t least, std::int64_t f
     sizes.push_back({size});
   return sizes;
 }
+
+/// Of whole numbers for each rank.
+std::vector<Bytes> sums_up_to(Bytes largest) { return sizes_up_to(largest, 64, 4); }
 
 /// One rank's part in all of it.
 class LinkBench {
@@ -75,8 +79,11 @@ class LinkBench {
   Seconds both_at_once(Bytes size, int repeats);
   Seconds computing(ComputingPart part, Bytes size, double computing_s, int repeats);
   plan::ComputingSeries computing_series(const plan::Link& idle, double share);
-  Seconds sum(int devices, Bytes size, int repeats);
-  Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats,
+  /// Which seconds of a sum are meant: those until it is there, or those that this process
+  /// computes.
+  enum class Of { Wall, Cpu };
+  Seconds sum(int devices, Bytes size, int repeats, Of of);
+  Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats, Of of,
                   const exec::OnDevice& on_device);
 
   int told_by_leader(int number);
@@ -185,19 +192,26 @@ plan::ComputingSeries LinkBench::computing_series(const plan::Link& idle, double
   const auto measured = [&](const char* what, ComputingPart part) {
     // Rests and computing take longer than what is measured.
     const Cost cost = [&](Bytes size, double seconds) { return seconds + 5 * computing_s(size); };
-    return series(what, sizes, share / 3, cost, [&](Bytes size, int repeats) {
+    return series(what, sizes, share / 4, cost, [&](Bytes size, int repeats) {
       return computing(part, size, computing_s(size), repeats);
     });
+  };
+  // What a sum computes says little about how long it takes.
+  const Cost sum_cost = [&](Bytes size, double seconds) {
+    return seconds + 2 * plan::transfer_time(idle, size).value;
   };
   plan::ComputingSeries found;
   found.arrival = measured("while the sender computes", ComputingPart::Arrival);
   found.sender = measured("what sending keeps from computing", ComputingPart::Sender);
   found.receiver = measured("what receiving keeps from computing", ComputingPart::Receiver);
+  found.sum =
+      series("what sums keep from computing", sums_up_to(limits_.largest), share / 4, sum_cost,
+             [&](Bytes size, int repeats) { return sum(2, size, repeats, Of::Cpu); });
   return found;
 }
 
 /// On a thread as that of a rank's collectives.
-LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats) {
+LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats, Of of) {
   const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + devices);
   begin_pass({}, 0);
   if (!std::binary_search(group.begin(), group.end(), place_.rank))
@@ -206,14 +220,14 @@ LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats) {
     at::set_num_threads(1);
     exec::run_in_short_slices();
     const exec::OnDevice on_device(place_.device, account_);
-    return sums_of(group, size, repeats, on_device);
+    return sums_of(group, size, repeats, of, on_device);
   };
   return std::async(std::launch::async, work).get();
 }
 
 /// As gradients are summed: each member adds up its shard and all gather the sums. One follows the
 /// other, so that none waits for a member that begins late.
-LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size, int repeats,
+LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size, int repeats, Of of,
                                       const exec::OnDevice& on_device) {
   const auto devices = static_cast<int>(group.size());
   const auto options = at::TensorOptions(at::kFloat).device(place_.device.device);
@@ -224,9 +238,12 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
     return whole.narrow(0, begin, numbers * (member + 1) / devices - begin);
   };
   const at::Tensor label = at::full({1, 2}, 0, at::kLong);
+  const auto now = [&] {
+    return of == Of::Cpu ? cpu_of_process() : clock_seconds(CLOCK_MONOTONIC);
+  };
   Seconds seconds;
   for (int m = 0; m < warm_up + repeats; ++m) {
-    const auto begin = Clock::now();
+    const double begin = now();
     std::vector<Tensors> parts;
     for (int member = 0; member < devices; ++member)
       parts.push_back({label, part(gradient, member)});
@@ -239,7 +256,7 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
       part(gradient, member).copy_(all[static_cast<std::size_t>(member)].at(0));
     on_device.finish();
     if (m >= warm_up)
-      seconds.push_back(since(begin));
+      seconds.push_back(now() - begin);
   }
   return seconds;
 }
@@ -339,15 +356,14 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
 
 std::optional<plan::LinkSamples> LinkBench::measure() {
   const bool with_computing = place_.computing_ranks > 0;
-  const double share_computing = with_computing ? 0.3 : 0, rest = 1 - share_computing;
+  const double share_computing = with_computing ? 0.35 : 0, rest = 1 - share_computing;
   const double share_one_way = 0.45 * rest, share_both = 0.1 * rest, share_at_once = 0.15 * rest,
                share_sums = 0.3 * rest;
   const Cost one_trip = [](Bytes, double seconds) { return seconds; };
   const Cost two_trips = [](Bytes, double seconds) { return 2 * seconds; };
-  constexpr std::int64_t least_sum = 64;
   const auto fine = sizes_up_to(limits_.largest, 1, 2);
   const auto coarse = sizes_up_to(limits_.largest, 1, 4);
-  const auto whole_numbers = sizes_up_to(limits_.largest, least_sum, 4);
+  const auto whole_numbers = sums_up_to(limits_.largest);
   const int pairs = static_cast<int>(who_.pairs.size());
   const int ring = static_cast<int>(who_.ring.size());
   plan::LinkSamples samples;
@@ -366,7 +382,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
   for (int devices = 2; devices <= ring; ++devices)
     samples.sums.push_back(
         series("sums", whole_numbers, share_sums / (ring - 1), one_trip,
-               [&](Bytes size, int repeats) { return sum(devices, size, repeats); }));
+               [&](Bytes size, int repeats) { return sum(devices, size, repeats, Of::Wall); }));
   return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
 }
 

@@ -31,29 +31,35 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
   return *slowest;
 }
 
-bool has_overheads(const plan::Link& link) {
-  return link.send_overhead != plan::Overhead{} || link.receive_overhead != plan::Overhead{};
-}
+bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
 
 /// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
 /// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
-/// Distrib. Comput. 69, 2009). The devices are `members` of each rank. In seconds, over the slowest
-/// link.
+/// Distrib. Comput. 69, 2009). The devices are `members` of each rank. The most that a link makes
+/// of it: `of(link, size, n, rounds)`.
+template <class Of>
 double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size,
-            int rounds) {
+            int rounds, const Of& of) {
   const std::size_t devices = ranks.size() * static_cast<std::size_t>(members);
   const auto device = [&](std::size_t i) {
     const auto along = static_cast<std::size_t>(members);
     return ranks[i % devices / along] * costs.replicas + static_cast<int>(i % along);
   };
   const auto n = static_cast<double>(devices);
-  double slowest = 0;
-  for (std::size_t i = 0; i < devices && devices > 1; ++i) {
-    const Link& link = plan::link_between(costs.cluster, device(i), device(i + 1));
-    const plan::RingTime time = plan::ring_time(link, size, n, rounds);
-    slowest = std::max(slowest, time.held.value + time.latency.value);
-  }
-  return slowest;
+  double most = 0;
+  for (std::size_t i = 0; i < devices && devices > 1; ++i)
+    most = std::max(
+        most, of(plan::link_between(costs.cluster, device(i), device(i + 1)), size, n, rounds));
+  return most;
+}
+
+double ring_seconds(const Link& link, Bytes size, double devices, int rounds) {
+  const plan::RingTime time = plan::ring_time(link, size, devices, rounds);
+  return time.held.value + time.latency.value;
+}
+
+double ring_overhead(const Link& link, Bytes size, double devices, int rounds) {
+  return plan::ring_overhead(link, size, devices, rounds).value;
 }
 
 /// The cost of an event for a microbatch of length 1, without jitter.
@@ -73,7 +79,7 @@ class Pricing {
       return {plan::occupancy(link, sent_by(event)).value, link.latency.value};
     }
     if (plan::is_collective(i.kind))
-      return {structure_.events().leader_of(event) == event ? collective(i) : 0, 0};
+      return {structure_.events().leader_of(event) == event ? collective(i, ring_seconds) : 0, 0};
     Seconds time = compute(i);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
       time += stage(i).rerun.others;
@@ -81,6 +87,11 @@ class Pricing {
     if (costs_.cluster.rank_speeds.empty())
       return {seconds, 0};
     return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+  }
+
+  /// For how long a collective keeps a member from computing.
+  double kept_by(int collective_event) const {
+    return collective(*structure_.events()[collective_event].instruction, ring_overhead);
   }
 
   Bytes sent_by(int send) const {
@@ -131,18 +142,19 @@ class Pricing {
     return {};
   }
 
-  double collective(const Instruction& i) const {
+  template <class Of>
+  double collective(const Instruction& i, const Of& of) const {
     const int rounds = ring_rounds(i.kind);
     switch (plan::group_of(i.kind)) {
       case plan::Group::Copies:
         return ring(
             costs_, structure_.ranks_of(i.stage), costs_.replicas,
             i.kind == InstructionKind::GatherParameters ? stage(i).parameters : stage(i).gradients,
-            rounds);
+            rounds, of);
       case plan::Group::Tied:  // in each of the pipelines side by side
-        return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied, rounds);
+        return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied, rounds, of);
       case plan::Group::All:  // a few numbers from each rank: their bytes are nothing
-        return ring(costs_, structure_.all_ranks(), costs_.replicas, {}, rounds);
+        return ring(costs_, structure_.all_ranks(), costs_.replicas, {}, rounds, of);
       case plan::Group::None:
         return 0;
     }
@@ -217,23 +229,26 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
     add_overheads(structure, costs, stages);
 }
 
-/// A send keeps the compute before it, a receive the compute that takes its data. What a rank waits
-/// for is not kept: a transfer's own time holds what its receiver does then.
+/// A send keeps the compute before it, a receive the compute that takes its data. A collective runs
+/// beside the compute behind it, which takes so much longer. What a rank waits for is not kept: the
+/// time of a transfer or of a sum holds what the rank does for it then.
 void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
                               const std::vector<plan::StageCost>& stages) {
   const Pricing pricing(structure, costs, stages);
   const plan::Dependencies& events = structure.events();
   struct Kept {
-    double sender = 0, receiver = 0;
+    double sender = 0, receiver = 0, member = 0;
   };
-  std::vector<Kept> by_class;  // of sends
+  std::vector<Kept> by_class;  // of sends and collectives
   for (const int event : structure.representatives()) {
     Kept kept;
     if (plan::is_send(events[event].instruction->kind)) {
       const Link& link = pricing.link_of(event);
       const Bytes size = pricing.sent_by(event);
-      kept = {plan::time_of(link.send_overhead, size).value,
-              plan::time_of(link.receive_overhead, size).value};
+      kept = {plan::time_of(link.overheads.send, size).value,
+              plan::time_of(link.overheads.receive, size).value};
+    } else if (plan::is_collective(events[event].instruction->kind)) {
+      kept.member = pricing.kept_by(event);
     }
     by_class.push_back(kept);
   }
@@ -241,13 +256,25 @@ void Durations::add_overheads(const Structure& structure, const StepCosts& costs
     if (event >= 0 && plan::is_compute(events[event].instruction->kind))
       by_event_costs_[static_cast<std::size_t>(event)].latency += seconds;
   };
+  const auto of = [&](int event) {
+    return by_class[static_cast<std::size_t>(structure.class_of(event))];
+  };
+  double beside = 0;  // of collectives since the rank's compute before
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = events[event];
+    if (event > 0 && events[event - 1].rank != own.rank)
+      beside = 0;
     if (plan::is_send(own.instruction->kind))
-      keep(own.compute, by_class[static_cast<std::size_t>(structure.class_of(event))].sender);
+      keep(own.compute, of(event).sender);
     else if (own.data >= 0 && plan::is_receive(events[own.data].instruction->kind))
-      keep(event,
-           by_class[static_cast<std::size_t>(structure.class_of(events[own.data].data))].receiver);
+      keep(event, of(events[own.data].data).receiver);
+    if (plan::is_collective(own.instruction->kind))
+      beside += of(event).member;
+    if (!plan::is_compute(own.instruction->kind))
+      continue;
+    if (own.instruction->kind != InstructionKind::OptimizerStep)  // which waits for them
+      by_event_costs_[static_cast<std::size_t>(event)].held += beside;
+    beside = 0;
   }
 }
 

@@ -25,19 +25,24 @@ class Check {
     if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
       refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
                          link.bandwidth_per_s));
-    for (const plan::LinkSegment& segment : link.segments) {
-      const std::string from = fmt::format("{} from {} bytes on", what, segment.from.value);
-      time("a transfer " + from, segment.time);
-      if (!(segment.bandwidth_per_s > 0))
-        refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", from,
-                           segment.bandwidth_per_s));
-    }
+    segments("a transfer " + what, link.segments);
+    segments("a step of a sum " + what, link.sum_segments);
     time("the latency of sums " + what, link.sum_latency);
     if (!(link.sum_bandwidth_per_s >= 0))
       refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
                          link.sum_bandwidth_per_s));
-    overhead("of senders " + what, link.send_overhead);
-    overhead("of receivers " + what, link.receive_overhead);
+    overhead("of senders " + what, link.overheads.send);
+    overhead("of receivers " + what, link.overheads.receive);
+    overhead("of sums " + what, link.overheads.sum);
+  }
+  void segments(const std::string& what, const std::vector<plan::LinkSegment>& segments) {
+    for (const plan::LinkSegment& segment : segments) {
+      const std::string from = fmt::format("{} from {} bytes on", what, segment.from.value);
+      time(from, segment.time);
+      if (!(segment.bandwidth_per_s > 0))
+        refuse(fmt::format("the bandwidth of {} is {} bytes/s: it must be more than 0", from,
+                           segment.bandwidth_per_s));
+    }
   }
   void overhead(const std::string& what, const plan::Overhead& overhead) {
     time("the overhead " + what, overhead.each);

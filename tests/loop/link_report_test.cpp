@@ -44,16 +44,18 @@ TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sum
 TEST_CASE("Where ranks computed meanwhile, the link is as it was then, with what that cost them",
           "[loop][links]") {
   plan::LinkSamples with = samples(1);
-  with.computing = {series(2), series(0.5, 1, 0.5), series(0.25, 1, 0)};
+  with.computing = {series(2), series(0.5, 1, 0.5), series(0.25, 1, 0), series(0.5, 2, 1.0 / 2)};
   const MeasuredLink measured = measured_link(with);
   const plan::Link& link = measured.link;
   CHECK(link.latency.value == Approx(2 * latency));
   CHECK(link.bandwidth_per_s == Approx(bandwidth / 2));
-  CHECK(link.send_overhead.each.value == Approx(latency / 2));
-  CHECK(link.send_overhead.bandwidth_per_s == Approx(4 * bandwidth));
-  CHECK(link.receive_overhead.each.value == Approx(latency / 4));
-  CHECK(link.receive_overhead.bandwidth_per_s == 0);
+  CHECK(link.overheads.send.each.value == Approx(latency / 2));
+  CHECK(link.overheads.send.bandwidth_per_s == Approx(4 * bandwidth));
+  CHECK(link.overheads.receive.each.value == Approx(latency / 4));
+  CHECK(link.overheads.receive.bandwidth_per_s == 0);
   CHECK(link.sum_latency.value == Approx(3 * latency));
+  CHECK(link.overheads.sum.each.value == Approx(latency / 2));
+  CHECK(link.overheads.sum.bandwidth_per_s == Approx(2 * bandwidth));
   CHECK(measured.fit.link.latency.value == Approx(latency));
   const plan::Json computing = to_json(measured).at("computing");
   CHECK(computing.at("arrival").at("fit").at("latency_s") == link.latency.value);

@@ -38,7 +38,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
   CHECK(simulator.iteration(costs) == 9);
-  costs.cluster.within_node.send_overhead = {{0.25}};
+  costs.cluster.within_node.overheads.send = {{0.25}};
   const Times& times = simulator.run(costs);
   CHECK(start_of(structure, times, "1F0") == 1);
   CHECK(start_of(structure, times, "0F1") == 1.25);
@@ -48,7 +48,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   CHECK(start_of(structure, times, "1B1") == 5.5);
   CHECK(times.iteration == 9.5);
   CHECK(simulator.iteration(costs) == 9.5);
-  costs.cluster.within_node.send_overhead.bandwidth_per_s = 400;  // as much again, for 100 bytes
+  costs.cluster.within_node.overheads.send.bandwidth_per_s = 400;  // as much again, for 100 bytes
   CHECK(start_of(structure, simulator.run(costs), "0F1") == 1.5);
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
-  costs.cluster.within_node.receive_overhead = {{0.25}};
+  costs.cluster.within_node.overheads.receive = {{0.25}};
   const Times& times = simulator.run(costs);
   CHECK(start_of(structure, times, "0F1") == 1);
   CHECK(start_of(structure, times, "1F1") == 2.25);
@@ -68,7 +68,7 @@ TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
 
 TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[sim][overheads]") {
   StepCosts costs = two_ranks();
-  costs.cluster.within_node.send_overhead = costs.cluster.within_node.receive_overhead = {{0.25}};
+  costs.cluster.within_node.overheads.send = costs.cluster.within_node.overheads.receive = {{0.25}};
   LoweringOptions options;
   options.blocking = true;
   const Structure blocking(lower(make("gpipe", 2, 2), options));
@@ -78,11 +78,41 @@ TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[s
   CHECK(Simulator(alone).iteration(costs) == 6);
 }
 
+TEST_CASE("A sum slows the compute behind it down, but not a step that waits for it",
+          "[sim][overheads]") {
+  // Each rank holds both stages, whose gradients are summed over both ranks: those of the one whose
+  // last backward comes first, beside the other's last backward.
+  const Structure structure(lower(make("chimera", 2, 2)));
+  Simulator simulator(structure);
+  StepCosts costs = two_ranks();
+  for (StageCost& stage : costs.stages) {
+    stage.gradients = {200};
+    stage.optimizer_step = {1};
+  }
+  const double without = simulator.iteration(costs);
+  costs.cluster.within_node.overheads.sum = {{0.125}, 800};
+  const Times& times = simulator.run(costs);
+  const Dependencies& events = structure.events();
+  for (int event = 0; event < structure.size(); ++event) {
+    const std::string action = to_string(*events[event].instruction);
+    // Two rounds of one step, of 100 bytes each.
+    const double kept = 2 * (0.125 + 0.125);
+    CAPTURE(action);
+    if (action == "0B0" || action == "0B1")
+      CHECK(times[event].end - times[event].start == 2 + kept);
+    else if (action == "1B0" || action == "1B1")
+      CHECK(times[event].end - times[event].start == 2);
+    else if (action == "0STEP" || action == "1STEP")
+      CHECK(times[event].end - times[event].start == 1);
+  }
+  CHECK(simulator.iteration(costs) == without + 0.5);
+}
+
 TEST_CASE("Ranks that slow each other down are kept as well", "[sim][overheads]") {
   const Structure structure(lower(make("1f1b", 2, 4)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
-  costs.cluster.within_node.send_overhead = {{0.25}};
+  costs.cluster.within_node.overheads.send = {{0.25}};
   const double wanted = simulator.iteration(costs);
   costs.contended = costs.stages;
   costs.busy_cores = 2;
@@ -93,7 +123,7 @@ TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overh
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
-  costs.cluster.within_node.send_overhead = {{0.25}};
+  costs.cluster.within_node.overheads.send = {{0.25}};
   const IdleTime& idle = IdleCauses(structure).of(simulator.run(costs));
   CHECK(idle.by_cause[0][static_cast<std::size_t>(IdleCause::Launch)] == 0.25);  // 0F1
   CHECK(idle.by_cause[1][static_cast<std::size_t>(IdleCause::Launch)] == 0.5);   // 1B1, the step
@@ -102,10 +132,12 @@ TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overh
 TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   StepCosts costs = two_ranks();
-  costs.cluster.within_node.send_overhead = {{-1}, -2};
+  costs.cluster.within_node.overheads.send = {{-1}, -2};
+  costs.cluster.within_node.overheads.sum = {{-3}};
   const std::string said = error_of([&] { require_usable(costs, structure.program()); });
   CHECK(said.find("the overhead of senders within a node is -1 s") != std::string::npos);
   CHECK(said.find("overhead of senders within a node is -2 bytes/s") != std::string::npos);
+  CHECK(said.find("the overhead of sums within a node is -3 s") != std::string::npos);
 }
 
 }  // namespace overheads_test

@@ -17,7 +17,7 @@
 namespace pipewright::cli {
 namespace {
 
-// Two pairs, and sums over up to four.
+// Two pairs.
 constexpr int least_processes = 4;
 // What threads need of the time, where both are measured: there are no bytes to move.
 constexpr double share_of_threads = 0.2;

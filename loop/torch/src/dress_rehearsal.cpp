@@ -223,8 +223,11 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
 
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,
                              const std::vector<double>& seconds) {
+  sim::StepCosts bare = costs;  // what was rehearsed is the compute alone
+  for (plan::Link* const link : {&bare.cluster.within_node, &bare.cluster.between_nodes})
+    link->overheads = {};
   sim::Durations usual;
-  usual.fill(structure, costs, costs.contended.empty() ? costs.stages : costs.contended);
+  usual.fill(structure, bare, bare.contended.empty() ? bare.stages : bare.contended);
   costs.event_factors.assign(static_cast<std::size_t>(structure.size()), 1.0);
   for (int event = 0; event < structure.size(); ++event) {
     const double wanted = seconds[static_cast<std::size_t>(event)];

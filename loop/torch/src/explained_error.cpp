@@ -93,7 +93,7 @@ ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
   // What was measured holds these already.
   costs.contended.clear();
   for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
-    link->send_overhead = link->receive_overhead = {};
+    link->overheads = {};
   sim::Simulator simulator(*plan.structure);
   std::vector<double> with_actions, with_gaps;
   for (const plan::Timeline& step : steps) {

@@ -94,8 +94,14 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
                                             const LinkSettings& settings) {
   const auto nodes = nodes_of(members);
   std::vector<std::pair<profiler::LinkRanks, bool>> kinds;
-  if (nodes.front().size() > 1)
-    kinds.emplace_back(ranks_of(nodes.front()), false);
+  const int computing_ranks = device.device.is_cpu() ? settings.computing_ranks : 0;
+  if (nodes.front().size() > 1) {
+    profiler::LinkRanks who = ranks_of(nodes.front());
+    // More processes than ranks that train would stand in each other's way.
+    if (computing_ranks > 0)
+      who.ring.resize(std::min(who.ring.size(), std::max<std::size_t>(2, computing_ranks)));
+    kinds.emplace_back(std::move(who), false);
+  }
   if (nodes.size() > 1)
     kinds.emplace_back(across(nodes), true);
   profiler::LinkLimits limits = settings.limits;
@@ -104,13 +110,12 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
   const auto ranks = static_cast<int>(members.from_all(std::string()).size());
   std::vector<plan::LinkSamples> all;
   for (const auto& [who, between_nodes] : kinds) {
-    auto samples = profiler::measure_links(
-        {.transport = *members.transport(),
-         .rank = members.rank().value(),
-         .ranks = ranks,
-         .device = device,
-         .computing_ranks = device.device.is_cpu() ? settings.computing_ranks : 0},
-        who, limits, settings.progress, settings.stop);
+    auto samples = profiler::measure_links({.transport = *members.transport(),
+                                            .rank = members.rank().value(),
+                                            .ranks = ranks,
+                                            .device = device,
+                                            .computing_ranks = computing_ranks},
+                                           who, limits, settings.progress, settings.stop);
     if (!samples)
       throw Stopped{};
     samples->over = over;

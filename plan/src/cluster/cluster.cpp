@@ -10,11 +10,17 @@
 namespace pipewright::plan {
 namespace {
 
+void check_segments(JsonObject& object, const char* key, const char* whose,
+                    const std::vector<LinkSegment>& segments) {
+  for (std::size_t s = 1; s < segments.size(); ++s)
+    if (segments[s].from <= segments[s - 1].from)
+      object.error(key, fmt::format("its {} must begin at rising sizes: {} stands behind {}", whose,
+                                    segments[s].from.value, segments[s - 1].from.value));
+}
+
 void check_segments(JsonObject& object, const char* key, const Link& link) {
-  for (std::size_t s = 1; s < link.segments.size(); ++s)
-    if (link.segments[s].from <= link.segments[s - 1].from)
-      object.error(key, fmt::format("its segments must begin at rising sizes: {} stands behind {}",
-                                    link.segments[s].from.value, link.segments[s - 1].from.value));
+  check_segments(object, key, "segments", link.segments);
+  check_segments(object, key, "sum_segments", link.sum_segments);
 }
 
 }  // namespace
@@ -46,15 +52,23 @@ Seconds time_of(const Overhead& overhead, Bytes size) {
 }
 
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
+  if (link.sum_bandwidth_per_s > 0) {
+    const Link ring{.latency = link.sum_latency,
+                    .bandwidth_per_s = link.sum_bandwidth_per_s,
+                    .segments = link.sum_segments};
+    return ring_time(ring, size, devices, rounds);
+  }
   const double steps = rounds * (devices - 1);
-  if (link.sum_bandwidth_per_s > 0)
-    return {{steps / devices * (static_cast<double>(size.value) / link.sum_bandwidth_per_s)},
-            {steps * link.sum_latency.value}};
   const Seconds latency{steps * link.latency.value};
   if (link.segments.empty())
     return {{steps / devices * occupancy(link, size).value}, latency};
   const Bytes piece = whole_bytes(static_cast<double>(size.value) / devices);
   return {occupancy(link, piece) * steps, latency};
+}
+
+Seconds ring_overhead(const Link& link, Bytes size, double devices, int rounds) {
+  const Bytes piece = whole_bytes(static_cast<double>(size.value) / devices);
+  return time_of(link.overheads.sum, piece) * (rounds * (devices - 1));
 }
 
 Json to_json(const Cluster& cluster) {

@@ -241,14 +241,9 @@ LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples) {
 
 LinkFit fit_overhead(const std::vector<LinkSample>& samples) {
   const Points points = sorted_points(samples);
-  const Point& smallest = points.front();
-  std::vector<double> per_byte;
-  for (const Point& point : points)
-    if (point.bytes > smallest.bytes)
-      per_byte.push_back((point.seconds - smallest.seconds) / (point.bytes - smallest.bytes));
-  const double slope = std::max(0.0, median(per_byte));
-  const double each = std::max(smallest.seconds / 2, smallest.seconds - slope * smallest.bytes);
-  LinkFit fit{{.latency = {each}, .bandwidth_per_s = std::min(unlimited_bandwidth, 1 / slope)}, {}};
+  const Line line = fit_line(points.begin(), points.end(), Lines::FromZeroOn).line;
+  const double each = std::max(line.constant, points.front().seconds / 2);
+  LinkFit fit{{.latency = {each}, .bandwidth_per_s = bandwidth_of(line)}, {}};
   for (const LinkSample& sample : samples)
     fit.residuals.push_back(transfer_time(fit.link, sample.size) / sample.time - 1);
   return fit;

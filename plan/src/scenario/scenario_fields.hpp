@@ -94,14 +94,23 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Of a step of a collective's ring; 0: as of a transfer.");
   visit("sum_latency_s", s.sum_latency, any(),
         "Of a step of a collective's ring, with sum_bandwidth_per_s.");
-  visit("send_overhead_s", s.send_overhead.each, any(),
+  visit("sum_segments", s.sum_segments,
+        FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/segment"}})"},
+        "Where larger steps of a collective's ring follow another line than sum_latency_s and "
+        "sum_bandwidth_per_s say, as segments.");
+  visit("send_overhead_s", s.overheads.send.each, any(),
         "Seconds for which a transfer keeps its sender from computing.");
-  visit("send_overhead_bandwidth_per_s", s.send_overhead.bandwidth_per_s, within(at_least(0)),
+  visit("send_overhead_bandwidth_per_s", s.overheads.send.bandwidth_per_s, within(at_least(0)),
         "Bytes per second, of what send_overhead_s grows by; 0: by nothing.");
-  visit("receive_overhead_s", s.receive_overhead.each, any(),
+  visit("receive_overhead_s", s.overheads.receive.each, any(),
         "Seconds for which a transfer keeps its receiver from computing.");
-  visit("receive_overhead_bandwidth_per_s", s.receive_overhead.bandwidth_per_s, within(at_least(0)),
+  visit("receive_overhead_bandwidth_per_s", s.overheads.receive.bandwidth_per_s,
+        within(at_least(0)),
         "Bytes per second, of what receive_overhead_s grows by; 0: by nothing.");
+  visit("sum_overhead_s", s.overheads.sum.each, any(),
+        "Seconds for which a step of a collective's ring keeps a rank from computing.");
+  visit("sum_overhead_bandwidth_per_s", s.overheads.sum.bandwidth_per_s, within(at_least(0)),
+        "Bytes per second, of what sum_overhead_s grows by; 0: by nothing.");
 }
 
 template <MaybeConst<MachineConstants> Struct, class Visit>

@@ -11,10 +11,7 @@ using plan::Instruction;
 
 StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
   for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
-    *link = {.latency = {},
-             .bandwidth_per_s = bandwidth_per_s,
-             .send_overhead = link->send_overhead,
-             .receive_overhead = link->receive_overhead};
+    *link = {.latency = {}, .bandwidth_per_s = bandwidth_per_s, .overheads = link->overheads};
   return costs;
 }
 

@@ -61,9 +61,10 @@ inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& r
   if (round % 4 == 3)
     costs.jitter = 0.2;
   if (round % 5 == 4) {
-    costs.cluster.within_node.send_overhead = {{between(0, 0.3)}, 200};
-    costs.cluster.between_nodes.send_overhead = {{between(0, 0.3)}, 0};
-    costs.cluster.between_nodes.receive_overhead = {{between(0, 0.3)}, 100};
+    costs.cluster.within_node.overheads.send = {{between(0, 0.3)}, 200};
+    costs.cluster.between_nodes.overheads.send = {{between(0, 0.3)}, 0};
+    costs.cluster.between_nodes.overheads.receive = {{between(0, 0.3)}, 100};
+    costs.cluster.between_nodes.overheads.sum = {{between(0, 0.3)}, 100};
   }
   costs.seed = static_cast<std::uint64_t>(round);
   return costs;

@@ -22,6 +22,7 @@ struct ComputingFits {
   plan::LinkFit arrival;
   plan::LinkFit sender;
   plan::LinkFit receiver;
+  plan::LinkFit sum;  // of a step of its ring
 };
 
 struct MeasuredLink {

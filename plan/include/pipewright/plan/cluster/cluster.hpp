@@ -37,6 +37,13 @@ struct Overhead {
 };
 Seconds time_of(const Overhead& overhead, Bytes size);
 
+struct Overheads {
+  Overhead send;
+  Overhead receive;
+  Overhead sum;  // each step of a collective's ring
+  friend bool operator==(const Overheads&, const Overheads&) = default;
+};
+
 /// A directed link: a transfer takes latency + bytes/bandwidth and holds it for bytes/bandwidth.
 struct Link {
   Seconds latency;
@@ -48,8 +55,8 @@ struct Link {
   /// Of a step of a collective's ring, where that differs from a transfer. 0: it does not.
   double sum_bandwidth_per_s = 0;
   Seconds sum_latency{};
-  Overhead send_overhead{};
-  Overhead receive_overhead{};
+  std::vector<LinkSegment> sum_segments{};  // by the bytes of a step
+  Overheads overheads{};
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -81,6 +88,8 @@ struct RingTime {
   Seconds latency;  // of all steps
 };
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds);
+/// For how long such a ring keeps each of its devices from computing.
+Seconds ring_overhead(const Link& link, Bytes size, double devices, int rounds);
 
 Json to_json(const Cluster& cluster);
 /// Reads the object at hand, so that a scenario can hold a cluster inline.

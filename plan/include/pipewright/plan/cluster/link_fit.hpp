@@ -41,9 +41,8 @@ LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segmen
 /// Throws InputError for fewer than three sizes.
 LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples);
 
-/// One line for what transfers cost a rank: of each what the smallest one cost, which is never
-/// nothing, and for each byte what the larger ones say. Throws InputError for fewer than three
-/// sizes.
+/// One line for what transfers cost a rank, as those of `fit_link`, but each costs half of what the
+/// smallest one did at least: never nothing. Throws InputError for fewer than three sizes.
 LinkFit fit_overhead(const std::vector<LinkSample>& samples);
 
 /// What rings took, as samples of a step: n devices pass on pieces of size/n in `rounds` (n - 1)

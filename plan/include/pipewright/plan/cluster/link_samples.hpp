@@ -22,6 +22,7 @@ struct ComputingSeries {
   LinkSeries arrival;   // one way, while the sender computes on
   LinkSeries sender;    // for how long that keeps it from computing
   LinkSeries receiver;  // the same of a receiver that computes meanwhile
+  LinkSeries sum;       // the same of each rank of a sum over 2
   friend bool operator==(const ComputingSeries&, const ComputingSeries&) = default;
 };
 

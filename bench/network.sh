@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Two ranks in two network namespaces, joined by a cable that `tc tbf` slows down: what a step takes
-# there, beside what both engines predict with the links that `profile --links` measures there and
-# with layers rehearsed between the steps. Needs root, ip and tc. One line a bandwidth and schedule,
-# and one for sums of gradients.
+# there, beside what `run` predicts with the links that `profile --links` measures there and with
+# layers rehearsed between the steps, and what both engines make of the rehearsed layers' mean
+# costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
 # Usage: bench/network.sh [--quick] [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -84,21 +84,24 @@ import sys
 
 work, mbit, label = sys.argv[1:]
 with open(f"{work}/run/report.json") as file:
-    measured = json.load(file)["measured"]["iteration_s"]
-row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
+    report = json.load(file)
+measured = report["measured"]["iteration_s"]
+predictions = [report["predicted"]["iteration_s"]]
 for engine in ("native", "simgrid"):
     with open(f"{work}/{engine}.json") as file:
-        predicted = json.load(file)["iteration_s"]
+        predictions.append(json.load(file)["iteration_s"])
+row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
+for predicted in predictions:
     row += f" {predicted:.3f}, {100 * (predicted / measured - 1):+.1f} % |"
 print(row)
 END
 }
 
-echo "| bandwidth | schedule | measured, s | native | SimGrid |"
-echo "|---|---|---|---|---|"
+echo "| bandwidth | schedule | measured, s | \`run\` | mean costs: native | SimGrid |"
+echo "|---|---|---|---|---|---|"
 for mbit in 400 100; do
   slow_down "$mbit"
-  on_both profile "${nodes[@]}" --links --between processes -o "$work/cluster.json"
+  on_both profile "${nodes[@]}" --links --between processes --within 60 -o "$work/cluster.json"
   sed 's/^/    /' "$work/out" >&2
   for schedule in "${schedules[@]}"; do
     step "$mbit" "\`$schedule\`" --set "pipeline.schedule=$schedule"

@@ -108,12 +108,8 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += "\n";
   }
   text += fit_text(link.fit, "a transfer");
-  if (link.computing) {
-    text += fit_text(link.computing->arrival, "while its sender computes on");
-    text += fit_text(link.computing->sender, "that keeps the sender from computing");
-    text += fit_text(link.computing->receiver, "and a receiver that computes");
-    text += fit_text(link.computing->sum, "and a rank of a sum over 2, for each step");
-  }
+  if (link.computing)
+    text += fit_text(*link.computing, "while its sender computes on");
   if (link.sums)
     text += fit_text(*link.sums, "a step of a sum");
   if (link.both_ways)

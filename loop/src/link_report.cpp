@@ -35,7 +35,7 @@ std::vector<plan::LinkSample> ring_steps(const plan::LinkSamples& samples) {
   return steps;
 }
 
-plan::LinkFit sum_overhead_fit(const plan::LinkSeries& sums) {
+plan::Overhead sum_overhead(const plan::LinkSeries& sums) {
   std::vector<plan::LinkSample> steps;
   add_ring_steps(sums, 2, steps);
   return plan::fit_overhead(steps);
@@ -75,11 +75,6 @@ plan::Json series_json(const plan::LinkSeries& series, const std::vector<double>
   return {{"samples", std::move(samples)}, {"ended", series.ended}};
 }
 
-plan::Overhead overhead_of(const plan::Link& link) {
-  const bool grows = link.bandwidth_per_s < plan::unlimited_bandwidth;
-  return {link.latency, grows ? link.bandwidth_per_s : 0};
-}
-
 }  // namespace
 
 MeasuredLink measured_link(const plan::LinkSamples& samples) {
@@ -88,14 +83,11 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   link.fit = plan::fit_link(samples.one_way.samples);
   link.link = link.fit.link;
   if (samples.computing) {
-    link.computing = {plan::slowed_down(link.fit.link, samples.computing->arrival.samples),
-                      plan::fit_overhead(samples.computing->sender.samples),
-                      plan::fit_overhead(samples.computing->receiver.samples),
-                      sum_overhead_fit(samples.computing->sum)};
-    link.link = link.computing->arrival.link;
-    link.link.overheads = {overhead_of(link.computing->sender.link),
-                           overhead_of(link.computing->receiver.link),
-                           overhead_of(link.computing->sum.link)};
+    link.computing = plan::slowed_down(link.fit.link, samples.computing->arrival.samples);
+    link.link = link.computing->link;
+    link.link.overheads = {plan::fit_overhead(samples.computing->sender.samples),
+                           plan::fit_overhead(samples.computing->receiver.samples),
+                           sum_overhead(samples.computing->sum)};
   }
   if (const auto steps = ring_steps(samples); !steps.empty()) {
     link.sums = plan::fit_link(steps);
@@ -141,16 +133,12 @@ plan::Json to_json(const MeasuredLink& link) {
                   {"at_once", plan::Json::array()},
                   {"sums", plan::Json::array()}};
   if (link.computing) {
-    const auto computing = [](const plan::LinkFit& fit, const plan::LinkSeries& series) {
-      plan::Json both = series_json(series, fit.residuals, 0);
-      both["fit"] = fit_json(fit);
-      return both;
-    };
     json["computing"] = {
-        {"arrival", computing(link.computing->arrival, samples.computing->arrival)},
-        {"sender", computing(link.computing->sender, samples.computing->sender)},
-        {"receiver", computing(link.computing->receiver, samples.computing->receiver)},
-        {"sum", computing(link.computing->sum, samples.computing->sum)}};
+        {"arrival", series_json(samples.computing->arrival, link.computing->residuals, 0)},
+        {"sender", series_json(samples.computing->sender, {}, 0)},
+        {"receiver", series_json(samples.computing->receiver, {}, 0)},
+        {"sum", series_json(samples.computing->sum, {}, 0)}};
+    json["computing"]["arrival"]["fit"] = fit_json(*link.computing);
   }
   if (link.both_ways)
     json["both_ways"]["slow_down"] = *link.both_ways;

@@ -183,7 +183,7 @@ LinkBench::Seconds LinkBench::computing(ComputingPart part, Bytes size, double c
 plan::ComputingSeries LinkBench::computing_series(const plan::Link& idle, double share) {
   constexpr std::int64_t least = std::int64_t{1} << 14;  // below that all sizes are alike
   std::vector<Bytes> sizes{{1}};
-  for (const Bytes size : sizes_up_to(limits_.largest, least, 4))
+  for (const Bytes size : sizes_up_to(limits_.largest, least, 2))
     sizes.push_back(size);
   // About as long as between two actions, and longer than a transfer.
   const auto computing_s = [&](Bytes size) {

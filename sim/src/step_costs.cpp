@@ -50,6 +50,7 @@ class Check {
       refuse(
           fmt::format("the bandwidth of the overhead {} is {} bytes/s: it must not be less than 0",
                       what, overhead.bandwidth_per_s));
+    segments("the overhead " + what, overhead.segments);
   }
   void count(const char* what, std::size_t given, std::size_t wanted) {
     if (given != wanted)

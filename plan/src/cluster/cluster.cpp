@@ -21,6 +21,22 @@ void check_segments(JsonObject& object, const char* key, const char* whose,
 void check_segments(JsonObject& object, const char* key, const Link& link) {
   check_segments(object, key, "segments", link.segments);
   check_segments(object, key, "sum_segments", link.sum_segments);
+  check_segments(object, key, "send_overhead_segments", link.overheads.send.segments);
+  check_segments(object, key, "receive_overhead_segments", link.overheads.receive.segments);
+  check_segments(object, key, "sum_overhead_segments", link.overheads.sum.segments);
+}
+
+/// The last one that so many bytes reach; null: none.
+const LinkSegment* segment_of(const std::vector<LinkSegment>& segments, Bytes size) {
+  const auto behind =
+      std::upper_bound(segments.begin(), segments.end(), size,
+                       [](Bytes wanted, const LinkSegment& s) { return wanted < s.from; });
+  return behind == segments.begin() ? nullptr : &*std::prev(behind);
+}
+
+Seconds time_of(const LinkSegment& segment, Bytes size) {
+  const auto beyond = static_cast<double>((size - segment.from).value);
+  return segment.time + Seconds{beyond / segment.bandwidth_per_s};
 }
 
 }  // namespace
@@ -35,17 +51,15 @@ const Link& link_between(const Cluster& cluster, int rank, int other_rank) {
 }
 
 Seconds occupancy(const Link& link, Bytes size) {
-  const auto behind =
-      std::upper_bound(link.segments.begin(), link.segments.end(), size,
-                       [](Bytes wanted, const LinkSegment& s) { return wanted < s.from; });
-  if (behind == link.segments.begin())
+  const LinkSegment* const segment = segment_of(link.segments, size);
+  if (segment == nullptr)
     return {static_cast<double>(size.value) / link.bandwidth_per_s};
-  const LinkSegment& segment = *std::prev(behind);
-  const double more = static_cast<double>((size - segment.from).value) / segment.bandwidth_per_s;
-  return {std::max(0.0, (segment.time - link.latency).value + more)};
+  return std::max(Seconds{}, time_of(*segment, size) - link.latency);
 }
 
 Seconds time_of(const Overhead& overhead, Bytes size) {
+  if (const LinkSegment* const segment = segment_of(overhead.segments, size))
+    return time_of(*segment, size);
   if (overhead.bandwidth_per_s == 0)
     return overhead.each;
   return overhead.each + Seconds{static_cast<double>(size.value) / overhead.bandwidth_per_s};

@@ -189,6 +189,69 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
   return points;
 }
 
+/// Pool adjacent violators (Ayer et al., Ann. Math. Stat. 26, 1955), and one point for each size.
+Points never_falling(const Points& points) {
+  struct Pool {
+    std::size_t count = 0;
+    double mean = 0;
+  };
+  std::vector<Pool> pools;
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    Pool pool{1, points[p].seconds};
+    const auto joins = [&](const Pool& before) {
+      return before.mean >= pool.mean || points[p].bytes <= points[p - 1].bytes;
+    };
+    while (!pools.empty() && joins(pools.back())) {
+      const auto of = [](const Pool& part) { return static_cast<double>(part.count) * part.mean; };
+      const double sum = of(pool) + of(pools.back());
+      pool.count += pools.back().count;
+      pool.mean = sum / static_cast<double>(pool.count);
+      pools.pop_back();
+    }
+    pools.push_back(pool);
+  }
+  Points found;
+  std::size_t next = 0;
+  for (const Pool& pool : pools)
+    for (std::size_t i = 0; i < pool.count; ++i, ++next)
+      if (found.empty() || points[next].bytes > found.back().bytes)
+        found.push_back({points[next].bytes, pool.mean});
+  return found;
+}
+
+Line through(const Point& a, const Point& b) {
+  const double per_byte = (b.seconds - a.seconds) / (b.bytes - a.bytes);
+  return {a.seconds - per_byte * a.bytes, per_byte};
+}
+
+/// Points that need not be left out: lines between them pass all others nearby.
+Points knots_of(const Points& points) {
+  Points knots{points.front()};
+  for (std::size_t from = 0; from + 1 < points.size();) {
+    const auto passes_nearby = [&](std::size_t to) {
+      const Line line = through(points[from], points[to]);
+      for (std::size_t between = from + 1; between < to; ++between)
+        if (std::abs(points[between].error(line)) > tolerated)
+          return false;
+      return true;
+    };
+    std::size_t to = points.size() - 1;
+    while (!passes_nearby(to))
+      --to;
+    knots.push_back(points[to]);
+    from = to;
+  }
+  return knots;
+}
+
+double growth_of(const Line& line) {
+  return line.per_byte > 1 / unlimited_bandwidth ? 1 / line.per_byte : 0;
+}
+
+LinkSegment segment_from(const Point& point, double per_byte) {
+  return {whole_bytes(point.bytes), {point.seconds}, bandwidth_of({0, per_byte})};
+}
+
 }  // namespace
 
 Seconds transfer_time(const Link& link, Bytes size) { return occupancy(link, size) + link.latency; }
@@ -239,14 +302,22 @@ LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples) {
   return fit;
 }
 
-LinkFit fit_overhead(const std::vector<LinkSample>& samples) {
-  const Points points = sorted_points(samples);
-  const Line line = fit_line(points.begin(), points.end(), Lines::FromZeroOn).line;
-  const double each = std::max(line.constant, points.front().seconds / 2);
-  LinkFit fit{{.latency = {each}, .bandwidth_per_s = bandwidth_of(line)}, {}};
-  for (const LinkSample& sample : samples)
-    fit.residuals.push_back(transfer_time(fit.link, sample.size) / sample.time - 1);
-  return fit;
+Overhead fit_overhead(const std::vector<LinkSample>& samples) {
+  const Points points = never_falling(sorted_points(samples));
+  const auto knots = knots_of(points);
+  Overhead overhead;
+  const Line first = through(knots[0], knots[1]);
+  overhead.each = {std::max(first.constant, knots[0].seconds / 2)};
+  overhead.bandwidth_per_s = growth_of(first);
+  Line last = first;
+  for (std::size_t k = 1; k + 1 < knots.size(); ++k) {
+    last = through(knots[k], knots[k + 1]);
+    overhead.segments.push_back(segment_from(knots[k], last.per_byte));
+  }
+  const double on_average = (knots.back().seconds - overhead.each.value) / knots.back().bytes;
+  if (on_average > (1 + tolerated) * last.per_byte)
+    overhead.segments.push_back(segment_from(knots.back(), on_average));
+  return overhead;
 }
 
 LinkSample ring_step(const LinkSample& ring, int devices, int rounds) {

@@ -82,35 +82,41 @@ void visit_fields(Struct& s, Visit&& visit) {
 
 template <MaybeConst<Link> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
+  const FieldRule segments{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/segment"}})"};
   visit("latency_s", s.latency, needed(any()), "Seconds before the first byte arrives.");
   visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes per second.");
   visit("shared", s.shared, any(),
         "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
-  visit("segments", s.segments,
-        FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/segment"}})"},
+  visit("segments", s.segments, segments,
         "Where larger transfers follow another line, by rising from_bytes: the last one that a "
         "transfer reaches says what it takes. All but the link's latency holds the link.");
   visit("sum_bandwidth_per_s", s.sum_bandwidth_per_s, within(at_least(0)),
         "Of a step of a collective's ring; 0: as of a transfer.");
   visit("sum_latency_s", s.sum_latency, any(),
         "Of a step of a collective's ring, with sum_bandwidth_per_s.");
-  visit("sum_segments", s.sum_segments,
-        FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/segment"}})"},
+  visit("sum_segments", s.sum_segments, segments,
         "Where larger steps of a collective's ring follow another line than sum_latency_s and "
         "sum_bandwidth_per_s say, as segments.");
   visit("send_overhead_s", s.overheads.send.each, any(),
         "Seconds for which a transfer keeps its sender from computing.");
   visit("send_overhead_bandwidth_per_s", s.overheads.send.bandwidth_per_s, within(at_least(0)),
         "Bytes per second, of what send_overhead_s grows by; 0: by nothing.");
+  visit("send_overhead_segments", s.overheads.send.segments, segments,
+        "Where larger transfers keep their sender from computing by another line, as segments.");
   visit("receive_overhead_s", s.overheads.receive.each, any(),
         "Seconds for which a transfer keeps its receiver from computing.");
   visit("receive_overhead_bandwidth_per_s", s.overheads.receive.bandwidth_per_s,
         within(at_least(0)),
         "Bytes per second, of what receive_overhead_s grows by; 0: by nothing.");
+  visit("receive_overhead_segments", s.overheads.receive.segments, segments,
+        "Where larger transfers keep their receiver from computing by another line, as segments.");
   visit("sum_overhead_s", s.overheads.sum.each, any(),
         "Seconds for which a step of a collective's ring keeps a rank from computing.");
   visit("sum_overhead_bandwidth_per_s", s.overheads.sum.bandwidth_per_s, within(at_least(0)),
         "Bytes per second, of what sum_overhead_s grows by; 0: by nothing.");
+  visit("sum_overhead_segments", s.overheads.sum.segments, segments,
+        "Where larger steps of a collective's ring keep a rank from computing by another line, as "
+        "segments.");
 }
 
 template <MaybeConst<MachineConstants> Struct, class Visit>

@@ -57,7 +57,9 @@ Link bent() {
           .segments = {{.from = {1000}, .time = {4.5}, .bandwidth_per_s = 400}},
           .sum_bandwidth_per_s = 50,
           .sum_latency = {3},
-          .overheads = {.send = {{0.125}, 200}, .receive = {{0.25}}, .sum = {{0.5}, 100}}};
+          .overheads = {.send = {{0.125}, 200},
+                        .receive = {{0.25}, 0, {{{400}, {3}, 200}}},
+                        .sum = {{0.5}, 100}}};
 }
 
 TEST_CASE("From a segment's first byte on a transfer takes what the segment says",
@@ -88,6 +90,7 @@ TEST_CASE("What a transfer keeps its ends from computing may grow with its bytes
           "[plan][cluster]") {
   CHECK(time_of(bent().overheads.send, Bytes{100}) == Seconds{0.625});
   CHECK(time_of(bent().overheads.receive, Bytes{100}) == Seconds{0.25});
+  CHECK(time_of(bent().overheads.receive, Bytes{600}) == Seconds{4});
   CHECK(ring_overhead(bent(), Bytes{4000}, 4, 2) == Seconds{2 * 3 * (0.5 + 10)});
 }
 

@@ -163,16 +163,33 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
 
 TEST_CASE("What transfers cost a rank is never nothing, however its samples scatter",
           "[plan][links]") {
-  const LinkFit line = fit_overhead({{{1}, {5e-5}}, {{10'001}, {6e-5}}, {{100'001}, {1.5e-4}}});
-  CHECK(line.link.latency.value == Approx(5e-5).epsilon(1e-3));
-  CHECK(line.link.bandwidth_per_s == Approx(1e9));
+  const Overhead line = fit_overhead({{{1}, {5e-5}}, {{10'001}, {6e-5}}, {{100'001}, {1.5e-4}}});
+  CHECK(line.each.value == Approx(5e-5).epsilon(1e-3));
+  CHECK(line.bandwidth_per_s == Approx(1e9));
+  CHECK(line.segments.empty());
   // Under load: a line through the larger ones begins below nothing.
-  const LinkFit odd = fit_overhead({{{1}, {2e-5}}, {{1 << 14}, {2e-5}}, {{1 << 16}, {4e-4}}});
-  CHECK(odd.link.latency.value >= 1e-5);
-  const LinkFit falling = fit_overhead({{{1}, {2e-4}}, {{1 << 14}, {1e-4}}, {{1 << 16}, {1e-4}}});
-  CHECK(falling.link.latency.value == Approx(1e-4).epsilon(0.05));  // one is far from the others
-  CHECK(falling.link.bandwidth_per_s == unlimited_bandwidth);
+  const Overhead odd = fit_overhead({{{1}, {2e-5}}, {{1 << 14}, {2e-5}}, {{1 << 16}, {4e-4}}});
+  CHECK(odd.each.value == Approx(2e-5));
+  const Overhead falling = fit_overhead({{{1}, {4e-4}}, {{1 << 14}, {1e-4}}, {{1 << 16}, {1e-4}}});
+  CHECK(falling.each.value == Approx(2e-4));
+  CHECK(falling.bandwidth_per_s == 0);
   CHECK_THROWS_AS(fit_overhead({{{1}, {1}}, {{2}, {1}}}), InputError);
+}
+
+TEST_CASE("What transfers cost a rank is what each size was measured to cost", "[plan][links]") {
+  // A receiver behind a slow cable: more for each byte, the more there are.
+  const std::vector<LinkSample> samples{{{1}, {1e-4}},       {{1 << 14}, {1e-4}},
+                                        {{1 << 16}, {1.9e-4}}, {{1 << 17}, {3e-4}},
+                                        {{1 << 18}, {5e-4}}, {{1 << 20}, {1e-2}}};
+  const Overhead overhead = fit_overhead(samples);
+  for (const LinkSample& sample : samples)
+    CHECK(time_of(overhead, sample.size).value == Approx(sample.time.value).epsilon(0.1));
+  CHECK(overhead.segments.size() == 2);  // what lies on a line is no kink
+  const double per_byte = (1e-2 - 5e-4) / ((1 << 20) - (1 << 18));
+  CHECK(time_of(overhead, Bytes{1 << 21}).value == Approx(1e-2 + per_byte * (1 << 20)));
+  // What flattens in the end is not believed to stay flat.
+  const Overhead flat = fit_overhead({{{1}, {1e-4}}, {{1 << 18}, {1e-3}}, {{1 << 20}, {1e-3}}});
+  CHECK(time_of(flat, Bytes{1 << 21}).value == Approx(1.9e-3).epsilon(1e-3));
 }
 
 }  // namespace link_fit_test

@@ -17,19 +17,11 @@ struct LinkSharing {
   double slow_down = 0;  // of large transfers
 };
 
-/// What `plan::ComputingSeries` come to.
-struct ComputingFits {
-  plan::LinkFit arrival;
-  plan::LinkFit sender;
-  plan::LinkFit receiver;
-  plan::LinkFit sum;  // of a step of its ring
-};
-
 struct MeasuredLink {
   plan::LinkSamples samples;
   plan::Link link;                           // what a cluster gets
   plan::LinkFit fit;                         // of one way
-  std::optional<ComputingFits> computing{};  // then transfers are as these say
+  std::optional<plan::LinkFit> computing{};  // while ranks compute: transfers are as it says
   std::optional<plan::LinkFit> sums;         // of a step of their rings, over all numbers of ranks
   std::optional<double> both_ways;           // large transfers beside those of one way
   std::vector<LinkSharing> sharing;

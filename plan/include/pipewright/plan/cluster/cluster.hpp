@@ -32,7 +32,8 @@ struct LinkSegment {
 /// the overhead of LogP (Culler et al., PPoPP 1993), which may grow with the bytes.
 struct Overhead {
   Seconds each;
-  double bandwidth_per_s = 0;  // bytes; 0: it does not grow
+  double bandwidth_per_s = 0;           // bytes; 0: it does not grow
+  std::vector<LinkSegment> segments{};  // where the curve has kinks, by rising `from`
   friend bool operator==(const Overhead&, const Overhead&) = default;
 };
 Seconds time_of(const Overhead& overhead, Bytes size);

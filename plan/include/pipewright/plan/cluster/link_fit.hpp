@@ -41,9 +41,11 @@ LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segmen
 /// Throws InputError for fewer than three sizes.
 LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples);
 
-/// One line for what transfers cost a rank, as those of `fit_link`, but each costs half of what the
-/// smallest one did at least: never nothing. Throws InputError for fewer than three sizes.
-LinkFit fit_overhead(const std::vector<LinkSample>& samples);
+/// What transfers cost a rank: lines from sample to sample, as few as pass all others within 10 %.
+/// A larger transfer costs no less than a smaller one: where it seems to, both are their mean.
+/// Beyond the largest one each byte costs as much as before, or as on average if that is more.
+/// Never nothing. Throws InputError for fewer than three sizes.
+Overhead fit_overhead(const std::vector<LinkSample>& samples);
 
 /// What rings took, as samples of a step: n devices pass on pieces of size/n in `rounds` (n - 1)
 /// steps.

@@ -178,9 +178,9 @@ TEST_CASE("What transfers cost a rank is never nothing, however its samples scat
 
 TEST_CASE("What transfers cost a rank is what each size was measured to cost", "[plan][links]") {
   // A receiver behind a slow cable: more for each byte, the more there are.
-  const std::vector<LinkSample> samples{{{1}, {1e-4}},       {{1 << 14}, {1e-4}},
+  const std::vector<LinkSample> samples{{{1}, {1e-4}},         {{1 << 14}, {1e-4}},
                                         {{1 << 16}, {1.9e-4}}, {{1 << 17}, {3e-4}},
-                                        {{1 << 18}, {5e-4}}, {{1 << 20}, {1e-2}}};
+                                        {{1 << 18}, {5e-4}},   {{1 << 20}, {1e-2}}};
   const Overhead overhead = fit_overhead(samples);
   for (const LinkSample& sample : samples)
     CHECK(time_of(overhead, sample.size).value == Approx(sample.time.value).epsilon(0.1));

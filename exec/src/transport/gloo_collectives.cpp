@@ -19,17 +19,30 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
   const int tag = tag_of(group);
   const Watch::Waiting waiting(job_.watch(), group,
                                fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
-  std::vector<AwaitedLetter> awaited;
-  for (const int member : group)
-    awaited.push_back(member == rank ? AwaitedLetter()
-                                     : await_letter(mesh_, least_room, member, tag));
+  std::vector<AwaitedLetter> awaited(group.size());
+  std::vector<at::Tensor> rests(group.size());
+  std::vector<BegunLetter> begun(group.size());
   Operations started;
-  for (std::size_t m = 0; m < group.size(); ++m)
-    if (group[m] != rank)
-      post_letter(mesh_, parts[m], /*note=*/0, least_room, group[m], tag, started);
-  std::vector<Tensors> all;
-  for (std::size_t m = 0; m < group.size(); ++m)
-    all.push_back(group[m] == rank ? parts[m] : open(mesh_, awaited[m], group[m], tag).tensors);
+  const auto for_each_other = [&](const auto& work) {
+    for (std::size_t m = 0; m < group.size(); ++m)
+      if (group[m] != rank)
+        work(m, group[m]);
+  };
+  for_each_other([&](std::size_t m, int member) {
+    awaited[m] = await_letter(mesh_, least_room, member, tag);
+  });
+  for_each_other([&](std::size_t m, int member) {
+    rests[m] = post_what_fits(mesh_, parts[m], /*note=*/0, least_room, member, tag, started);
+  });
+  // Before anything large is sent its connection has carried the word that as much may come: a word
+  // behind it would have one direction wait for the other.
+  for_each_other([&](std::size_t m, int member) {
+    begun[m] = begin_to_open(mesh_, awaited[m], member, tag);
+    if (rests[m].defined())
+      started.push_back(mesh_.send(rests[m], member, tag));
+  });
+  std::vector<Tensors> all(parts);
+  for_each_other([&](std::size_t m, int) { all[m] = open(mesh_, begun[m]).tensors; });
   for (const GlooMesh::Operation& operation : started)
     mesh_.wait(operation);
   return all;

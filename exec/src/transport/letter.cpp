@@ -23,6 +23,12 @@ struct Head {
 };
 static_assert(sizeof(Head) <= head_bytes);
 
+Head head_of(const at::Tensor& message) {
+  Head head{};
+  std::memcpy(&head, message.const_data_ptr(), sizeof head);
+  return head;
+}
+
 std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 std::int64_t words_bytes(std::size_t words) {
@@ -78,8 +84,8 @@ std::int64_t room_for(const TensorForms& forms) {
   return bytes <= most_room ? std::max(bytes, least_room) : least_room;
 }
 
-void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
-                 int tag, Operations& started) {
+at::Tensor post_what_fits(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room,
+                          int to, int tag, Operations& started) {
   const TensorForms forms = forms_of(tensors);
   require_on_cpu(forms);
   const std::vector<std::int64_t> words = to_words(forms);
@@ -92,10 +98,16 @@ void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t 
     write_content(message, head_bytes, words, tensors);
   started.push_back(mesh.send(message, to, tag));
   if (fits)
-    return;
-  const at::Tensor content = empty_bytes(head.content_bytes);
-  write_content(content, 0, words, tensors);
-  started.push_back(mesh.send(content, to, tag));
+    return {};
+  at::Tensor rest = empty_bytes(head.content_bytes);
+  write_content(rest, 0, words, tensors);
+  return rest;
+}
+
+void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
+                 int tag, Operations& started) {
+  if (at::Tensor rest = post_what_fits(mesh, tensors, note, room, to, tag, started); rest.defined())
+    started.push_back(mesh.send(std::move(rest), to, tag));
 }
 
 AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag) {
@@ -105,16 +117,28 @@ AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag)
   return {std::move(bytes), std::move(operation)};
 }
 
-OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
+BegunLetter begin_to_open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
   mesh.wait(awaited.operation);
   take_charge_of(awaited.bytes);
-  Head head{};
-  std::memcpy(&head, awaited.bytes.const_data_ptr(), sizeof head);
-  if (head_bytes + head.content_bytes <= awaited.bytes.numel())
-    return read_content(awaited.bytes, head_bytes, head);
-  const at::Tensor content = empty_bytes(head.content_bytes);
-  mesh.wait(mesh.receive(content, from, tag));
-  return read_content(content, 0, head);
+  BegunLetter begun{.beginning = awaited.bytes, .rest = {}, .operation = {}};
+  const Head head = head_of(awaited.bytes);
+  if (head_bytes + head.content_bytes > awaited.bytes.numel()) {
+    begun.rest = empty_bytes(head.content_bytes);
+    begun.operation = mesh.receive(begun.rest, from, tag);
+  }
+  return begun;
+}
+
+OpenedLetter open(GlooMesh& mesh, const BegunLetter& begun) {
+  const Head head = head_of(begun.beginning);
+  if (!begun.rest.defined())
+    return read_content(begun.beginning, head_bytes, head);
+  mesh.wait(begun.operation);
+  return read_content(begun.rest, 0, head);
+}
+
+OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
+  return open(mesh, begin_to_open(mesh, awaited, from, tag));
 }
 
 }  // namespace pipewright::exec

@@ -19,6 +19,10 @@ std::int64_t room_for(const TensorForms& forms);
 /// `note`: a number for the receiver. Returns at once and adds what it has started.
 void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
                  int tag, Operations& started);
+/// The same but for what does not fit, which it returns, to be sent under the same tag; undefined
+/// where all fits.
+at::Tensor post_what_fits(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room,
+                          int to, int tag, Operations& started);
 
 /// A receive that is posted.
 struct AwaitedLetter {
@@ -26,13 +30,22 @@ struct AwaitedLetter {
   GlooMesh::Operation operation;
 };
 AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag);
+/// Its beginning has come, and the receive of what did not fit is posted.
+struct BegunLetter {
+  at::Tensor beginning;
+  at::Tensor rest;  // undefined: all did fit
+  GlooMesh::Operation operation;
+};
+/// Waits for the beginning. Throws Aborted.
+BegunLetter begin_to_open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag);
 
 struct OpenedLetter {
   TensorForms forms;
   Tensors tensors;  // their memory is the message's
   int note = 0;
 };
-/// Waits for it. Throws Aborted.
+/// Both wait for all of it. Throw Aborted.
+OpenedLetter open(GlooMesh& mesh, const BegunLetter& begun);
 OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag);
 
 }  // namespace pipewright::exec

@@ -16,7 +16,7 @@ LayerBench::LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice&
   const exec::ChargeTo charge(account_);
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer)
     layers_.push_back(!wanted || wanted(layer) ? build(layer) : Built{});
-  target_ = setup.data->target(0, 0).to(device_);
+  target_ = load_target();
 }
 
 LayerBench::Built LayerBench::build(int layer) const {
@@ -39,6 +39,8 @@ at::Tensor LayerBench::load() const {
   const at::Tensor input = setup_.data->input(0, 0).to(device_);
   return at::isFloatingType(input.scalar_type()) ? input.to(setup_.precision) : input;
 }
+
+at::Tensor LayerBench::load_target() const { return setup_.data->target(0, 0).to(device_); }
 
 at::Tensor LayerBench::forward(std::size_t layer, const at::Tensor& input, bool selective) const {
   if (layer == loss())

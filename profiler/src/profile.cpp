@@ -37,7 +37,7 @@ class Profile {
     else
       cores_->alone(0, play_first);
     if (counts)
-      note(rehearsals_.front().seconds());
+      note(rehearsals_.front());
     if (rehearsals_.size() == 1)
       return;
     cores_->together([&](int core) {
@@ -59,6 +59,7 @@ class Profile {
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = bench_.setup().microbatch_size;
     costs.load = {plan::typical_mean(load_)};
+    costs.load_target = {plan::typical_mean(load_target_)};
     costs.target = bench_.target_size();
     costs.busy_cores = static_cast<int>(rehearsals_.size());
     costs.drift = plan::drift(whole_);
@@ -80,8 +81,10 @@ class Profile {
 
  private:
   /// What the script of a pass took: its first load, and forward and backward in one go.
-  void note(const std::vector<double>& seconds) {
-    load_.push_back(seconds[0]);
+  void note(const Rehearsal& whole) {
+    const std::vector<double>& seconds = whole.seconds();
+    load_target_.push_back(whole.target_seconds().front());
+    load_.push_back(seconds[0] - load_target_.back());
     whole_.push_back(seconds[1] + seconds[2]);
   }
 
@@ -114,7 +117,7 @@ class Profile {
   std::vector<Rehearsal> rehearsals_;                 // by core
   std::vector<LayerSamples> alone_;                   // by layer, the loss last
   std::vector<std::vector<LayerSamples>> contended_;  // by core and layer
-  std::vector<double> load_;
+  std::vector<double> load_, load_target_;
   std::vector<double> whole_;  // forward and backward of all layers alone, one per pass
   Clock::time_point begin_;
 };

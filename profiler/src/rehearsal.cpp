@@ -92,6 +92,7 @@ void Rehearsal::play(std::vector<LayerSamples>* samples) {
   if (samples != nullptr)
     samples->resize(bench_.loss() + 1);
   seconds_.clear();
+  target_seconds_.clear();
   for (const Instruction& i : script_)
     seconds_.push_back(perform(i));
   loaded_.clear();
@@ -132,7 +133,7 @@ void Rehearsal::note(std::size_t layer, std::vector<double> LayerSamples::*kind,
 double Rehearsal::perform(const Instruction& i) {
   switch (i.kind) {
     case InstructionKind::Load:
-      return timed(i, -1, [&] { loaded_[i.microbatch] = bench_.load(); });
+      return load(i);
     case InstructionKind::Forward:
       return forward(i);
     case InstructionKind::Backward:
@@ -162,8 +163,23 @@ double Rehearsal::perform(const Instruction& i) {
   return 0;
 }
 
+bool Rehearsal::has_loss(const StagePart& part) { return !part.gradient.defined(); }
+
 std::size_t Rehearsal::layer_end(const StagePart& part) const {
-  return static_cast<std::size_t>(part.last) + (part.gradient.defined() ? 0 : 1);
+  return static_cast<std::size_t>(part.last) + (has_loss(part) ? 1 : 0);
+}
+
+/// The first stage's input, the last one's targets. The loss has those of its bench.
+double Rehearsal::load(const Instruction& i) {
+  const StagePart& own = part(i);
+  double sum = 0;
+  if (!own.input.defined())
+    sum += timed(i, -1, [&] { loaded_[i.microbatch] = bench_.load(); });
+  if (!has_loss(own))
+    return sum;
+  const double seconds = timed(i, -1, [&] { bench_.load_target(); });
+  target_seconds_.push_back(seconds);
+  return sum + seconds;
 }
 
 bool Rehearsal::runs_again(const Instruction& i) const {

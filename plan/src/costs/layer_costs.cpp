@@ -102,6 +102,7 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.software = root.text("software");
   costs.microbatch_size = root.integer("microbatch_size", at_least(1));
   costs.load = root.seconds("load_s");
+  costs.load_target = root.seconds("load_target_s", Seconds{});
   costs.input = root.bytes("input_bytes");
   costs.target = root.bytes("target_bytes");
   for (const std::string& pointer : root.elements("layers"))
@@ -164,6 +165,7 @@ LayerCosts scaled_to(LayerCosts costs, int microbatch_size) {
     return costs;
   costs.microbatch_size = microbatch_size;
   costs.load = costs.load * factor;
+  costs.load_target = costs.load_target * factor;
   costs.input = whole_bytes(static_cast<double>(costs.input.value) * factor);
   costs.target = whole_bytes(static_cast<double>(costs.target.value) * factor);
   for (LayerCost& layer : costs.layers)
@@ -196,6 +198,7 @@ Json to_json(const LayerCosts& costs) {
           {"software", costs.software},
           {"microbatch_size", costs.microbatch_size},
           {"load_s", costs.load.value},
+          {"load_target_s", costs.load_target.value},
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
           {"layers", std::move(layers)},

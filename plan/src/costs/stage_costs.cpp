@@ -352,12 +352,14 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
 
     StageCost sum = StageSum(part).run();
     set_standing(sum, costs, training);
-    if (stage == 0)
-      sum.load = costs.load;
-    if (stage == 0)
+    if (stage == 0) {
+      sum.load += costs.load;
       sum.loaded += costs.input;
-    if (last)
+    }
+    if (last) {
+      sum.load += costs.load_target;
       sum.loaded += costs.target;
+    }
     if (!last)
       sum.output = output;
     sum.rerun = training.recompute == RecomputeMode::Full ? rerun_by_layers(by_layers, sum.output)

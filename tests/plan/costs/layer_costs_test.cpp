@@ -51,6 +51,7 @@ LayerCosts costs() {
           .software = "LibTorch 2.11.0",
           .microbatch_size = 4,
           .load = {1e-5 / 3},
+          .load_target = {1e-5 / 7},
           .input = {512},
           .target = {513},
           .layers = {cost_of("first", 1.0 / 3), cost_of("second", 1e-9)},
@@ -139,6 +140,7 @@ TEST_CASE("Scaled to another microbatch size: in proportion, but for what a step
   const LayerCosts after = scaled_to(before, 3 * before.microbatch_size);
   CHECK(after.microbatch_size == 3 * before.microbatch_size);
   CHECK(after.load.value == 3 * before.load.value);
+  CHECK(after.load_target.value == 3 * before.load_target.value);
   CHECK(after.input == before.input * 3);
   CHECK(after.target == before.target * 3);
   const LayerCost& from = before.layers.front();

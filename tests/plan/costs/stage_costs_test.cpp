@@ -27,6 +27,7 @@ LayerCost timed(const char* name, double scale) {
 LayerCosts three_layers() {
   LayerCosts costs;
   costs.load = {0.25};
+  costs.load_target = {0.125};
   costs.input = {7};
   costs.target = {5};
   costs.layers = {timed("a", 1), timed("b", 10), timed("c", 100)};
@@ -88,11 +89,12 @@ TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_co
   const auto stages = stage_costs(three_layers(), Partition{{0, 1, 2, 3}});
   CHECK(stages[0].load == Seconds{0.25});
   CHECK(stages[1].load == Seconds{0});
-  CHECK(stages[2].load == Seconds{0});
+  CHECK(stages[2].load == Seconds{0.125});
   CHECK(stages[0].loaded == Bytes{7});
   CHECK(stages[1].loaded == Bytes{0});
   CHECK(stages[2].loaded == Bytes{5});
   const auto alone = stage_costs(three_layers(), Partition{{0, 3}});
+  CHECK(alone[0].load == Seconds{0.375});
   CHECK(alone[0].loaded == Bytes{12});
 }
 

@@ -33,6 +33,8 @@ class LayerBench {
 
   /// One microbatch of input, in the training's precision.
   at::Tensor load() const;
+  /// One microbatch of targets.
+  at::Tensor load_target() const;
   plan::Bytes target_size() const { return {static_cast<std::int64_t>(target_.nbytes())}; }
   /// `selective`: under selective recomputation.
   at::Tensor forward(std::size_t layer, const at::Tensor& input, bool selective = false) const;

@@ -68,6 +68,8 @@ class Rehearsal {
   plan::Seconds play_through(WorkLog* log);
   /// How long each instruction of the script took the last time; 0 of what computes nothing.
   const std::vector<double>& seconds() const { return seconds_; }
+  /// Of these, by LOAD of the last stage, what producing its targets took.
+  const std::vector<double>& target_seconds() const { return target_seconds_; }
 
  private:
   /// One layer's part of a microbatch: its input, cut off the layers before, and its output, the
@@ -84,11 +86,13 @@ class Rehearsal {
   template <class Work>
   double timed(const plan::Instruction& i, int layer, const Work& work) const;
   const StagePart& part(const plan::Instruction& i) const { return stages_.at(i.stage); }
+  static bool has_loss(const StagePart& part);
   std::size_t layer_end(const StagePart& part) const;
   bool runs_again(const plan::Instruction& i) const;
   std::size_t rerun_begin(const StagePart& part, std::size_t segment) const;
   double run_layers(const plan::Instruction& i, std::size_t from, std::size_t to, bool with_graph);
   double perform(const plan::Instruction& i);
+  double load(const plan::Instruction& i);
   double forward(const plan::Instruction& i);
   double recompute(const plan::Instruction& i);
   double rerun_up_to(const plan::Instruction& i, std::size_t segment);
@@ -108,7 +112,7 @@ class Rehearsal {
   std::vector<LayerSamples>* samples_ = nullptr;
   WorkLog* log_ = nullptr;
   bool waits_for_device_ = true;  // after each layer
-  std::vector<double> seconds_;
+  std::vector<double> seconds_, target_seconds_;
 };
 
 }  // namespace pipewright::profiler

@@ -65,6 +65,7 @@ struct LayerCosts {
   std::string software;     // such as "LibTorch 2.11.0"
   int microbatch_size = 1;  // samples that every figure is for
   Seconds load;             // to produce one microbatch of input
+  Seconds load_target{};    // … of targets
   Bytes input;              // of one microbatch, held by the first stage until its backward
   Bytes target;             // of one microbatch, held by the last stage until its backward
   std::vector<LayerCost> layers;

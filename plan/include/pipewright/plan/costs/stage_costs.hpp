@@ -33,7 +33,7 @@ struct RerunCost {
 };
 
 struct StageCost : PassTimes {
-  Seconds load;  // of one microbatch: input on the first stage, else nothing
+  Seconds load;  // of one microbatch: input on the first stage, targets on the last
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;

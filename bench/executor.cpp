@@ -233,7 +233,7 @@ class Bench {
     return seconds_of([this] { pipeline_.step(0); });
   }
   double recorded_step() {
-    return seconds_of([this] { recorder_.end_step(recorded_->step(0)->duration); });
+    return seconds_of([this] { recorder_.end_step(*recorded_->step(0)); });
   }
 
   Options options_;

@@ -185,9 +185,11 @@ Executor::~Executor() = default;
 std::optional<StepResult> Executor::step(int step) {
   if (!state_->run(state_->program, {.data = state_->setup.data, .step = step}))
     return {};
+  const std::chrono::duration<double> begin = state_->begin.time_since_epoch();
   const std::chrono::duration<double> duration = Clock::now() - state_->begin;
   const RankWorker& any = *state_->workers.front();
-  return StepResult{state_->mean_loss(), {duration.count()}, any.gradient_norm(), any.skipped()};
+  return StepResult{
+      state_->mean_loss(), {begin.count()}, {duration.count()}, any.gradient_norm(), any.skipped()};
 }
 
 std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const Dataset& data,

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "pipewright/plan/timeline/aligned_timeline.hpp"
@@ -11,6 +13,25 @@ namespace pipewright::loop {
 namespace {
 
 constexpr int columns = 6;  // of a record: step, place in the rank's script, times, memory
+
+/// The steady clock of this machine: of all processes since the kernel was started, but for those
+/// whose time was moved.
+std::string clock_name() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  if (boot.empty())
+    return "";
+  std::error_code unknown;
+  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string();
+}
+
+/// When each step began.
+at::Tensor begins_of(const std::vector<StepRecord>& steps) {
+  std::vector<double> begins;
+  for (const StepRecord& step : steps)
+    begins.push_back(step.begin.value);
+  return at::tensor(begins, at::kDouble);
+}
 
 /// A row of numbers for each record of this process's rank. In a job there is at most one.
 at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& program) {
@@ -58,19 +79,29 @@ std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& 
       timelines.push_back({timeline_of(step, "measured"), {}});
     return timelines;
   }
-  const auto theirs = members.from_all(exec::Tensors{rows_of(own, program)});
+  const auto clock_names = members.from_all(clock_name());
+  const auto theirs = members.from_all(exec::Tensors{rows_of(own, program), begins_of(own)});
   if (!members.is_first())
     return {};
   const int ranks = static_cast<int>(program.ranks.size());
   const int replicas = static_cast<int>(theirs.size()) / ranks;
   std::vector<StepRecord> whole;
   for (const StepRecord& step : own)
-    whole.push_back({step.duration, decltype(step.ranks)(program.ranks.size())});
+    whole.push_back({step.begin, step.duration, decltype(step.ranks)(program.ranks.size())});
   for (int rank = 0; rank < ranks; ++rank)
     add(theirs[static_cast<std::size_t>(rank * replicas)].at(0), rank, program, whole);
-  for (const StepRecord& step : whole) {
-    plan::Timeline timeline = timeline_of(step, "measured");
-    auto clocks = plan::clock_offsets(timeline.ranks, plan::passages_of(timeline));
+  for (std::size_t step = 0; step < whole.size(); ++step) {
+    plan::Timeline timeline = timeline_of(whole[step], "measured");
+    std::vector<plan::ClockSource> sources;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto process = static_cast<std::size_t>(rank * replicas);
+      const double shown = theirs[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
+      sources.push_back({clock_names[process], {shown}});
+    }
+    auto passages = plan::passages_of(timeline);
+    const auto by_machines = plan::passages_of(sources);
+    passages.insert(passages.end(), by_machines.begin(), by_machines.end());
+    auto clocks = plan::clock_offsets(timeline.ranks, passages);
     timelines.push_back({plan::aligned(std::move(timeline), clocks), std::move(clocks)});
   }
   return timelines;

@@ -23,8 +23,8 @@ exec::Observer Recorder::observer() {
   };
 }
 
-void Recorder::end_step(plan::Seconds duration) {
-  steps_.push_back({duration, current_});
+void Recorder::end_step(const exec::StepResult& step) {
+  steps_.push_back({step.begin, step.duration, current_});
   for (auto& records : current_)
     records.clear();
 }

@@ -136,7 +136,7 @@ TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Wo
       outcome.interrupted = true;
       break;
     }
-    recorder.end_step(result->duration);
+    recorder.end_step(*result);
     if (kernels)
       kernels->end_step(result->duration);
     outcome.losses.push_back(result->loss);

@@ -153,6 +153,24 @@ class Placing {
 
 }  // namespace
 
+std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks) {
+  std::vector<Passage> passages;
+  std::map<std::string, int> first_of;
+  for (int rank = 0; rank < static_cast<int>(clocks.size()); ++rank) {
+    const ClockSource& own = clocks[static_cast<std::size_t>(rank)];
+    if (own.name.empty())
+      continue;
+    const int other = first_of.try_emplace(own.name, rank).first->second;
+    if (other == rank)
+      continue;
+    // By both clocks at one instant: when the first one was 0.
+    const Seconds here = clocks[static_cast<std::size_t>(other)].shown - own.shown;
+    passages.push_back({other, rank, Seconds{}, here});
+    passages.push_back({rank, other, here, Seconds{}});
+  }
+  return passages;
+}
+
 ClockOffsets clock_offsets(int ranks, const std::vector<Passage>& passages) {
   assert(ranks > 0);
   std::vector<Bound> bounds = bounds_of(ranks, passages);

@@ -148,6 +148,37 @@ TEST_CASE("a fast way round says more than a slow way straight", "[plan][clock]"
   CHECK(readings.solve().offset == std::vector<Seconds>{{0}, {5}, {8}});
 }
 
+TEST_CASE("ranks that read one clock are as far apart as it says, and help each other to others",
+          "[plan][clock]") {
+  // Of two machines; ranks 4 and 5 have clocks of which nothing is known.
+  const std::vector<double> ahead{3, -2, 0.25, 7, 1, -4};
+  const std::vector<ClockSource> clocks{{"a", {10 - ahead[0]}},
+                                        {"b", {50 - ahead[1]}},
+                                        {"a", {10 - ahead[2]}},
+                                        {"b", {50 - ahead[3]}},
+                                        {"", {5}},
+                                        {"", {5}}};
+  Readings readings(ahead);
+  readings.pass(0, 1, 0, 0.5);
+  readings.pass(3, 2, 0, 0.5);
+  readings.pass(3, 4, 0, 0.5);
+  readings.pass(4, 5, 0, 0.5);
+  readings.pass(5, 4, 0, 0.5);
+  readings.pass(4, 3, 0, 0.5);
+  auto passages = readings.passages();
+  const auto by_machines = passages_of(clocks);
+  CHECK(by_machines.size() == 4);
+  passages.insert(passages.end(), by_machines.begin(), by_machines.end());
+  const ClockOffsets found = clock_offsets(6, passages);
+  CHECK(found.residual == Seconds{0});
+  CHECK(found.unjoined.empty());
+  for (int rank = 1; rank < 6; ++rank)
+    CHECK(value(found.offset, rank) == Approx(readings.truth(rank)).margin(1e-12));
+  // Nothing went between the machines: each keeps a clock of its own.
+  CHECK(clock_offsets(4, by_machines).unjoined == std::vector<int>{1, 3});
+  CHECK(value(clock_offsets(4, by_machines).offset, 2) == readings.truth(2));
+}
+
 TEST_CASE("where passages go one way only, the fastest takes no time", "[plan][clock]") {
   // Rank 3 sends to rank 2 alone: only what it precedes tells its time.
   Readings readings({0, 7, -2, 30});

@@ -74,6 +74,7 @@ class RankFailure : public std::runtime_error {
 
 struct StepResult {
   double loss = 0;           // mean over the step's microbatches, of all replicas
+  plan::Seconds begin;       // by the machine's steady clock
   plan::Seconds duration;    // until the last rank of this process was done
   double gradient_norm = 0;  // before clipping; 0 unless gradients are clipped or scaled
   bool skipped = false;      // a gradient was not finite: no parameter was changed

@@ -13,6 +13,7 @@ namespace pipewright::loop {
 
 /// What was measured of one step.
 struct StepRecord {
+  plan::Seconds begin;  // by the machine's steady clock
   plan::Seconds duration;
   std::vector<std::vector<exec::InstructionRecord>> ranks;
 };
@@ -25,7 +26,7 @@ class Recorder {
   /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.
   exec::Observer observer();
   /// Call between steps: the step that just ended becomes a record.
-  void end_step(plan::Seconds duration);
+  void end_step(const exec::StepResult& step);
 
   const std::vector<StepRecord>& steps() const { return steps_; }
 

@@ -3,6 +3,7 @@
 // One clock for ranks that measured with clocks of their own: what was received after it was sent
 // bounds how far two clocks are apart.
 
+#include <string>
 #include <vector>
 
 #include "pipewright/plan/quantity.hpp"
@@ -16,6 +17,17 @@ struct Passage {
   Seconds sent;
   Seconds arrived;
 };
+
+/// What a rank's clock is made of: one that others may read as well, such as a machine's, and what
+/// that one showed when the rank's was 0.
+struct ClockSource {
+  std::string name;  // empty: it is the rank's alone
+  Seconds shown;
+};
+
+/// Between ranks that read one clock: both ways, in no time. Then clock_offsets knows how far their
+/// own are apart.
+std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks);
 
 struct ClockOffsets {
   /// How far each rank's clock is ahead of that of the first rank of its group: the ranks that

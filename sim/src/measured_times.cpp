@@ -38,14 +38,16 @@ void join_collectives(const Structure& structure, Times& times) {
   structure.begin_together(times);
 }
 
-/// Whether the receiver waited for the data. What was sent long before the receive was there had
-/// arrived by then, and the receive took only as long as taking it does: where more of the time
-/// from send to end lies before the receive than in it, nobody waited.
-bool waited(const EventTimes& send, const EventTimes& receive) {
-  return receive.end - std::max(receive.start, send.start) >= receive.start - send.start;
-}
-
 }  // namespace
+
+// What was sent long before the receive was there had arrived by then, and the receive took only as
+// long as taking it does: where more of the time from send to end lies before the receive than in
+// it, nobody waited.
+bool waited_for(const Structure& structure, const Times& measured, int receive) {
+  const EventTimes& taken = measured[receive];
+  const double sent = measured[structure.events()[receive].partner].start;
+  return taken.end - std::max(taken.start, sent) >= taken.start - sent;
+}
 
 std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeline& measured) {
   const auto ranks = static_cast<int>(structure.program().ranks.size());
@@ -105,9 +107,9 @@ std::vector<int> measured_critical_path(const Structure& structure, Times measur
   for (int event = 0; event < structure.size(); ++event)
     if (plan::is_send(events[event].instruction->kind)) {
       EventTimes& send = measured.events[static_cast<std::size_t>(event)];
-      const EventTimes& receive = measured[events[event].partner];
-      if (!waited(send, receive))
-        send.end = send.released = std::min(send.end, receive.start);
+      const int receive = events[event].partner;
+      if (!waited_for(structure, measured, receive))
+        send.end = send.released = std::min(send.end, measured[receive].start);
     }
   return critical_path(structure, measured);
 }

@@ -30,7 +30,9 @@ MeasuredEvents measured_events(const sim::Structure& structure, const plan::Time
       double& since = free[static_cast<std::size_t>(own.rank)];
       double could = since;  // begin
       structure.events().for_each_predecessor(event, [&](int before, plan::Until) {
-        if (before != own.compute)
+        const bool was_there = plan::is_receive(structure.events()[before].instruction->kind) &&
+                               !sim::waited_for(structure, times, before);
+        if (before != own.compute && !was_there)
           could = std::max(could, times[before].end);
       });
       seconds = ran.end - ran.start;

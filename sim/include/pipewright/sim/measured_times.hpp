@@ -22,11 +22,14 @@ Times times_of(const Structure& structure, const plan::Timeline& measured,
                const std::vector<std::size_t>& spans);
 Times times_of(const Structure& structure, const plan::Timeline& measured);
 
+/// Whether the rank of this receive waited for the data: when it had arrived is not measured, so
+/// what was sent long before its receive was there is taken to have been there.
+bool waited_for(const Structure& structure, const Times& measured, int receive);
+
 /// The Timeline with the causes of its idle time. Throws as `spans_of`.
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured);
 
-/// As `critical_path`, of what `times_of` gives: when data had arrived is not measured, so what was
-/// sent long before its receive was there is taken to have held up nobody.
+/// As `critical_path`, of what `times_of` gives: what nobody waited for has held up nobody.
 std::vector<int> measured_critical_path(const Structure& structure, Times measured);
 
 }  // namespace pipewright::sim

@@ -22,10 +22,7 @@ while (($#)); do
   esac
 done
 if ((${#schedules[@]} == 0)); then
-  mapfile -t schedules < <(python3 -c 'import json
-with open("scenarios/schema/scenario.schema.json") as file:
-    schema = json.load(file)
-print(*schema["properties"]["pipeline"]["properties"]["schedule"]["enum"], sep="\n")')
+  mapfile -t schedules < <(bench/schedules.py)
 fi
 
 work=$(mktemp -d)
@@ -38,7 +35,7 @@ fi
 try() {  # LABEL OPTION…: one more run, if it can be trained
   local run=$work/run
   rm -rf "$run"
-  # Refused: sizes that the schedule does not take, or what only the simulator does.
+  # Refused: sizes that the schedule does not take.
   if "$pipewright" run "$scenario" --cluster "$cluster" "${settings[@]}" "${@:2}" --processes \
     --out "$run" >"$work/out" 2>&1; then
     mkdir -p "$work/reports/$1"

@@ -3,7 +3,8 @@
 # there, beside what `run` predicts with the links that `profile --links` measures there and with
 # layers rehearsed between the steps, and what both engines make of the rehearsed layers' mean
 # costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
-# Usage: bench/network.sh [--quick] [SCHEDULE…]
+# `all`: every schedule that trains, half an hour with --quick.
+# Usage: bench/network.sh [--quick] [all | SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,6 +17,7 @@ if [[ ${1:-} == --quick ]]; then
 fi
 schedules=("$@")
 ((${#schedules[@]})) || schedules=(gpipe 1f1b)
+[[ ${schedules[0]} != all ]] || mapfile -t schedules < <(bench/schedules.py)
 
 work=$(mktemp -d)
 name=pw$$

@@ -97,8 +97,7 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
   sim::require_memory(scenario, costs, plan);
   const loop::Prediction prediction =
       on_simgrid
-          ? loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform),
-                          loop::Sharing::Simulated)
+          ? loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform))
           : loop::predict(scenario, plan);
   write_files(options, scenario, plan, prediction);
   if (explains) {

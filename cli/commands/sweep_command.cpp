@@ -46,10 +46,10 @@ std::string table(const loop::Sweep& sweep) {
     for (std::size_t f = 0; f < widths.size(); ++f)
       text += fmt::format("{:<{}}  ", row.values[f], widths[f]);
     if (row.refusal.empty())
-      text += fmt::format("{:>12.3f}  {:>{}.0f}  {:>8.1f}  {:>8.1f}{}{}\n", 1e3 * row.iteration_s,
+      text += fmt::format("{:>12.3f}  {:>{}.0f}  {:>8.1f}  {:>8.1f}{}\n", 1e3 * row.iteration_s,
                           row.throughput.units_per_s, std::max<std::size_t>(10, unit.size()) + 2,
                           100 * row.bubble, static_cast<double>(row.peak.value) / 1e6,
-                          &row == best ? "  best" : "", row.lower_bound ? "  lower bound" : "");
+                          &row == best ? "  best" : "");
     else
       text += fmt::format("{:>12}  {}\n", "-", first_line(row.refusal));
   }

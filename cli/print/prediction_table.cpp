@@ -44,8 +44,7 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
         "costs were measured",
         1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
         costs.measured_over.value);
-  text += "\n" + (prediction.bound.empty() ? "" : prediction.bound + "\n") +
-          critical_line(prediction, plan);
+  text += "\n" + critical_line(prediction, plan);
   text += "rank     busy ms  bubble ms  bubble %";
   for (const std::string& cause : plan::idle_causes())
     text += fmt::format("  {:>9}", cause);

@@ -7,9 +7,7 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
-#include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/critical_path.hpp"
-#include "pipewright/sim/shared_links.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::loop {
@@ -27,16 +25,13 @@ plan::Timeline timeline_of(const Prediction& prediction, const sim::ScenarioPlan
 
 }  // namespace
 
-Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times,
-                   Sharing sharing) {
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan,
+                   sim::Times times) {
   Prediction prediction;
   const sim::Structure& structure = *plan.structure;
   prediction.times = std::move(times);
   prediction.idle = sim::IdleCauses(structure).of(prediction.times);
   prediction.critical = sim::critical_path(structure, prediction.times);
-  if (sharing == Sharing::Ignored)
-    prediction.bound = sim::in_words(
-        sim::shared_link_overlaps(structure, plan.costs, prediction.times), structure);
 
   sim::MemoryModel model(structure, sim::holding_of(scenario, structure.program()));
   const sim::MemoryCurves& memory = model.curves(plan.costs, prediction.times);
@@ -51,8 +46,7 @@ Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan
 Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan) {
   sim::require_usable(plan.costs, plan.program());
   sim::Simulator simulator(*plan.structure);
-  return predict(scenario, plan, simulator.run_shared(plan.costs),
-                 sim::are_links_shared(plan.costs) ? Sharing::Simulated : Sharing::Ignored);
+  return predict(scenario, plan, simulator.run_shared(plan.costs));
 }
 
 std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,
@@ -105,8 +99,6 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
     json["mfu"] = throughput.mfu;
-  if (!prediction.bound.empty())
-    json["lower_bound"] = prediction.bound;
   json["idle_s"] = plan::Json::array();
   for (const auto& causes : prediction.idle.by_cause) {
     plan::Json rank;

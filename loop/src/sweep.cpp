@@ -113,7 +113,7 @@ std::string to_csv(const Sweep& sweep) {
   std::string text;
   for (const sim::SweptField& field : sweep.varied)
     text += quoted(field.field) + ",";
-  text += "iteration_s,units_per_s,mfu,bubble,peak_bytes,lower_bound";
+  text += "iteration_s,units_per_s,mfu,bubble,peak_bytes";
   for (const std::string& cause : plan::idle_causes())
     text += ",idle_" + cause + "_s";
   text += ",refusal\n";
@@ -121,12 +121,12 @@ std::string to_csv(const Sweep& sweep) {
     for (const std::string& value : row.values)
       text += quoted(value) + ",";
     if (row.refusal.empty()) {
-      text += fmt::format("{},{},{},{},{},{}", row.iteration_s, row.throughput.units_per_s,
-                          row.throughput.mfu, row.bubble, row.peak.value, row.lower_bound ? 1 : 0);
+      text += fmt::format("{},{},{},{},{}", row.iteration_s, row.throughput.units_per_s,
+                          row.throughput.mfu, row.bubble, row.peak.value);
       for (const double seconds : row.idle_s)
         text += fmt::format(",{}", seconds);
     } else {
-      text += std::string(5 + plan::idle_causes().size(), ',');
+      text += std::string(4 + plan::idle_causes().size(), ',');
     }
     text += "," + quoted(row.refusal) + "\n";
   }
@@ -150,7 +150,6 @@ plan::Json to_json(const Sweep& sweep) {
       for (std::size_t cause = 0; cause < row.idle_s.size(); ++cause)
         json["idle_s"][plan::idle_causes()[cause]] = row.idle_s[cause];
       json["peak_bytes"] = row.peak.value;
-      json["lower_bound"] = row.lower_bound;
     }
     rows.push_back(std::move(json));
   }

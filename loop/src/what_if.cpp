@@ -169,8 +169,7 @@ WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& st
 }
 
 bool WhatIf::shares_links(const sim::ScenarioPlan& plan) const {
-  return sim::are_links_shared(plan.costs) &&
-         static_cast<double>(plan.structure->size()) * plan.costs.replicas <= most_shared_events_;
+  return static_cast<double>(plan.structure->size()) * plan.costs.replicas <= most_shared_events_;
 }
 
 const sim::Times& WhatIf::times_of(Bench& bench, const sim::ScenarioPlan& plan) const {

@@ -105,8 +105,7 @@ std::string in_words(const std::vector<Contention>& contentions, const Structure
   };
   return fmt::format(
       "the answer is a lower bound: transfers overlap on {} shared link{}, most on {} for {:.3f} "
-      "ms, "
-      "up to {} at once, first {} with {} at {:.3f} ms; --engine simgrid shares the bandwidth",
+      "ms, up to {} at once, first {} with {} at {:.3f} ms; `simulate` shares the bandwidth",
       contentions.size(), contentions.size() == 1 ? "" : "s", worst->link, 1e3 * worst->seconds,
       worst->most, name(worst->one), name(worst->other), 1e3 * worst->first);
 }

@@ -48,7 +48,7 @@ const Times& Simulator::run(const StepCosts& costs) {
 
 const Times& Simulator::run_shared(const StepCosts& costs) {
   run(costs);
-  if (are_links_shared(costs) && !shared_link_overlaps(structure_, costs, times_).empty())
+  if (!shared_link_overlaps(structure_, costs, times_).empty())
     times_ = simulate_shared_links(structure_, costs);
   return times_;
 }

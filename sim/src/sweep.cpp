@@ -7,10 +7,8 @@
 #include <thread>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/contention.hpp"
 #include "pipewright/sim/idle.hpp"
 #include "pipewright/sim/memory_cap.hpp"
-#include "pipewright/sim/shared_links.hpp"
 #include "pipewright/sim/simulator.hpp"
 
 namespace pipewright::sim {
@@ -22,8 +20,6 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   Simulator simulator(structure);
   const Times& times = simulator.run_shared(plan.costs);
   row.iteration_s = times.iteration;
-  row.lower_bound =
-      !are_links_shared(plan.costs) && !shared_link_overlaps(structure, plan.costs, times).empty();
   row.throughput = throughput_of(scenario, plan, times.iteration);
 
   IdleCauses causes(structure);

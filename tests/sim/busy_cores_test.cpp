@@ -130,13 +130,7 @@ TEST_CASE("Every action does its work between start and end, and starts by the n
   int round = 0;
   const int structures = for_each_structure([&](const Structure& structure) {
     StepCosts costs = random_costs(structure.program(), random, round);
-    costs.contended = costs.stages;
-    std::uniform_real_distribution slower(1.0, 3.0);
-    for (StageCost& stage : costs.contended) {
-      stage.forward = stage.forward * slower(random);
-      stage.weight_gradient = stage.weight_gradient * slower(random);
-    }
-    costs.busy_cores = 2 + round++ % 3;
+    make_contended(costs, random, 2 + round++ % 3);
     Simulator simulator(structure);
     const Times times = simulator.run(costs);
     REQUIRE(simulator.iteration(costs) == times.iteration);

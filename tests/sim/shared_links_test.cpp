@@ -18,7 +18,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("Where nothing is shared every time is that of the longest path, to the last bit",
+TEST_CASE("Where no link is shared every time is that of the native engine, busy cores included",
           "[sim][shared_links]") {
   std::mt19937 random(41);
   int programs = 0, round = 0;
@@ -35,6 +35,12 @@ TEST_CASE("Where nothing is shared every time is that of the longest path, to th
           REQUIRE(largest_difference(simulate_shared_links(structure, costs), expected) <=
                   1e-12 * expected.iteration);
           REQUIRE(largest_difference(simulator.run_shared(costs), simulator.run(costs)) == 0);
+          make_contended(costs, random, 2 + round % 3);
+          if (round % 2 == 1)  // all on one node, more than cores
+            costs.cluster.devices_per_node = ranks;
+          const Times& contended = simulator.run(costs);
+          REQUIRE(largest_difference(simulate_shared_links(structure, costs), contended) <=
+                  1e-12 * contended.iteration);
           ++programs;
         } catch (const InputError&) {  // sizes that the schedule does not take
         } catch (const Infeasible&) {  // a deadlock
@@ -51,6 +57,23 @@ TEST_CASE("Two pipelines behind one card take twice as long to send what they se
   const Times times = simulate_shared_links(structure, costs);
   CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 a second
   CHECK(times.iteration == 4);
+}
+
+TEST_CASE("Pipelines slow each other down on their cores and on their card",
+          "[sim][shared_links][busy-cores]") {
+  const Structure structure(lower(make("inference", 2, 1)));
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
+  costs.replicas = 2;
+  costs.contended = costs.stages;
+  for (StageCost& stage : costs.contended)
+    stage.forward = {1.5};
+  costs.busy_cores = 2;
+  Simulator simulator(structure);
+  const Times& times = simulator.run_shared(costs);
+  CHECK(end_of(structure, times, "0SEND_F0") == 3.5);
+  CHECK(times.iteration == 5);
+  costs.cluster.between_nodes.shared = false;
+  CHECK(simulator.run_shared(costs).iteration == 4);
 }
 
 TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
@@ -102,6 +125,10 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
           costs.cluster.within_node.shared = costs.cluster.between_nodes.shared = true;
           costs.cluster.within_node.segments.clear();
           const Times simgrid = simulate_on_simgrid(structure, costs);
+          if (programs % 2 == 1) {  // who computes is watched, and nobody minds
+            costs.contended = costs.stages;
+            costs.busy_cores = 2;
+          }
           const Times own = simulate_shared_links(structure, costs);
           const double difference = largest_difference(own, simgrid) / own.iteration;
           REQUIRE(difference <= 1e-8);

@@ -97,14 +97,16 @@ ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
   for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
     link->overheads = {};
   sim::Simulator simulator(*plan.structure);
+  const auto iteration = [&](const std::vector<double>& seconds) {
+    return simulator.run_shared(with_measured(*plan.structure, costs, seconds)).iteration;
+  };
   std::vector<double> with_actions, with_gaps;
   for (const plan::Timeline& step : steps) {
     MeasuredEvents events = measured_events(*plan.structure, step);
-    with_actions.push_back(
-        simulator.iteration(with_measured(*plan.structure, costs, events.seconds)));
+    with_actions.push_back(iteration(events.seconds));
     for (std::size_t event = 0; event < events.seconds.size(); ++event)
       events.seconds[event] += events.gaps[event];
-    with_gaps.push_back(simulator.iteration(with_measured(*plan.structure, costs, events.seconds)));
+    with_gaps.push_back(iteration(events.seconds));
   }
   const plan::Seconds actions{plan::median(with_actions)}, gaps{plan::median(with_gaps)};
   return {predicted - actions, actions - gaps, gaps - measured};

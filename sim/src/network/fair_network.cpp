@@ -12,8 +12,11 @@ constexpr int outgoing = 0, incoming = 1, bus = 2;
 
 }  // namespace
 
-FairNetwork::FairNetwork(const plan::Cluster& cluster) : ClusterLinks(cluster) {
-  links_.resize(static_cast<std::size_t>(std::max(1, cluster.nodes)) * links_of_node);
+FairNetwork::FairNetwork(const plan::Cluster& cluster, int cores)
+    : ClusterLinks(cluster),
+      cores_(cores),
+      computing_(static_cast<std::size_t>(std::max(1, cluster.nodes))) {
+  links_.resize(computing_.size() * links_of_node);
   for (std::size_t at = 0; at < links_.size(); ++at)
     links_[at].bandwidth = at % links_of_node == bus ? cluster.within_node.bandwidth_per_s
                                                      : cluster.between_nodes.bandwidth_per_s;
@@ -21,17 +24,9 @@ FairNetwork::FairNetwork(const plan::Cluster& cluster) : ClusterLinks(cluster) {
 
 void FairNetwork::send(int from, int to, double bytes, double start,
                        std::function<void(double)> done) {
-  int id = static_cast<int>(flows_.size());
-  if (unused_.empty()) {
-    flows_.emplace_back();
-  } else {
-    id = unused_.back();
-    unused_.pop_back();
-  }
+  const int id = new_flow(std::move(done));
   Flow& flow = flow_at(id);
   flow.left = bytes;
-  flow.done = std::move(done);
-  flow.links[0] = flow.links[1] = -1;
   const plan::Link& used = link(from, to);
   const int source = plan::node_of(cluster(), from), target = plan::node_of(cluster(), to);
   if (!used.shared) {
@@ -43,6 +38,32 @@ void FairNetwork::send(int from, int to, double bytes, double start,
     flow.links[1] = target * links_of_node + incoming;
   }
   plan_moment(std::max(start, now_), id, true);
+}
+
+void FairNetwork::compute(int device, const Compute& work, double start,
+                          std::function<void(double)> done) {
+  const int id = new_flow(std::move(done));
+  Flow& flow = flow_at(id);
+  flow.node = plan::node_of(cluster(), device);
+  flow.work = work;
+  flow.left = 1;
+  plan_moment(std::max(start, now_), id, true);
+}
+
+int FairNetwork::new_flow(std::function<void(double)> done) {
+  int id = static_cast<int>(flows_.size());
+  if (unused_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
+  }
+  Flow& flow = flow_at(id);
+  flow.done = std::move(done);
+  flow.links[0] = flow.links[1] = -1;
+  flow.node = -1;
+  flow.rate = 0;
+  return id;
 }
 
 void FairNetwork::plan_moment(double time, int flow, bool begins) {
@@ -71,9 +92,12 @@ void FairNetwork::run() {
 void FairNetwork::begin(int id) {
   Flow& flow = flow_at(id);
   flow.since = now_;
+  if (flow.node >= 0) {
+    computing_[static_cast<std::size_t>(flow.node)].push_back(id);
+    return set_pace(flow.node);
+  }
   if (flow.links[0] < 0)
     return plan_moment(now_ + flow.left / flow.rate, id, false);
-  flow.rate = 0;
   for (const int link : flow.links)
     if (link >= 0) {
       link_at(link).flows.push_back(id);
@@ -88,10 +112,35 @@ void FairNetwork::end(int id) {
       std::erase(link_at(link).flows, id);
       changed_.push_back(link);
     }
+  if (flow.node >= 0) {
+    std::erase(computing_[static_cast<std::size_t>(flow.node)], id);
+    set_pace(flow.node);
+  }
   ++flow.version;
   unused_.push_back(id);
   const auto done = std::move(flow.done);
   done(now_);
+}
+
+void FairNetwork::set_rate(int id, double rate) {
+  Flow& flow = flow_at(id);
+  if (flow.rate == rate)
+    return;
+  flow.left = std::max(0.0, flow.left - flow.rate * (now_ - flow.since));
+  flow.since = now_;
+  flow.rate = rate;
+  ++flow.version;
+  plan_moment(now_ + flow.left / rate, id, false);
+}
+
+/// Of all that compute on the node, by how many they are.
+void FairNetwork::set_pace(int node) {
+  const std::vector<int>& flows = computing_[static_cast<std::size_t>(node)];
+  const int busy = std::min(static_cast<int>(flows.size()), cores_);
+  for (const int id : flows) {
+    const auto [alone, contended] = flow_at(id).work;
+    set_rate(id, 1 / (alone + (contended - alone) * (busy - 1) / (cores_ - 1)));
+  }
 }
 
 /// To the flows that changes of links can reach, over whatever links they have in common.
@@ -149,13 +198,7 @@ void FairNetwork::share_among(const std::vector<int>& links, const std::vector<i
           link_at(link).free -= least;
           --link_at(link).waiting;
         }
-      if (flow.rate == least)
-        continue;
-      flow.left = std::max(0.0, flow.left - flow.rate * (now_ - flow.since));
-      flow.since = now_;
-      flow.rate = least;
-      ++flow.version;
-      plan_moment(now_ + flow.left / least, id, false);
+      set_rate(id, least);
     }
   }
 }

@@ -3,7 +3,8 @@
 // The network that a Cluster describes, in which flows share links max-min fairly: nobody's rate
 // can grow but at the cost of one that is no faster (Bertsekas and Gallager, Data Networks, 6.5).
 // A shared link is one for all transfers of a node: inside it a bus, between nodes a card that
-// sends and receives at once. What is not shared is there for each pair of devices.
+// sends and receives at once. What is not shared is there for each pair of devices. On the same
+// clock devices of a node slow each other down while they compute.
 
 #include <cstdint>
 #include <queue>
@@ -15,17 +16,24 @@ namespace pipewright::sim {
 
 class FairNetwork final : public ClusterLinks {
  public:
-  explicit FairNetwork(const plan::Cluster& cluster);
+  /// `cores`: at work while contended times were measured.
+  explicit FairNetwork(const plan::Cluster& cluster, int cores = 1);
 
   void send(int from, int to, double bytes, double start,
             std::function<void(double)> done) override;
+  void compute(int device, const Compute& work, double start,
+               std::function<void(double)> done) override;
   void run() override;
 
  private:
+  /// A transfer, or what a device computes: that is one piece of work, and its rate says for which
+  /// part of it a second is enough.
   struct Flow {
     int links[2] = {-1, -1};  // shared ones; -1: none
-    double left = 0;          // bytes, at `since`
-    double rate = 0;          // bytes per second
+    int node = -1;            // on which it computes; -1: it is a transfer
+    Compute work{};
+    double left = 0;  // bytes, at `since`
+    double rate = 0;  // bytes per second
     double since = 0;
     std::uint32_t version = 0;  // of its rate: what was planned with an older one is void
     std::uint32_t mark = 0;     // of the last search that has found it
@@ -50,15 +58,20 @@ class FairNetwork final : public ClusterLinks {
     }
   };
 
+  int new_flow(std::function<void(double)> done);
   void plan_moment(double time, int flow, bool begins);
   void begin(int flow);
   void end(int flow);
+  void set_rate(int flow, double rate);
+  void set_pace(int node);
   void share();
   void share_among(const std::vector<int>& links, const std::vector<int>& flows);
   Flow& flow_at(int flow) { return flows_[static_cast<std::size_t>(flow)]; }
   SharedLink& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
 
-  std::vector<SharedLink> links_;  // by node: card outgoing, card incoming, bus
+  int cores_;
+  std::vector<SharedLink> links_;            // by node: card outgoing, card incoming, bus
+  std::vector<std::vector<int>> computing_;  // flows, by node
   std::vector<Flow> flows_;
   std::vector<int> unused_;
   std::vector<int> changed_;  // links, since shares were given out

@@ -6,11 +6,18 @@
 
 #include <functional>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "pipewright/plan/cluster/cluster.hpp"
 
 namespace pipewright::sim {
+
+/// What a device computes takes `alone` seconds; so many with all cores of its node at work.
+struct Compute {
+  double alone = 0;
+  double contended = 0;
+};
 
 /// What a network has to be ready for.
 struct Traffic {
@@ -42,7 +49,13 @@ class Network {
   /// the time at which the last byte has left the links; it may send more.
   virtual void send(int from, int to, double bytes, double start,
                     std::function<void(double)> done) = 0;
-  /// Runs until everything has been sent.
+  /// Computes on a device from `start` on, which is not in the past, on a network whose clock sees
+  /// who else on its node does. `done` is called with the time at which it is over.
+  virtual void compute(int /*device*/, const Compute& /*work*/, double /*start*/,
+                       std::function<void(double)> /*done*/) {
+    throw std::logic_error("this network does not see who computes");
+  }
+  /// Runs until everything has been sent and computed.
   virtual void run() = 0;
 };
 

@@ -21,8 +21,15 @@ Durations works_of(const Structure& structure, const StepCosts& costs) {
   return works;
 }
 
-Replay::Replay(const Structure& structure, const Durations& works, int replicas)
-    : structure_(structure), works_(works), replicas_(replicas) {
+Durations contended_works_of(const Structure& structure, const StepCosts& costs) {
+  Durations works;
+  works.fill(structure, on_links_of(1, costs), costs.contended);
+  return works;
+}
+
+Replay::Replay(const Structure& structure, const Durations& works, int replicas,
+               const Durations* contended)
+    : structure_(structure), works_(works), contended_(contended), replicas_(replicas) {
   find_collectives();
 }
 
@@ -140,10 +147,22 @@ void Replay::begin(int id) {
     finish(id, std::max(start, send.released), std::max(start, send.end));
   } else if (collective >= 0) {
     join(collectives_[static_cast<std::size_t>(collective)], id);
+  } else if (contended_ != nullptr && plan::is_compute(own.instruction->kind)) {
+    begin_compute(id);
   } else {
     const EventCost& cost = works_.of(structure_, event_of(id));
     finish(id, start + cost.held + cost.latency, start + cost.held);
   }
+}
+
+void Replay::begin_compute(int id) {
+  const EventCost& cost = works_.of(structure_, event_of(id));
+  const Compute work{cost.held, contended_->of(structure_, event_of(id)).held};
+  network_->compute(device_of(id), work, times_of(id).start,
+                    [this, id, latency = cost.latency](double end) {
+                      finish(id, end + latency, end);
+                      settle_all();
+                    });
 }
 
 void Replay::begin_send(int id) {

@@ -1,8 +1,9 @@
 #pragma once
 
-// The rules of docs/time-and-memory.md, played on a Network. Compute needs no clock: when it ends
-// is known as soon as its start is. So only transfers take place in the network's time, and each
-// one that is over settles all that follows from it up to the next transfers.
+// The rules of docs/time-and-memory.md, played on a Network. Compute needs no clock, but where
+// ranks slow each other down: when it ends is known as soon as its start is. So only transfers take
+// place in the network's time, and each one that is over settles all that follows from it up to the
+// next transfers.
 
 #include <vector>
 
@@ -17,12 +18,17 @@ StepCosts on_links_of(double bandwidth_per_s, StepCosts costs);
 /// The seconds that compute takes, and the bytes that a send or a reduction puts on its links: on
 /// links of one byte per second a transfer takes as long as it is large.
 Durations works_of(const Structure& structure, const StepCosts& costs);
+/// The same where all cores compute at once: with `costs.contended`.
+Durations contended_works_of(const Structure& structure, const StepCosts& costs);
 
 /// `replicas` pipelines side by side, joined by their reductions.
 class Replay {
  public:
-  /// `works`: as `works_of` tells them (`held` of each). All must outlive it.
-  Replay(const Structure& structure, const Durations& works, int replicas);
+  /// `works`: as `works_of` tells them (`held` of each). `contended`: those of
+  /// `contended_works_of`, on a network that sees who computes; null: nobody minds. All must
+  /// outlive it.
+  Replay(const Structure& structure, const Durations& works, int replicas,
+         const Durations* contended = nullptr);
 
   Traffic traffic() const;
   /// The events of pipeline 0 and the last end of all pipelines.
@@ -55,6 +61,7 @@ class Replay {
   void for_each_flow(const Collective& collective, const Visit& visit) const;
   void settle_all();
   void begin(int id);
+  void begin_compute(int id);
   void begin_send(int id);
   void join(Collective& collective, int id);
   void end_flow(Collective& collective, double end);
@@ -62,6 +69,7 @@ class Replay {
 
   const Structure& structure_;
   const Durations& works_;
+  const Durations* contended_;
   const int replicas_;
   std::vector<Collective> collectives_;
   std::vector<int> collective_of_;  // by id; -1: none

@@ -70,4 +70,15 @@ inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& r
   return costs;
 }
 
+/// What stages take beside others: up to three times as long.
+inline void make_contended(sim::StepCosts& costs, std::mt19937& random, int cores) {
+  costs.contended = costs.stages;
+  std::uniform_real_distribution slower(1.0, 3.0);
+  for (plan::StageCost& stage : costs.contended) {
+    stage.forward = stage.forward * slower(random);
+    stage.weight_gradient = stage.weight_gradient * slower(random);
+  }
+  costs.busy_cores = cores;
+}
+
 }  // namespace pipewright::test

@@ -22,17 +22,11 @@ struct Prediction {
   std::vector<sim::MemoryPeak> peaks;              // by rank
   std::vector<std::vector<sim::Holder>> at_peaks;  // by rank, the largest first
   std::vector<int> critical;                       // events
-  std::string bound;  // why the answer is a lower bound; empty: it is exact by the rules
   plan::Timeline timeline;
 };
 
-/// Whether an engine knows that transfers share links, or its answer is a lower bound where they
-/// would.
-enum class Sharing { Ignored, Simulated };
-
 /// All that can be said of an iteration in which everything ran at these times.
-Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times,
-                   Sharing sharing);
+Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times);
 /// The native engine's. Throws InputError for costs that cannot be used.
 Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan);
 

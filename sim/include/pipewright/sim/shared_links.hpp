@@ -9,13 +9,9 @@
 
 namespace pipewright::sim {
 
-/// Whether overlapping transfers share links in `Simulator::run_shared`. Where ranks mind who else
-/// computes (`costs.contended`), each has its link alone, and the answer may be a lower bound.
-inline bool are_links_shared(const StepCosts& costs) { return costs.contended.empty(); }
-
 /// When everything ran. All `costs.replicas` pipelines run side by side and meet in the network;
 /// the events are those of pipeline 0, the iteration is the longest of all. Costs are usable
-/// (`require_usable`), and no rank minds who else computes (`costs.contended` is not looked at).
+/// (`require_usable`).
 Times simulate_shared_links(const Structure& structure, const StepCosts& costs);
 
 }  // namespace pipewright::sim

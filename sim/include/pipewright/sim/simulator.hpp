@@ -23,8 +23,7 @@ class Simulator {
   /// When everything ran. The answer stays valid until the next call.
   const Times& run(const StepCosts& costs);
   /// The same, but transfers that overlap on a shared link share its bandwidth (shared_links.hpp).
-  /// Costs nothing where the cluster shares none. Where `are_links_shared` denies it, the answer is
-  /// that of `run`.
+  /// Costs nothing where the cluster shares none.
   const Times& run_shared(const StepCosts& costs);
   /// What the last call's events take where no rank minds others.
   const Durations& durations() const { return durations_; }

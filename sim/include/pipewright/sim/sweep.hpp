@@ -17,8 +17,7 @@ struct SweepRow {
   double bubble = 0;           // mean over ranks, as a fraction
   std::vector<double> idle_s;  // by cause, over all ranks
   Throughput throughput;
-  plan::Bytes peak;  // of the rank that holds most
-  bool lower_bound = false;
+  plan::Bytes peak;        // of the rank that holds most
   std::string refusal;     // why this one cannot be, instead of all figures
   bool bad_input = false;  // the refusal says that what was asked makes no sense
 };

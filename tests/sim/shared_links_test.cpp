@@ -76,6 +76,20 @@ TEST_CASE("Pipelines slow each other down on their cores and on their card",
   CHECK(simulator.run_shared(costs).iteration == 4);
 }
 
+TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_links]") {
+  const Structure structure(lower(make("gpipe", 1, 1), {.replicas = 3}));
+  StepCosts costs = seconds_and_hundreds(1, two_nodes(3, true));
+  costs.replicas = 3;
+  costs.stages[0].gradients = {600};
+  Simulator simulator(structure);
+  // Three flows of 800 bytes on a bus of 100 bytes a second, each beside the others.
+  const double compute = simulator.iteration(costs) - 8;
+  CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
+  costs.cluster.within_node.sum_bandwidth_per_s = 50;
+  CHECK(simulator.iteration(costs) == Approx(compute + 16));
+  CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 16));
+}
+
 TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 2)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));

@@ -2,6 +2,7 @@
 
 // What a Cluster says of the links between its devices: all of a Network but the flows.
 
+#include <algorithm>
 #include <cmath>
 
 #include "network/network.hpp"
@@ -27,8 +28,8 @@ class ClusterLinks : public Network {
     if (used.segments.empty() && !(used.sum_bandwidth_per_s > 0))
       return bytes;
     const double size = bytes * devices / (rounds * (devices - 1));
-    return plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value *
-           used.bandwidth_per_s;
+    const double held = plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value;
+    return held * used.bandwidth_per_s / flows_measured(from, to, devices);
   }
   bool is_instant(int from, int to) const final {
     return std::isinf(link(from, to).bandwidth_per_s);
@@ -39,6 +40,15 @@ class ClusterLinks : public Network {
   const plan::Link& link(int from, int to) const { return plan::link_between(cluster_, from, to); }
 
  private:
+  /// Of a ring, at once on a link: what sums were measured to take, they took beside each other.
+  int flows_measured(int from, int to, int devices) const {
+    const bool on_a_bus = plan::node_of(cluster_, from) == plan::node_of(cluster_, to);
+    const plan::Link& used = link(from, to);
+    if (!on_a_bus || !used.shared || !(used.sum_bandwidth_per_s > 0))
+      return 1;
+    return std::min(devices, cluster_.devices_per_node);
+  }
+
   const plan::Cluster cluster_;
 };
 

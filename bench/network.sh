@@ -3,19 +3,30 @@
 # there, beside what `run` predicts with the links that `profile --links` measures there and with
 # layers rehearsed between the steps, and what both engines make of the rehearsed layers' mean
 # costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
-# `all`: every schedule that trains, half an hour with --quick.
-# Usage: bench/network.sh [--quick] [all | SCHEDULE…]
+# `all`: every schedule that trains, half an hour with --quick. With --pipelines, so many side by side
+# share the cable, and the last column is for links of their own.
+# Usage: bench/network.sh [--quick] [--mbit "N…"] [--pipelines N] [--set FIELD=VALUE]…
+#                         [all | SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pipewright=$PWD/build/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 steps=12
-if [[ ${1:-} == --quick ]]; then
-  steps=8
-  shift
-fi
-schedules=("$@")
+bandwidths="400 100"
+pipelines=1
+settings=()
+schedules=()
+while (($#)); do
+  case $1 in
+    --quick) steps=8; shift ;;
+    --mbit) bandwidths=$2; shift 2 ;;
+    --pipelines) pipelines=$2; shift 2 ;;
+    --set) settings+=(--set "$2"); shift 2 ;;
+    *) schedules+=("$1"); shift ;;
+  esac
+done
+settings+=(--set "pipeline.replicas=$pipelines")
 ((${#schedules[@]})) || schedules=(gpipe 1f1b)
 [[ ${schedules[0]} != all ]] || mapfile -t schedules < <(bench/schedules.py)
 
@@ -54,21 +65,26 @@ slow_down() {  # MBIT
   ip netns exec "${name}b" tc qdisc replace dev y root tbf rate "$1mbit" burst 16kb latency 2s
 }
 
-rank() {  # NAMESPACE RANK COMMAND OPTION…
-  ip netns exec "$name$1" env RANK="$2" LOCAL_RANK="$2" WORLD_SIZE=2 MASTER_ADDR=10.99.0.1 \
-    MASTER_PORT=29411 "$pipewright" "$3" "$scenario" "${@:4}"
+rank() {  # RANK COMMAND OPTION…
+  local end=a
+  (($1 < pipelines)) || end=b
+  ip netns exec "$name$end" env RANK="$1" LOCAL_RANK=$(($1 % pipelines)) \
+    WORLD_SIZE=$((2 * pipelines)) MASTER_ADDR=10.99.0.1 MASTER_PORT=29411 \
+    "$pipewright" "$2" "$scenario" "${settings[@]}" "${@:3}"
 }
 
-on_both() {  # COMMAND OPTION…: as the two ranks of a job; only the first writes
-  rank b 1 "$@" >"$work/other" 2>&1 &
-  rank a 0 "$@" >"$work/out" 2>"$work/err" || {
-    cat "$work/err" "$work/other" >&2
+on_both() {  # COMMAND OPTION…: as all ranks of a job, half at each end; only the first writes
+  for ((other = 1; other < 2 * pipelines; ++other)); do
+    rank $other "$@" >"$work/other$other" 2>&1 &
+  done
+  rank 0 "$@" >"$work/out" 2>"$work/err" || {
+    cat "$work/err" "$work"/other* >&2
     exit 1
   }
   wait
 }
 
-nodes=(--set cluster.nodes=2 --set cluster.devices_per_node=1 --set
+nodes=(--set cluster.nodes=2 --set "cluster.devices_per_node=$pipelines" --set
   'cluster.between_nodes={"latency_s": 0, "bandwidth_per_s": 1}')
 
 step() {  # MBIT LABEL OPTION…
@@ -78,20 +94,28 @@ step() {  # MBIT LABEL OPTION…
   local borders
   borders=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["boundaries"])' \
     "$work/run/report.json")
-  for engine in native simgrid; do
-    "$pipewright" simulate "$scenario" --costs "$work/run/rehearsed_costs.json" "${link[@]}" \
-      --set pipeline.hand_over=copy --set "pipeline.partition=$borders" --engine "$engine" --json >"$work/$engine.json" 2>/dev/null
-  done
-  python3 - "$work" "$mbit" "$label" <<'END'
+  simulate() {  # NAME OPTION…
+    "$pipewright" simulate "$scenario" --costs "$work/run/rehearsed_costs.json" "${settings[@]}" \
+      "${link[@]}" --set pipeline.hand_over=copy --set "pipeline.partition=$borders" "${@:2}" \
+      --json >"$work/$1.json" 2>/dev/null
+  }
+  simulate native
+  simulate simgrid --engine simgrid
+  local engines=(native simgrid)
+  if ((pipelines > 1)); then
+    simulate apart --set cluster.between_nodes.shared=false
+    engines+=(apart)
+  fi
+  python3 - "$work" "$mbit" "$label" "${engines[@]}" <<'END'
 import json
 import sys
 
-work, mbit, label = sys.argv[1:]
+work, mbit, label, *engines = sys.argv[1:]
 with open(f"{work}/run/report.json") as file:
     report = json.load(file)
 measured = report["measured"]["iteration_s"]
 predictions = [report["predicted"]["iteration_s"]]
-for engine in ("native", "simgrid"):
+for engine in engines:
     with open(f"{work}/{engine}.json") as file:
         predictions.append(json.load(file)["iteration_s"])
 row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
@@ -101,15 +125,19 @@ print(row)
 END
 }
 
-echo "| bandwidth | schedule | measured, s | \`run\` | mean costs: native | SimGrid |"
-echo "|---|---|---|---|---|---|"
-for mbit in 400 100; do
+head="| bandwidth | schedule | measured, s | \`run\` | mean costs: native | SimGrid |"
+((pipelines == 1)) || head+=" links of their own |"
+echo "$head"
+echo "$head" | sed 's/[^|][^|]*/---/g'
+for mbit in $bandwidths; do
   slow_down "$mbit"
   on_both profile "${nodes[@]}" --links --between processes --within 60 -o "$work/cluster.json"
   sed 's/^/    /' "$work/out" >&2
   for schedule in "${schedules[@]}"; do
     step "$mbit" "\`$schedule\`" --set "pipeline.schedule=$schedule"
   done
-  step "$mbit" "\`gpipe\`, 1 rank, 2 replicas" --set pipeline.schedule=gpipe \
-    --set pipeline.ranks=1 --set pipeline.replicas=2
+  if ((pipelines == 1)); then
+    step "$mbit" "\`gpipe\`, 1 rank, 2 replicas" --set pipeline.schedule=gpipe \
+      --set pipeline.ranks=1 --set pipeline.replicas=2
+  fi
 done

@@ -118,8 +118,9 @@ std::string links_table(const loop::MeasuredLink& link) {
   for (const loop::LinkSharing& sharing : link.sharing)
     text += fmt::format(
         "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
-        "each: 1)\n",
-        sharing.pairs, sharing.slow_down);
+        "each: 1{2})\n",
+        sharing.pairs, sharing.slow_down,
+        loop::says_whether_shared(samples, sharing) ? "" : "; of more processes than train");
   return text + ends_of(samples);
 }
 

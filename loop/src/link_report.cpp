@@ -8,8 +8,13 @@
 namespace pipewright::loop {
 namespace {
 
-// From here on it is the bytes that take time, not the messages.
-constexpr plan::Bytes large{1 << 20};
+/// Whether it is the bytes that take time, not the message: the largest that a slow link was
+/// measured with may be small.
+bool is_large(const plan::LinkSample& sample, const plan::LinkSeries& series) {
+  constexpr plan::Bytes always{1 << 20};
+  constexpr double times_the_least = 100;
+  return sample.size >= always || sample.time > series.samples.front().time * times_the_least;
+}
 
 /// The median of times over those of one way at the same sizes, of large transfers.
 std::optional<double> beside_one_way(const plan::LinkSeries& series,
@@ -17,7 +22,7 @@ std::optional<double> beside_one_way(const plan::LinkSeries& series,
   std::vector<double> ratios;
   for (const plan::LinkSample& sample : series.samples)
     for (const plan::LinkSample& alone : one_way.samples)
-      if (alone.size == sample.size && sample.size >= large)
+      if (alone.size == sample.size && is_large(alone, one_way))
         ratios.push_back(sample.time / alone.time);
   return ratios.empty() ? std::nullopt : std::optional(plan::median(ratios));
 }
@@ -100,11 +105,14 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
     if (const auto slow_down = beside_one_way(samples.at_once[s], samples.one_way))
       link.sharing.push_back({static_cast<int>(s) + 2, *slow_down});
-  if (!link.sharing.empty()) {
-    const LinkSharing& most = link.sharing.back();
-    link.link.shared = most.slow_down > (1.0 + most.pairs) / 2;
-  }
+  for (const LinkSharing& sharing : link.sharing)
+    if (says_whether_shared(samples, sharing))
+      link.link.shared = sharing.slow_down > (1.0 + sharing.pairs) / 2;
   return link;
+}
+
+bool says_whether_shared(const plan::LinkSamples& samples, const LinkSharing& sharing) {
+  return samples.most_pairs == 0 || sharing.pairs <= samples.most_pairs;
 }
 
 std::string name_of(const plan::LinkSamples& samples) {

@@ -75,8 +75,9 @@ class LinkBench {
   std::optional<LinkMessages> own_messages(int pairs) const;
   void begin_pass(const std::vector<LinkMessages>& own, int repeats);
   at::Tensor receive(const Transfer& transfer);
-  Seconds there_and_back(int pairs, Bytes size, int repeats);
+  Seconds there_and_back(Bytes size, int repeats);
   Seconds both_at_once(Bytes size, int repeats);
+  Seconds pairs_at_once(int pairs, Bytes size, double answer_s, int repeats);
   Seconds computing(ComputingPart part, Bytes size, double computing_s, int repeats);
   plan::ComputingSeries computing_series(const plan::Link& idle, double share);
   /// Which seconds of a sum are meant: those until it is there, or those that this process
@@ -87,6 +88,7 @@ class LinkBench {
                   const exec::OnDevice& on_device);
 
   int told_by_leader(int number);
+  std::vector<Seconds> of_all_ranks(const Seconds& mine);
   Seconds mean_of_ranks(const Seconds& mine);
   plan::LinkSeries series(const char* what, const std::vector<Bytes>& sizes, double share,
                           const Cost& cost, const Play& play);
@@ -127,8 +129,8 @@ at::Tensor LinkBench::receive(const Transfer& transfer) {
   return tensors.at(0);
 }
 
-LinkBench::Seconds LinkBench::there_and_back(int pairs, Bytes size, int repeats) {
-  const auto own = own_messages(pairs);
+LinkBench::Seconds LinkBench::there_and_back(Bytes size, int repeats) {
+  const auto own = own_messages(1);
   begin_pass(own ? std::vector{*own} : std::vector<LinkMessages>{}, repeats);
   Seconds seconds;
   if (!own)
@@ -167,6 +169,37 @@ LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
       seconds.push_back(since(begin));
   }
   return seconds;
+}
+
+/// One way by all of them, each tensor answered by a byte, which takes `answer_s`: with as much on
+/// its way back, pairs would soon go by turns, each way free for one of them. Until the last pair
+/// is done, as they need not share evenly.
+LinkBench::Seconds LinkBench::pairs_at_once(int pairs, Bytes size, double answer_s, int repeats) {
+  const auto own = own_messages(pairs);
+  const bool begins = own && own->low == place_.rank;
+  const at::Tensor tensor = payload(begins ? size : Bytes{1});
+  begin_pass(own ? std::vector{*own} : std::vector<LinkMessages>{}, repeats);
+  const auto exchange = [&](int m) {
+    const Transfer incoming = own->received_by(place_.rank, m);
+    place_.transport.post(incoming);
+    if (begins)
+      place_.transport.send(own->sent_by(place_.rank, m), {tensor});
+    receive(incoming);
+    if (!begins)
+      place_.transport.send(own->sent_by(place_.rank, m), {tensor});
+  };
+  for (int m = 0; own && m < warm_up; ++m)
+    exchange(m);
+  of_all_ranks({});  // so that all begin at once
+  const auto begin = Clock::now();
+  for (int m = warm_up; own && m < warm_up + repeats; ++m)
+    exchange(m);
+  const Seconds seconds = begins ? Seconds{since(begin) / repeats} : Seconds{};
+  double longest = 0;
+  for (const Seconds& theirs : of_all_ranks(seconds))
+    for (const double each : theirs)
+      longest = std::max(longest, each);
+  return {std::max(0.0, longest - answer_s)};
 }
 
 /// While one rank of a pair computes, on threads as those of ranks.
@@ -267,19 +300,26 @@ int LinkBench::told_by_leader(int number) {
   return static_cast<int>(all.front().at(0).item<std::int64_t>());
 }
 
+std::vector<LinkBench::Seconds> LinkBench::of_all_ranks(const Seconds& mine) {
+  std::vector<Seconds> all;
+  for (const Tensors& theirs :
+       place_.transport.all_gather(everybody_, place_.rank, {at::tensor(mine, at::kDouble)})) {
+    const auto* const times = theirs.at(0).const_data_ptr<double>();
+    all.emplace_back(times, times + theirs.at(0).numel());
+  }
+  return all;
+}
+
 /// By repeat, of those who saw them.
 LinkBench::Seconds LinkBench::mean_of_ranks(const Seconds& mine) {
-  const auto all =
-      place_.transport.all_gather(everybody_, place_.rank, {at::tensor(mine, at::kDouble)});
   Seconds sums;
   double seen = 0;
-  for (const Tensors& theirs : all) {
-    const at::Tensor& times = theirs.at(0);
-    if (times.numel() == 0)
+  for (const Seconds& times : of_all_ranks(mine)) {
+    if (times.empty())
       continue;
-    sums.resize(static_cast<std::size_t>(times.numel()));
+    sums.resize(times.size());
     for (std::size_t m = 0; m < sums.size(); ++m)
-      sums[m] += times.const_data_ptr<double>()[m];
+      sums[m] += times[m];
     ++seen;
   }
   for (double& each : sums)
@@ -367,18 +407,20 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
   const int pairs = static_cast<int>(who_.pairs.size());
   const int ring = static_cast<int>(who_.ring.size());
   plan::LinkSamples samples;
-  samples.one_way = series("one way", fine, share_one_way, two_trips, [&](Bytes size, int repeats) {
-    return there_and_back(1, size, repeats);
-  });
+  samples.one_way = series("one way", fine, share_one_way, two_trips,
+                           [&](Bytes size, int repeats) { return there_and_back(size, repeats); });
   samples.both_ways = series("both ways", coarse, share_both, one_trip,
                              [&](Bytes size, int repeats) { return both_at_once(size, repeats); });
   if (with_computing && !was_stopped_)
     samples.computing =
         computing_series(plan::fit_link(samples.one_way.samples).link, share_computing);
-  for (int count = 2; count <= pairs; ++count)
-    samples.at_once.push_back(
-        series("pairs at once", coarse, share_at_once / (pairs - 1), two_trips,
-               [&](Bytes size, int repeats) { return there_and_back(count, size, repeats); }));
+  for (int count = 2; count <= pairs && !was_stopped_; ++count) {
+    const double answer_s = samples.one_way.samples.front().time.value;
+    const Cost with_answer = [&](Bytes, double seconds) { return seconds + answer_s; };
+    samples.at_once.push_back(series(
+        "pairs at once", coarse, share_at_once / (pairs - 1), with_answer,
+        [&](Bytes size, int repeats) { return pairs_at_once(count, size, answer_s, repeats); }));
+  }
   for (int devices = 2; devices <= ring; ++devices)
     samples.sums.push_back(
         series("sums", whole_numbers, share_sums / (ring - 1), one_trip,

@@ -72,6 +72,36 @@ TEST_CASE("Pairs that slow each other down share their link", "[loop][links]") {
   CHECK(measured_link(samples(1.9)).both_ways.value() == Approx(1.5));
 }
 
+TEST_CASE("Pairs of more processes than train say nothing of their link", "[loop][links]") {
+  plan::LinkSamples three = samples(1.3);
+  three.at_once.push_back(series(2.9));
+  CHECK(measured_link(three).link.shared);
+  three.most_pairs = 2;
+  CHECK_FALSE(measured_link(three).link.shared);
+  three.at_once[0] = series(1.9);
+  CHECK(measured_link(three).link.shared);
+  three.most_pairs = 1;
+  CHECK_FALSE(measured_link(three).link.shared);
+  CHECK(measured_link(three).sharing.size() == 2);
+}
+
+TEST_CASE("On a slow link it is small transfers that show whether it is shared", "[loop][links]") {
+  plan::LinkSamples slow = samples(1.9);
+  for (plan::LinkSeries* const each : {&slow.one_way, &slow.both_ways, &slow.at_once[0]}) {
+    each->samples.resize(7);  // up to 256 KiB
+    CHECK_FALSE(measured_link(slow).link.shared);
+  }
+  const auto slower = [](plan::LinkSeries& each) {
+    for (plan::LinkSample& sample : each.samples)
+      sample.time += plan::Seconds{static_cast<double>(sample.size.value) / 5e6};
+  };
+  slower(slow.one_way);
+  slower(slow.at_once[0]);
+  slower(slow.at_once[0]);
+  CHECK(measured_link(slow).link.shared);
+  CHECK(measured_link(slow).sharing.at(0).slow_down == Approx(2).epsilon(0.05));
+}
+
 TEST_CASE("The cluster gets the links of its kinds and keeps the rest", "[loop][links]") {
   plan::Cluster cluster;
   cluster.name = "mine";

@@ -2,7 +2,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "pipewright/exec/transport/in_process_transport.hpp"
@@ -18,21 +20,53 @@ using Answer = std::optional<plan::LinkSamples>;
 
 const LinkRanks four{{{0, 1}, {2, 3}}, {0, 1, 2, 3}};
 
+/// Two cables for all ranks, from even to odd ones and back, which carry one tensor at a time.
+class TwoCables : public exec::Transport {
+ public:
+  static constexpr double seconds_per_byte = 2e-5;
+
+  void send(const exec::Transfer& transfer, exec::Tensors tensors) override {
+    inner_->send(transfer, std::move(tensors));
+  }
+  exec::Tensors receive(const exec::Transfer& transfer) override {
+    exec::Tensors tensors = inner_->receive(transfer);
+    const std::lock_guard carried(cables_[transfer.from % 2]);
+    const auto bytes = static_cast<double>(tensors.at(0).nbytes());
+    std::this_thread::sleep_for(std::chrono::duration<double>(bytes * seconds_per_byte));
+    return tensors;
+  }
+  std::vector<exec::Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                        const std::vector<exec::Tensors>& parts) override {
+    return inner_->all_to_all(group, rank, parts);
+  }
+  void abort(const std::string& why) override { inner_->abort(why); }
+
+ private:
+  std::unique_ptr<exec::Transport> inner_ = exec::make_in_process_transport(4);
+  std::array<std::mutex, 2> cables_;
+};
+
 /// What each of four threads answers.
-std::vector<Answer> on_four_threads(const LinkLimits& limits, const LinkProgress& progress = {},
+std::vector<Answer> on_four_threads(exec::Transport& transport, const LinkLimits& limits,
+                                    const LinkProgress& progress = {},
                                     const std::atomic<bool>* stop = nullptr) {
-  const auto transport = exec::make_in_process_transport(4);
   std::vector<Answer> answers(4);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 4; ++rank)
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       answers[static_cast<std::size_t>(rank)] =
-          measure_links({*transport, rank, 4}, four, limits, progress, stop);
+          measure_links({transport, rank, 4}, four, limits, progress, stop);
     });
   for (std::thread& thread : threads)
     thread.join();
   return answers;
+}
+
+std::vector<Answer> on_four_threads(const LinkLimits& limits, const LinkProgress& progress = {},
+                                    const std::atomic<bool>* stop = nullptr) {
+  const auto transport = exec::make_in_process_transport(4);
+  return on_four_threads(*transport, limits, progress, stop);
 }
 
 std::vector<std::int64_t> sizes_of(const plan::LinkSeries& series) {
@@ -60,6 +94,20 @@ TEST_CASE("All sizes are measured: one way, both ways, by pairs at once, and as 
     CHECK(sample.repeats > 1);
   }
   CHECK(found.one_way.ended.empty());
+}
+
+TEST_CASE("Pairs at once all send the same way, and by turns they take the sum of their times",
+          "[profiler][links]") {
+  TwoCables cables;
+  const auto answers = on_four_threads(cables, {.largest = {1024}, .within = {3}});
+  REQUIRE(answers[0]);
+  const plan::LinkSample& alone = answers[0]->one_way.samples.at(10);
+  const plan::LinkSample& two = answers[0]->at_once.at(0).samples.at(5);
+  REQUIRE(alone.size == two.size);
+  // No sleep is too short; what an answer takes is taken off.
+  const double sent = 1024 * TwoCables::seconds_per_byte;
+  CHECK(alone.time.value >= sent);
+  CHECK(two.time.value > 1.8 * sent);
 }
 
 TEST_CASE("Every rank has the same answer", "[profiler][links]") {

@@ -120,6 +120,7 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
       throw Stopped{};
     samples->over = over;
     samples->between_nodes = between_nodes;
+    samples->most_pairs = between_nodes ? computing_ranks : computing_ranks / 2;
     all.push_back(std::move(*samples));
   }
   return all;

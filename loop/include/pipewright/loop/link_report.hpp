@@ -30,6 +30,10 @@ struct MeasuredLink {
 /// Throws InputError where there are too few samples.
 MeasuredLink measured_link(const plan::LinkSamples& samples);
 
+/// Or whether its pairs are more processes than train, which stand in each other's way. The most
+/// pairs that say it decide.
+bool says_whether_shared(const plan::LinkSamples& samples, const LinkSharing& sharing);
+
 /// "Gloo, within a node"
 std::string name_of(const plan::LinkSamples& samples);
 

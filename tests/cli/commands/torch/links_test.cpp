@@ -39,7 +39,7 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   const auto& gloo = report.at("links").at(1);
   CHECK(gloo.at("over") == "Gloo");
   CHECK(gloo.at("one_way").at("samples").size() >= 3);
-  CHECK(gloo.at("at_once").size() == 1);  // two pairs
+  CHECK(gloo.at("at_once").size() == 1);  // two pairs, but two ranks train
   CHECK(gloo.at("sums").size() == 1);     // over as many ranks as train
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file));
   const auto& computing = gloo.at("computing");
@@ -50,6 +50,7 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(cluster.within_node.overheads.sum.each.value > 0);
   CHECK_FALSE(report.at("links").at(0).contains("computing"));
   CHECK(cluster.within_node.sum_bandwidth_per_s > 0);
+  CHECK_FALSE(cluster.within_node.shared);
   CHECK(json::parse(test::text_of(file)) == report.at("cluster"));
 
   const auto slowed = run_program(

@@ -29,10 +29,11 @@ struct ComputingSeries {
 struct LinkSamples {
   std::string over;  // what carries the bytes: in process, Gloo, NCCL
   bool between_nodes = false;
+  int most_pairs = 0;  // as many at once as ranks that train have cores for; 0: any number
   LinkSeries one_way;  // of one pair: half of the way there and back, no rank computes
   std::optional<ComputingSeries> computing{};
   LinkSeries both_ways;             // of the same pair, both at once
-  std::vector<LinkSeries> at_once;  // of 2, 3, … pairs: as `one_way`
+  std::vector<LinkSeries> at_once;  // of 2, 3, … pairs, all the same way, until the last is done
   std::vector<LinkSeries> sums;     // over 2, 3, … ranks, which all get them
   friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
 };

@@ -95,6 +95,11 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
           ? sim::lay_out(scenario, costs)
           : sim::lay_out(scenario, costs, loop::program_from(options.schedule, scenario));
   sim::require_memory(scenario, costs, plan);
+  if (on_simgrid && plan.costs.busy_cores > 1)
+    say(
+        fmt::format("SimGrid computes at full speed however many ranks of a node are busy; these "
+                    "costs tell what {} at once take, and --engine native minds that",
+                    plan.costs.busy_cores));
   const loop::Prediction prediction =
       on_simgrid
           ? loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform))
@@ -137,7 +142,8 @@ Command describe(SimulateOptions& options) {
             .value = "FILE"},
            {.names = "--engine",
             .target = &options.engine,
-            .help = "native: exact where no link is shared; simgrid: shares links among transfers",
+            .help = "native: exact, shared links too; simgrid: the same on SimGrid's network or "
+                    "--platform, but no rank slows another down",
             .choices = {"native", "simgrid"},
             .shows_default = true},
            {.names = "--platform",

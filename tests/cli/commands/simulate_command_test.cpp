@@ -48,7 +48,6 @@ TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "
       held += holder["bytes"].get<std::int64_t>();
     CHECK(held == answer["peak_bytes"][rank].get<std::int64_t>());
   }
-  CHECK_FALSE(answer.contains("lower_bound"));
   CHECK(answer["sensitivities"]["layers"].size() == 8);
   // The slow stage sets the pace of half of the microbatches; each hop is passed both ways.
   CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
@@ -76,6 +75,23 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(json::parse(with(both).out)["iteration_s"].get<double>() ==
         Approx(alone["iteration_s"].get<double>()).epsilon(1e-9));
   CHECK(alone["iteration_s"].get<double>() < native / 1.2);
+  CHECK(contended.err.empty());
+
+  // What it leaves out, it says.
+  const TempFolder folder;
+  const auto file = (folder.path() / "busy.json").string();
+  const std::string scenario = folder_of_scenario + "/scenario.json";
+  json busy = json::parse(test::text_of(folder_of_scenario + "/costs.json"));
+  busy["busy_cores"] = 2;
+  for (json& layer : busy["layers"])
+    for (const char* time :
+         {"forward_s", "input_gradient_s", "weight_gradient_s", "optimizer_step_s"})
+      layer[std::string("contended_") + time] = layer[time];
+  plan::write_file(file, busy.dump());
+  const auto told = run_program({"simulate", scenario, "--costs", file, "--engine", "simgrid"});
+  CHECK(told.exit_code == 0);
+  CHECK(told.err.find("what 2 at once take, and --engine native minds that") != std::string::npos);
+  CHECK(run_program({"simulate", scenario, "--costs", file}).err.empty());
 }
 
 TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {

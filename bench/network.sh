@@ -3,9 +3,10 @@
 # there, beside what `run` predicts with the links that `profile --links` measures there and with
 # layers rehearsed between the steps, and what both engines make of the rehearsed layers' mean
 # costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
-# `all`: every schedule that trains, half an hour with --quick. With --pipelines, so many side by side
-# share the cable, and the last column is for links of their own.
-# Usage: bench/network.sh [--quick] [--mbit "N…"] [--pipelines N] [--set FIELD=VALUE]…
+# `all`: every schedule that trains, 40 min with --quick (eight steps each). The fewer steps, the more
+# a machine that does not keep its speed is seen: 32 average it out. With --pipelines, so many side by
+# side share the cable, and the last column is for links of their own.
+# Usage: bench/network.sh [--quick | --steps N] [--mbit "N…"] [--pipelines N] [--set FIELD=VALUE]…
 #                         [all | SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,6 +21,7 @@ schedules=()
 while (($#)); do
   case $1 in
     --quick) steps=8; shift ;;
+    --steps) steps=$2; shift 2 ;;
     --mbit) bandwidths=$2; shift 2 ;;
     --pipelines) pipelines=$2; shift 2 ;;
     --set) settings+=(--set "$2"); shift 2 ;;

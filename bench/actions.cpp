@@ -9,14 +9,14 @@
 #include <chrono>
 
 #include "pipewright/exec/models/gpt.hpp"
-#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace {

@@ -22,8 +22,8 @@ timed "configure for the demo" configure -D PIPEWRIGHT_TESTS=OFF -D PIPEWRIGHT_B
 timed "build what the demo runs" build pipewright pipewright-torch
 timed "configure tests and benchmarks" configure -D PIPEWRIGHT_TESTS=ON -D PIPEWRIGHT_BENCH=ON
 timed "build all the rest" build
-for source in exec/src/stage/stage.cpp sim/src/idle.cpp loop/torch/src/run.cpp tests/exec/rank/executor_test.cpp \
-  exec/src/stage/stage.hpp exec/include/pipewright/exec/stage/optimizer.hpp plan/include/pipewright/plan/program/program.hpp; do
+for source in exec/src/stage/stage.cpp sim/src/causes/idle.cpp loop/torch/src/run.cpp tests/exec/rank/executor_test.cpp \
+  exec/src/stage/stage.hpp exec/include/pipewright/exec/training/optimizer.hpp plan/include/pipewright/plan/program/program.hpp; do
   # A new time alone: the sources stay what they are.
   touch "$source"
   timed "build all after a change of $source" build

@@ -27,9 +27,9 @@
 #include "pipewright/exec/transport/gloo_transport.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 
 namespace pipewright {
 namespace {

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
 
 namespace {
 

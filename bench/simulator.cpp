@@ -1,6 +1,6 @@
 // How fast the simulator is, beside the engines that it is compared with. One JSON line a program.
 
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,13 @@
 #include <chrono>
 #include <random>
 
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/plan/statistics.hpp"
-#include "pipewright/sim/idle.hpp"
-#include "pipewright/sim/memory.hpp"
-#include "pipewright/sim/shared_links.hpp"
-#include "pipewright/sim/simgrid.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/network/shared_links.hpp"
+#include "pipewright/sim/simgrid/simgrid.hpp"
 
 namespace {
 

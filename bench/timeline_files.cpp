@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/chrome/chrome_trace.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
 #include "support/large_timelines.hpp"

@@ -12,8 +12,8 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/sim/event_table.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/causes/event_table.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/plan/partition/order_ideals.hpp"
+#include "pipewright/plan/partitioners/order_ideals.hpp"
 #include "planners/piper_problem.hpp"
 #include "planners/recompute_choice.hpp"
 

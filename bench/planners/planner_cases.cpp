@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partition/replicated_partition.hpp"
+#include "pipewright/plan/partitioners/replicated_partition.hpp"
 #include "planners/calculon_search.hpp"
 #include "planners/piper_search.hpp"
 

@@ -1,6 +1,6 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/chrome/chrome_trace.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json.hpp"

@@ -10,7 +10,7 @@
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/sim/explain.hpp"
+#include "pipewright/sim/causes/explain.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "options/command_line/command.hpp"
-#include "pipewright/sim/simgrid.hpp"
+#include "pipewright/sim/simgrid/simgrid.hpp"
 
 namespace pipewright::cli {
 

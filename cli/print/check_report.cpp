@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/loop/schedule_file.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 
 namespace pipewright::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "pipewright/plan/model/model.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::cli {
 

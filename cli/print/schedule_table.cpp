@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "pipewright/loop/schedule_figures.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 
 namespace pipewright::cli {

@@ -6,7 +6,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/program/gradient_groups.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
-#include "pipewright/sim/fastest_partition.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/scenario/fastest_partition.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
-#include "pipewright/sim/critical_path.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/causes/critical_path.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 namespace pipewright::loop {
 namespace {

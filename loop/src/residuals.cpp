@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "pipewright/sim/idle.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::loop {
 namespace {

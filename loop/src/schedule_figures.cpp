@@ -10,7 +10,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/scenario/simulate.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -6,15 +6,15 @@
 #include <sstream>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/crossed_transfers.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
 #include "pipewright/plan/program/early_transfers.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -8,7 +8,7 @@
 #include "chrome/text_window.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/chrome/chrome_trace.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"

@@ -8,12 +8,12 @@
 
 #include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/contention.hpp"
-#include "pipewright/sim/critical_path.hpp"
-#include "pipewright/sim/event_table.hpp"
-#include "pipewright/sim/ranges.hpp"
-#include "pipewright/sim/shared_links.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/causes/critical_path.hpp"
+#include "pipewright/sim/causes/event_table.hpp"
+#include "pipewright/sim/contention/contention.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/network/shared_links.hpp"
+#include "pipewright/sim/scenario/ranges.hpp"
 
 namespace pipewright::loop {
 namespace {

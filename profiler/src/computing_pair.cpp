@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpu_clock.hpp"
-#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 
 namespace pipewright::profiler {
 namespace {

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "pipewright/exec/models/layer.hpp"
-#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/cpu/core.hpp"
+#include "pipewright/exec/training/layer.hpp"
 
 namespace pipewright::profiler {
 

@@ -11,7 +11,7 @@
 
 #include "computing_pair.hpp"
 #include "cpu_clock.hpp"
-#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/plan/cluster/link_fit.hpp"
 #include "pipewright/plan/statistics.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/chrome/chrome_trace.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
 #include "promise.hpp"

@@ -6,8 +6,8 @@
 
 #include "json_text.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "reader.hpp"
 
 namespace costs_fuzz {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

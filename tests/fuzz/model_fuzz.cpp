@@ -5,10 +5,10 @@
 
 #include "json_text.hpp"
 #include "pipewright/plan/model/model.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
-#include "pipewright/plan/partition/constrained_partition.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
+#include "pipewright/plan/partitioners/constrained_partition.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 #include "reader.hpp"
 
 namespace model_fuzz {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/partition/profile_graph.hpp"
-#include "pipewright/plan/partition/replicated_partition.hpp"
+#include "pipewright/plan/partitioners/profile_graph.hpp"
+#include "pipewright/plan/partitioners/replicated_partition.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

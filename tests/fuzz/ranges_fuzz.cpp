@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/sim/ranges.hpp"
+#include "pipewright/sim/scenario/ranges.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "json_text.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "reader.hpp"
 

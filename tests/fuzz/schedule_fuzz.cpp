@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/validate_schedule.hpp"

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "pipewright/plan/generators/deepspeed.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/schedules/action.hpp"
-#include "pipewright/plan/schedules/deepspeed.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 

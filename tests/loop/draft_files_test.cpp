@@ -1,7 +1,7 @@
 #include "pipewright/loop/draft_files.hpp"
 
 #include "loop/support/drafts.hpp"
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 #include "support/error_of.hpp"
 
 namespace draft_files_test {

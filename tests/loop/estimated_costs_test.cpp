@@ -1,7 +1,7 @@
 #include "pipewright/loop/estimated_costs.hpp"
 
 #include "loop/support/drafts.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 
 namespace estimated_costs_test {
 

@@ -5,8 +5,8 @@
 
 #include "loop/support/drafts.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/sim/measured_times.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 #include "support/make_schedule.hpp"
 
 namespace residuals_test {

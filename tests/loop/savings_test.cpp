@@ -2,7 +2,7 @@
 
 #include "loop/support/drafts.hpp"
 #include "pipewright/loop/sensitivities.hpp"
-#include "pipewright/sim/critical_path.hpp"
+#include "pipewright/sim/causes/critical_path.hpp"
 
 namespace savings_test {
 

@@ -5,7 +5,7 @@
 #include "loop/support/drafts.hpp"
 #include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/loop/prediction.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/error_of.hpp"
 
 namespace what_if_test {

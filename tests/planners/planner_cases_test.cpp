@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "pipewright/plan/partition/replicated_partition.hpp"
+#include "pipewright/plan/partitioners/replicated_partition.hpp"
 #include "support/catch.hpp"
 
 namespace planner_cases_test {

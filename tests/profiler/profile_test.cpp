@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/layer.hpp"
-#include "pipewright/exec/stage/run_again.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/training/run_again.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 

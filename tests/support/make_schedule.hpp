@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 
 namespace pipewright::test {
 

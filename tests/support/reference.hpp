@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 
 namespace pipewright::test {
 

@@ -14,7 +14,7 @@
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "process/interrupt.hpp"

@@ -3,7 +3,7 @@
 #include "commands/torch/devices.hpp"
 #include "commands/torch/verification.hpp"
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::cli {
 

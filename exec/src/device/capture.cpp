@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "device/gpu.hpp"
 #include "device/stream.hpp"
-#include "gpu/gpu.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "gpu/gpu.hpp"
+#include "device/gpu.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/plan/error.hpp"
 

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/computation.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "stage/gradient_norm.hpp"
 
 namespace pipewright::exec {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
 #include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 
 namespace pipewright::exec {
 namespace {

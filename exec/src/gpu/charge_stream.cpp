@@ -3,8 +3,8 @@
 #include <map>
 #include <mutex>
 
-#include "gpu.hpp"
-#include "rank/account_entry.hpp"
+#include "device/gpu.hpp"
+#include "memory/account_entry.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdlib>
 
+#include "device/gpu.hpp"
 #include "driver.hpp"
 #include "first_line.hpp"
-#include "gpu.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "device/gpu.hpp"
 #include "driver.hpp"
 #include "first_line.hpp"
-#include "gpu.hpp"
+#include "memory/account_entry.hpp"
 #include "pipewright/plan/error.hpp"
-#include "rank/account_entry.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "gpu.hpp"
+#include "device/gpu.hpp"
 #include "job/watch.hpp"
 #include "nccl_library.hpp"
 #include "pipewright/exec/transport/transport.hpp"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "pipewright/exec/transport/transport.hpp"
+#include "pipewright/exec/aborted.hpp"
 #include "watch_state.hpp"
 
 namespace pipewright::exec {

@@ -9,7 +9,7 @@
 
 #include "device/stream.hpp"
 #include "hash.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 
 namespace pipewright::exec {

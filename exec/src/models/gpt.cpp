@@ -6,8 +6,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
-#include "pipewright/exec/models/layer.hpp"
-#include "pipewright/exec/stage/run_again.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/training/run_again.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::exec {

@@ -12,7 +12,7 @@
 #include <ratio>
 #include <thread>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/gradient_groups.hpp"

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 
 namespace pipewright::exec {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "gpu/gpu.hpp"
+#include "device/gpu.hpp"
 #include "named_failure.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "gpu/gpu.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "device/gpu.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "reductions.hpp"
 #include "stage/gradient_norm.hpp"
 

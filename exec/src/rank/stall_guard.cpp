@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/unpinned_thread.hpp"
 #include "job/stall.hpp"
-#include "unpinned_thread.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "moment.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/exec/rank/memory_meter.hpp"
 
 namespace pipewright::exec {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
 #include "stage.hpp"
 
 namespace pipewright::exec {

@@ -11,7 +11,7 @@
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/exec/device/devices.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

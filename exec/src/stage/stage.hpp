@@ -11,7 +11,7 @@
 #include "captured_slot.hpp"
 #include "gradient_sums.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
-#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {

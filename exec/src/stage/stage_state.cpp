@@ -9,22 +9,11 @@
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
-#include "pipewright/exec/models/layer.hpp"
-#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 namespace {
-
-/// Parameters, and buffers such as a batch norm's running means, by name.
-std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const auto& named : layer.named_parameters())
-    tensors.emplace_back(named.key(), named.value());
-  for (const auto& named : layer.named_buffers())
-    tensors.emplace_back(named.key(), named.value());
-  return tensors;
-}
 
 at::Tensor copy_of(const at::Tensor& tensor) {
   return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true,
@@ -56,6 +45,15 @@ void take(at::Tensor target, const at::Tensor& stored, const std::string& name,
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& named : layer.named_parameters())
+    tensors.emplace_back(named.key(), named.value());
+  for (const auto& named : layer.named_buffers())
+    tensors.emplace_back(named.key(), named.value());
+  return tensors;
+}
 
 void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
@@ -109,32 +107,6 @@ void copy_state(const Stage& from, Stage& to) {
   const auto source = from.optimizer().states(), target = to.optimizer().states();
   for (std::size_t s = 0; s < target.size(); ++s)
     target[s].value.copy_(source.at(s).value);
-}
-
-TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
-                             int next_step, const std::string& device) {
-  const auto groups = gradient_groups(program, setup, replicas);
-  return {.step = next_step,
-          .seed = setup.base_seed,
-          .microbatches = replicas * program.microbatches,
-          .microbatch_size = setup.microbatch_size,
-          .gradient_groups = 1 + *std::max_element(groups.begin(), groups.end()),
-          .loss_scale = setup.loss_scaling.scale,
-          .optimizer = plan::to_string(setup.optimizer.kind),
-          .precision = word_of(setup.precision),
-          .device = device};
-}
-
-std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
-  std::vector<LayerShape> shapes;
-  for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
-    const auto built = build_layer(setup, layer);
-    LayerShape& shape =
-        shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
-    for (const auto& [name, tensor] : tensors_of(*built))
-      shape.parameters.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
-  }
-  return shapes;
 }
 
 }  // namespace pipewright::exec

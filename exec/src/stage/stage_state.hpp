@@ -2,6 +2,8 @@
 
 // What of a stage goes into a checkpoint, and back.
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
@@ -9,6 +11,9 @@
 #include "stage.hpp"
 
 namespace pipewright::exec {
+
+/// Parameters, and buffers such as a batch norm's running means, by name.
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer);
 
 /// Appends copies of the stage's layers. Another copy of the stage than the first adds only its
 /// shard of the optimizer's states.

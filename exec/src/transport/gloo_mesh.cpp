@@ -11,8 +11,8 @@
 #include "job/patience.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/exec/job/environment.hpp"
-#include "pipewright/exec/rank/core.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {
 namespace {

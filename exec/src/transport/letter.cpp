@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,7 +1,7 @@
 #include "send_thread.hpp"
 
+#include "cpu/unpinned_thread.hpp"
 #include "pipewright/exec/transport/transport.hpp"
-#include "unpinned_thread.hpp"
 
 namespace pipewright::exec {
 

@@ -12,11 +12,11 @@
 #include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
-#include "pipewright/sim/idle.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::gui {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::gui {
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/critical_path.hpp"
+#include "pipewright/sim/causes/critical_path.hpp"
 
 namespace pipewright::gui {
 namespace {

@@ -6,7 +6,7 @@
 #include "pipewright/loop/what_if.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 
 namespace pipewright::gui {
 namespace {

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <utility>
 
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 namespace pipewright::gui {
 namespace {

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "pipewright/loop/chrome_trace.hpp"
+#include "pipewright/loop/chrome/chrome_trace.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
-#include "pipewright/sim/fastest_partition.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/scenario/fastest_partition.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 namespace pipewright::loop {
 namespace {

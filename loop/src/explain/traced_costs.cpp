@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::loop {
 namespace {

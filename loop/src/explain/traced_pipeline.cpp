@@ -14,7 +14,7 @@
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "pipewright/plan/timeline/aligned_timeline.hpp"
 #include "pipewright/plan/timeline/clock_offsets.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::loop {
 namespace {

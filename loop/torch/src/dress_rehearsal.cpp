@@ -7,7 +7,7 @@
 
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
-#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/structure/durations.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "pipewright/loop/prediction.hpp"
 #include "pipewright/plan/statistics.hpp"
-#include "pipewright/sim/measured_times.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <map>
 
-#include "pipewright/exec/rank/core.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/loop/stopped.hpp"
 #include "pipewright/profiler/cores.hpp"

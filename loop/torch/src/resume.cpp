@@ -4,6 +4,7 @@
 
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/rank/training_state.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::loop {

@@ -3,7 +3,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/plan/timeline/idle_comparison.hpp"
-#include "pipewright/sim/measured_times.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
 
 namespace pipewright::loop {
 namespace {

@@ -8,7 +8,7 @@
 #include "pipewright/exec/data/text.hpp"
 #include "pipewright/exec/models/alexnet.hpp"
 #include "pipewright/exec/models/gpt.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "waiting.hpp"
+#include "schedules/waiting.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/partition/layer_weights.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "scenario_fields.hpp"
 
 namespace pipewright::plan {

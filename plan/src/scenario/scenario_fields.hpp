@@ -10,11 +10,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 
 namespace pipewright::plan {
 

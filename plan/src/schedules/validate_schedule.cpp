@@ -7,7 +7,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
-#include "program/waiting.hpp"
+#include "schedules/waiting.hpp"
 
 namespace pipewright::plan {
 namespace {

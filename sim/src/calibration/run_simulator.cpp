@@ -1,7 +1,7 @@
 #include "pipewright/sim/calibration/run_simulator.hpp"
 
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 
 namespace pipewright::sim {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "network/network.hpp"
-#include "pipewright/sim/durations.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/structure/durations.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::sim {
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/runs/stage_layers.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
 
 namespace pipewright::sim {

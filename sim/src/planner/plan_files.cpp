@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 
 namespace pipewright::sim {

@@ -1,4 +1,4 @@
-#include "pipewright/sim/simgrid.hpp"
+#include "pipewright/sim/simgrid/simgrid.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "network/replay.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 #include "simgrid/child_process.hpp"
 #include "simgrid/simgrid_networks.hpp"
 

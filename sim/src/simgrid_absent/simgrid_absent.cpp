@@ -1,7 +1,7 @@
 // Stands in for the folder simgrid/ where SimGrid was not found.
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/simgrid.hpp"
+#include "pipewright/sim/simgrid/simgrid.hpp"
 
 namespace pipewright::sim {
 

@@ -5,7 +5,7 @@
 
 #include "cli/support/program.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/partition/layout.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
 #include "support/catch.hpp"
 
 namespace plan_command_test {

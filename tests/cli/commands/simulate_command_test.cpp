@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 #include "support/catch.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

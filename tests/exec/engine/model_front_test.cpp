@@ -10,8 +10,8 @@
 #include "pipewright/exec/engine/engine.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/engine/skips.hpp"
-#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

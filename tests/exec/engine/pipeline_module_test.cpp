@@ -3,7 +3,7 @@
 #include <torch/nn.h>
 
 #include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "exec/support/run_layers.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -7,7 +7,7 @@
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 
 namespace cuda_test {
 

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "support/catch.hpp"
 

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/models/layer.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 
 namespace asynchronous_test {
 

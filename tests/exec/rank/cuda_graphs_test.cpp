@@ -4,7 +4,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace cuda_graphs_test {

@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "exec/support/equals_serial.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/sanitized.hpp"
 
 namespace executor_test {

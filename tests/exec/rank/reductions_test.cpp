@@ -5,7 +5,7 @@
 #include <cmath>
 #include <thread>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "support/catch.hpp"
 

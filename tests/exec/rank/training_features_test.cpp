@@ -8,7 +8,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 

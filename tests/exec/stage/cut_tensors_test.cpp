@@ -11,7 +11,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
-#include "pipewright/exec/stage/optimizer.hpp"
+#include "pipewright/exec/training/optimizer.hpp"
 #include "support/catch.hpp"
 
 namespace cut_tensors_test {

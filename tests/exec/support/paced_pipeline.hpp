@@ -3,12 +3,12 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/layer.hpp"
 #include "pipewright/exec/models/paced.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/scenario/simulate.hpp"
 
 namespace pipewright::test {
 

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 
 namespace pipewright::test {
 

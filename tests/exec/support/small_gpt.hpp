@@ -5,10 +5,10 @@
 
 #include "pipewright/exec/models/gpt.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 
 namespace pipewright::test {
 

@@ -11,7 +11,7 @@
 
 #include "exec/support/processes.hpp"
 #include "pipewright/exec/job/agreement.hpp"
-#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
 

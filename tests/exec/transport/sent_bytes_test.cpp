@@ -10,10 +10,10 @@
 #include <stdexcept>
 
 #include "exec/support/processes.hpp"
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
-#include "pipewright/sim/durations.hpp"
+#include "pipewright/sim/structure/durations.hpp"
 #include "rank/reductions.hpp"
 #include "support/catch.hpp"
 #include "transport/gloo_collectives.hpp"

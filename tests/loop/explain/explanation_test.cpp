@@ -5,11 +5,11 @@
 
 #include "loop/support/made_up_traces.hpp"
 #include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
-#include "pipewright/plan/schedules/schedule_catalogue.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/make_schedule.hpp"

@@ -11,7 +11,7 @@
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/scenario/simulate.hpp"
 
 namespace pipewright::test {
 

@@ -3,7 +3,7 @@
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 
 #include "loop/torch/support/verified_plans.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 namespace dress_rehearsal_test {
 

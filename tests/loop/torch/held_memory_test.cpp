@@ -9,8 +9,8 @@
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
-#include "pipewright/sim/memory.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/memory/memory.hpp"
 
 namespace held_memory_test {
 

@@ -2,7 +2,7 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

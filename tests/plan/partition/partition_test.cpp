@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/partition/balanced.hpp"
+#include "pipewright/plan/partitioners/balanced.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"

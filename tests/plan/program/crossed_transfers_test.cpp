@@ -1,8 +1,8 @@
 #include "pipewright/plan/program/crossed_transfers.hpp"
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "support/catch.hpp"
 
 namespace crossed_transfers_test {

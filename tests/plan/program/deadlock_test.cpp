@@ -7,11 +7,11 @@
 #include <random>
 #include <set>
 
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/program/program_csv.hpp"
+#include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

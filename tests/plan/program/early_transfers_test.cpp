@@ -2,9 +2,9 @@
 
 #include <sstream>
 
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 
 namespace early_transfers_test {

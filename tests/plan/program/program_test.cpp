@@ -2,11 +2,11 @@
 
 #include <sstream>
 
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -6,12 +6,12 @@
 
 #include "pipewright/plan/cluster/topology.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/scenario/scenario_schema.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "schema_check.hpp"
 #include "support/catch.hpp"
 

@@ -1,8 +1,8 @@
 #include "pipewright/plan/schedules/backward_passes.hpp"
 
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"

@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 
 namespace counts_test {

@@ -3,9 +3,9 @@
 #include <tuple>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/schedules/generators.hpp"
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -1,8 +1,8 @@
-#include "pipewright/profiler/activity/inspection.hpp"
+#include "pipewright/profiler/inspection.hpp"
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/profiler/profile.hpp"
 #include "profiler/support/made_up_activity.hpp"
 #include "profiler/support/small_model.hpp"

@@ -9,9 +9,9 @@
 #include "exec/support/sample_schedules.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/profiler/activity/inspection.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
 #include "pipewright/profiler/activity/work_log.hpp"
+#include "pipewright/profiler/inspection.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
 
 namespace pipewright::test {
 

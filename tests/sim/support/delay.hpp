@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "pipewright/sim/durations.hpp"
-#include "pipewright/sim/structure.hpp"
+#include "pipewright/sim/structure/durations.hpp"
+#include "pipewright/sim/structure/structure.hpp"
 
 namespace pipewright::test {
 

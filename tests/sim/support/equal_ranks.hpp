@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/sim/simulate.hpp"
+#include "pipewright/sim/scenario/simulate.hpp"
 #include "support/catch.hpp"
 #include "support/make_schedule.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
 
 namespace pipewright::test {
 

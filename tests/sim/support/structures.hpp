@@ -3,7 +3,7 @@
 // Every schedule under every way to communicate that does not deadlock, ready to be timed.
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/sim/structure.hpp"
+#include "pipewright/sim/structure/structure.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
 

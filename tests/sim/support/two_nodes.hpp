@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "pipewright/sim/step_costs.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "pipewright/sim/structure/times.hpp"
 #include "support/catch.hpp"
 
 namespace pipewright::test {

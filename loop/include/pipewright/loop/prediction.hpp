@@ -9,10 +9,10 @@
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
-#include "pipewright/sim/idle.hpp"
-#include "pipewright/sim/memory.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::loop {
 

@@ -8,7 +8,7 @@
 
 #include "pipewright/plan/quantity.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::loop {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::loop {
 

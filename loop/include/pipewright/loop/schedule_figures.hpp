@@ -2,8 +2,8 @@
 
 // What a schedule costs: its Program timed for stages of given times, and what it holds in memory.
 
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::loop {

@@ -6,8 +6,8 @@
 
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
-#include "pipewright/sim/sensitivity.hpp"
+#include "pipewright/sim/causes/sensitivity.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::loop {
 

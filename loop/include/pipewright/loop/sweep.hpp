@@ -12,8 +12,8 @@
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/sim/ranges.hpp"
-#include "pipewright/sim/sweep.hpp"
+#include "pipewright/sim/scenario/ranges.hpp"
+#include "pipewright/sim/scenario/sweep.hpp"
 
 namespace pipewright::loop {
 

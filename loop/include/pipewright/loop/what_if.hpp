@@ -14,11 +14,11 @@
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
-#include "pipewright/sim/idle.hpp"
-#include "pipewright/sim/memory.hpp"
-#include "pipewright/sim/memory_cap.hpp"
-#include "pipewright/sim/scenario_plan.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/memory/memory_cap.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::loop {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "pipewright/exec/device/devices.hpp"
-#include "pipewright/exec/rank/memory_meter.hpp"
-#include "pipewright/exec/stage/optimizer.hpp"
-#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
+#include "pipewright/exec/training/optimizer.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/profiler/cores.hpp"
 
 namespace pipewright::profiler {

@@ -14,8 +14,8 @@
 #include "pipewright/loop_torch/measured_costs.hpp"
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 #include "support/catch.hpp"
 
 namespace pipewright::test {

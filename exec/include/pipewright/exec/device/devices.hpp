@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/rank/memory_meter.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/exec/models/layer.hpp"
+#include "pipewright/exec/training/layer.hpp"
 
 namespace pipewright::exec {
 

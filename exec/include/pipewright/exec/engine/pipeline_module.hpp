@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipewright/exec/engine/split_points.hpp"
-#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/cluster/topology.hpp"
 
 namespace pipewright::exec {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
 
 namespace pipewright::exec {
 

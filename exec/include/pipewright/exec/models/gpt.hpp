@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::exec {

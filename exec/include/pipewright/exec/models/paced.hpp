@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipewright/exec/models/layer_spec.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {

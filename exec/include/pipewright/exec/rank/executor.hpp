@@ -15,8 +15,8 @@
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/device/devices.hpp"
-#include "pipewright/exec/rank/memory_meter.hpp"
-#include "pipewright/exec/training_setup.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
@@ -95,14 +95,6 @@ void require_trainable(const plan::Program& program);
 /// divide the batch, or a pipeline or one of its directions would own part of one.
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas);
-
-/// What a checkpoint of this training says of it, and what one must say to go on with it. `device`:
-/// what computes, in words.
-TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
-                             int next_step, const std::string& device);
-
-/// The parameters of every layer, each built and dropped again: for `check_load`.
-std::vector<LayerShape> shapes_of(const TrainingSetup& setup);
 
 class Executor {
  public:

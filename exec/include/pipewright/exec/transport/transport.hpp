@@ -2,20 +2,14 @@
 
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
-
-/// Thrown from a wait that another rank's end has cut short.
-class Aborted : public std::runtime_error {
- public:
-  explicit Aborted(const std::string& why = "another rank has stopped") : std::runtime_error(why) {}
-};
 
 /// One send or receive: what the Program calls it, and between which ranks of the job it runs.
 struct Transfer {

@@ -13,8 +13,8 @@
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
-#include "pipewright/sim/structure.hpp"
-#include "pipewright/sim/times.hpp"
+#include "pipewright/sim/structure/structure.hpp"
+#include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::gui {
 

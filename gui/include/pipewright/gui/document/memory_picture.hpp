@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/sim/memory.hpp"
+#include "pipewright/sim/memory/memory.hpp"
 
 namespace pipewright::gui {
 

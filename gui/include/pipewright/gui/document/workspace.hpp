@@ -19,7 +19,7 @@
 #include "pipewright/loop/residuals.hpp"
 #include "pipewright/loop/savings.hpp"
 #include "pipewright/loop/what_if.hpp"
-#include "pipewright/sim/explain.hpp"
+#include "pipewright/sim/causes/explain.hpp"
 
 namespace pipewright::gui {
 

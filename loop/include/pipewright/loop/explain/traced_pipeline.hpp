@@ -10,7 +10,7 @@
 #include "pipewright/loop/explain/traced_rank.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
-#include "pipewright/sim/structure.hpp"
+#include "pipewright/sim/structure/structure.hpp"
 
 namespace pipewright::loop {
 

@@ -9,7 +9,7 @@
 
 #include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/profiler/activity/inspection.hpp"
+#include "pipewright/profiler/inspection.hpp"
 #include "pipewright/profiler/profile.hpp"
 
 namespace pipewright::loop {

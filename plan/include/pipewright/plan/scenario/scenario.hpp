@@ -11,13 +11,13 @@
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/model/model.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
-#include "pipewright/plan/schedules/schedule_request.hpp"
 
 namespace pipewright::plan {
 

@@ -4,7 +4,7 @@
 // layers, the head and the embedding, transfers, and what ends an iteration.
 
 #include "pipewright/plan/runs/transformer_times.hpp"
-#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
 
 namespace pipewright::sim {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "pipewright/plan/runs/transformer_times.hpp"
-#include "pipewright/sim/simulator.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
 
 namespace pipewright::sim {
 

@@ -14,7 +14,7 @@
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/runs/pipeline_shape.hpp"
 #include "pipewright/plan/runs/training_run.hpp"
-#include "pipewright/sim/step_costs.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
 
 namespace pipewright::sim {
 

@@ -1,0 +1,36 @@
+#pragma once
+
+// A layer is a LibTorch module that also knows which call it is.
+
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+
+#include "pipewright/exec/training/layer_spec.hpp"
+
+namespace pipewright::exec {
+
+struct TrainingSetup;
+
+/// One layer. Override `forward` for one tensor [batch, …] in and one out, or `forward_all` for
+/// several.
+class Layer : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& input, const CallContext& context);
+  /// Throws InputError when the layer takes one tensor and gets another number of them.
+  virtual Tensors forward_all(const Tensors& inputs, const CallContext& context);
+};
+
+/// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts
+/// with the same weights under every partition; a tied weight is that of the first layer with its
+/// key. Safe to call from several threads. Throws InputError when the tied weight does not exist.
+std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed);
+
+/// The same as a training has it: in its precision, on `device`.
+std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index,
+                                   at::Device device = at::kCPU);
+
+/// Runs layer `index`, under a seed of its own where it draws random numbers.
+Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
+                  const Tensors& inputs, const CallContext& context);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,94 @@
+#pragma once
+
+// Optimizers over one stage's parameters, in full or mixed precision, whole or a shard of them.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+#include "pipewright/exec/training/shards.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+
+namespace pipewright::exec {
+
+struct OptimizerOptions {
+  plan::Optimizer kind = plan::Optimizer::AdamW;
+  double learning_rate = 1e-3;  // the highest
+  double weight_decay = 0.01;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0.9;  // of SgdMomentum
+  int warm_up_steps = 0;  // the rate rises linearly over so many
+  plan::Decay decay = plan::Decay::None;
+  int decay_steps = 0;  // after the warm-up, until the lowest rate is reached
+  double lowest_learning_rate = 0;
+};
+
+/// The rate of a step, counted from 0.
+double learning_rate_at(const OptimizerOptions& options, int step);
+
+/// Which part of the parameters' states an optimizer holds and updates: ZeRO stage 1.
+struct Shard {
+  int index = 0;
+  int count = 1;
+};
+
+/// What an update does to gradients first. Tensors without dimensions on the parameters' device, so
+/// that nobody waits for their values; undefined: nothing.
+struct GradientUse {
+  at::Tensor scale;     // gradients are multiplied with it
+  at::Tensor overflow;  // float32; 1: they are not finite, and nothing but themselves changes
+};
+
+/// With gradient g at update t, AdamW (Loshchilov & Hutter, ICLR 2019) does
+///   m = β₁m + (1−β₁)g,  v = β₂v + (1−β₂)g²,
+///   w = w − η·λ·w − η · (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε),
+/// SGD w = w − η·(g + λw), and with momentum v = μv + (g + λw), w = w − ηv.
+/// Parameters in 16 bits have a master copy in float32, which is what is updated.
+class Optimizer {
+ public:
+  /// One tensor that the optimizer keeps for a parameter, or for the slice of it that is its
+  /// shard's.
+  struct State {
+    std::size_t parameter = 0;
+    std::string name;  // exp_avg, exp_avg_sq, step, momentum, master
+    at::Tensor value;
+    std::int64_t begin = 0;   // of the slice, in numbers
+    std::int64_t whole = -1;  // numbers of the whole tensor; -1: this is it
+  };
+
+  /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
+  /// backward only adds to them. Throws InputError when a parameter to be sliced is not contiguous.
+  Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
+
+  /// One update; zeroes the gradients.
+  void step(double learning_rate, const GradientUse& use = {});
+  /// Before a `step` that must not change what others still hold of the parameters' memory: the
+  /// parameters move to memory of their own.
+  void leave_weights();
+
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  /// Parts of the parameters' own memory, in order: what `step` updates. Of one shard, or of any.
+  Tensors slices(int shard) const;
+  Tensors slices() const { return slices(shard_.index); }
+  /// Changing a value changes the optimizer.
+  std::vector<State> states() const;
+  /// Call after a parameter was set from outside: master copies take its value.
+  void refresh_masters();
+
+ private:
+  void update(const Tensors& gradients, std::size_t begin, double learning_rate,
+              const at::Tensor& overflow);
+
+  OptimizerOptions options_;
+  Shard shard_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<Slice> own_;
+  Tensors updated_;  // slices of the parameters, or master copies
+  Tensors first_moments_, second_moments_, step_counts_;
+  bool has_masters_ = false;
+};
+
+}  // namespace pipewright::exec

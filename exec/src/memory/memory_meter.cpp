@@ -1,0 +1,154 @@
+#include "pipewright/exec/memory/memory_meter.hpp"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <new>
+
+#include "account_entry.hpp"
+
+namespace pipewright::exec {
+
+namespace {
+
+/// Entries are never freed: see AccountEntry. All are in one list, so that none is lost either.
+AccountEntry* open_entry() {
+  static std::mutex mutex;
+  static auto* const entries = new std::deque<AccountEntry>;
+  const std::lock_guard lock(mutex);
+  return &entries->emplace_back();
+}
+
+/// The account of allocations that nobody asked to have charged.
+AccountEntry* common_account() {
+  static auto* const entry = open_entry();
+  return entry;
+}
+
+thread_local AccountEntry* current = nullptr;
+
+/// Stands before each block. As long as a cache line, so that the tensor's data stays aligned as
+/// LibTorch's kernels want it.
+struct alignas(c10::gAlignment) Header {
+  AccountEntry* account;
+  std::int64_t size;
+};
+static_assert(sizeof(Header) == c10::gAlignment);
+
+void release(void* data) {
+  if (data == nullptr)
+    return;
+  auto* const header = static_cast<Header*>(data) - 1;
+  header->account->subtract(header->size);
+  std::free(header);
+}
+
+AccountEntry* account_now() { return current == nullptr ? common_account() : current; }
+
+/// Larger blocks are mapped by themselves. It is the largest threshold that glibc accepts.
+constexpr std::size_t mapped_from = std::size_t{32} << 20;
+
+/// Asks for huge pages (2 MiB) from `begin` on: fewer entries of the processor's page table, and
+/// how fast a core reads a tensor depends less on where its pages happen to lie.
+void want_huge_pages(std::uintptr_t begin, std::uintptr_t end) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  if (begin < end)
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // refused: as it was
+}
+
+/// The same for the memory of a new block, if the heap has grown for it.
+void want_huge_pages_of(void* block, std::size_t size) {
+  static std::atomic<std::uintptr_t> asked_up_to{0};
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  if (size >= mapped_from)
+    return want_huge_pages(begin, begin + size);
+  const std::uintptr_t known = asked_up_to.load(std::memory_order_relaxed);
+  if (begin + size <= known)
+    return;
+  const auto heap_end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+  if (begin + size > heap_end)  // no heap that grows: it was mapped
+    return;
+  want_huge_pages(std::max(known, begin), heap_end);
+  asked_up_to.store(heap_end, std::memory_order_relaxed);
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    if (size == 0)
+      return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    void* block = nullptr;
+    if (posix_memalign(&block, c10::gAlignment, size + sizeof(Header)) != 0)
+      throw std::bad_alloc();
+    want_huge_pages_of(block, size);
+    auto* const account = account_now();
+    auto* const header = new (block) Header{account, static_cast<std::int64_t>(size)};
+    account->add(header->size);
+    void* const data = header + 1;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    std::memcpy(to, from, count);
+  }
+};
+
+void install() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // A step allocates and frees the same large blocks again and again. Left alone, glibc maps each
+    // of them anew or gives emptied arenas back to the kernel, and pays for the page faults. One
+    // arena that only grows keeps its pages.
+    mallopt(M_MMAP_THRESHOLD, mapped_from);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 64 << 20);
+    mallopt(M_ARENA_MAX, 1);
+    static CountingAllocator allocator;
+    c10::SetCPUAllocator(&allocator, /*priority=*/100);
+  });
+}
+
+}  // namespace
+
+MemoryAccount::MemoryAccount() : entry_(open_entry()) { install(); }
+
+plan::Bytes MemoryAccount::held() const { return {entry_->held.load(std::memory_order_relaxed)}; }
+
+plan::Bytes MemoryAccount::peak() const { return {entry_->peak.load(std::memory_order_relaxed)}; }
+
+void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_order_relaxed); }
+
+AccountEntry* current_account() { return current; }
+
+void take_charge_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.storage().data_ptr().get_deleter() != &release)
+    return;  // not this meter's
+  void* const data = tensor.storage().mutable_data();
+  if (data == nullptr)
+    return;
+  auto* const header = static_cast<Header*>(data) - 1;
+  header->account->subtract(header->size);
+  header->account = account_now();
+  header->account->add(header->size);
+}
+
+ChargeTo::ChargeTo(const MemoryAccount& account) : ChargeTo(account.entry_) {}
+
+ChargeTo::ChargeTo(AccountEntry* account) : before_(current) { current = account; }
+
+ChargeTo::~ChargeTo() { current = before_; }
+
+}  // namespace pipewright::exec

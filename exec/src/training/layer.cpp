@@ -1,0 +1,109 @@
+#include "pipewright/exec/training/layer.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "hash.hpp"
+#include "pipewright/exec/training/training_setup.hpp"
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// LibTorch's generator, which the initialisers and the random layers draw from, is one of the
+/// whole process.
+std::mutex& generator_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+const LayerSpec& spec_of(const std::vector<LayerSpec>& specs, int index) {
+  return specs.at(static_cast<std::size_t>(index));
+}
+
+std::shared_ptr<Layer> build_seeded(const std::vector<LayerSpec>& specs, int index, int base_seed) {
+  at::manual_seed(static_cast<std::uint64_t>(base_seed) * 1'000'003 +
+                  static_cast<std::uint64_t>(index));
+  return spec_of(specs, index).build();
+}
+
+at::Tensor tied_parameter(const LayerSpec& spec, const Layer& layer) {
+  const auto parameters = layer.named_parameters();
+  const at::Tensor* const found = parameters.find(spec.tied_weight);
+  if (found == nullptr)
+    throw plan::InputError(fmt::format("layer {}: tied by key '{}', but it has no parameter '{}'",
+                                       spec.name, spec.tied_key, spec.tied_weight));
+  return *found;
+}
+
+}  // namespace
+
+int tied_owner(const std::vector<LayerSpec>& specs, int layer) {
+  const std::string& key = spec_of(specs, layer).tied_key;
+  if (key.empty())
+    return layer;
+  const auto first = std::find_if(specs.begin(), specs.end(),
+                                  [&](const LayerSpec& spec) { return spec.tied_key == key; });
+  return static_cast<int>(first - specs.begin());
+}
+
+at::Tensor Layer::forward(const at::Tensor&, const CallContext&) {
+  throw plan::InputError("this layer takes several tensors: call `forward_all`");
+}
+
+Tensors Layer::forward_all(const Tensors& inputs, const CallContext& context) {
+  if (inputs.size() != 1)
+    throw plan::InputError(
+        fmt::format("this layer takes one tensor, but {} came in", inputs.size()));
+  return {forward(inputs.front(), context)};
+}
+
+std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed) {
+  const std::lock_guard lock(generator_mutex());
+  auto layer = build_seeded(specs, index, base_seed);
+  const LayerSpec& spec = spec_of(specs, index);
+  if (spec.tied_key.empty())
+    return layer;
+  at::Tensor weight = tied_parameter(spec, *layer);
+  if (const int owner = tied_owner(specs, index); owner != index) {
+    const auto first = build_seeded(specs, owner, base_seed);
+    const at::Tensor shared = tied_parameter(spec_of(specs, owner), *first);
+    if (shared.sizes() != weight.sizes())
+      throw plan::InputError(fmt::format(
+          "layers {} and {} are tied by key '{}', but their weights "
+          "'{}' and '{}' have {} and {} numbers",
+          spec_of(specs, owner).name, spec.name, spec.tied_key, spec_of(specs, owner).tied_weight,
+          spec.tied_weight, shared.numel(), weight.numel()));
+    const at::NoGradGuard no_grad;
+    weight.copy_(shared);
+  }
+  return layer;
+}
+
+std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::Device device) {
+  auto layer = build_layer(setup.layers, index, setup.base_seed);
+  if (setup.precision != at::kFloat)
+    layer->to(setup.precision);
+  if (!device.is_cpu())
+    layer->to(device);
+  return layer;
+}
+
+Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
+                  const Tensors& inputs, const CallContext& context) {
+  if (!spec.random)
+    return layer.forward_all(inputs, context);
+  const std::lock_guard lock(generator_mutex());
+  at::manual_seed(hash_of({base_seed, index, context.step, context.microbatch}));
+  return layer.forward_all(inputs, context);
+}
+
+at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets) {
+  return at::cross_entropy_loss(outputs.front().flatten(0, -2), targets.front().flatten());
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,157 @@
+#include "pipewright/exec/training/optimizer.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+
+namespace {
+
+/// Gradients of 16 bits are stepped with in 32: about so many bytes of them at a time, not all.
+constexpr std::size_t most_cast = std::size_t{1} << 19;
+
+}  // namespace
+
+double learning_rate_at(const OptimizerOptions& options, int step) {
+  const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
+  if (step < options.warm_up_steps)
+    return highest * (step + 1) / options.warm_up_steps;
+  if (options.decay == plan::Decay::None || options.decay_steps <= 0)
+    return highest;
+  const double done =
+      std::min(1.0, static_cast<double>(step - options.warm_up_steps) / options.decay_steps);
+  const double left =
+      options.decay == plan::Decay::Linear ? 1 - done : (1 + std::cos(std::numbers::pi * done)) / 2;
+  return lowest + (highest - lowest) * left;
+}
+
+Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
+                     Shard shard)
+    : options_(options), shard_(shard), parameters_(std::move(parameters)) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : parameters_) {
+    if (!parameter.grad().defined())
+      parameter.mutable_grad() = at::zeros_like(parameter);
+    if (shard_.count > 1 && !parameter.is_contiguous())
+      throw plan::InputError("a parameter that is not contiguous cannot be sharded");
+    has_masters_ = has_masters_ || parameter.element_size() < 4;
+  }
+  own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
+  for (const Slice& slice : own_) {
+    const at::Tensor value = slice.of(parameters_[slice.parameter]);
+    updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
+    if (plan::states_of(options_.kind) > 0)
+      first_moments_.push_back(at::zeros_like(updated_.back()));
+    if (options_.kind != plan::Optimizer::AdamW)
+      continue;
+    second_moments_.push_back(at::zeros_like(updated_.back()));
+    step_counts_.push_back(at::zeros({}, updated_.back().options().dtype(at::kFloat)));
+  }
+}
+
+Tensors Optimizer::slices(int shard) const {
+  Tensors parts;
+  for (const Slice& slice : ShardsOf(parameters_, shard_.count).of(shard))
+    parts.push_back(slice.of(parameters_[slice.parameter]));
+  return parts;
+}
+
+void Optimizer::step(double learning_rate, const GradientUse& use) {
+  if (parameters_.empty())
+    return;
+  const at::NoGradGuard no_grad;
+  for (std::size_t begin = 0; begin < own_.size();) {
+    Tensors gradients;
+    std::size_t bytes = 0;
+    for (std::size_t s = begin; s < own_.size() && (s == begin || bytes < most_cast); ++s) {
+      at::Tensor gradient = own_[s].of(parameters_[own_[s].parameter].grad());
+      if (has_masters_) {
+        gradient = gradient.to(at::kFloat);
+        bytes += gradient.nbytes();
+      }
+      if (use.scale.defined())
+        gradient.mul_(use.scale);
+      gradients.push_back(std::move(gradient));
+    }
+    update(gradients, begin, learning_rate, use.overflow);
+    for (std::size_t s = begin; has_masters_ && s < begin + gradients.size(); ++s)
+      own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
+    begin += gradients.size();
+  }
+  for (const at::Tensor& parameter : parameters_)
+    parameter.grad().zero_();
+}
+
+void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
+                       const at::Tensor& overflow) {
+  const auto own = [&](const Tensors& of_all) {
+    return of_all.empty() ? at::TensorList()
+                          : at::TensorList(of_all).slice(begin, gradients.size());
+  };
+  const auto found_inf = overflow.defined() ? std::optional(overflow) : std::nullopt;
+  if (options_.kind == plan::Optimizer::AdamW) {
+    for (const at::Tensor& count : own(step_counts_))
+      overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
+    at::_fused_adamw_(own(updated_), gradients, own(first_moments_), own(second_moments_), {},
+                      own(step_counts_), learning_rate, options_.beta1, options_.beta2,
+                      options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false,
+                      /*grad_scale=*/{}, found_inf);
+    return;
+  }
+  const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
+  at::_fused_sgd_(own(updated_), gradients, own(first_moments_), options_.weight_decay,
+                  momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
+                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false,
+                  /*grad_scale=*/{}, found_inf);
+}
+
+void Optimizer::leave_weights() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    at::Tensor& parameter = parameters_[own_[s].parameter];
+    parameter.set_data(parameter.variable_data().clone());
+    // Not the parameter itself, whose changes autograd counts: graphs that hold the old memory
+    // would take it for changed.
+    if (!has_masters_)
+      updated_[s] = parameter.variable_data();
+  }
+}
+
+std::vector<Optimizer::State> Optimizer::states() const {
+  std::vector<State> states;
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    const Slice& slice = own_[s];
+    const std::int64_t numbers = parameters_[slice.parameter].numel();
+    const bool all = slice.end - slice.begin == numbers;
+    const auto add = [&](const char* name, const at::Tensor& value) {
+      states.push_back({slice.parameter, name, value, slice.begin, all ? -1 : numbers});
+    };
+    if (has_masters_)
+      add("master", updated_[s]);
+    if (options_.kind == plan::Optimizer::SgdMomentum)
+      add("momentum", first_moments_[s]);
+    if (options_.kind != plan::Optimizer::AdamW)
+      continue;
+    add("exp_avg", first_moments_[s]);
+    add("exp_avg_sq", second_moments_[s]);
+    // Every slice counts the same steps: the first speaks for all.
+    states.push_back({slice.parameter, "step", step_counts_[s], slice.begin});
+  }
+  return states;
+}
+
+void Optimizer::refresh_masters() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t s = 0; has_masters_ && s < own_.size(); ++s)
+    updated_[s].copy_(own_[s].of(parameters_[own_[s].parameter]));
+}
+
+}  // namespace pipewright::exec

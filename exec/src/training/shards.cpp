@@ -1,0 +1,47 @@
+#include "pipewright/exec/training/shards.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace pipewright::exec {
+
+/// Where the parameter is cut when an even division would cut it behind `wanted`. The kernels round
+/// the numbers behind the last whole vector otherwise than those in vectors, so each number must
+/// keep its place: cuts lie at multiples of all vectors' lengths.
+std::int64_t ShardsOf::cut_at(std::int64_t wanted, const Parameter& parameter) {
+  constexpr std::int64_t longest_vector = 64;  // four of AVX-512's, which loops take at once
+  if (wanted >= parameter.numbers)
+    return parameter.numbers;
+  if (!parameter.is_contiguous)  // in one piece
+    return 2 * wanted < parameter.numbers ? 0 : parameter.numbers;
+  return std::max(wanted - wanted % longest_vector, std::int64_t{0});
+}
+
+at::Tensor Slice::of(const at::Tensor& tensor) const {
+  if (end - begin == tensor.numel())
+    return tensor;
+  return tensor.detach().view(-1).narrow(0, begin, end - begin);
+}
+
+ShardsOf::ShardsOf(const std::vector<at::Tensor>& parameters, int count) : count_(count) {
+  for (const at::Tensor& parameter : parameters) {
+    parameters_.push_back({parameter.numel(), parameter.is_contiguous()});
+    all_ += parameter.numel();
+  }
+}
+
+std::vector<Slice> ShardsOf::of(int shard) const {
+  const std::int64_t first = all_ * shard / count_, last = all_ * (shard + 1) / count_;
+  std::vector<Slice> slices;
+  std::int64_t at = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const Slice slice{p, cut_at(first - at, parameters_[p]), cut_at(last - at, parameters_[p])};
+    if (slice.begin < slice.end || count_ == 1)
+      slices.push_back(slice);
+    at += parameters_[p].numbers;
+  }
+  return slices;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,100 @@
+#pragma once
+
+// All schedules, each as it declares itself at the end of its file in src/schedules. The help, the
+// tables of the documentation, the scenario's schema, the remedies against a memory cap and the
+// tests of closed forms read them here.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/generators/deepspeed.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+/// How many stages a rank can have.
+enum class Chunks { One, Two, Even, Any };
+
+/// Numbers of stages per rank that are worth a try: those it must have, else two and four. One
+/// alone makes an interleaved schedule its plain one.
+const std::vector<int>& usual_chunks(Chunks chunks);
+
+/// P, M and V, and the times of one microbatch on all the stages of a rank, in any one unit. Stages
+/// are equal and transfers take no time.
+struct ScheduleSizes {
+  int ranks = 0;
+  int microbatches = 0;
+  int chunks = 1;
+  double forward = 1;
+  double input_gradient = 1;
+  double weight_gradient = 1;
+
+  double backward() const { return input_gradient + weight_gradient; }
+  bool equal_times() const {
+    return forward == input_gradient && input_gradient == weight_gradient;
+  }
+};
+
+/// What a paper says of a schedule. F, I, W and B = I + W are times per rank, F&B that of a fused
+/// pair, here F + B.
+struct ClosedForm {
+  std::string words;
+  /// Nothing for sizes and times for which the paper does not claim it; empty where it gives no
+  /// exact figure.
+  std::function<std::optional<double>(const ScheduleSizes&)> value{};
+  bool is_limit = false;  // the figure is at most this
+};
+
+/// A schedule, and what its generator found out beside it.
+struct MadeSchedule {
+  struct Bound {
+    Seconds longest_span;  // of a rank, from its first start to its last end
+    Seconds lower_bound;   // no order that keeps the microbatches in order has a shorter one
+  };
+  Schedule schedule;
+  std::optional<Bound> bound{};
+  std::optional<DeepSpeedStream> stream{};
+};
+
+struct ScheduleDescriptor {
+  std::string name;
+  Chunks chunks = Chunks::One;
+  std::string takes{};       // which sizes and options, in words; empty: any sizes
+  bool takes_group = false;  // --group-size
+  bool takes_memory_units = false;
+  bool orders_by_times = false;  // searches: seconds for large sizes
+  bool takes_placement = false;  // of the user's own
+  bool is_forward_only = false;
+  bool is_data_parallel = false;  // each rank has the whole model, and microbatches of its own
+  /// Sizes fit `chunks`; the rest is checked here, as `make_schedule` says.
+  MadeSchedule (*make)(const ScheduleRequest& request) = nullptr;
+  /// Backwards of a stage between two optimizer steps, where there is no flush.
+  int (*step_every)(const ScheduleRequest& request) = nullptr;
+  /// The iteration, or the longest span of a rank, less the work of a rank.
+  ClosedForm bubble;
+  bool bubble_is_of_span = false;
+  /// Most microbatches that a rank keeps, of all its stages.
+  ClosedForm activations;
+
+  /// Whether it trains the batch that is asked for, with one step at its end.
+  bool trains_batch() const {
+    return !is_forward_only && !is_data_parallel && step_every == nullptr;
+  }
+};
+
+/// In the order of the documentation.
+const std::vector<ScheduleDescriptor>& schedules();
+
+/// By name, any case. Throws InputError that lists the names.
+const ScheduleDescriptor& find_schedule(const std::string& name);
+
+/// As `make_schedule`, with what was found out beside the schedule.
+MadeSchedule make_with_findings(const ScheduleRequest& request);
+
+/// The names of those for which `is_one` holds: "gpipe, 1f1b".
+std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one);
+
+}  // namespace pipewright::plan

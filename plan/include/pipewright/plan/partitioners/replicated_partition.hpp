@@ -1,0 +1,53 @@
+#pragma once
+
+// PipeDream's partition (Narayanan et al., SOSP 2019): cuts a graph of operators into stages and
+// gives each stage one or more machines that share its minibatches and average its gradients. The
+// slowest stage is as fast as possible.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/partitioners/profile_graph.hpp"
+
+namespace pipewright::plan {
+
+/// Machines joined by links of one speed. Above the first level a machine is a group: all machines
+/// of the level below.
+struct MachineLevel {
+  int machines = 1;
+  double bandwidth_per_s = 1e9;  // bytes
+};
+
+struct ReplicationOptions {
+  std::vector<MachineLevel> levels;  // innermost first
+  bool straight = false;             // one machine per stage, no replicas
+  bool count_transfers = false;      // balance the time of transfers as well
+};
+
+struct ReplicatedStage {
+  std::vector<std::string> nodes;  // ids, in the order of the profile
+  int replicas = 1;                // machines of the outermost level
+  Seconds time;                    // a minibatch, averaging of gradients included
+};
+
+struct ReplicatedPartition {
+  Seconds slowest_stage;
+  Seconds one_machine;  // the whole graph on one machine
+  std::vector<ReplicatedStage> stages;
+};
+
+/// A stage of compute c and w parameter bytes on r replicas takes (c + 4 (r-1) w / (r bandwidth)) /
+/// r a minibatch, and at a cut the outputs taken behind it go there and gradients back: 2 bytes /
+/// (r bandwidth). Exact over all chains of order ideals (sets that hold every predecessor) and all
+/// numbers of replicas that use every machine; outer levels take the answer of the level below for
+/// the compute of a stage, as PipeDream does. With n ideals and m machines O(n² m²), O(n³ m²) for
+/// inner levels. On one level, without transfers, ideals count once that differ in nodes without
+/// compute and parameters alone. Throws InputError for a cyclic or an empty graph, no machine, or
+/// more than `most_ideals`, and Infeasible when a straight pipeline has fewer possible stages than
+/// machines.
+ReplicatedPartition replicated_partition(const ProfileGraph& graph,
+                                         const ReplicationOptions& options);
+
+inline constexpr int most_ideals = 2000;
+
+}  // namespace pipewright::plan

@@ -1,0 +1,37 @@
+#include "closed_forms.hpp"
+#include "interleaved_order.hpp"
+#include "pipewright/plan/generators/generators.hpp"
+#include "schedules/sizes.hpp"
+
+namespace pipewright::plan {
+
+Schedule make_inference(int ranks, int microbatches, int chunks) {
+  check_sizes("inference", ranks, microbatches, chunks);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const InterleavedOrder order(rank, ranks, microbatches, chunks, ranks);
+    auto& actions = schedule.ranks.emplace_back();
+    for (int step = 0; step < order.count(); ++step)
+      actions.push_back(order.forward(step));
+  }
+  return schedule;
+}
+
+ScheduleDescriptor schedule::inference() {
+  return {.name = "inference",
+          .chunks = Chunks::Any,
+          .takes_placement = true,
+          .is_forward_only = true,
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_inference(r.ranks, r.microbatches, r.chunks)};
+          },
+          .bubble = {"(P-1)F/V",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches % s.ranks != 0 && s.chunks > 1)
+                         return {};
+                       return (s.ranks - 1) * s.forward / s.chunks;
+                     }},
+          .activations = {"1/V", [](const ScheduleSizes& s) { return 1.0 / s.chunks; }}};
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "closed_forms.hpp"
+#include "pipewright/plan/generators/generators.hpp"
+#include "schedules/sizes.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+enum class TakesWeightGradient { Oldest, Newest };
+
+/// One rank: `warm_up` forwards; then, per microbatch, the input gradient, from the one after
+/// `delay` others on a weight gradient, and the next forward; at the end the weight gradients still
+/// owed.
+std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay,
+                                     TakesWeightGradient takes) {
+  std::vector<Action> actions;
+  actions.reserve(3 * static_cast<std::size_t>(microbatches));
+  const int first = std::min(warm_up, microbatches);
+  const int owed = std::min(delay, microbatches);  // at the end
+  const bool newest = takes == TakesWeightGradient::Newest;
+  for (int m = 0; m < first; ++m)
+    actions.push_back({ActionKind::Forward, stage, m});
+  for (int m = 0; m < microbatches; ++m) {
+    actions.push_back({ActionKind::InputGradient, stage, m});
+    if (m >= delay)
+      actions.push_back({ActionKind::WeightGradient, stage, newest ? m : m - delay});
+    if (m + first < microbatches)
+      actions.push_back({ActionKind::Forward, stage, m + first});
+  }
+  for (int left = owed; left > 0; --left)
+    actions.push_back({ActionKind::WeightGradient, stage, newest ? left - 1 : microbatches - left});
+  return actions;
+}
+
+}  // namespace
+
+Schedule make_zb_h1(int ranks, int microbatches) {
+  check_sizes("zb-h1", ranks, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.ranks.push_back(
+        zero_bubble_rank(rank, microbatches, ranks - rank, rank, TakesWeightGradient::Newest));
+  return schedule;
+}
+
+Schedule make_zb_h2(int ranks, int microbatches) {
+  check_sizes("zb-h2", ranks, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = {}};
+  for (int rank = 0; rank < ranks; ++rank)
+    schedule.ranks.push_back(zero_bubble_rank(rank, microbatches, 2 * (ranks - rank) - 1, 2 * rank,
+                                              TakesWeightGradient::Oldest));
+  return schedule;
+}
+
+namespace {
+
+/// The weight gradients must fit into what they fill.
+bool short_weight_gradients(const ScheduleSizes& s) {
+  return s.weight_gradient <= std::min(s.forward, s.input_gradient);
+}
+
+}  // namespace
+
+ScheduleDescriptor schedule::zb_h1() {
+  return {.name = "zb-h1",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_zb_h1(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P-1)(F+I-W)",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches < s.ranks || !short_weight_gradients(s))
+                         return {};
+                       return (s.ranks - 1) * (s.forward + s.input_gradient - s.weight_gradient);
+                     }},
+          .activations = one_f_one_b_activations()};
+}
+
+ScheduleDescriptor schedule::zb_h2() {
+  return {.name = "zb-h2",
+          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+            return {make_zb_h2(r.ranks, r.microbatches)};
+          },
+          .bubble = {"(P-1)(F+I-2W)",
+                     [](const ScheduleSizes& s) -> std::optional<double> {
+                       if (s.microbatches < 2 * s.ranks - 1 || !short_weight_gradients(s))
+                         return {};
+                       return (s.ranks - 1) *
+                              (s.forward + s.input_gradient - 2 * s.weight_gradient);
+                     }},
+          .bubble_is_of_span = true,
+          .activations = {"min(M, 2P-1)", [](const ScheduleSizes& s) {
+                            return std::min(s.microbatches, 2 * s.ranks - 1);
+                          }}};
+}
+
+}  // namespace pipewright::plan

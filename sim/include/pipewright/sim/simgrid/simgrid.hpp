@@ -1,0 +1,28 @@
+#pragma once
+
+// The second engine: the same Program with flows that share links, computed by SimGrid. Where no
+// two transfers meet it gives the native engine's times; where they do, it says what that costs.
+// docs/contention.md tells the rules.
+
+#include <filesystem>
+
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "pipewright/sim/structure/times.hpp"
+
+namespace pipewright::sim {
+
+/// Whether this build has the engine: SimGrid is optional.
+bool built_with_simgrid();
+
+/// When everything ran. All `costs.replicas` pipelines run side by side and meet in the network;
+/// the events are those of pipeline 0, the iteration is the longest of all. Jitter draws the same
+/// numbers in each pipeline.
+///
+/// The network is that of `platform_file`, a SimGrid XML platform whose hosts are the devices in
+/// the order of the file; or, without a file, of `costs.cluster`. Throws InputError for costs that
+/// cannot be used, a platform that cannot be read, has too few hosts or lacks a route between two
+/// that talk; and when built without SimGrid.
+Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
+                          const std::filesystem::path& platform_file = {});
+
+}  // namespace pipewright::sim

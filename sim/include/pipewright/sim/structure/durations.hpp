@@ -1,0 +1,58 @@
+#pragma once
+
+// What every event of a Structure takes under given costs.
+
+#include <vector>
+
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "pipewright/sim/structure/structure.hpp"
+
+namespace pipewright::sim {
+
+/// In seconds. Compute takes `held`, and `latency` later its rank can compute again: its transfers
+/// keep it. A transfer holds its queue and link for `held` and has arrived `latency` later; its
+/// receive takes nothing by itself.
+struct EventCost {
+  double held = 0;
+  double latency = 0;
+};
+
+/// How often a collective's ring passes on all pieces: a sum twice, what only scatters or gathers
+/// once.
+constexpr int ring_rounds(plan::InstructionKind kind) {
+  return kind == plan::InstructionKind::ReduceGradients || kind == plan::InstructionKind::ReduceTied
+             ? 2
+             : 1;
+}
+
+/// Whether transfers keep ranks from computing.
+bool with_overheads(const Structure& structure, const StepCosts& costs);
+
+class Durations {
+ public:
+  /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.
+  void fill(const Structure& structure, const StepCosts& costs) {
+    fill(structure, costs, costs.stages);
+  }
+  /// The same with other costs of the stages, such as `costs.contended`.
+  void fill(const Structure& structure, const StepCosts& costs,
+            const std::vector<plan::StageCost>& stages);
+
+  /// Whether costs differ between the events of a class.
+  bool by_event() const { return by_event_; }
+  /// By class, or by event.
+  const std::vector<EventCost>& table() const { return by_event_ ? by_event_costs_ : by_class_; }
+  const EventCost& of(const Structure& structure, int event) const {
+    return table()[static_cast<std::size_t>(by_event_ ? event : structure.class_of(event))];
+  }
+
+ private:
+  void add_overheads(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages);
+
+  bool by_event_ = false;
+  std::vector<EventCost> by_class_;
+  std::vector<EventCost> by_event_costs_;
+};
+
+}  // namespace pipewright::sim

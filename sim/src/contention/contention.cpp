@@ -1,0 +1,113 @@
+#include "pipewright/sim/contention/contention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipewright::sim {
+namespace {
+
+/// A transfer while it holds a shared link.
+struct Use {
+  double start;
+  double end;
+  int event;
+};
+
+using Links = std::map<std::pair<int, std::string>, std::vector<Use>>;  // (node, which)
+
+/// Enters a transfer of one of the pipelines side by side at the links that it shares.
+void enter(Links& links, const plan::Cluster& cluster, int from, int to, const Use& use) {
+  const int source = plan::node_of(cluster, from);
+  const int target = plan::node_of(cluster, to);
+  if (source != target && cluster.between_nodes.shared) {
+    links[{source, "the network card of node {}, outgoing"}].push_back(use);
+    links[{target, "the network card of node {}, incoming"}].push_back(use);
+  }
+  if (source == target && cluster.within_node.shared)
+    links[{source, "the bus of node {}"}].push_back(use);
+}
+
+/// `most` is 1 when the uses never overlap.
+Contention overlaps(const std::vector<Use>& uses) {
+  struct Point {
+    double time;
+    bool begins;
+    int event;
+  };
+  std::vector<Point> points;
+  for (const Use& use : uses) {
+    points.push_back({use.start, true, use.event});
+    points.push_back({use.end, false, use.event});
+  }
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return a.time != b.time ? a.time < b.time : a.begins < b.begins;
+  });
+  Contention found;
+  std::vector<int> open;
+  double before = 0;
+  for (const Point& point : points) {
+    if (open.size() > 1)
+      found.seconds += point.time - before;
+    before = point.time;
+    if (!point.begins) {
+      open.erase(std::find(open.begin(), open.end(), point.event));
+      continue;
+    }
+    open.push_back(point.event);
+    if (open.size() == 2 && found.most < 2) {
+      found.first = point.time;
+      found.one = open.front();
+      found.other = point.event;
+    }
+    found.most = std::max(found.most, static_cast<int>(open.size()));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Contention> shared_link_overlaps(const Structure& structure, const StepCosts& costs,
+                                             const Times& times) {
+  if (!costs.cluster.between_nodes.shared && !costs.cluster.within_node.shared)
+    return {};
+  Links links;
+  for (const int event : structure.order()) {
+    const auto& own = structure.events()[event];
+    const EventTimes& at = times[event];
+    if (!plan::is_send(own.instruction->kind) || at.released <= at.start)
+      continue;
+    const int to = structure.events()[own.partner].rank;
+    for (int replica = 0; replica < costs.replicas; ++replica)
+      enter(links, costs.cluster, own.rank * costs.replicas + replica,
+            to * costs.replicas + replica, {at.start, at.released, event});
+  }
+  std::vector<Contention> found;
+  for (const auto& [key, uses] : links) {
+    Contention contention = overlaps(uses);
+    if (contention.most < 2)
+      continue;
+    contention.link = fmt::format(fmt::runtime(key.second), key.first);
+    found.push_back(std::move(contention));
+  }
+  return found;
+}
+
+std::string in_words(const std::vector<Contention>& contentions, const Structure& structure) {
+  if (contentions.empty())
+    return "";
+  const auto worst = std::max_element(
+      contentions.begin(), contentions.end(),
+      [](const Contention& a, const Contention& b) { return a.seconds < b.seconds; });
+  const auto name = [&](int event) {
+    return plan::to_string(*structure.events()[event].instruction);
+  };
+  return fmt::format(
+      "the answer is a lower bound: transfers overlap on {} shared link{}, most on {} for {:.3f} "
+      "ms, up to {} at once, first {} with {} at {:.3f} ms; `simulate` shares the bandwidth",
+      contentions.size(), contentions.size() == 1 ? "" : "s", worst->link, 1e3 * worst->seconds,
+      worst->most, name(worst->one), name(worst->other), 1e3 * worst->first);
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,276 @@
+#pragma once
+
+// The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
+// memory is read from this one list.
+
+#include <cstdint>
+
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/instruction_index.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "pipewright/sim/structure/structure.hpp"
+
+namespace pipewright::sim {
+
+/// How many bytes, of one stage and microbatch.
+enum class Amount : std::uint8_t {
+  Loaded,
+  Activation,
+  ActivationOfInputGradient,   // its part that the input gradient frees
+  ActivationOfWeightGradient,  // … the weight gradient
+  OutputAlone,                 // the rest, if the weight gradient after does not need it
+  OutputAloneForWeights,       // … if it does
+  ActivationLessOutput,
+  Output,
+  OutputForInputGradient,  // if the weight gradient after does not need it
+  OutputForWeights,        // … if it does
+  ForwardTransient,        // most that a forward needs beside what it keeps
+  BackwardTransient,       // … a backward
+  InputGradientTransient,
+  WeightGradientTransient,
+  // Of a microbatch that runs again:
+  RerunKept,  // by its forward, beside the output
+  RerunForwardTransient,
+  RemadeOfInputGradient,   // what R makes and the input gradient frees, the output with it
+  RemadeOfWeightGradient,  // … the rest
+  RerunTransient,          // most that R needs beside what it makes
+  RerunBackwardTransient,
+  RerunInputGradientTransient,
+  RerunForWeights,  // what an input gradient makes again for the weight gradient
+  GradientsForWeights,
+  InputGradient,               // made for the stage before
+  InputGradientOfInput,        // … whose weight gradient does not need it
+  InputGradientForWeights,     // … does
+  ReceivedActivation,          // as large as the stage before sends it
+  ReceivedGradient,            // as large as the stage after makes it, if W does not need it
+  ReceivedGradientForWeights,  // … if it does
+  GradientsAside,  // of all the stage's parameters; the only amount that many share an end of
+};
+
+/// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
+/// are exact: rounding is done before.
+std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
+
+/// `Part`: the last layer is done with the gradient that came in, if layers run again by
+/// themselves. `End`: of a transfer, when it lets go of its queue.
+enum class When : std::uint8_t { Start, Part, End };
+
+struct Moment {
+  int event = -1;
+  When when = When::End;
+};
+
+double time_of(const Moment& moment, const Structure& structure, const StepCosts& costs,
+               const Times& times);
+
+struct HeldItem {
+  const char* name;  // "activations", to which `named_by` is added
+  int named_by;      // an event
+  Amount amount;
+  int stage;
+  Moment from;
+  Moment until;
+  int outlasts = -1;  // an event of another stage: if that ends later, it is held until then
+};
+
+class HeldItems {
+ public:
+  HeldItems(const Structure& structure, Holding holding);
+
+  /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
+  template <class Visit>
+  void for_each(int stage, int microbatch, const Visit& visit) const;
+
+ private:
+  /// The events of one stage and microbatch; -1 where there is none.
+  struct Around {
+    int stage, microbatch;
+    int load, forward, recompute;
+    int backward;         // B, or else I
+    int weight_gradient;  // W, where the backward is split
+    bool before_is_here;  // the stage before is on the same rank
+    bool after_is_here;   // … the stage after
+    bool is_last;         // no stage after
+    Moment done;          // nothing of the microbatch is needed any more
+  };
+
+  void find_gradients_aside(const Structure& structure);
+  Around around(int stage, int microbatch) const;
+  template <class Visit>
+  void activations(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void recomputed(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void transients(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void hand_overs(const Around& at, const Visit& visit) const;
+  template <class Visit>
+  void input_gradient(const Around& at, const Visit& visit) const;
+  /// Whether the stage after reads this one's memory.
+  bool is_read_by_after(const Around& at) const {
+    return !at.is_last && (at.after_is_here || !copies());
+  }
+  /// When the gradient that came into a stage is free.
+  static Moment used_by_last_layer(const Around& at, int event) {
+    return {event, at.recompute >= 0 ? When::Part : When::End};
+  }
+
+  int find(plan::InstructionKind kind, const Around& at) const {
+    return index_.find(kind, at.stage, at.microbatch);
+  }
+  bool copies() const { return holding_.hand_over == plan::HandOver::Copy; }
+  std::size_t place(int stage, int microbatch) const {
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(program_.microbatches) +
+           static_cast<std::size_t>(microbatch);
+  }
+
+  const plan::Program& program_;
+  const Holding holding_;
+  const bool forward_only_;
+  const plan::InstructionIndex index_;  // of events
+  /// The event at whose end gradients that were set aside are added; -1 where none were.
+  std::vector<int> adds_gradients_;
+};
+
+template <class Visit>
+void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
+  const Around at = around(stage, microbatch);
+  if (at.forward < 0)
+    return;
+  if (at.load >= 0)
+    visit(HeldItem{stage == 0 ? "input" : "target",
+                   at.load,
+                   Amount::Loaded,
+                   stage,
+                   {at.load, When::Start},
+                   at.done});
+  if (at.recompute >= 0)
+    recomputed(at, visit);
+  else
+    activations(at, visit);
+  transients(at, visit);
+  hand_overs(at, visit);
+  if (const int adding = adds_gradients_[place(stage, microbatch)]; adding >= 0)
+    visit(HeldItem{"gradients set aside",
+                   at.done.event,
+                   Amount::GradientsAside,
+                   at.stage,
+                   {at.done.event},
+                   {adding}});
+}
+
+/// What a forward keeps. Without a backward it is let go of at once, but for what is being sent. An
+/// output that no layer saves stays for the backward to begin from, and for as long as the stage
+/// after reads it.
+template <class Visit>
+void HeldItems::activations(const Around& at, const Visit& visit) const {
+  const auto keep = [&](const char* name, Amount amount, Moment until, int outlasts = -1) {
+    visit(HeldItem{name, at.forward, amount, at.stage, {at.forward, When::Start}, until, outlasts});
+  };
+  if (forward_only_ && copies() && !at.is_last && !at.after_is_here) {
+    keep("activations", Amount::ActivationLessOutput, at.done);
+    keep("output", Amount::Output, {find(plan::InstructionKind::SendActivation, at)});
+    return;
+  }
+  const int weights_after =
+      is_read_by_after(at) ? around(at.stage + 1, at.microbatch).weight_gradient : -1;
+  if (at.weight_gradient < 0 && weights_after < 0)
+    return keep("activations", Amount::Activation, at.done);
+  keep("activations", Amount::ActivationOfInputGradient, {at.backward});
+  keep("activations", Amount::ActivationOfWeightGradient, at.done);
+  keep("activations", Amount::OutputAlone, {at.backward});
+  keep("activations", Amount::OutputAloneForWeights, {at.backward}, weights_after);
+}
+
+/// A forward that is run again keeps its output, as long as the stage after reads it here, and the
+/// inputs of the layers that run again at a time; that of the stage is with its maker, or in the
+/// receive buffer. R brings the activations of the last of them, and the output once more. What the
+/// one input gradient frees of those, a backward in one go frees with all else at its end, which is
+/// when it ends too.
+template <class Visit>
+void HeldItems::recomputed(const Around& at, const Visit& visit) const {
+  const auto keep = [&](const char* name, int by, Amount amount, Moment until) {
+    visit(HeldItem{name, by, amount, at.stage, {by, When::Start}, until});
+  };
+  if (is_read_by_after(at)) {
+    const Around after = around(at.stage + 1, at.microbatch);
+    keep("output", at.forward, Amount::OutputForInputGradient, {after.backward});
+    keep("output", at.forward, Amount::OutputForWeights, after.done);
+  } else if (!at.is_last) {
+    keep("output", at.forward, Amount::Output, {find(plan::InstructionKind::SendActivation, at)});
+  }
+  keep("inputs of layers", at.forward, Amount::RerunKept, at.done);
+  keep("activations", at.recompute, Amount::RemadeOfInputGradient, {at.backward});
+  keep("activations", at.recompute, Amount::RemadeOfWeightGradient, at.done);
+}
+
+template <class Visit>
+void HeldItems::transients(const Around& at, const Visit& visit) const {
+  const auto beside = [&](int event, Amount amount) {
+    if (event >= 0)
+      visit(HeldItem{"transient of", event, amount, at.stage, {event, When::Start}, {event}});
+  };
+  const bool reruns = at.recompute >= 0;
+  const bool splits = at.weight_gradient >= 0;
+  const Amount backward =
+      splits ? (reruns ? Amount::RerunInputGradientTransient : Amount::InputGradientTransient)
+             : (reruns ? Amount::RerunBackwardTransient : Amount::BackwardTransient);
+  beside(at.forward, reruns ? Amount::RerunForwardTransient : Amount::ForwardTransient);
+  beside(at.recompute, Amount::RerunTransient);
+  beside(at.backward, backward);
+  beside(at.weight_gradient, Amount::WeightGradientTransient);
+  if (!splits)
+    return;
+  if (reruns)
+    visit(HeldItem{"recomputed activations",
+                   at.backward,
+                   Amount::RerunForWeights,
+                   at.stage,
+                   {at.backward},
+                   at.done});
+  visit(HeldItem{"gradients for weights of",
+                 at.backward,
+                 Amount::GradientsForWeights,
+                 at.stage,
+                 {at.backward},
+                 at.done});
+}
+
+/// By reference, the maker of an input gradient holds it until the stage before has used it.
+/// Copied, the maker holds it until it is sent, and every receive has a buffer.
+template <class Visit>
+void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
+  using Kind = plan::InstructionKind;
+  if (at.stage > 0 && at.backward >= 0)
+    input_gradient(at, visit);
+  if (!copies())
+    return;
+  const auto buffer = [&](Kind kind, Amount amount, Moment until) {
+    const int receive = find(kind, at);
+    visit(HeldItem{"receive buffer", receive, amount, at.stage, {receive, When::Start}, until});
+  };
+  if (at.stage > 0 && !at.before_is_here)
+    buffer(Kind::ReceiveActivation, Amount::ReceivedActivation, at.done);
+  if (!at.is_last && !at.after_is_here && at.backward >= 0) {
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradient, used_by_last_layer(at, at.backward));
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradientForWeights,
+           used_by_last_layer(at, at.done.event));
+  }
+}
+
+template <class Visit>
+void HeldItems::input_gradient(const Around& at, const Visit& visit) const {
+  const auto keep = [&](Amount amount, Moment until) {
+    visit(HeldItem{"input gradient", at.backward, amount, at.stage, {at.backward}, until});
+  };
+  if (copies() && !at.before_is_here)
+    return keep(Amount::InputGradient, {find(plan::InstructionKind::SendGradient, at)});
+  const Around before = around(at.stage - 1, at.microbatch);
+  if (before.weight_gradient < 0)
+    return keep(Amount::InputGradient, used_by_last_layer(before, before.backward));
+  keep(Amount::InputGradientOfInput, used_by_last_layer(before, before.backward));
+  keep(Amount::InputGradientForWeights, used_by_last_layer(before, before.done.event));
+}
+
+}  // namespace pipewright::sim

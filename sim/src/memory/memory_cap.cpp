@@ -1,0 +1,148 @@
+#include "pipewright/sim/memory/memory_cap.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using plan::Bytes;
+
+std::string megabytes(Bytes bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes.value) / 1e6);
+}
+
+/// The last of the rank's compute that has begun by then.
+std::string action_at(const Structure& structure, const Times& times, int rank, double time) {
+  std::string action;
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = structure.events()[event];
+    if (own.rank == rank && plan::is_compute(own.instruction->kind) && times[event].start <= time)
+      action = to_string(*own.instruction);
+  }
+  return action;
+}
+
+}  // namespace
+
+std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
+                                const MemoryCurves& curves, const StepCosts& costs,
+                                const Times& times, Bytes cap) {
+  const auto fullest =
+      std::max_element(curves.peaks.begin(), curves.peaks.end(),
+                       [](const MemoryPeak& a, const MemoryPeak& b) { return a.held < b.held; });
+  if (cap == Bytes{} || fullest == curves.peaks.end() || fullest->held <= cap)
+    return {};
+  const int rank = static_cast<int>(fullest - curves.peaks.begin());
+  OverCap over{.rank = rank,
+               .peak = fullest->held,
+               .cap = cap,
+               .time = fullest->time,
+               .action = action_at(structure, times, rank, fullest->time),
+               .largest = model.holders(costs, times, rank, fullest->time)};
+  constexpr std::size_t shown = 3;
+  if (over.largest.size() > shown)
+    over.largest.resize(shown);
+  return over;
+}
+
+std::string to_string(const OverCap& over) {
+  std::vector<std::string> holders;
+  for (const Holder& holder : over.largest)
+    holders.push_back(fmt::format("{} {}", holder.name, megabytes(holder.bytes)));
+  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: the most is in {}",
+                     over.rank, megabytes(over.peak), over.action, over.time, megabytes(over.cap),
+                     fmt::join(holders, ", "));
+}
+
+void require_cap_above_standing(const plan::Program& program,
+                                const std::vector<plan::StageCost>& costs, Bytes cap) {
+  if (cap == Bytes{})
+    return;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    Bytes parameters, gradients, state;
+    for (const int stage : program.placement.stages_on(rank)) {
+      const plan::StageCost& cost = costs[static_cast<std::size_t>(stage)];
+      parameters += cost.parameters;
+      gradients += cost.gradients;
+      state += cost.optimizer_state;
+    }
+    const Bytes sum = parameters + gradients + state;
+    if (sum > cap)
+      throw plan::InputError(fmt::format(
+          "rank {} holds {} before any activation (parameters {}, gradients {}, optimizer state "
+          "{}), but its device has {}",
+          rank, megabytes(sum), megabytes(parameters), megabytes(gradients), megabytes(state),
+          megabytes(cap)));
+  }
+}
+
+namespace {
+
+/// By its closed form; where there is none, nobody knows.
+double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
+  const auto& kept = schedule.activations.value;
+  const auto found = kept ? kept({.ranks = pipeline.ranks,
+                                  .microbatches = pipeline.microbatches,
+                                  .chunks = std::max(1, pipeline.chunks)})
+                          : std::nullopt;
+  return found.value_or(std::numeric_limits<double>::infinity());
+}
+
+/// And trains the same weights.
+bool keeps_less(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
+  return !schedule.is_forward_only && !schedule.is_data_parallel &&
+         schedule.step_every == nullptr &&
+         kept_activations(schedule, pipeline) <
+             kept_activations(plan::find_schedule(pipeline.schedule), pipeline);
+}
+
+}  // namespace
+
+std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
+  std::vector<std::string> changes;
+  if (training.recompute == plan::RecomputeMode::None)
+    changes.emplace_back("training.recompute=selective");
+  if (training.recompute != plan::RecomputeMode::Full)
+    changes.emplace_back("training.recompute=full");
+  if (training.zero == 0 && pipeline.replicas > 1)
+    changes.emplace_back("training.zero=1");
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    if (keeps_less(schedule, pipeline))
+      changes.push_back(fmt::format("pipeline.schedule={}", schedule.name));
+  if (pipeline.chunks > 1)
+    changes.push_back(fmt::format("pipeline.chunks={}", pipeline.chunks - 1));
+  const plan::Cluster& cluster = scenario.cluster;
+  if (2 * plan::ranks_of_job(pipeline) <= cluster.nodes * cluster.devices_per_node)
+    changes.push_back(fmt::format("pipeline.ranks={}", 2 * pipeline.ranks));
+  return changes;
+}
+
+std::optional<Remedy> smallest_change(
+    const std::vector<std::string>& changes, Bytes cap,
+    const std::function<std::optional<Need>(const std::string& assignment)>& evaluate) {
+  std::optional<Remedy> best;
+  for (const std::string& change : changes) {
+    const auto need = evaluate(change);
+    if (need && need->peak <= cap && (!best || need->iteration < best->need.iteration))
+      best = Remedy{change, *need};
+  }
+  return best;
+}
+
+std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy) {
+  if (!remedy)
+    return to_string(over) + "; no single change that was tried fits";
+  return fmt::format("{}; {} fits, with {} and {:.6f} s an iteration", to_string(over),
+                     remedy->assignment, megabytes(remedy->need.peak),
+                     remedy->need.iteration.value);
+}
+
+}  // namespace pipewright::sim

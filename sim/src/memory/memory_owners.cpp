@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <numeric>
+
+#include "held_items.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+Owner owner_of(Amount amount) {
+  switch (amount) {
+    case Amount::Loaded:
+      return Owner::Inputs;
+    case Amount::Activation:
+    case Amount::ActivationOfInputGradient:
+    case Amount::ActivationOfWeightGradient:
+    case Amount::OutputAlone:
+    case Amount::OutputAloneForWeights:
+    case Amount::ActivationLessOutput:
+    case Amount::Output:
+    case Amount::OutputForInputGradient:
+    case Amount::OutputForWeights:
+    case Amount::RerunKept:
+    case Amount::RemadeOfInputGradient:
+    case Amount::RemadeOfWeightGradient:
+    case Amount::RerunForWeights:
+      return Owner::Activations;
+    case Amount::ForwardTransient:
+    case Amount::BackwardTransient:
+    case Amount::InputGradientTransient:
+    case Amount::WeightGradientTransient:
+    case Amount::RerunForwardTransient:
+    case Amount::RerunTransient:
+    case Amount::RerunBackwardTransient:
+    case Amount::RerunInputGradientTransient:
+      return Owner::Transients;
+    case Amount::GradientsForWeights:
+    case Amount::InputGradient:
+    case Amount::InputGradientOfInput:
+    case Amount::InputGradientForWeights:
+      return Owner::InputGradients;
+    case Amount::ReceivedActivation:
+    case Amount::ReceivedGradient:
+    case Amount::ReceivedGradientForWeights:
+      return Owner::Buffers;
+    case Amount::GradientsAside:
+      return Owner::Gradients;
+  }
+  return Owner::Transients;
+}
+
+/// A gain or a loss, in bytes.
+struct OwnedChange {
+  double time = 0;
+  Owner owner{};
+  std::int64_t bytes = 0;
+};
+
+/// All that happens at one instant is one point.
+std::vector<OwnersPoint> added_up(OwnersPoint standing, std::vector<OwnedChange>& changes) {
+  std::sort(changes.begin(), changes.end(),
+            [](const OwnedChange& a, const OwnedChange& b) { return a.time < b.time; });
+  std::vector<OwnersPoint> points{standing};
+  for (const OwnedChange& change : changes) {
+    if (change.time != points.back().time)
+      points.push_back({change.time, points.back().held});
+    points.back()[change.owner] += change.bytes;
+  }
+  return points;
+}
+
+}  // namespace
+
+std::string to_string(Owner owner) {
+  switch (owner) {
+    case Owner::Parameters:
+      return "parameters";
+    case Owner::Gradients:
+      return "gradients";
+    case Owner::OptimizerState:
+      return "optimizer state";
+    case Owner::Activations:
+      return "activations";
+    case Owner::Inputs:
+      return "inputs";
+    case Owner::InputGradients:
+      return "input gradients";
+    case Owner::Buffers:
+      return "receive buffers";
+    case Owner::Transients:
+      return "working memory";
+  }
+  return "";
+}
+
+std::int64_t OwnersPoint::sum() const {
+  return std::accumulate(held.begin(), held.end(), std::int64_t{0});
+}
+
+std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& costs,
+                                                            const Times& times) const {
+  const plan::Program& program = structure_.program();
+  const HeldItems items(structure_, holding_);
+  const auto moment = [&](const Moment& m) { return time_of(m, structure_, costs, times); };
+  std::vector<std::vector<OwnersPoint>> ranks;
+  std::vector<OwnedChange> changes;
+  for (std::size_t rank = 0; rank < stages_of_rank_.size(); ++rank) {
+    changes.clear();
+    plan::Bytes parameters, gradients, state;
+    for (const int stage : stages_of_rank_[rank]) {
+      const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
+      parameters += cost.parameters * weight_versions_[rank];
+      gradients += cost.gradients * (1 + more_groups());
+      state += cost.optimizer_state;
+      for (int m = 0; m < program.microbatches; ++m) {
+        if (program.placement.rank_of(stage, m) != static_cast<int>(rank))
+          continue;
+        const double length = costs.microbatch_lengths.empty()
+                                  ? 1
+                                  : costs.microbatch_lengths[static_cast<std::size_t>(m)];
+        items.for_each(stage, m, [&](const HeldItem& item) {
+          const std::int64_t bytes = bytes_of(item.amount, costs, stage, length);
+          if (bytes == 0)
+            return;
+          changes.push_back({moment(item.from), owner_of(item.amount), bytes});
+          const double until = item.outlasts < 0
+                                   ? moment(item.until)
+                                   : std::max(moment(item.until), times[item.outlasts].lets_go());
+          changes.push_back({until, owner_of(item.amount), -bytes});
+        });
+      }
+    }
+    OwnersPoint standing;
+    standing[Owner::Parameters] = parameters.value;
+    standing[Owner::Gradients] = gradients.value;
+    standing[Owner::OptimizerState] = state.value;
+    ranks.push_back(added_up(standing, changes));
+  }
+  return ranks;
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,294 @@
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "pipewright/plan/costs/usable_costs.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/schedules/schedule_counts.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/memory/memory_cap.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+constexpr std::size_t most_structures = 16;
+
+/// Costs from a file may be those of another model or another microbatch size.
+void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  const plan::Model model = model_of(scenario);
+  if (costs.layers.size() != model.layers.size())
+    throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
+                                       costs.layers.size(), model.layers.size()));
+  // What is trained in 16 bits is measured so, or in the model's own 32.
+  constexpr int model_bytes = 4;
+  const auto fits = [&](plan::Bytes measured, plan::Bytes wanted) {
+    const int bytes = plan::bytes_per_parameter(costs).value_or(model_bytes);
+    return measured == wanted || (scenario.training.precision == plan::Precision::Mixed &&
+                                  measured * model_bytes == wanted * bytes);
+  };
+  for (std::size_t l = 0; l < model.layers.size(); ++l)
+    if (costs.layers[l].name != model.layers[l].name ||
+        !fits(costs.layers[l].parameters, model.layers[l].parameter_bytes))
+      throw plan::InputError(fmt::format(
+          "the costs of layer {} are for \"{}\" of {} parameter bytes ({}), but the model has "
+          "\"{}\" of {} there",
+          l, costs.layers[l].name, costs.layers[l].parameters.value, costs.dtype,
+          model.layers[l].name, model.layers[l].parameter_bytes.value));
+  if (costs.microbatch_size != scenario.training.microbatch_size)
+    throw plan::InputError(
+        fmt::format("the costs are for microbatches of {}, but training.microbatch_size is {}",
+                    costs.microbatch_size, scenario.training.microbatch_size));
+}
+
+/// For the schedules that order their actions by them. A transfer is as long as the slowest between
+/// neighbouring stages that lie on different nodes, or else on different ranks.
+plan::ScheduleCosts schedule_costs(const std::vector<plan::StageCost>& stages,
+                                   const plan::Cluster& cluster) {
+  plan::ScheduleCosts costs{.stages = {stages.begin(), stages.end()}};
+  const plan::Link& link = cluster.nodes > 1 ? cluster.between_nodes : cluster.within_node;
+  for (const plan::StageCost& stage : stages)
+    costs.transfer = std::max(costs.transfer, plan::occupancy(link, stage.output) + link.latency);
+  return costs;
+}
+
+/// The stages that share a weight: at least two, or none.
+std::vector<int> tied_stages(const std::vector<plan::StageCost>& costs) {
+  std::vector<int> tied;
+  for (std::size_t stage = 0; stage < costs.size(); ++stage)
+    if (costs[stage].tied > plan::Bytes{})
+      tied.push_back(static_cast<int>(stage));
+  return tied.size() < 2 ? std::vector<int>{} : tied;
+}
+
+std::shared_ptr<const Structure> structure_of(const plan::Schedule& schedule,
+                                              const plan::LoweringOptions& options,
+                                              StructureCache* cache) {
+  const auto build = [&] { return std::make_shared<Structure>(plan::lower(schedule, options)); };
+  if (cache == nullptr)
+    return build();
+  const StructureCache::Key key{schedule, options};
+  auto structure = cache->find(key);
+  if (!structure) {
+    structure = build();
+    cache->insert(key, structure);
+  }
+  return structure;
+}
+
+std::vector<int> boundaries_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                               int stages) {
+  const plan::PartitionChoice& choice = scenario.pipeline.partition;
+  if (const auto* boundaries = std::get_if<std::vector<int>>(&choice)) {
+    plan::require_boundaries(*boundaries, stages, static_cast<int>(costs.layers.size()));
+    return *boundaries;
+  }
+  const auto& method = std::get<std::string>(choice);
+  return plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
+}
+
+/// Boundaries and costs of the stages. Times order some schedules, so they must be usable.
+void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs,
+         int stages) {
+  check_costs(scenario, costs);
+  plan.partition.boundaries = boundaries_of(scenario, costs, stages);
+  plan::require_usable(costs, plan.partition, /*training=*/false);
+  plan.costs = step_costs_of(scenario, costs, plan.partition);
+}
+
+/// Checks what only the Program shows.
+void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
+  require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
+}
+
+/// What a plan's Program needs, and how far it is over the cap if it is.
+struct Weighed {
+  Need need;
+  std::optional<OverCap> over;
+};
+
+Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  Simulator simulator(*plan.structure);
+  MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
+  const Times& times = simulator.run_shared(plan.costs);
+  const MemoryCurves& curves = model.curves(plan.costs, times);
+  return {
+      {curves.highest_peak(), {times.iteration}},
+      over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
+}
+
+bool is_over_cap(const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  return scenario.cluster.device.memory != plan::Bytes{} && weigh(scenario, plan).over;
+}
+
+/// The loosest limit with which every rank's memory fits its device; none where none is enough.
+/// `place` makes the plan with a limit, which is over the cap without one.
+std::optional<int> loosest_limit(const plan::Scenario& scenario, const ScenarioPlan& plan,
+                                 const std::function<void(std::optional<int>)>& place) {
+  const auto fits = [&](int units) {
+    try {
+      place(units);
+      return !is_over_cap(scenario, plan);
+    } catch (const plan::InputError&) {
+      return false;  // no microbatch fits into so few
+    }
+  };
+  const auto peaks = plan::peak_memory_units(plan.schedule);
+  int fitting = 0, too_many = *std::max_element(peaks.begin(), peaks.end());
+  while (too_many - fitting > 1) {
+    const int between = (fitting + too_many) / 2;
+    (fits(between) ? fitting : too_many) = between;
+  }
+  return fitting == 0 ? std::nullopt : std::optional(fitting);
+}
+
+/// Nothing when the scenario with that change cannot be planned.
+std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                            const std::string& change, bool trained) {
+  try {
+    const plan::Scenario changed = plan::changed(scenario, change);
+    if (trained && !plan::only_predicted(changed).empty())
+      return {};
+    return weigh(changed, lay_out(changed, costs)).need;
+  } catch (const plan::InputError&) {
+    return {};
+  } catch (const plan::Infeasible&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  plan::LoweringOptions options = plan::lowering_of(plan::request_of(pipeline));
+  options.communicators = pipeline.communicators;
+  options.transfers = pipeline.transfers;
+  options.blocking = pipeline.blocking;
+  options.replicas = pipeline.replicas;
+  options.overlap_reductions = pipeline.overlap_reductions;
+  options.recompute = scenario.training.recompute;
+  options.shard_optimizer = scenario.training.zero == 1;
+  options.gradient_norm = scenario.training.clip_norm > 0;
+  options.share_loss = true;
+  return options;
+}
+
+Holding holding_of(const plan::Scenario& scenario, const plan::Program& program) {
+  const std::size_t copies =
+      program.placement.routes.size() * static_cast<std::size_t>(scenario.pipeline.replicas);
+  const auto groups = static_cast<std::size_t>(scenario.training.gradient_groups);
+  return {scenario.pipeline.hand_over, static_cast<int>(std::max<std::size_t>(1, groups / copies))};
+}
+
+plan::Program sound_program(const plan::Scenario& scenario) {
+  plan::Program program = plan::lower(
+      plan::make_training_schedule(plan::request_of(scenario.pipeline)), lowering_of(scenario));
+  if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
+    throw plan::Infeasible(*deadlock);
+  return program;
+}
+
+ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                     StructureCache* cache) {
+  ScenarioPlan plan;
+  plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
+  cut(plan, scenario, costs, plan::stage_count(request));
+  request.costs = schedule_costs(plan.costs.stages, scenario.cluster);
+  plan::LoweringOptions options = lowering_of(scenario);
+  options.tied_stages = tied_stages(plan.costs.stages);
+  const auto place = [&](std::optional<int> memory_units) {
+    request.memory_units = memory_units;
+    plan.schedule = plan::make_training_schedule(request);
+    plan.structure = structure_of(plan.schedule, options, cache);
+  };
+  place({});
+  finish(plan, scenario, costs);
+  if (plan::find_schedule(request.name).takes_memory_units && is_over_cap(scenario, plan))
+    place(loosest_limit(scenario, plan, place));
+  return plan;
+}
+
+ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                     plan::Program program) {
+  const plan::Pipeline& wanted = scenario.pipeline;
+  const auto ranks = static_cast<int>(program.ranks.size());
+  const int microbatches = plan::microbatch_count(plan::request_of(wanted));
+  if (ranks != wanted.ranks || program.microbatches != microbatches)
+    throw plan::InputError(fmt::format(
+        "the schedule is for {} ranks and {} microbatches, but pipeline.ranks is {} and "
+        "pipeline.microbatches is {}",
+        ranks, program.microbatches, wanted.ranks, microbatches));
+  ScenarioPlan plan;
+  cut(plan, scenario, costs, plan::stage_count(program));
+  plan.schedule = plan::schedule_of(program);
+  plan.structure = std::make_shared<Structure>(std::move(program));
+  finish(plan, scenario, costs);
+  return plan;
+}
+
+void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                    const ScenarioPlan& plan, bool trained) {
+  if (scenario.cluster.device.memory == plan::Bytes{})
+    return;  // no limit
+  const auto over = weigh(scenario, plan).over;
+  if (!over)
+    return;
+  const auto remedy = smallest_change(
+      leaner_changes(scenario), scenario.cluster.device.memory,
+      [&](const std::string& change) { return need_of(scenario, costs, change, trained); });
+  throw plan::Infeasible(refusal(*over, remedy));
+}
+
+std::shared_ptr<const Structure> StructureCache::find(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.key == key)
+      return entry.structure;
+  return nullptr;
+}
+
+void StructureCache::insert(Key key, std::shared_ptr<const Structure> structure) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.structure == structure)
+      return;
+  entries_.push_back({std::move(key), std::move(structure)});
+  if (entries_.size() > most_structures)
+    entries_.erase(entries_.begin());
+}
+
+Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& plan,
+                         double iteration_s) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const auto& lengths = scenario.training.microbatch_lengths;
+  const double microbatches = lengths.empty()
+                                  ? static_cast<double>(plan.program().microbatches)
+                                  : std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  const double samples = microbatches * scenario.training.microbatch_size * pipeline.replicas;
+  Throughput throughput;
+  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
+  throughput.unit = gpt != nullptr ? "tokens" : "images";
+  throughput.units_per_s = samples * (gpt != nullptr ? gpt->sequence : 1) / iteration_s;
+  const double peak = scenario.cluster.device.flops_per_s;
+  if (!(peak > 0))
+    return throughput;
+  const double passes = plan::is_forward_only(plan.program()) ? 1 : 3;
+  double flops = 0;
+  for (const plan::Layer& layer : model_of(scenario).layers)
+    flops += passes * layer.forward_flops;
+  throughput.mfu = flops * samples / (iteration_s * plan::ranks_of_job(pipeline) * peak);
+  return throughput;
+}
+
+}  // namespace pipewright::sim

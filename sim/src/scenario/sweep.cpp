@@ -1,0 +1,89 @@
+#include "pipewright/sim/scenario/sweep.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/memory/memory_cap.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& plan) {
+  const Structure& structure = *plan.structure;
+  require_usable(plan.costs, structure.program());
+  Simulator simulator(structure);
+  const Times& times = simulator.run_shared(plan.costs);
+  row.iteration_s = times.iteration;
+  row.throughput = throughput_of(scenario, plan, times.iteration);
+
+  IdleCauses causes(structure);
+  const IdleTime& idle = causes.of(times);
+  row.idle_s.assign(plan::idle_cause_count, 0);
+  for (const auto& rank : idle.by_cause)
+    for (std::size_t cause = 0; cause < rank.size(); ++cause)
+      row.idle_s[cause] += rank[cause];
+  row.bubble = std::accumulate(row.idle_s.begin(), row.idle_s.end(), 0.0) /
+               (times.iteration * static_cast<double>(idle.by_cause.size()));
+
+  MemoryModel memory(structure, holding_of(scenario, structure.program()));
+  const MemoryCurves& curves = memory.curves(plan.costs, times);
+  row.peak = curves.highest_peak();
+  if (const auto over =
+          over_cap(structure, memory, curves, plan.costs, times, scenario.cluster.device.memory))
+    throw plan::Infeasible(to_string(*over));
+}
+
+}  // namespace
+
+SweepRow sweep_row(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                   StructureCache& structures) {
+  SweepRow row;
+  try {
+    fill(row, scenario, lay_out(scenario, costs, &structures));
+  } catch (const plan::InputError& error) {
+    row.refusal = error.what();
+    row.bad_input = true;
+  } catch (const plan::Infeasible& answer) {
+    row.refusal = answer.what();
+  }
+  return row;
+}
+
+std::vector<SweepRow> sweep(std::size_t count, const std::function<SweepRow(std::size_t)>& row,
+                            const std::function<void(std::size_t)>& done,
+                            const std::atomic<bool>& stop) {
+  std::vector<SweepRow> rows(count);
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::size_t finished = 0;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count && !stop; i = next++)
+      try {
+        rows[i] = row(i);
+        const std::lock_guard lock(mutex);
+        done(++finished);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = count;
+      }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t)
+    threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads)
+    thread.join();
+  if (failure)
+    std::rethrow_exception(failure);
+  return rows;
+}
+
+}  // namespace pipewright::sim

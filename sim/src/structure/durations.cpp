@@ -1,0 +1,281 @@
+#include "pipewright/sim/structure/durations.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+using plan::Bytes;
+using plan::Instruction;
+using plan::InstructionKind;
+using plan::Link;
+using plan::Seconds;
+
+/// Of the links that join two ranks in each of the pipelines side by side, the one on which a
+/// transfer takes longest.
+const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size) {
+  const auto between = [&](int replica) -> const Link& {
+    return plan::link_between(costs.cluster, rank * costs.replicas + replica,
+                              other * costs.replicas + replica);
+  };
+  const Link* slowest = &between(0);
+  for (int replica = 1; replica < costs.replicas; ++replica) {
+    const Link& link = between(replica);
+    if (occupancy(link, size) + link.latency > occupancy(*slowest, size) + slowest->latency)
+      slowest = &link;
+  }
+  return *slowest;
+}
+
+bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
+
+/// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
+/// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
+/// Distrib. Comput. 69, 2009). The devices are `members` of each rank. The most that a link makes
+/// of it: `of(link, size, n, rounds)`.
+template <class Of>
+double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size,
+            int rounds, const Of& of) {
+  const std::size_t devices = ranks.size() * static_cast<std::size_t>(members);
+  const auto device = [&](std::size_t i) {
+    const auto along = static_cast<std::size_t>(members);
+    return ranks[i % devices / along] * costs.replicas + static_cast<int>(i % along);
+  };
+  const auto n = static_cast<double>(devices);
+  double most = 0;
+  for (std::size_t i = 0; i < devices && devices > 1; ++i)
+    most = std::max(
+        most, of(plan::link_between(costs.cluster, device(i), device(i + 1)), size, n, rounds));
+  return most;
+}
+
+double ring_seconds(const Link& link, Bytes size, double devices, int rounds) {
+  const plan::RingTime time = plan::ring_time(link, size, devices, rounds);
+  return time.held.value + time.latency.value;
+}
+
+double ring_overhead(const Link& link, Bytes size, double devices, int rounds) {
+  return plan::ring_overhead(link, size, devices, rounds).value;
+}
+
+/// The cost of an event for a microbatch of length 1, without jitter.
+class Pricing {
+ public:
+  Pricing(const Structure& structure, const StepCosts& costs,
+          const std::vector<plan::StageCost>& stages)
+      : structure_(structure), costs_(costs), stages_(stages) {}
+
+  EventCost of(int event) const {
+    const auto& own = structure_.events()[event];
+    const Instruction& i = *own.instruction;
+    if (plan::is_receive(i.kind))
+      return {};
+    if (plan::is_send(i.kind)) {
+      const Link& link = link_of(event);
+      return {plan::occupancy(link, sent_by(event)).value, link.latency.value};
+    }
+    if (plan::is_collective(i.kind))
+      return {structure_.events().leader_of(event) == event ? collective(i, ring_seconds) : 0, 0};
+    Seconds time = compute(i);
+    if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
+      time += stage(i).rerun.others;
+    const double seconds = time.value;
+    if (costs_.cluster.rank_speeds.empty())
+      return {seconds, 0};
+    return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+  }
+
+  /// For how long a collective keeps a member from computing.
+  double kept_by(int collective_event) const {
+    return collective(*structure_.events()[collective_event].instruction, ring_overhead);
+  }
+
+  Bytes sent_by(int send) const {
+    const Instruction& i = *structure_.events()[send].instruction;
+    return i.kind == InstructionKind::SendActivation ? stage(i).output
+                                                     : stage(i).input_gradient_bytes;
+  }
+  const Link& link_of(int send) const {
+    const auto& own = structure_.events()[send];
+    return slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, sent_by(send));
+  }
+
+ private:
+  const plan::StageCost& stage(const Instruction& i) const {
+    return stages_[static_cast<std::size_t>(i.stage)];
+  }
+
+  Seconds compute(const Instruction& i) const {
+    switch (i.kind) {
+      case InstructionKind::Load:
+        return stage(i).load;
+      case InstructionKind::Forward:
+        return stage(i).forward;
+      case InstructionKind::Recompute:
+        return stage(i).rerun.first;
+      case InstructionKind::Backward:
+        return plan::backward_time(stage(i));
+      case InstructionKind::InputGradient:
+        return stage(i).input_gradient;
+      case InstructionKind::WeightGradient:
+        return stage(i).weight_gradient;
+      case InstructionKind::OptimizerStep:
+        return stage(i).optimizer_step;
+      case InstructionKind::SendActivation:
+      case InstructionKind::ReceiveActivation:
+      case InstructionKind::SendGradient:
+      case InstructionKind::ReceiveGradient:
+      case InstructionKind::ReduceTied:
+      case InstructionKind::ReduceGradients:
+      case InstructionKind::ScatterGradients:
+      case InstructionKind::NormGradients:
+      case InstructionKind::GatherParameters:
+      case InstructionKind::ShareLoss:
+      case InstructionKind::Unshard:  // only torch's dialect has them, for models that are sharded
+      case InstructionKind::Reshard:
+        return {};
+    }
+    return {};
+  }
+
+  template <class Of>
+  double collective(const Instruction& i, const Of& of) const {
+    const int rounds = ring_rounds(i.kind);
+    switch (plan::group_of(i.kind)) {
+      case plan::Group::Copies:
+        return ring(
+            costs_, structure_.ranks_of(i.stage), costs_.replicas,
+            i.kind == InstructionKind::GatherParameters ? stage(i).parameters : stage(i).gradients,
+            rounds, of);
+      case plan::Group::Tied:  // in each of the pipelines side by side
+        return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied, rounds, of);
+      case plan::Group::All:  // a few numbers from each rank: their bytes are nothing
+        return ring(costs_, structure_.all_ranks(), costs_.replicas, {}, rounds, of);
+      case plan::Group::None:
+        return 0;
+    }
+    return 0;
+  }
+
+  const Structure& structure_;
+  const StepCosts& costs_;
+  const std::vector<plan::StageCost>& stages_;
+};
+
+/// A well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014), so that
+/// draws depend neither on their order nor on the standard library.
+double uniform(std::uint64_t seed, std::uint64_t number) {
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + (number + 1) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  x ^= x >> 31;
+  return (static_cast<double>(x >> 11) + 1) * 0x1p-53;
+}
+
+/// Which draw is an event's: one of its own, but one for all members of a collective.
+std::uint64_t draw_of(const Structure& structure, int event) {
+  const Instruction& i = *structure.events()[event].instruction;
+  if (!plan::is_collective(i.kind))
+    return static_cast<std::uint64_t>(event);
+  return static_cast<std::uint64_t>(structure.size()) +
+         static_cast<std::uint64_t>(structure.events().leader_of(event));
+}
+
+/// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
+double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
+  const double variance = std::log1p(deviation * deviation);  // of the logarithm
+  const std::uint64_t number = 2 * draw;
+  const double normal = std::sqrt(-2 * std::log(uniform(seed, number))) *
+                        std::cos(2 * std::numbers::pi * uniform(seed, number + 1));
+  return std::exp(std::sqrt(variance) * normal - variance / 2);
+}
+
+}  // namespace
+
+bool with_overheads(const Structure& structure, const StepCosts& costs) {
+  return !structure.program().blocking &&
+         (has_overheads(costs.cluster.within_node) || has_overheads(costs.cluster.between_nodes));
+}
+
+void Durations::fill(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages) {
+  const Pricing pricing(structure, costs, stages);
+  const auto& representatives = structure.representatives();
+  const bool kept = with_overheads(structure, costs);
+  by_event_ =
+      kept || costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
+  by_class_.resize(representatives.size());
+  for (std::size_t c = 0; c < representatives.size(); ++c)
+    by_class_[c] = pricing.of(representatives[c]);
+  if (!by_event_)
+    return;
+  by_event_costs_.resize(static_cast<std::size_t>(structure.size()));
+  for (int event = 0; event < structure.size(); ++event) {
+    EventCost cost = by_class_[static_cast<std::size_t>(structure.class_of(event))];
+    const int microbatch = structure.events()[event].instruction->microbatch;
+    if (microbatch >= 0 && !costs.microbatch_lengths.empty())
+      cost.held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
+    if (costs.jitter > 0 && cost.held > 0)
+      cost.held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event));
+    if (!costs.event_factors.empty())
+      cost.held *= costs.event_factors[static_cast<std::size_t>(event)];
+    by_event_costs_[static_cast<std::size_t>(event)] = cost;
+  }
+  if (kept)
+    add_overheads(structure, costs, stages);
+}
+
+/// A send keeps the compute before it, a receive the compute that takes its data. A collective runs
+/// beside the compute behind it, which takes so much longer. What a rank waits for is not kept: the
+/// time of a transfer or of a sum holds what the rank does for it then.
+void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
+                              const std::vector<plan::StageCost>& stages) {
+  const Pricing pricing(structure, costs, stages);
+  const plan::Dependencies& events = structure.events();
+  struct Kept {
+    double sender = 0, receiver = 0, member = 0;
+  };
+  std::vector<Kept> by_class;  // of sends and collectives
+  for (const int event : structure.representatives()) {
+    Kept kept;
+    if (plan::is_send(events[event].instruction->kind)) {
+      const Link& link = pricing.link_of(event);
+      const Bytes size = pricing.sent_by(event);
+      kept = {plan::time_of(link.overheads.send, size).value,
+              plan::time_of(link.overheads.receive, size).value};
+    } else if (plan::is_collective(events[event].instruction->kind)) {
+      kept.member = pricing.kept_by(event);
+    }
+    by_class.push_back(kept);
+  }
+  const auto keep = [&](int event, double seconds) {
+    if (event >= 0 && plan::is_compute(events[event].instruction->kind))
+      by_event_costs_[static_cast<std::size_t>(event)].latency += seconds;
+  };
+  const auto of = [&](int event) {
+    return by_class[static_cast<std::size_t>(structure.class_of(event))];
+  };
+  double beside = 0;  // of collectives since the rank's compute before
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = events[event];
+    if (event > 0 && events[event - 1].rank != own.rank)
+      beside = 0;
+    if (plan::is_send(own.instruction->kind))
+      keep(own.compute, of(event).sender);
+    else if (own.data >= 0 && plan::is_receive(events[own.data].instruction->kind))
+      keep(event, of(events[own.data].data).receiver);
+    if (plan::is_collective(own.instruction->kind))
+      beside += of(event).member;
+    if (!plan::is_compute(own.instruction->kind))
+      continue;
+    if (own.instruction->kind != InstructionKind::OptimizerStep)  // which waits for them
+      by_event_costs_[static_cast<std::size_t>(event)].held += beside;
+    beside = 0;
+  }
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,46 @@
+#pragma once
+
+// When an event of a Structure begins and a transfer ends, by the ends of what they wait for: the
+// rules of docs/time-and-memory.md in one place, in the inner loop of each engine.
+
+#include <algorithm>
+
+#include "pipewright/sim/structure/durations.hpp"
+#include "pipewright/sim/structure/times.hpp"
+
+namespace pipewright::sim {
+
+/// A receive begins when it is posted.
+inline double start_of(const Structure& structure, const TimedEvent& event,
+                       const EventTimes* times) {
+  double start = 0;
+  if (event.compute >= 0)
+    start = event.kind == TimedEvent::Kind::Compute ? times[event.compute].leaves_rank()
+                                                    : times[event.compute].end;
+  if (event.queue >= 0)
+    start = std::max(start, times[event.queue].released);
+  if (event.kind == TimedEvent::Kind::Compute && event.data >= 0)
+    start = std::max(start, times[event.data].end);
+  if (event.kind == TimedEvent::Kind::Other)
+    // Sends, which may wait for their receiver, reductions, and who waits for them.
+    structure.events().for_each_predecessor(event.event, [&](int predecessor, plan::Until until) {
+      const EventTimes& before = times[predecessor];
+      start = std::max(start, until == plan::Until::Done ? before.end : before.released);
+    });
+  return start;
+}
+
+/// Of transfers, and of what neither computes nor moves anything.
+inline EventTimes times_of(double start, const EventCost& cost) {
+  return {start, start + cost.held, start + cost.held + cost.latency};
+}
+
+inline EventTimes times_of_compute(double start, const EventCost& cost) {
+  return {start, start + cost.held + cost.latency, start + cost.held};
+}
+
+inline EventTimes times_of_receive(double start, const EventTimes& send) {
+  return {start, std::max(start, send.released), std::max(start, send.end)};
+}
+
+}  // namespace pipewright::sim

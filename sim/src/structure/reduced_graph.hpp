@@ -1,0 +1,60 @@
+#pragma once
+
+// The longest path of a Structure with as few steps as possible. Receives dissolve into what they
+// wait for, waits that others imply are dropped, and every node that is left waits for at most two
+// others, so that a node is one line of arithmetic:
+//
+//   end = max(end[first], end[second] + latency) + held
+
+#include <cstdint>
+#include <vector>
+
+#include "pipewright/plan/program/dependencies.hpp"
+#include "pipewright/sim/structure/durations.hpp"
+
+namespace pipewright::sim {
+
+class ReducedGraph {
+ public:
+  /// `order` holds every event behind all that it waits for, `class_of` those of equal cost.
+  ReducedGraph(const plan::Program& program, const plan::Dependencies& events,
+               const std::vector<int>& order, const std::vector<int>& class_of);
+
+  int size() const { return static_cast<int>(nodes_.size()); }
+
+  /// Fills `costs`, one entry per node class or, where durations differ by event, one per node.
+  void fill_costs(const Durations& durations, std::vector<EventCost>& costs) const;
+  /// The last end of all events. `ends` is working memory.
+  double longest_path(const Durations& durations, const std::vector<EventCost>& costs,
+                      std::vector<double>& ends) const;
+
+ private:
+  /// `ends` of a transfer is when it is released; who waits for its data adds the latency.
+  struct Node {
+    std::uint32_t first;
+    std::uint32_t second;
+    std::uint32_t cost;  // into the costs by class
+  };
+  /// Where a cost comes from: events (or, in class_sources_, classes), -1 for none.
+  struct Source {
+    int held = -1;
+    int latency = -1;  // of the send that `second` is
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  struct Sink {
+    std::uint32_t node;
+    int send;  // whose latency is added, or -1
+  };
+  class Builder;
+
+  template <bool by_event>
+  void walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const;
+
+  std::vector<Node> nodes_;  // node 0 is the start of the iteration
+  std::vector<Source> node_sources_;
+  std::vector<Source> class_sources_;
+  std::vector<Sink> sinks_;          // nobody waits for these
+  std::vector<int> class_of_event_;  // of sinks' sends
+};
+
+}  // namespace pipewright::sim

@@ -1,0 +1,138 @@
+#include "pipewright/sim/structure/step_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+class Check {
+ public:
+  void time(const std::string& what, plan::Seconds seconds) {
+    if (!(seconds.value >= 0) || !std::isfinite(seconds.value))
+      refuse(fmt::format("{} is {} s: a time must be 0 or more, and finite", what, seconds.value));
+  }
+  void factor(const std::string& what, double value) {
+    if (!(value > 0) || !std::isfinite(value))
+      refuse(fmt::format("{} is {}: it must be more than 0, and finite", what, value));
+  }
+  void link(const std::string& what, const plan::Link& link) {
+    time("the latency " + what, link.latency);
+    if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
+      refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
+                         link.bandwidth_per_s));
+    segments("a transfer " + what, link.segments);
+    segments("a step of a sum " + what, link.sum_segments);
+    time("the latency of sums " + what, link.sum_latency);
+    if (!(link.sum_bandwidth_per_s >= 0))
+      refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
+                         link.sum_bandwidth_per_s));
+    overhead("of senders " + what, link.overheads.send);
+    overhead("of receivers " + what, link.overheads.receive);
+    overhead("of sums " + what, link.overheads.sum);
+  }
+  void segments(const std::string& what, const std::vector<plan::LinkSegment>& segments) {
+    for (const plan::LinkSegment& segment : segments) {
+      const std::string from = fmt::format("{} from {} bytes on", what, segment.from.value);
+      time(from, segment.time);
+      if (!(segment.bandwidth_per_s > 0))
+        refuse(fmt::format("the bandwidth of {} is {} bytes/s: it must be more than 0", from,
+                           segment.bandwidth_per_s));
+    }
+  }
+  void overhead(const std::string& what, const plan::Overhead& overhead) {
+    time("the overhead " + what, overhead.each);
+    if (!(overhead.bandwidth_per_s >= 0))
+      refuse(
+          fmt::format("the bandwidth of the overhead {} is {} bytes/s: it must not be less than 0",
+                      what, overhead.bandwidth_per_s));
+    segments("the overhead " + what, overhead.segments);
+  }
+  void count(const char* what, std::size_t given, std::size_t wanted) {
+    if (given != wanted)
+      refuse(fmt::format("{} are given for {}, but the program has {}", what, given, wanted));
+  }
+  void stages(const std::vector<plan::StageCost>& costs, const char* which) {
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+      const plan::StageCost& stage = costs[s];
+      const std::string of = fmt::format("{} of stage {}", which, s);
+      time("the load" + of, stage.load);
+      time("the forward" + of, stage.forward);
+      time("the input gradient" + of, stage.input_gradient);
+      time("the weight gradient" + of, stage.weight_gradient);
+      if (stage.splitting > plan::Seconds{})
+        time("the backward" + of, plan::backward_time(stage));
+      time("the optimizer step" + of, stage.optimizer_step);
+    }
+  }
+  void refuse(std::string line) { lines_.push_back(std::move(line)); }
+  void throw_if_any() const {
+    if (!lines_.empty())
+      throw plan::InputError(plan::listed_lines(lines_));
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                        const plan::Partition& partition) {
+  StepCosts step;
+  set_stages(step, costs, partition, training_memory(scenario));
+  step.cluster = scenario.cluster;
+  step.replicas = scenario.pipeline.replicas;
+  step.microbatch_lengths = scenario.training.microbatch_lengths;
+  step.jitter = scenario.training.jitter;
+  step.seed = static_cast<std::uint64_t>(scenario.training.seed);
+  return step;
+}
+
+void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Partition& partition,
+                const plan::TrainingMemory& training) {
+  step.stages = plan::stage_costs(costs, partition, training);
+  step.busy_cores = costs.busy_cores;
+  step.contended.clear();
+  if (costs.busy_cores > 1)
+    step.contended = plan::stage_costs(plan::contended(costs), partition, training);
+}
+
+void require_usable(const StepCosts& costs, const plan::Program& program) {
+  Check check;
+  const auto stages = static_cast<std::size_t>(plan::stage_count(program));
+  if (costs.stages.size() != stages)
+    check.refuse(fmt::format("costs are given for {} stages, but the program has {}",
+                             costs.stages.size(), stages));
+  check.stages(costs.stages, "");
+  if (!costs.contended.empty()) {
+    check.count("contended costs of stages", costs.contended.size(), stages);
+    check.stages(costs.contended, ", contended,");
+    if (costs.busy_cores < 2)
+      check.refuse(fmt::format("contended costs are those of {} busy cores: it must be at least 2",
+                               costs.busy_cores));
+  }
+  check.link("within a node", costs.cluster.within_node);
+  if (costs.cluster.nodes > 1)
+    check.link("between nodes", costs.cluster.between_nodes);
+  if (costs.replicas < 1)
+    check.refuse(fmt::format("{} replicas of the pipeline: at least 1 is needed", costs.replicas));
+  if (!costs.microbatch_lengths.empty())
+    check.count("lengths of microbatches", costs.microbatch_lengths.size(),
+                static_cast<std::size_t>(program.microbatches));
+  for (std::size_t m = 0; m < costs.microbatch_lengths.size(); ++m)
+    check.factor(fmt::format("the length of microbatch {}", m), costs.microbatch_lengths[m]);
+  if (!costs.cluster.rank_speeds.empty())
+    check.count("speeds of ranks", costs.cluster.rank_speeds.size(), program.ranks.size());
+  for (std::size_t r = 0; r < costs.cluster.rank_speeds.size(); ++r)
+    check.factor(fmt::format("the speed of rank {}", r), costs.cluster.rank_speeds[r]);
+  if (!(costs.jitter >= 0) || !std::isfinite(costs.jitter))
+    check.refuse(fmt::format("the jitter is {}: it must be 0 or more, and finite", costs.jitter));
+  check.throw_if_any();
+}
+
+}  // namespace pipewright::sim

@@ -1,0 +1,151 @@
+#include "pipewright/sim/structure/structure.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/sim/structure/times.hpp"
+#include "reduced_graph.hpp"
+
+namespace pipewright::sim {
+
+Structure::Structure(plan::Program program) : program_(std::move(program)), events_(program_) {
+  for (int stage = 0; stage < plan::stage_count(program_); ++stage)
+    ranks_of_stage_.push_back(program_.placement.ranks_of(stage));
+  all_ranks_.resize(program_.ranks.size());
+  std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
+  for (int event = 0; event < size(); ++event)
+    if (const int leader = events_.leader_of(event); leader != event)
+      followers_.emplace_back(event, leader);
+  sort_events();
+  find_recomputed();
+  find_classes();
+  make_timed_events();
+}
+
+const ReducedGraph& Structure::reduced() const {
+  std::call_once(reducing_, [this] {
+    reduced_ = std::make_unique<const ReducedGraph>(program_, events_, order_, class_of_);
+  });
+  return *reduced_;
+}
+
+Structure::~Structure() = default;
+
+void Structure::begin_together(Times& times) const {
+  for (const auto& [event, leader] : followers_)
+    times.events[static_cast<std::size_t>(event)].start = times[leader].start;
+}
+
+/// In rounds: all compute that is ready, then all sends, then all that is left. Events that run at
+/// about the same time stand near each other, and so do they in memory; and the engine's loop meets
+/// one kind many times on end, which processors can predict.
+void Structure::sort_events() {
+  std::vector<int> pending = events_.predecessor_counts();
+  std::array<std::vector<int>, 3> ready;
+  const auto add = [&](int event) {
+    const plan::InstructionKind kind = events_[event].instruction->kind;
+    ready[plan::is_compute(kind) ? 0 : plan::is_send(kind) ? 1 : 2].push_back(event);
+  };
+  order_.reserve(pending.size());
+  for (int event = 0; event < events_.size(); ++event)
+    if (pending[static_cast<std::size_t>(event)] == 0)
+      add(event);
+  std::vector<int> now;
+  const auto is_empty = [](const std::vector<int>& events) { return events.empty(); };
+  while (!std::all_of(ready.begin(), ready.end(), is_empty))
+    for (std::vector<int>& of_one_kind : ready) {
+      now.clear();
+      std::swap(now, of_one_kind);
+      for (const int event : now) {
+        order_.push_back(event);
+        for (const auto* edge = events_.begin(event); edge != events_.end(event); ++edge)
+          if (--pending[static_cast<std::size_t>(edge->event)] == 0)
+            add(edge->event);
+      }
+    }
+  if (static_cast<int>(order_.size()) < events_.size())
+    throw plan::Infeasible(plan::find_deadlock(events_).value());
+}
+
+void Structure::find_recomputed() {
+  std::vector<char> again;  // by stage and microbatch
+  const auto place = [&](const plan::Instruction& i) {
+    return static_cast<std::size_t>(i.stage) * static_cast<std::size_t>(program_.microbatches) +
+           static_cast<std::size_t>(i.microbatch);
+  };
+  for (int event = 0; event < size(); ++event) {
+    const plan::Instruction& i = *events_[event].instruction;
+    if (i.kind != plan::InstructionKind::Recompute)
+      continue;
+    again.resize(static_cast<std::size_t>(plan::stage_count(program_)) *
+                 static_cast<std::size_t>(program_.microbatches));
+    again[place(i)] = 1;
+  }
+  for (int event = 0; event < size() && !again.empty(); ++event) {
+    const plan::Instruction& i = *events_[event].instruction;
+    runs_again_.push_back(i.microbatch < 0 ? 0 : again[place(i)]);
+  }
+}
+
+void Structure::find_classes() {
+  const auto other_rank = [&](int event) {
+    const int partner = events_[event].partner;
+    return partner < 0 ? -1 : events_[partner].rank;
+  };
+  // By kind and stage: a class for each pair of ranks, of which there are few.
+  const auto stages = static_cast<std::size_t>(plan::stage_count(program_));
+  std::vector<std::vector<int>> classes;
+  class_of_.reserve(static_cast<std::size_t>(size()));
+  for (int event = 0; event < size(); ++event) {
+    const auto& own = events_[event];
+    const std::size_t place = static_cast<std::size_t>(own.instruction->kind) * stages +
+                              static_cast<std::size_t>(own.instruction->stage);
+    if (place >= classes.size())
+      classes.resize(place + 1);
+    const auto alike = [&](int known) {
+      const int first = representatives_[static_cast<std::size_t>(known)];
+      return events_[first].rank == own.rank && other_rank(first) == other_rank(event) &&
+             runs_again(first) == runs_again(event);
+    };
+    // The newest first: events come rank by rank.
+    const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);
+    if (found == classes[place].rend()) {
+      classes[place].push_back(static_cast<int>(representatives_.size()));
+      representatives_.push_back(event);
+      class_of_.push_back(classes[place].back());
+    } else {
+      class_of_.push_back(*found);
+    }
+    const bool ties = own.instruction->kind == plan::InstructionKind::ReduceTied;
+    if (ties && (tied_ranks_.empty() || tied_ranks_.back() != own.rank))
+      tied_ranks_.push_back(own.rank);
+  }
+}
+
+void Structure::make_timed_events() {
+  using Kind = TimedEvent::Kind;
+  const auto kind_of = [&](plan::InstructionKind kind) {
+    if (plan::is_receive(kind))
+      return Kind::Receive;
+    if (plan::is_send(kind))
+      return program_.transfers == plan::TransferMode::Eager ? Kind::EagerSend : Kind::Other;
+    const bool waits_for_reductions =
+        plan::is_collective(kind) || kind == plan::InstructionKind::OptimizerStep;
+    return waits_for_reductions ? Kind::Other : Kind::Compute;
+  };
+  timed_events_.reserve(order_.size());
+  for (const int event : order_) {
+    const auto& own = events_[event];
+    timed_events_.push_back({.event = event,
+                             .compute = own.compute,
+                             .queue = own.queue,
+                             .data = own.data,
+                             .cost_class = class_of(event),
+                             .kind = kind_of(own.instruction->kind)});
+  }
+}
+
+}  // namespace pipewright::sim

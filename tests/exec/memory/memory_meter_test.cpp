@@ -1,0 +1,122 @@
+#include "pipewright/exec/memory/memory_meter.hpp"
+
+#include <ATen/ATen.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace memory_meter_test {
+
+using namespace pipewright::exec;
+using pipewright::plan::Bytes;
+
+TEST_CASE("memory: a tensor is charged while it lives, and the peak remembers it", "[exec]") {
+  MemoryAccount account;
+  const ChargeTo charge(account);
+  {
+    const at::Tensor kept = at::empty({1000}, at::kFloat);
+    CHECK(account.held() == Bytes{4000});
+    { const at::Tensor gone = at::empty({500}, at::kFloat); }
+    CHECK(account.held() == Bytes{4000});
+    CHECK(account.peak() == Bytes{6000});
+    account.reset_peak();
+    CHECK(account.peak() == Bytes{4000});
+  }
+  CHECK(account.held() == Bytes{0});
+}
+
+TEST_CASE("memory: whoever frees it, the account that allocated is credited", "[exec]") {
+  MemoryAccount maker, user;
+  at::Tensor tensor;
+  std::thread([&] {
+    const ChargeTo charge(maker);
+    tensor = at::empty({256}, at::kFloat);
+  }).join();
+  std::thread([&] {
+    const ChargeTo charge(user);
+    CHECK(maker.held() == Bytes{1024});
+    tensor = at::Tensor();
+  }).join();
+  CHECK(maker.held() == Bytes{0});
+  CHECK(user.held() == Bytes{0});
+}
+
+TEST_CASE("memory: a tensor can change hands, with all of its memory", "[exec]") {
+  MemoryAccount maker, user;
+  at::Tensor tensor;
+  {
+    const ChargeTo charge(maker);
+    tensor = at::empty({256}, at::kFloat);
+  }
+  const ChargeTo charge(user);
+  take_charge_of(tensor.narrow(0, 0, 16));
+  take_charge_of(at::Tensor());
+  take_charge_of(at::empty({0}));
+  CHECK(maker.held() == Bytes{0});
+  CHECK(user.held() == Bytes{1024});
+  std::vector<float> numbers(8);  // memory that no account has
+  take_charge_of(at::from_blob(numbers.data(), {8}));
+  CHECK(user.held() == Bytes{1024});
+  tensor = at::Tensor();
+  CHECK(user.held() == Bytes{0});
+}
+
+TEST_CASE("memory: charges nest, and end with their scope", "[exec]") {
+  MemoryAccount outer, inner;
+  const ChargeTo charge(outer);
+  at::Tensor a, b;
+  {
+    const ChargeTo nested(inner);
+    a = at::empty({1}, at::kFloat);
+  }
+  b = at::empty({2}, at::kFloat);
+  CHECK(inner.held() == Bytes{4});
+  CHECK(outer.held() == Bytes{8});
+}
+
+TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
+  const MemoryAccount account;
+  for (const int size : {1, 3, 17, 1000, 1 << 20}) {
+    const at::Tensor tensor = at::empty({size}, at::kByte);
+    CHECK(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64 == 0);
+  }
+  CHECK(at::empty({0}, at::kFloat).numel() == 0);
+}
+
+/// The flags of the mapping that holds an address, " rd wr … "; empty: the kernel tells none.
+std::string flags_of(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> begin >> dash >> end && dash == '-')
+      is_here = begin <= reinterpret_cast<std::uintptr_t>(address) &&
+                reinterpret_cast<std::uintptr_t>(address) < end;
+    if (is_here && line.starts_with("VmFlags:"))
+      return line.substr(line.find(':') + 1) + " ";
+  }
+  return "";
+}
+
+TEST_CASE("memory: tensors may lie in huge pages", "[exec]") {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    WARN("skipped: this kernel has no huge pages");
+    return;
+  }
+  const MemoryAccount account;
+  for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{48} << 20}) {
+    const at::Tensor tensor = at::empty({size}, at::kByte);
+    const std::string flags = flags_of(tensor.const_data_ptr<std::uint8_t>() + size / 2);
+    CAPTURE(size, flags);
+    CHECK((flags.empty() || flags.find(" hg ") != std::string::npos));
+  }
+}
+
+}  // namespace memory_meter_test

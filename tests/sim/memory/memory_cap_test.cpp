@@ -1,0 +1,123 @@
+#include "pipewright/sim/memory/memory_cap.hpp"
+
+#include <map>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "sim/support/equal_ranks.hpp"
+#include "support/error_of.hpp"
+
+namespace memory_cap_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::sim;
+using pipewright::test::error_of;
+using pipewright::test::make;
+
+/// Two stages of 20 MB that stand, 5 MB of activations and 2 MB beside a forward.
+StepCosts two_stages() {
+  StageCost cost;
+  cost.forward = cost.input_gradient = cost.weight_gradient = {1};
+  cost.parameters = cost.gradients = {5'000'000};
+  cost.optimizer_state = {10'000'000};
+  cost.activation = {5'000'000};
+  cost.forward_peak = {7'000'000};
+  StepCosts costs;
+  costs.stages = {cost, cost};
+  costs.cluster.devices_per_node = 2;
+  return costs;
+}
+
+std::optional<OverCap> over(const StepCosts& costs, Bytes cap) {
+  const Structure structure(lower(make("gpipe", 2, 3)));
+  Simulator simulator(structure);
+  MemoryModel model(structure);
+  const Times& times = simulator.run(costs);
+  return over_cap(structure, model, model.curves(costs, times), costs, times, cap);
+}
+
+Scenario scenario() {
+  return scenario_from_json(JsonDocument::parse(R"({
+    "format": "pipewright/scenario/1", "name": "small", "model": {"kind": "gpt"},
+    "data": {"kind": "text", "path": "text.txt"},
+    "cluster": {"name": "c", "nodes": 1, "devices_per_node": 4, "device": {"name": "cpu"},
+      "within_node": {"latency_s": 0, "bandwidth_per_s": 1e12}},
+    "pipeline": {"ranks": 2, "microbatches": 8, "schedule": "gpipe"},
+    "training": {"steps": 1, "microbatch_size": 4}})",
+                                                "s.json"));
+}
+
+bool offers(const Scenario& scenario, const std::string& change) {
+  const auto changes = leaner_changes(scenario);
+  return std::find(changes.begin(), changes.end(), change) != changes.end();
+}
+
+TEST_CASE("Too little memory is told with rank, instant, action and the largest holders",
+          "[sim][memory]") {
+  // 20 stand; at 2, before any backward, the third forward adds 5 and 2 to 10.
+  const auto full = over(two_stages(), {30'000'000});
+  REQUIRE(full);
+  CHECK(to_string(*full) ==
+        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: the most is in "
+        "optimizer state 10.0 MB, parameters 5.0 MB, gradients 5.0 MB");
+}
+
+TEST_CASE("A cap that is just met, or none, refuses nothing", "[sim][memory]") {
+  CHECK_FALSE(over(two_stages(), {37'000'000}));
+  CHECK(over(two_stages(), {36'999'999}));
+  CHECK_FALSE(over(two_stages(), {}));
+}
+
+TEST_CASE("A cap below what stands is refused without any simulation", "[sim][memory]") {
+  const Program program = lower(make("gpipe", 2, 3));
+  const auto costs = two_stages().stages;
+  CHECK(error_of([&] { require_cap_above_standing(program, costs, {19'000'000}); }) ==
+        "rank 0 holds 20.0 MB before any activation (parameters 5.0 MB, gradients 5.0 MB, "
+        "optimizer state 10.0 MB), but its device has 19.0 MB");
+  CHECK_NOTHROW(require_cap_above_standing(program, costs, {20'000'000}));
+  CHECK_NOTHROW(require_cap_above_standing(program, costs, {}));
+}
+
+TEST_CASE("Of the changes that fit the quickest is named", "[sim][memory]") {
+  const std::map<std::string, Need> known{
+      {"a=1", {{40}, {1}}}, {"b=1", {{30}, {3}}}, {"c=1", {{20}, {2}}}, {"d=1", {{10}, {4}}}};
+  const auto evaluate = [&](const std::string& change) -> std::optional<Need> {
+    const auto found = known.find(change);
+    return found == known.end() ? std::optional<Need>{} : found->second;
+  };
+  const std::vector<std::string> changes{"impossible=1", "a=1", "b=1", "c=1", "d=1"};
+  const auto remedy = smallest_change(changes, {30}, evaluate);
+  REQUIRE(remedy);
+  CHECK(remedy->assignment == "c=1");
+  CHECK(remedy->need.iteration == Seconds{2});
+  CHECK(smallest_change(changes, {10}, evaluate)->assignment == "d=1");
+  CHECK_FALSE(smallest_change(changes, {9}, evaluate));
+}
+
+TEST_CASE("The refusal ends with the change that fits, or says that none does", "[sim][memory]") {
+  const auto full = over(two_stages(), {30'000'000});
+  CHECK_THAT(refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
+             Catch::Matchers::EndsWith("gradients 5.0 MB; training.recompute=full fits, with 29.0 "
+                                       "MB and 12.500000 s an iteration"));
+  CHECK_THAT(refusal(*full, {}),
+             Catch::Matchers::EndsWith("; no single change that was tried fits"));
+}
+
+TEST_CASE("The changes offered are not what the scenario has already", "[sim][memory]") {
+  const Scenario plain = scenario();
+  CHECK(offers(plain, "training.recompute=full"));
+  CHECK(offers(plain, "training.recompute=selective"));
+  CHECK(offers(plain, "pipeline.schedule=1f1b"));
+  CHECK(offers(plain, "pipeline.ranks=4"));
+  CHECK_FALSE(offers(changed(plain, "cluster.devices_per_node=3"), "pipeline.ranks=4"));
+  CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has nobody to share with
+  CHECK(offers(changed(plain, "pipeline.replicas=2"), "training.zero=1"));
+  CHECK_FALSE(offers(changed(plain, "training.recompute=full"), "training.recompute=selective"));
+  CHECK_FALSE(offers(changed(plain, "pipeline.schedule=1f1b"), "pipeline.schedule=1f1b"));
+  for (const std::string& change : leaner_changes(plain))
+    CHECK_FALSE(changed(plain, change) == plain);
+}
+
+}  // namespace memory_cap_test

@@ -1,0 +1,501 @@
+#include "pipewright/sim/memory/memory.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/program_counts.hpp"
+#include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "sim/support/equal_ranks.hpp"
+#include "sim/support/random_costs.hpp"
+
+namespace memory_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::sim;
+using namespace pipewright::test;
+
+StageCost times(double forward, double input_gradient, double weight_gradient) {
+  StageCost cost;
+  cost.forward = {forward};
+  cost.input_gradient = {input_gradient};
+  cost.weight_gradient = {weight_gradient};
+  return cost;
+}
+
+/// Links of one second's latency that carry any size at once.
+StepCosts costs_of(std::vector<StageCost> stages) {
+  StepCosts costs;
+  costs.stages = std::move(stages);
+  costs.cluster.devices_per_node = 8;
+  costs.cluster.within_node = {
+      .latency = {1}, .bandwidth_per_s = std::numeric_limits<double>::infinity(), .shared = false};
+  return costs;
+}
+
+/// A Program, timed, and its memory.
+struct Case {
+  Case(const Schedule& schedule, StepCosts costs_, Holding holding_ = {})
+      : Case(lower(schedule), std::move(costs_), holding_) {}
+  Case(Program program, StepCosts costs_, Holding holding_)
+      : costs(std::move(costs_)),
+        holding(holding_),
+        structure(std::move(program)),
+        simulator(structure),
+        model(structure, holding),
+        times(simulator.run(costs)),
+        curves(model.curves(costs, times)) {}
+
+  /// "time: bytes" of each point.
+  std::string curve(int rank) const {
+    std::ostringstream text;
+    for (const MemoryPoint& point : curves.of(rank))
+      text << (&point == curves.of(rank).data() ? "" : ", ") << point.time << ": " << point.held;
+    return text.str();
+  }
+
+  std::string holders(int rank, double time) const {
+    std::ostringstream text;
+    for (const Holder& holder : model.holders(costs, times, rank, time))
+      text << (text.tellp() == 0 ? "" : ", ") << holder.name << ": " << holder.bytes.value;
+    return text.str();
+  }
+
+  StepCosts costs;
+  Holding holding;
+  Structure structure;
+  Simulator simulator;
+  MemoryModel model;
+  const Times& times;
+  const MemoryCurves& curves;
+};
+
+/// Two stages of one second each action: activations of 10 and 20, outputs of 4, gradients of 3.
+std::vector<StageCost> two_stages() {
+  std::vector<StageCost> stages(2, times(1, 1, 1));
+  stages[0].activation = {10};
+  stages[0].output = {4};
+  stages[1].activation = {20};
+  stages[1].input_gradient_bytes = {3};
+  return stages;
+}
+
+/// Random bytes for everything that `random_costs` leaves out.
+StepCosts with_memory(StepCosts costs, std::mt19937& random) {
+  const auto bytes = [&](int least, int most) {
+    return Bytes{std::uniform_int_distribution(least, most)(random)};
+  };
+  for (StageCost& stage : costs.stages) {
+    stage.parameters = bytes(0, 90);
+    stage.gradients = bytes(0, 90);
+    stage.optimizer_state = bytes(0, 90);
+    stage.freed_by_input_gradient = bytes(0, 30);
+    stage.activation = stage.output + stage.freed_by_input_gradient + bytes(0, 90);
+    stage.output_alone = stage.output * static_cast<int>(random() % 2);
+    stage.input_for_weights = random() % 2 == 0;
+    stage.output_gradient_for_weights = random() % 2 == 0;
+    stage.forward_peak = stage.activation + bytes(0, 90);
+    stage.backward_peak = bytes(0, 90);
+    stage.input_gradient_peak = bytes(0, 90);
+    stage.weight_gradient_peak = bytes(0, 90);
+    stage.rerun = rerun_at_once(stage);
+    stage.rerun.kept = bytes(0, 20);
+    stage.rerun.backward_share = stage.rerun.input_gradient_share =
+        stage.rerun.weight_gradient_share = std::uniform_real_distribution(0.0, 1.0)(random);
+    stage.rerun.left_for_weights = bytes(0, 9);
+    stage.gradients_for_weights = bytes(0, 9);
+  }
+  costs.stages.front().loaded = {7};
+  costs.stages.back().loaded += Bytes{5};
+  return costs;
+}
+
+/// Calls `visit` for many Programs of every kind, costs and hand-overs.
+template <class Visit>
+int for_each_case(const Visit& visit) {
+  std::mt19937 random(31);
+  int visited = 0;
+  for (const std::string& name : schedule_names())
+    for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}})
+      for (const LoweringOptions& options : all_ways_to_communicate())
+        for (const Holding holding : {Holding{HandOver::Reference, 0},
+                                      {HandOver::Reference, 2},
+                                      {HandOver::Copy, 0},
+                                      {HandOver::Copy, 1}})
+          for (const bool recompute : {false, true})
+            try {
+              const Schedule plain = make(name, ranks, microbatches);
+              const Program program = lower(recompute ? with_recompute(plain) : plain, options);
+              const Case at(program, with_memory(random_costs(program, random, visited), random),
+                            holding);
+              CAPTURE(name, ranks, microbatches, options.blocking, to_string(holding.hand_over),
+                      holding.gradient_groups, recompute);
+              visit(at);
+              ++visited;
+            } catch (const InputError&) {
+            } catch (const Infeasible&) {
+            }
+  return visited;
+}
+
+Bytes standing_of(const Case& at, int rank) {
+  const Program& program = at.structure.program();
+  const int versions =
+      program.asynchronous ? weight_versions(program)[static_cast<std::size_t>(rank)] : 1;
+  const int sums = program.asynchronous || is_forward_only(program)
+                       ? 1
+                       : std::max(1, at.holding.gradient_groups);
+  Bytes sum;
+  for (int stage = 0; stage < stage_count(program); ++stage)
+    if (program.placement.holds(rank, stage)) {
+      const StageCost& cost = at.costs.stages[static_cast<std::size_t>(stage)];
+      sum += cost.parameters * versions + cost.gradients * sums + cost.optimizer_state;
+    }
+  return sum;
+}
+
+TEST_CASE("By reference, a gradient is its maker's until the stage before has used it",
+          "[sim][memory]") {
+  // 0F0 to 1, on the way to 2, 1F0 to 3, 1B0 to 5, on the way to 6, 0B0 to 8.
+  const Case at(make("gpipe", 2, 1), costs_of(two_stages()));
+  CHECK(at.curve(0) == "0: 0, 0: 10, 8: 0");
+  CHECK(at.curve(1) == "0: 0, 2: 20, 5: 3, 8: 0");
+  CHECK(at.holders(1, 4) == "activations 1F0: 20");
+  CHECK(at.holders(1, 5) == "input gradient 1B0: 3");
+}
+
+TEST_CASE("At every instant the owners add up to the curve", "[sim][memory]") {
+  const auto held = [](const auto& points, double time) {
+    return std::prev(std::upper_bound(points.begin(), points.end(), time,
+                                      [](double t, const auto& point) { return t < point.time; }));
+  };
+  const int visited = for_each_case([&](const Case& at) {
+    const auto owners = at.model.by_owner(at.costs, at.times);
+    for (int rank = 0; rank < static_cast<int>(owners.size()); ++rank) {
+      const auto& own = owners[static_cast<std::size_t>(rank)];
+      const auto curve = at.curves.of(rank);
+      for (const OwnersPoint& point : own)
+        REQUIRE(point.sum() == held(curve, point.time)->held);
+      for (const MemoryPoint& point : curve)
+        REQUIRE(held(own, point.time)->sum() == held(curve, point.time)->held);
+    }
+  });
+  CHECK(visited > 100);
+}
+
+TEST_CASE("Each owner is told apart over time", "[sim][memory]") {
+  auto stages = two_stages();
+  stages[1].parameters = {100};
+  stages[1].backward_peak = {2};
+  const Case at(make("gpipe", 2, 1), costs_of(stages), {HandOver::Copy});
+  const auto owners = at.model.by_owner(at.costs, at.times).at(1);
+  // 1RECV_F0 is posted at once, 1F0 runs from 2 to 3, 1B0 to 5.
+  REQUIRE(owners.size() == 4);
+  CHECK(owners[0][Owner::Parameters] == 100);
+  CHECK(owners[0][Owner::Buffers] == 4);
+  CHECK(owners[1].time == 2);
+  CHECK(owners[1][Owner::Activations] == 20);
+  CHECK(owners[2].time == 3);
+  CHECK(owners[2][Owner::Transients] == 2);
+  CHECK(owners[3].sum() == 100);
+}
+
+TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of its use",
+          "[sim][memory]") {
+  const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});
+  // 0RECV_B0 is posted when 0F0 is over, and its 3 bytes stay for 0B0.
+  CHECK(at.curve(0) == "0: 0, 0: 10, 1: 13, 8: 0");
+  // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is let go of
+  // when its link is, which is at once.
+  CHECK(at.curve(1) == "0: 0, 0: 4, 2: 24, 5: 0");
+  CHECK(at.holders(0, 2) == "activations 0F0: 10, receive buffer 0RECV_B0: 3");
+  CHECK(at.holders(1, 2) == "activations 1F0: 20, receive buffer 1RECV_F0: 4");
+}
+
+TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][memory]") {
+  StepCosts costs = costs_of(two_stages());
+  costs.cluster.within_node.bandwidth_per_s = 1;  // 3 bytes take 3 s
+  const Case at(make("gpipe", 2, 1), costs, {HandOver::Copy});
+  // 0F0 to 1, 4 s and one of latency to 6, 1F0 to 7, 1B0 to 9, sent from 9 to 12.
+  CHECK(at.curve(1) == "0: 0, 0: 4, 6: 24, 9: 3, 12: 0");
+  CHECK(at.holders(1, 9) == "input gradient 1B0: 3");
+}
+
+TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
+  const Schedule both = parse_csv("0F0,1F0,1B0,0B0\n", "s.csv");
+  // 0F 0 to 1, 1F to 2, 1B to 4 makes 3, 0B to 6 uses them.
+  const std::string curve = "0: 0, 0: 10, 1: 30, 4: 13, 6: 0";
+  CHECK(Case(both, costs_of(two_stages())).curve(0) == curve);
+  CHECK(Case(both, costs_of(two_stages()), {HandOver::Copy}).curve(0) == curve);
+}
+
+TEST_CASE("The input gradient frees its part of the activations, the weight gradient the rest",
+          "[sim][memory]") {
+  StageCost cost = times(1, 1, 1);
+  cost.activation = {10};
+  cost.forward_peak = {10};
+  cost.freed_by_input_gradient = {7};
+  const Case split(parse_csv("0F0,0I0,0W0\n", "s.csv"), costs_of({cost}));
+  CHECK(split.curve(0) == "0: 0, 0: 10, 2: 3, 3: 0");
+  CHECK(split.holders(0, 1) == "activations 0F0: 10");
+  CHECK(split.holders(0, 2) == "activations 0F0: 3");
+  const Case whole(parse_csv("0F0,0B0\n", "s.csv"), costs_of({cost}));
+  CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
+}
+
+TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][memory]") {
+  StageCost cost = times(1, 1, 1);
+  cost.activation = {10};
+  cost.forward_peak = {10};
+  cost.gradients_for_weights = {4};
+  const Case split(parse_csv("0F0,0I0,0W0\n", "s.csv"), costs_of({cost}));
+  CHECK(split.curve(0) == "0: 0, 0: 10, 2: 14, 3: 0");
+  CHECK(split.holders(0, 2) == "activations 0F0: 10, gradients for weights of 0I0: 4");
+  const Case whole(parse_csv("0F0,0B0\n", "s.csv"), costs_of({cost}));
+  CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
+}
+
+TEST_CASE("A recomputing input gradient leaves what it made again to the weight gradient",
+          "[sim][memory]") {
+  StageCost cost = times(1, 1, 1);
+  // Of two layers: 2 bytes are the input of the second, which makes 3 when it runs again.
+  cost.rerun = {.first = {1},
+                .others = {1},
+                .kept = {2},
+                .forward_peak = {2},
+                .remade = {3},
+                .rerun_peak = {3},
+                .backward_peak = {9},
+                .input_gradient_peak = {9},
+                .left_for_weights = {5}};
+  const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
+  // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.
+  CHECK(split.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 4: 10, 5: 0");
+  CHECK(split.holders(0, 2) == "transient of 0I0: 9, activations 0R0: 3, inputs of layers 0F0: 2");
+  CHECK(split.holders(0, 4) ==
+        "recomputed activations 0I0: 5, activations 0R0: 3, inputs of layers 0F0: 2");
+  // One backward is done with each layer's before it comes to the next.
+  const Case whole(parse_csv("0F0,0R0,0B0\n", "s.csv"), costs_of({cost}));
+  CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 5: 0");
+}
+
+/// Both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the gradient back
+/// has 3.
+std::vector<StageCost> two_split_stages() {
+  auto stages = two_stages();
+  stages[0].output_alone = {4};
+  stages[1].activation = {10};
+  return stages;
+}
+
+TEST_CASE("An input gradient frees the stage's output, if the stage after is done with it",
+          "[sim][memory]") {
+  auto stages = two_split_stages();
+  // 0F0 to 1, 1F0 from 2 to 3, 1I0 to 4, 0I0 from 5 to 6, 0W0 to 7, 1W0 early or late.
+  const Schedule early = parse_csv("0F0,0I0,0W0\n1F0,1I0,1W0\n", "s.csv");
+  CHECK(Case(early, costs_of(stages)).curve(0) == "0: 0, 0: 10, 6: 6, 7: 0");
+  stages[1].input_for_weights = true;  // 1W0 ends at 5
+  CHECK(Case(early, costs_of(stages)).curve(0) == "0: 0, 0: 10, 6: 6, 7: 0");
+  stages[1].weight_gradient = {4};  // 1W0 ends at 8
+  const Case late(early, costs_of(stages));
+  CHECK(late.curve(0) == "0: 0, 0: 10, 7: 4, 8: 0");
+  CHECK(late.holders(0, 7) == "activations 0F0: 4");
+  // Copied, the stage after reads a buffer of its own.
+  CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
+}
+
+TEST_CASE("A gradient that the weight gradient needs stays with its maker until that has run",
+          "[sim][memory]") {
+  auto stages = two_split_stages();
+  const Schedule schedule = parse_csv("0F0,0I0,0W0\n1F0,1B0\n", "s.csv");
+  // 1B0 ends at 5, 0I0 runs from 6 to 7, 0W0 to 8.
+  CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 7: 0");
+  stages[0].output_gradient_for_weights = true;
+  CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 8: 0");
+  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
+  CHECK(copied.holders(0, 7) == "activations 0F0: 6, receive buffer 0RECV_B0: 3");
+}
+
+TEST_CASE("Where layers run again, the gradient that came in is free when the last one is done",
+          "[sim][memory]") {
+  auto stages = two_stages();
+  stages[0].rerun = {.first = {1}, .others = {2}, .backward_share = 0.25};
+  // 1B0 ends at 5, and 0B0 runs from 6 to 10.
+  const Case at(parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv"), costs_of(stages));
+  CHECK(at.curve(1) == "0: 0, 2: 20, 5: 3, 7: 0");
+  CHECK(at.holders(1, 6.5) == "input gradient 1B0: 3");
+  CHECK(at.holders(1, 7) == "");
+}
+
+TEST_CASE("A forward that is run again keeps its output alone until then", "[sim][memory]") {
+  auto stages = two_stages();
+  stages[0].forward_peak = {15};
+  stages[0].rerun = rerun_at_once(stages[0]);
+  const Schedule schedule = parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv");
+  // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 is free to run from 1 to 2, 0B0 from 6 to 8.
+  const Case at(schedule, costs_of(stages));
+  // 0R0 makes the output again, while 1B0 still has the first one.
+  CHECK(at.curve(0) == "0: 0, 0: 15, 1: 19, 2: 14, 5: 10, 8: 0");
+  CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
+  CHECK(at.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5, output 0F0: 4");
+  // Copied, the output goes with its send, and comes again.
+  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
+  CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
+  CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
+}
+
+TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
+  StepCosts costs = costs_of(two_stages());
+  costs.cluster.within_node.bandwidth_per_s = 1;
+  const Schedule schedule = parse_csv("0F0\n1F0\n", "s.csv");
+  CHECK(Case(schedule, costs).curve(0) == "0: 0, 0: 10, 1: 0");
+  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(0) == "0: 0, 0: 10, 1: 4, 5: 0");
+  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(1) == "0: 0, 0: 4, 6: 24, 7: 0");
+}
+
+TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][memory]") {
+  // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 comes from 14 to 15.
+  StepCosts costs = costs_of(two_stages());
+  costs.microbatch_lengths = {1, 2.5};
+  const Case at(make("gpipe", 2, 2), costs, {HandOver::Copy});
+  CHECK(at.holders(0, 9) == "activations 0F1: 25, activations 0F0: 10, receive buffer 0RECV_B0: 3");
+  CHECK(at.holders(0, 12) == "activations 0F1: 25, receive buffer 0RECV_B1: 8");
+}
+
+TEST_CASE("What stands has its names, and PipeDream's older weights have theirs", "[sim][memory]") {
+  auto stages = two_stages();
+  stages[0].parameters = {100};
+  stages[0].gradients = {50};
+  stages[0].optimizer_state = {200};
+  CHECK(Case(make("1f1b", 2, 4), costs_of(stages)).holders(0, 1e9) ==
+        "optimizer state: 200, parameters: 100, gradients: 50");
+  ScheduleRequest request;
+  request.name = "pipedream";
+  request.ranks = 2;
+  request.microbatches = 4;
+  const Case versions(lower(make_schedule(request), lowering_of(request)), costs_of(stages), {});
+  REQUIRE(weight_versions(versions.structure.program()).front() == 2);
+  CHECK(versions.holders(0, 1e9) ==
+        "optimizer state: 200, parameters: 100, older weights: 100, gradients: 50");
+}
+
+TEST_CASE("A curve begins and ends with what stands, and its peak is its highest point",
+          "[sim][memory]") {
+  const int cases = for_each_case([](const Case& at) {
+    for (int rank = 0; rank < static_cast<int>(at.structure.program().ranks.size()); ++rank) {
+      const auto curve = at.curves.of(rank);
+      const Bytes standing = standing_of(at, rank);
+      REQUIRE(curve.front().time == 0);
+      REQUIRE(curve.front().held == standing.value);
+      REQUIRE(curve.back().held == standing.value);
+      std::int64_t highest = 0;
+      for (std::size_t point = 0; point < curve.size(); ++point) {
+        REQUIRE(curve[point].held >= standing.value);
+        REQUIRE((point < 2 || curve[point].time > curve[point - 1].time));
+        highest = std::max(highest, curve[point].held);
+      }
+      REQUIRE(at.curves.peaks[static_cast<std::size_t>(rank)].held == Bytes{highest});
+    }
+  });
+  CHECK(cases > 1000);
+}
+
+TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory]") {
+  std::mt19937 random(8);
+  for_each_case([&](const Case& at) {
+    const auto ranks = static_cast<int>(at.structure.program().ranks.size());
+    const int rank = std::uniform_int_distribution(0, ranks - 1)(random);
+    const auto check_at = [&](const MemoryPoint& point) {
+      Bytes sum;
+      for (const Holder& holder : at.model.holders(at.costs, at.times, rank, point.time))
+        sum += holder.bytes;
+      REQUIRE(sum == Bytes{point.held});
+    };
+    const MemoryPeak& peak = at.curves.peaks[static_cast<std::size_t>(rank)];
+    if (peak.time > 0)  // at 0 the first point is what stands alone
+      check_at({peak.time, peak.held.value});
+    const auto curve = at.curves.of(rank);
+    check_at(curve[std::uniform_int_distribution<std::size_t>(1, curve.size() - 1)(random)]);
+  });
+}
+
+/// A rank of its own, gradients of 100 bytes and nothing else; F takes 1 s, I and W as long.
+std::string curve_of_gradients(const Schedule& schedule, int groups) {
+  std::vector<StageCost> stages(static_cast<std::size_t>(stage_count(schedule)), times(1, 1, 1));
+  for (StageCost& stage : stages)
+    stage.gradients = {100};
+  return Case(schedule, costs_of(stages), {.gradient_groups = groups}).curve(0);
+}
+
+TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]") {
+  const Schedule reversed = parse_csv("0F0,0F1,0F2,0B2,0B1,0B0\n", "test");
+  CHECK(curve_of_gradients(reversed, 0) == "0: 100");
+  CHECK(curve_of_gradients(reversed, 1) == "0: 100, 5: 200, 7: 300, 9: 100");
+  // Microbatches 0 and 1, and 2, whose group has a sum of its own.
+  CHECK(curve_of_gradients(reversed, 2) == "0: 200, 7: 300, 9: 200");
+  CHECK(curve_of_gradients(reversed, 3) == "0: 300");
+
+  // From the end of the weight gradient on; that of 1 adds 2 as well, and 3 is in turn.
+  const Schedule mixed = parse_csv("0F0,0F1,0F2,0F3,0I0,0W0,0I2,0I1,0W2,0W1,0B3\n", "test");
+  CHECK(curve_of_gradients(mixed, 1) == "0: 100, 9: 200, 10: 100");
+  const Schedule in_order = parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n", "test");
+  CHECK(curve_of_gradients(in_order, 1) == "0: 100");
+}
+
+TEST_CASE("zb-h1's newest weight gradients set aside all others, its oldest none",
+          "[sim][memory]") {
+  for (const int P : {2, 4})
+    for (const int M : {4, 9}) {
+      std::vector<StageCost> stages(static_cast<std::size_t>(P), times(1, 1, 1));
+      for (StageCost& stage : stages)
+        stage.gradients = {100};
+      const Schedule newest = make("zb-h1", P, M);
+      for (int rank = 0; rank < P; ++rank) {
+        const auto peak = [&](const Schedule& schedule) {
+          const Case at(schedule, costs_of(stages), {.gradient_groups = 1});
+          return at.curves.peaks[static_cast<std::size_t>(rank)].held.value;
+        };
+        CAPTURE(P, M, rank);
+        CHECK(peak(newest) == (rank == 0 ? 100 : 100 * M));
+        CHECK(peak(oldest_weight_gradients_first(newest)) == 100);
+      }
+    }
+}
+
+TEST_CASE("Larger activations never lower a peak", "[sim][memory]") {
+  for_each_case([](const Case& at) {
+    StepCosts larger = at.costs;
+    for (StageCost& stage : larger.stages) {
+      stage.activation += Bytes{11};
+      stage.forward_peak += Bytes{11};
+    }
+    MemoryModel model(at.structure);
+    MemoryModel again(at.structure);
+    const auto& small = model.curves(at.costs, at.times).peaks;
+    const auto& large = again.curves(larger, at.times).peaks;
+    for (std::size_t rank = 0; rank < small.size(); ++rank)
+      REQUIRE(large[rank].held >= small[rank].held);
+  });
+}
+
+TEST_CASE("A model that answered before answers as a fresh one", "[sim][memory]") {
+  std::mt19937 random(12);
+  const Structure structure(lower(make("interleaved-zb", 4, 8, 2)));
+  Simulator simulator(structure);
+  MemoryModel kept(structure, {HandOver::Copy});
+  for (int round = 0; round < 8; ++round) {
+    const StepCosts costs = with_memory(random_costs(structure.program(), random, round), random);
+    const Times& times = simulator.run(costs);
+    MemoryModel fresh(structure, {HandOver::Copy});
+    CHECK(samples_of(kept.curves(costs, times)) == samples_of(fresh.curves(costs, times)));
+  }
+}
+
+}  // namespace memory_test

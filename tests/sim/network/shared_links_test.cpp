@@ -1,0 +1,161 @@
+#include "pipewright/sim/network/shared_links.hpp"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/simgrid/simgrid.hpp"
+#include "sim/support/equal_ranks.hpp"
+#include "sim/support/random_costs.hpp"
+#include "sim/support/two_nodes.hpp"
+#include "support/catch.hpp"
+
+namespace shared_links_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::sim;
+using namespace pipewright::test;
+
+TEST_CASE("Where no link is shared every time is that of the native engine, busy cores included",
+          "[sim][shared_links]") {
+  std::mt19937 random(41);
+  int programs = 0, round = 0;
+  for (const std::string& name : schedule_names())
+    for (const auto& [ranks, microbatches] : {std::pair{1, 3}, {2, 4}, {4, 8}})
+      for (const LoweringOptions& options : all_ways_to_communicate()) {
+        CAPTURE(name, ranks, microbatches);
+        try {
+          const Structure structure(lower(make(name, ranks, microbatches), options));
+          StepCosts costs = random_costs(structure.program(), random, round++);
+          costs.jitter = 0;  // a ring waits for its slowest flow, not each member for its own
+          Simulator simulator(structure);
+          const Times& expected = simulator.run(costs);
+          REQUIRE(largest_difference(simulate_shared_links(structure, costs), expected) <=
+                  1e-12 * expected.iteration);
+          REQUIRE(largest_difference(simulator.run_shared(costs), simulator.run(costs)) == 0);
+          make_contended(costs, random, 2 + round % 3);
+          if (round % 2 == 1)  // all on one node, more than cores
+            costs.cluster.devices_per_node = ranks;
+          const Times& contended = simulator.run(costs);
+          REQUIRE(largest_difference(simulate_shared_links(structure, costs), contended) <=
+                  1e-12 * contended.iteration);
+          ++programs;
+        } catch (const InputError&) {  // sizes that the schedule does not take
+        } catch (const Infeasible&) {  // a deadlock
+        }
+      }
+  CHECK(programs > 800);
+}
+
+TEST_CASE("Two pipelines behind one card take twice as long to send what they send at once",
+          "[sim][shared_links]") {
+  const Structure structure(lower(make("inference", 2, 1)));
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
+  costs.replicas = 2;
+  const Times times = simulate_shared_links(structure, costs);
+  CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 a second
+  CHECK(times.iteration == 4);
+}
+
+TEST_CASE("Pipelines slow each other down on their cores and on their card",
+          "[sim][shared_links][busy-cores]") {
+  const Structure structure(lower(make("inference", 2, 1)));
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
+  costs.replicas = 2;
+  costs.contended = costs.stages;
+  for (StageCost& stage : costs.contended)
+    stage.forward = {1.5};
+  costs.busy_cores = 2;
+  Simulator simulator(structure);
+  const Times& times = simulator.run_shared(costs);
+  CHECK(end_of(structure, times, "0SEND_F0") == 3.5);
+  CHECK(times.iteration == 5);
+  costs.cluster.between_nodes.shared = false;
+  CHECK(simulator.run_shared(costs).iteration == 4);
+}
+
+TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_links]") {
+  const Structure structure(lower(make("gpipe", 1, 1), {.replicas = 3}));
+  StepCosts costs = seconds_and_hundreds(1, two_nodes(3, true));
+  costs.replicas = 3;
+  costs.stages[0].gradients = {600};
+  Simulator simulator(structure);
+  // Three flows of 800 bytes on a bus of 100 bytes a second, each beside the others.
+  const double compute = simulator.iteration(costs) - 8;
+  CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
+  costs.cluster.within_node.sum_bandwidth_per_s = 50;
+  CHECK(simulator.iteration(costs) == Approx(compute + 16));
+  CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 16));
+}
+
+TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
+  const Structure structure(lower(make("inference", 2, 2)));
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
+  costs.cluster.nodes = 1;
+  costs.cluster.devices_per_node = 2;
+  costs.stages[0].output = {200};
+  costs.stages[0].forward = {1};
+  const Times times = simulate_shared_links(structure, costs);
+  // One queue: 0SEND_F0 from 1 to 3, 0SEND_F1 from 3 to 5. Nobody shares.
+  CHECK(end_of(structure, times, "0SEND_F0") == 3);
+  CHECK(end_of(structure, times, "0SEND_F1") == 5);
+
+  const Structure both(lower(make("1f1b", 2, 2)));
+  StepCosts uneven = seconds_and_hundreds(2, two_nodes(1, true));
+  uneven.microbatch_lengths = {1, 2.5};
+  uneven.cluster.nodes = 1;
+  uneven.cluster.devices_per_node = 2;
+  // 0SEND_F1, 250 bytes, has the bus from 3.5 on; 1SEND_B0, 100 bytes, shares it from 4 to 6, and
+  // the 100 bytes that are left go alone.
+  const Times shared = simulate_shared_links(both, uneven);
+  CHECK(end_of(both, shared, "1SEND_B0") == 6);
+  CHECK(end_of(both, shared, "0SEND_F1") == 7);
+}
+
+TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid]") {
+  if (!built_with_simgrid()) {
+    WARN("skipped: built without SimGrid");
+    return;
+  }
+  std::mt19937 random(43);
+  int programs = 0, slower = 0;
+  double largest = 0;
+  for (const std::string& name : schedule_names())
+    for (const int replicas : {1, 2, 4})
+      for (const bool bus : {false, true}) {
+        CAPTURE(name, replicas, bus);
+        try {
+          LoweringOptions options;
+          options.replicas = replicas;
+          options.share_loss = true;
+          const Structure structure(lower(make(name, 4, 8), options));
+          StepCosts costs = random_costs(structure.program(), random, 1);
+          costs.jitter = 0;
+          costs.replicas = replicas;
+          costs.cluster.nodes = bus ? 1 : 4;
+          costs.cluster.devices_per_node = bus ? 4 * replicas : replicas;
+          costs.cluster.within_node.shared = costs.cluster.between_nodes.shared = true;
+          costs.cluster.within_node.segments.clear();
+          const Times simgrid = simulate_on_simgrid(structure, costs);
+          if (programs % 2 == 1) {  // who computes is watched, and nobody minds
+            costs.contended = costs.stages;
+            costs.busy_cores = 2;
+          }
+          const Times own = simulate_shared_links(structure, costs);
+          const double difference = largest_difference(own, simgrid) / own.iteration;
+          REQUIRE(difference <= 1e-8);
+          largest = std::max(largest, difference);
+          slower += own.iteration > Simulator(structure).iteration(costs) * (1 + 1e-6) ? 1 : 0;
+          ++programs;
+        } catch (const InputError&) {
+        }
+      }
+  CHECK(programs > 100);
+  CHECK(slower > programs / 4);  // sharing matters
+  fmt::print("SimGrid shares links in the same times in {} programs; largest difference {:.1e}\n",
+             programs, largest);
+}
+
+}  // namespace shared_links_test

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cluster_fields.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "scenario/scenario_fields.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -95,6 +95,9 @@ Cluster read_cluster(JsonObject& object) {
   const auto cluster = read_fields<Cluster>(object);
   check_segments(object, "within_node", cluster.within_node);
   check_segments(object, "between_nodes", cluster.between_nodes);
+  if (const std::string fault = cluster.machine ? fault_of(cluster.machine->reductions) : "";
+      !fault.empty())
+    object.error("machine", "reductions: " + fault);
   return cluster;
 }
 

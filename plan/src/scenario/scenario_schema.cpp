@@ -53,19 +53,19 @@ Ordered object_schema(const char* meaning) {
 template <class Struct>
 void add_fields(Ordered& object) {
   const Struct plain{};
-  visit_fields(
-      plain, [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
-        using Value = std::remove_cvref_t<decltype(value)>;
-        Ordered field = Ordered::object();
-        if (*meaning != '\0')
-          field["description"] = meaning;
-        field.update(type_schema<Value>(rule));
-        if (rule.needed)
-          object["required"].push_back(key);
-        else if constexpr (!HasFields<Value> && !std::is_same_v<Value, std::optional<Machine>>)
-          field["default"] = Ordered(field_json(value, rule));
-        object["properties"][key] = std::move(field);
-      });
+  visit_fields(plain,
+               [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
+                 using Value = std::remove_cvref_t<decltype(value)>;
+                 Ordered field = Ordered::object();
+                 if (*meaning != '\0')
+                   field["description"] = meaning;
+                 field.update(type_schema<Value>(rule));
+                 if (rule.needed)
+                   object["required"].push_back(key);
+                 else if constexpr (!HasFields<Value> && !IsOptionalWithFields<Value>::value)
+                   field["default"] = Ordered(field_json(value, rule));
+                 object["properties"][key] = std::move(field);
+               });
 }
 
 template <class Struct>

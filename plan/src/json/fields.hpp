@@ -1,0 +1,194 @@
+#pragma once
+
+// Structs whose fields stand in a list each, `visit_fields`: reading, writing and the JSON Schema
+// go over it. A field has its key, its value, which values are possible, and what it means.
+
+#include <concepts>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+/// Which values a field can have. One that is not needed keeps the value of a plain struct.
+struct FieldRule {
+  bool needed = false;
+  Range range{};
+  const std::vector<std::string>* words =
+      nullptr;                   // of an enumeration in their order, or of a text
+  const char* schema = nullptr;  // instead of what type, range and words say, as JSON
+};
+
+inline FieldRule any() { return {}; }
+inline FieldRule within(Range range) { return {.range = range}; }
+inline FieldRule one_of(const std::vector<std::string>& words) { return {.words = &words}; }
+inline FieldRule needed(FieldRule rule) {
+  rule.needed = true;
+  return rule;
+}
+
+template <class Struct, class Plain>
+concept MaybeConst = std::same_as<std::remove_const_t<Struct>, Plain>;
+
+// More than any model of today; beyond them sizes could not be counted in 64 bits.
+inline constexpr Range size_range{.least = 1, .most = 1'000'000};
+
+/// A struct with a list of its fields: in a file it is an object.
+template <class Value>
+concept HasFields = requires(Value& value) {
+  visit_fields(value, [](const char*, auto&, const FieldRule&, const char*) {});
+};
+template <class Value>
+struct IsOptionalWithFields : std::false_type {};
+template <HasFields Value>
+struct IsOptionalWithFields<std::optional<Value>> : std::true_type {};
+template <class Value>
+struct IsListWithFields : std::false_type {};
+template <HasFields Value>
+struct IsListWithFields<std::vector<Value>> : std::true_type {};
+/// A word, or numbers in its place.
+using TextOrIntegers = std::variant<std::string, std::vector<int>>;
+
+/// Reads each field of the object into the value, which has the defaults.
+class FieldReader {
+ public:
+  explicit FieldReader(JsonObject& object) : object_(object) {}
+
+  template <class Value>
+  void operator()(const char* key, Value& value, const FieldRule& rule, const char* /*meaning*/) {
+    const std::optional<Value> fallback = rule.needed ? std::nullopt : std::optional(value);
+    if constexpr (std::is_same_v<Value, int>)
+      value = object_.integer(key, rule.range, fallback);
+    else if constexpr (std::is_same_v<Value, double>)
+      value = object_.number(key, rule.range, fallback);
+    else if constexpr (std::is_same_v<Value, bool>)
+      value = object_.flag(key, fallback);
+    else if constexpr (std::is_same_v<Value, Seconds>)
+      value = object_.seconds(key, fallback);
+    else if constexpr (std::is_same_v<Value, Bytes>)
+      value = object_.bytes(key, fallback);
+    else if constexpr (std::is_same_v<Value, std::vector<double>>)
+      value = object_.numbers(key, rule.range, fallback);
+    else if constexpr (std::is_same_v<Value, std::string>)
+      value = rule.words != nullptr ? object_.choice(key, *rule.words, fallback)
+                                    : object_.text(key, fallback);
+    else if constexpr (std::is_same_v<Value, std::filesystem::path>)
+      value = object_.text(key, rule.needed ? std::nullopt : std::optional(value.string()));
+    else if constexpr (std::is_same_v<Value, TextOrIntegers>)
+      value = read_text_or_integers(key, value);
+    else if constexpr (HasFields<Value>)
+      read_child(key, value, rule);
+    else if constexpr (IsOptionalWithFields<Value>::value)
+      read_optional(key, value, rule);
+    else if constexpr (IsListWithFields<Value>::value)
+      read_list(key, value, rule);
+    else if constexpr (std::is_same_v<Value, std::vector<std::string>>)
+      value = object_.texts(key, fallback);
+    else
+      value = read_word(key, value, rule);
+  }
+
+ private:
+  template <class Value>
+  void read_child(const char* key, Value& value, const FieldRule& rule) {
+    if (!rule.needed && !object_.has(key))
+      return;
+    const std::string pointer = object_.child(key);
+    JsonObject child(object_.diagnostics(), pointer);
+    visit_fields(value, FieldReader(child));
+  }
+
+  template <class Value>
+  void read_optional(const char* key, std::optional<Value>& value, const FieldRule& rule) {
+    if (object_.has(key))
+      read_child(key, value.emplace(), rule);
+    object_.allow(key);
+  }
+
+  template <class Value>
+  void read_list(const char* key, Value& value, const FieldRule& rule) {
+    for (const std::string& pointer : object_.elements(key, rule.needed)) {
+      JsonObject element(object_.diagnostics(), pointer);
+      visit_fields(value.emplace_back(), FieldReader(element));
+    }
+  }
+
+  TextOrIntegers read_text_or_integers(const char* key, const TextOrIntegers& fallback) {
+    const Json* value = object_.find(key);
+    if (value == nullptr)
+      return object_.allow(key), fallback;
+    if (value->is_array())
+      return object_.integers(key, at_least(0));
+    if (value->is_string())
+      return object_.text(key);
+    object_.allow(key);
+    object_.error(key, "a text or a list of boundaries is needed here, such as [0, 2, 5]");
+    return fallback;
+  }
+
+  template <class Enum>
+  Enum read_word(const char* key, Enum fallback, const FieldRule& rule) {
+    const std::string word =
+        object_.choice(key, *rule.words, (*rule.words)[static_cast<std::size_t>(fallback)]);
+    for (std::size_t at = 0; at < rule.words->size(); ++at)
+      if ((*rule.words)[at] == word)
+        return static_cast<Enum>(at);
+    return fallback;
+  }
+
+  JsonObject& object_;
+};
+
+template <class Struct>
+Struct read_fields(JsonObject& object) {
+  Struct value;
+  visit_fields(value, FieldReader(object));
+  return value;
+}
+
+template <class Struct>
+Json fields_json(const Struct& value);
+
+/// How a field's value stands in a file.
+template <class Value>
+Json field_json(const Value& value, const FieldRule& rule) {
+  if constexpr (std::is_enum_v<Value>)
+    return (*rule.words)[static_cast<std::size_t>(value)];
+  else if constexpr (std::is_same_v<Value, Seconds> || std::is_same_v<Value, Bytes>)
+    return value.value;
+  else if constexpr (std::is_same_v<Value, std::filesystem::path>)
+    return value.string();
+  else if constexpr (HasFields<Value>)
+    return fields_json(value);
+  else if constexpr (IsOptionalWithFields<Value>::value)
+    return value ? fields_json(*value) : Json();
+  else if constexpr (IsListWithFields<Value>::value) {
+    Json list = Json::array();
+    for (const auto& element : value)
+      list.push_back(fields_json(element));
+    return list;
+  } else if constexpr (std::is_same_v<Value, TextOrIntegers>)
+    return std::visit([](const auto& choice) { return Json(choice); }, value);
+  else
+    return value;
+}
+
+template <class Struct>
+Json fields_json(const Struct& value) {
+  Json json = Json::object();
+  visit_fields(value, [&](const char* key, const auto& field, const FieldRule& rule,
+                          const char* /*meaning*/) {
+    Json written = field_json(field, rule);
+    if (!written.is_null())  // an optional that is not there
+      json[key] = std::move(written);
+  });
+  return json;
+}
+
+}  // namespace pipewright::plan

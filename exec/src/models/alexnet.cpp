@@ -1,16 +1,13 @@
 #include "pipewright/exec/models/alexnet.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-
-#include <map>
 
 #include "device/stream.hpp"
 #include "hash.hpp"
 #include "pipewright/exec/training/layer.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/alexnet_layers.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -76,88 +73,52 @@ class Dropout final : public Layer {
   int seed_, layer_;
 };
 
-/// Adds layer after layer and carries the number of channels or features along.
-class AlexNetBuilder {
- public:
-  explicit AlexNetBuilder(int seed) : seed_(seed) {}
+using Build = std::function<std::shared_ptr<Layer>()>;
 
-  void conv(int channels, int kernel, int stride, int padding) {
-    const auto options =
-        nn::Conv2dOptions(width_, channels, kernel).stride(stride).padding(padding);
-    add("conv", [options] { return std::make_shared<Conv>(options); });
-    width_ = channels;
-  }
-  void relu() {
-    add("relu", [](const at::Tensor& input) { return at::relu(input); });
-  }
-  void max_pool() {
-    add("maxpool", [](const at::Tensor& input) {
-      return at::max_pool2d(input, /*kernel_size=*/3, /*stride=*/2);
-    });
-  }
-  void average_pool(int side) {
-    add("avgpool", [side](const at::Tensor& input) {
-      return at::adaptive_avg_pool2d(input, {side, side});
-    });
-    area_ = side * side;
-  }
-  void flatten() {
-    add("flatten", [](const at::Tensor& input) { return input.flatten(1); });
-    width_ *= area_;
-  }
-  void dropout() {
-    const int layer = static_cast<int>(layers_.size());
-    add("dropout", [seed = seed_, layer] { return std::make_shared<Dropout>(seed, layer); });
-  }
-  void linear(int features) {
-    add("linear", [in = width_, features] { return std::make_shared<Linear>(in, features); });
-    width_ = features;
-  }
+Build function(Function::Body body) {
+  return [body = std::move(body)] { return std::make_shared<Function>(body); };
+}
 
-  std::vector<LayerSpec> take() { return std::move(layers_); }
+Build pooling(const plan::AlexNetLayer& layer) {
+  return function([kernel = layer.kernel, stride = layer.stride](const at::Tensor& input) {
+    return at::max_pool2d(input, kernel, stride);
+  });
+}
 
- private:
-  void add(const std::string& kind, std::function<std::shared_ptr<Layer>()> build) {
-    layers_.push_back({fmt::format("{}{}", kind, ++count_of_[kind]), std::move(build)});
+/// `index`: of the layer in the model, which its random numbers depend on.
+Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
+  using plan::AlexNetKind;
+  const std::vector<int>& out = layer.output_shape;
+  switch (layer.kind) {
+    case AlexNetKind::Conv:
+      return [options = nn::Conv2dOptions(layer.in, out[0], layer.kernel)
+                            .stride(layer.stride)
+                            .padding(layer.padding)] { return std::make_shared<Conv>(options); };
+    case AlexNetKind::Relu:
+      return function([](const at::Tensor& input) { return at::relu(input); });
+    case AlexNetKind::MaxPool:
+      return pooling(layer);
+    case AlexNetKind::AveragePool:
+      return function([height = out[1], width = out[2]](const at::Tensor& input) {
+        return at::adaptive_avg_pool2d(input, {height, width});
+      });
+    case AlexNetKind::Flatten:
+      return function([](const at::Tensor& input) { return input.flatten(1); });
+    case AlexNetKind::Dropout:
+      return [seed, index] { return std::make_shared<Dropout>(seed, index); };
+    case AlexNetKind::Linear:
+      break;
   }
-  void add(const std::string& kind, Function::Body body) {
-    add(kind, [body = std::move(body)] { return std::make_shared<Function>(body); });
-  }
-
-  int seed_;
-  int width_ = 3;  // channels before `flatten`, features after it
-  int area_ = 1;   // pixels of a channel that reaches `flatten`
-  std::map<std::string, int> count_of_;
-  std::vector<LayerSpec> layers_;
-};
+  return [in = layer.in, features = out[0]] { return std::make_shared<Linear>(in, features); };
+}
 
 }  // namespace
 
-// As torchvision has it; Krizhevsky, "One weird trick for parallelizing convolutional neural
-// networks", 2014.
 std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed) {
-  AlexNetBuilder builder(seed);
-  builder.conv(64, /*kernel=*/11, /*stride=*/4, /*padding=*/2);
-  builder.relu();
-  builder.max_pool();
-  builder.conv(192, /*kernel=*/5, /*stride=*/1, /*padding=*/2);
-  builder.relu();
-  builder.max_pool();
-  for (const int channels : {384, 256, 256}) {
-    builder.conv(channels, /*kernel=*/3, /*stride=*/1, /*padding=*/1);
-    builder.relu();
-  }
-  builder.max_pool();
-  builder.average_pool(6);
-  builder.flatten();
-
-  for (int hidden_layer = 0; hidden_layer < 2; ++hidden_layer) {
-    builder.dropout();
-    builder.linear(4096);
-    builder.relu();
-  }
-  builder.linear(shape.classes);
-  return builder.take();
+  std::vector<LayerSpec> specs;
+  for (const plan::AlexNetLayer& layer : plan::alexnet_layers(shape))
+    specs.push_back({layer.name, build_of(layer, seed, static_cast<int>(specs.size()))});
+  return specs;
 }
 
 }  // namespace pipewright::exec

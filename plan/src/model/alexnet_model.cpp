@@ -4,109 +4,132 @@
 
 #include <map>
 
+#include "pipewright/plan/model/alexnet_layers.hpp"
 #include "pipewright/plan/model/model.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-struct Window {
-  int kernel;
-  int stride;
-  int padding;
-};
+double values_in(const std::vector<int>& shape) {
+  double count = 1;
+  for (const int length : shape)
+    count *= length;
+  return count;
+}
 
-/// Adds layer after layer and carries the shape along. FLOPs are those of the convolutions and
-/// linear layers, two for each multiply-add; the others have none worth counting.
+/// Adds layer after layer and carries the shape along.
 class AlexNetBuilder {
  public:
   explicit AlexNetBuilder(const AlexNetShape& shape)
       : shape_{3, shape.image_size, shape.image_size} {}
 
-  void conv(int channels, Window window) {
-    const std::int64_t taps = std::int64_t{shape_[0]} * window.kernel * window.kernel;
-    slide(channels, window);
-    add("conv", (taps + 1) * channels, 2.0 * static_cast<double>(taps) * elements());
+  void conv(int channels, int kernel, int stride, int padding) {
+    add_window(AlexNetKind::Conv, channels, kernel, stride, padding);
   }
-  void relu() { add("relu", 0, 0); }
-  void max_pool() {
-    slide(shape_[0], {.kernel = 3, .stride = 2, .padding = 0});
-    add("maxpool", 0, 0);
-  }
-  void average_pool(int side) {
-    shape_ = {shape_[0], side, side};
-    add("avgpool", 0, 0);
-  }
-  void flatten() {
-    shape_ = {static_cast<int>(elements())};
-    add("flatten", 0, 0);
-  }
-  void dropout() { add("dropout", 0, 0); }
-  void linear(int features) {
-    const std::int64_t in = shape_[0];
-    shape_ = {features};
-    add("linear", (in + 1) * features, 2.0 * static_cast<double>(in) * features);
-  }
+  void max_pool() { add_window(AlexNetKind::MaxPool, shape_[0], 3, 2, 0); }
+  void average_pool(int side) { add(AlexNetKind::AveragePool, {shape_[0], side, side}); }
+  void flatten() { add(AlexNetKind::Flatten, {static_cast<int>(values_in(shape_))}); }
+  void linear(int features) { add(AlexNetKind::Linear, {features}); }
+  /// A layer whose output is as large as its input.
+  void same(AlexNetKind kind) { add(kind, shape_); }
 
-  Model take() { return std::move(model_); }
+  std::vector<AlexNetLayer> take() { return std::move(layers_); }
 
  private:
-  void slide(int channels, Window window) {
-    const auto out = [&](int side) {
-      return (side + 2 * window.padding - window.kernel) / window.stride + 1;
-    };
-    shape_ = {channels, out(shape_[1]), out(shape_[2])};
+  void add_window(AlexNetKind kind, int channels, int kernel, int stride, int padding) {
+    const auto out = [&](int side) { return (side + 2 * padding - kernel) / stride + 1; };
+    AlexNetLayer& layer = add(kind, {channels, out(shape_[1]), out(shape_[2])});
+    layer.kernel = kernel;
+    layer.stride = stride;
+    layer.padding = padding;
   }
 
-  double elements() const {
-    double count = 1;
-    for (const int length : shape_)
-      count *= length;
-    return count;
-  }
-
-  void add(const std::string& kind, std::int64_t parameters, double flops) {
-    Layer layer;
-    layer.name = fmt::format("{}{}", kind, ++count_of_[kind]);
-    layer.kind = kind;
-    layer.parameters = parameters;
-    layer.parameter_bytes = Bytes{4} * parameters;
-    layer.forward_flops = flops;
-    layer.output_shape = shape_;
-    model_.layers.push_back(std::move(layer));
+  AlexNetLayer& add(AlexNetKind kind, std::vector<int> output_shape) {
+    AlexNetLayer& layer = layers_.emplace_back(AlexNetLayer{.kind = kind, .name = {}});
+    layer.name = fmt::format("{}{}", to_string(kind), ++count_of_[kind]);
+    layer.in = shape_[0];
+    layer.output_shape = shape_ = std::move(output_shape);
+    return layer;
   }
 
   std::vector<int> shape_;
-  std::map<std::string, int> count_of_;
-  Model model_{.name = "alexnet", .layers = {}};
+  std::map<AlexNetKind, int> count_of_;
+  std::vector<AlexNetLayer> layers_;
 };
+
+/// Weights that make one value of the output, without its bias.
+std::int64_t taps(const AlexNetLayer& layer) {
+  if (layer.kind == AlexNetKind::Conv)
+    return std::int64_t{layer.in} * layer.kernel * layer.kernel;
+  return layer.kind == AlexNetKind::Linear ? layer.in : 0;
+}
+
+/// FLOPs are those of the convolutions and linear layers, two for each multiply-add; the others
+/// have none worth counting.
+Layer planned(const AlexNetLayer& layer) {
+  Layer plan;
+  plan.name = layer.name;
+  plan.kind = to_string(layer.kind);
+  if (const std::int64_t weights = taps(layer); weights > 0)
+    plan.parameters = (weights + 1) * layer.output_shape[0];
+  plan.parameter_bytes = Bytes{4} * plan.parameters;
+  plan.forward_flops = 2.0 * static_cast<double>(taps(layer)) * values_in(layer.output_shape);
+  plan.output_shape = layer.output_shape;
+  return plan;
+}
 
 }  // namespace
 
-// As torchvision has it; Krizhevsky, "One weird trick for parallelizing convolutional neural
-// networks", 2014.
-Model alexnet_model(const AlexNetShape& shape) {
+std::string to_string(AlexNetKind kind) {
+  switch (kind) {
+    case AlexNetKind::Conv:
+      return "conv";
+    case AlexNetKind::Relu:
+      return "relu";
+    case AlexNetKind::MaxPool:
+      return "maxpool";
+    case AlexNetKind::AveragePool:
+      return "avgpool";
+    case AlexNetKind::Flatten:
+      return "flatten";
+    case AlexNetKind::Dropout:
+      return "dropout";
+    case AlexNetKind::Linear:
+      break;
+  }
+  return "linear";
+}
+
+std::vector<AlexNetLayer> alexnet_layers(const AlexNetShape& shape) {
   AlexNetBuilder builder(shape);
-  builder.conv(64, {.kernel = 11, .stride = 4, .padding = 2});
-  builder.relu();
+  builder.conv(64, /*kernel=*/11, /*stride=*/4, /*padding=*/2);
+  builder.same(AlexNetKind::Relu);
   builder.max_pool();
-  builder.conv(192, {.kernel = 5, .stride = 1, .padding = 2});
-  builder.relu();
+  builder.conv(192, /*kernel=*/5, /*stride=*/1, /*padding=*/2);
+  builder.same(AlexNetKind::Relu);
   builder.max_pool();
   for (const int channels : {384, 256, 256}) {
-    builder.conv(channels, {.kernel = 3, .stride = 1, .padding = 1});
-    builder.relu();
+    builder.conv(channels, /*kernel=*/3, /*stride=*/1, /*padding=*/1);
+    builder.same(AlexNetKind::Relu);
   }
   builder.max_pool();
   builder.average_pool(6);
   builder.flatten();
 
   for (int hidden_layer = 0; hidden_layer < 2; ++hidden_layer) {
-    builder.dropout();
+    builder.same(AlexNetKind::Dropout);
     builder.linear(4096);
-    builder.relu();
+    builder.same(AlexNetKind::Relu);
   }
   builder.linear(shape.classes);
   return builder.take();
+}
+
+Model alexnet_model(const AlexNetShape& shape) {
+  Model model{.name = "alexnet", .layers = {}};
+  for (const AlexNetLayer& layer : alexnet_layers(shape))
+    model.layers.push_back(planned(layer));
+  return model;
 }
 
 }  // namespace pipewright::plan

@@ -75,7 +75,9 @@ plan::Program program_of(const Options& options) {
   request.ranks = options.ranks;
   request.microbatches = options.microbatches;
   request.chunks = options.chunks;
-  return plan::lower(plan::make_schedule(request), plan::lowering_of(request));
+  auto lowering = plan::lowering_of(request);
+  lowering.share_loss = exec::job_from_environment().has_value();  // as processes must
+  return plan::lower(plan::make_schedule(request), lowering);
 }
 
 /// Equal numbers of layers, halves rounded to even: what Python's round() makes of i * n / stages.

@@ -33,17 +33,17 @@ std::vector<Option> with_devices(ScenarioOptions& scenario, DeviceOptions& devic
   return with_scenario(scenario, std::move(all));
 }
 
-Option timeout_option(Patience& patience) {
+Option timeout_option(TimeLimits& limits) {
   return {.names = "--timeout",
-          .target = &patience.timeout_s,
+          .target = &limits.timeout_s,
           .help = "Seconds without a sign of life from a process after which the job ends",
           .numbers = Numbers::Positive,
           .shows_default = true};
 }
 
-Option stall_option(Patience& patience) {
+Option stall_option(TimeLimits& limits) {
   return {.names = "--stall",
-          .target = &patience.stall_s,
+          .target = &limits.stall_s,
           .help = "Seconds after which the job ends when no action ends and ranks wait; 0: never",
           .numbers = Numbers::NotNegative,
           .shows_default = true};
@@ -95,8 +95,8 @@ Command describe_run(RunOptions& options) {
                                     .value = "FOLDER"},
                                    verify_option(options.verify),
                                    processes_option(options.processes),
-                                   timeout_option(options.patience),
-                                   stall_option(options.patience)}),
+                                   timeout_option(options.limits),
+                                   stall_option(options.limits)}),
           .examples =
               "Examples: pipewright run scenarios/gpt-text/scenario.json --set "
               "pipeline.schedule=gpipe --verify\n"
@@ -141,7 +141,7 @@ Command describe_profile(ProfileOptions& options) {
                                         "out for it",
                                 .numbers = Numbers::Positive,
                                 .shows_default = true},
-                               timeout_option(options.patience)}),
+                               timeout_option(options.limits)}),
       .examples =
           "Examples: pipewright profile scenarios/gpt-text/scenario.json -o costs.json\n"
           "          pipewright profile scenarios/gpt-text/scenario.json --links -o "
@@ -153,8 +153,8 @@ Command describe_train(TrainOptions& options) {
       costs_option(options.costs),
       verify_option(options.verify),
       processes_option(options.processes),
-      timeout_option(options.patience),
-      stall_option(options.patience),
+      timeout_option(options.limits),
+      stall_option(options.limits),
       {.names = "--trace",
        .target = &options.trace,
        .help = "Write the typical step as measured",

@@ -18,7 +18,7 @@ struct DeviceOptions {
 };
 
 /// How long ranks wait for each other before the job fails.
-struct Patience {
+struct TimeLimits {
   double timeout_s = 30;  // for a process that is not heard of
   double stall_s = 600;   // while no action ends; 0: for ever
 };
@@ -30,7 +30,7 @@ struct RunOptions {
   std::string out;
   bool verify = false;
   bool processes = false;
-  Patience patience;
+  TimeLimits limits;
 };
 Command describe_run(RunOptions& options);
 
@@ -43,20 +43,14 @@ struct ProfileOptions {
   bool links = false;
   std::string between = "all";  // threads, processes
   double within_s = 20;         // that links may take
-  Patience patience;
+  TimeLimits limits;
 };
 Command describe_profile(ProfileOptions& options);
 
-struct TrainOptions {
-  ScenarioOptions scenario;
-  DeviceOptions device;
-  std::string costs;
+/// All that `run` takes, and more.
+struct TrainOptions : RunOptions {
   std::string trace;
   std::string kernels;
-  std::string out;
-  bool verify = false;
-  bool processes = false;
-  Patience patience;
   std::string checkpoints;
   int checkpoint_every = 0;
   int keep = 2;

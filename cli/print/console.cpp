@@ -2,12 +2,26 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 
 namespace pipewright::cli {
+namespace {
 
-void say(const std::string& message) { fmt::print(stderr, "{}\n", message); }
+std::atomic<bool> shown_line = false;  // on the terminal's last line, by any ProgressLine
+
+void clear_line() {
+  if (shown_line.exchange(false))
+    fmt::print(stderr, "\r\x1b[K");
+}
+
+}  // namespace
+
+void say(const std::string& message) {
+  clear_line();
+  fmt::print(stderr, "{}\n", message);
+}
 
 ProgressLine::ProgressLine() : shown_(isatty(STDERR_FILENO) == 1) {}
 
@@ -18,14 +32,10 @@ void ProgressLine::show(const std::string& text) {
     return;
   fmt::print(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
-  dirty_ = true;
+  shown_line = true;
 }
 
-void ProgressLine::clear() {
-  if (dirty_)
-    fmt::print(stderr, "\r\x1b[K");
-  dirty_ = false;
-}
+void ProgressLine::clear() { clear_line(); }
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long>(std::lround(seconds));

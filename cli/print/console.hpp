@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// A message on stderr, on a line of its own.
+/// A message on stderr, on a line of its own, in place of a progress line that is shown.
 void say(const std::string& message);
 
 /// One line that is overwritten while stderr is a terminal, and not shown elsewhere.
@@ -25,7 +25,6 @@ class ProgressLine {
 
  private:
   bool shown_;
-  bool dirty_ = false;
 };
 
 /// "8 s", "2 min 10 s".

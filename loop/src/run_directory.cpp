@@ -67,6 +67,7 @@ void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerC
 
 void RunDirectory::write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted) {
   plan::write_file(path_ / "rehearsed_costs.json", to_json(costs).dump(2) + "\n");
+  std::filesystem::rename(path_ / "predicted.trace.json", path_ / "planned.trace.json");
   plan::write_file(path_ / "predicted.trace.json", plan::to_trace(predicted));
 }
 
@@ -93,6 +94,8 @@ StoredRun read_run(const std::filesystem::path& folder) {
   run.program = plan::program_from_json(document("program.json"));
   plan::validate(run.program);
   run.predicted = plan::timeline_from_trace(document("predicted.trace.json"));
+  if (holds("planned.trace.json"))
+    run.planned = plan::timeline_from_trace(document("planned.trace.json"));
   if (holds("rehearsed_costs.json"))
     run.rehearsed_costs = plan::layer_costs_from_json(document("rehearsed_costs.json"));
   if (holds("measured.trace.json"))

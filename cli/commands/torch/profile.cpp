@@ -1,6 +1,6 @@
 #include "commands/torch/devices.hpp"
+#include "commands/torch/profiling_line.hpp"
 #include "commands/torch/torch_commands.hpp"
-#include "commands/torch/torch_costs.hpp"
 #include "commands/torch/work_table.hpp"
 #include "exit_code.hpp"
 #include "pipewright/loop/timeline_file.hpp"
@@ -22,7 +22,11 @@ int profile_scenario(const ProfileOptions& options) {
   open_devices(options.device, scenario.training.cpu_branch);
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();
-  const auto measured = measure_layers(scenario, workload, {options.over_s}, /*inspected=*/true);
+  const plan::Seconds over{options.over_s};
+  const loop::MeasuredLayers measured = loop::measure_layers(
+      scenario, workload, over, interrupted(), profiling_line(scenario, over), /*inspected=*/true);
+  if (!measured.why_host_clock.empty())
+    say(loop::by_the_hosts_clock(measured));
   const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };
   plan::Json document = to_json(measured.costs);
   std::string table = costs_table(measured.costs);

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "commands/torch/devices.hpp"
-#include "commands/torch/job_member.hpp"
+#include "commands/torch/job.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/job/environment.hpp"
@@ -12,7 +12,6 @@
 #include "print/console.hpp"
 #include "print/links_table.hpp"
 #include "process/interrupt.hpp"
-#include "process/processes.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -120,15 +119,17 @@ int profile_links(const ProfileOptions& wanted) {
     options.device.device = "cpu";
   }
   if (!job && options.between != "threads")
-    return run_as_processes(processes, options.patience.timeout_s);
+    return start_as_processes(processes, options.limits);
   open_devices(options.device, scenario.training.cpu_branch);
   catch_interrupts();
   loop::Membership members(as_large_as_the_job(scenario),
-                           membership_options(options.device, options.patience));
-  return with_job_report(members, [&] {
-    const auto links = measured(options, scenario, members);
-    if (members.is_first())
-      report(options, scenario, links);
+                           membership_options(options.device, options.limits));
+  return code_of_part(members, [&] {
+    loop::take_part(members, [&] {
+      const auto links = measured(options, scenario, members);
+      if (members.is_first())
+        report(options, scenario, links);
+    });
     return Done;
   });
 }

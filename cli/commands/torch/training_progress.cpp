@@ -21,20 +21,8 @@ void TrainingProgress::report(int step, const exec::StepResult& result) {
   const bool tenth = step == 0 || step + 1 == steps_ || (step + 1) % std::max(1, steps_ / 10) == 0;
   if (line_.is_shown() && step + 1 < steps_)
     line_.show(text);
-  else if (tenth) {
-    line_.clear();
+  else if (tenth)
     say(text);
-  }
-}
-
-loop::StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
-                         const loop::Workload& workload) {
-  return {step,
-          scenario.training.steps,
-          result.loss,
-          result.duration.value,
-          workload.units_per_step() / result.duration.value,
-          workload.unit()};
 }
 
 }  // namespace pipewright::cli

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 #include "print/console.hpp"
 
@@ -31,9 +30,5 @@ class TrainingProgress {
   int steps_done_ = 0;
   std::optional<std::chrono::steady_clock::time_point> begin_;
 };
-
-/// For those who look on.
-loop::StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
-                         const loop::Workload& workload);
 
 }  // namespace pipewright::cli

@@ -98,7 +98,8 @@ class NcclTransport final : public Transport {
 
   /// Makes the communicators, each of which two ranks begin together: in an order that is the same
   /// on all of them, so that none waits for one that waits for it.
-  void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
+  void expect(int /*rank*/, const std::vector<Transfer>& transfers, Shapes shapes) override {
+    shapes_ = shapes;
     std::set<Members> missing;
     const auto need = [&](const Members& members) {
       if (!queues_.contains(members))
@@ -120,7 +121,7 @@ class NcclTransport final : public Transport {
   void post(const Transfer& transfer) override {
     Queue& queue = queue_of(transfer);
     queue.waiting.push_back(transfer);
-    if (!options_.dynamic_shapes)
+    if (shapes_ == Shapes::Fixed)
       while (!queue.waiting.empty() && known_.contains(route_of(queue.waiting.front())))
         submit_next(queue);
   }
@@ -132,7 +133,7 @@ class NcclTransport final : public Transport {
     while (!queue.waiting.empty())
       submit_next(queue);
     const TensorForms forms = forms_of(tensors);
-    if (options_.dynamic_shapes)
+    if (shapes_ == Shapes::Varying)
       board_.tell(key_of_one(transfer), forms);
     else if (sent_forms_.before_news(transfer, forms).has_value())
       board_.tell(key_of_route(transfer), forms);
@@ -250,7 +251,7 @@ class NcclTransport final : public Transport {
     const Transfer transfer = queue.waiting.front();
     queue.waiting.pop_front();
     TensorForms forms;
-    if (options_.dynamic_shapes) {
+    if (shapes_ == Shapes::Varying) {
       forms = board_.ask(key_of_one(transfer));
     } else {
       const auto [known, fresh] = known_.try_emplace(route_of(transfer));
@@ -320,6 +321,7 @@ class NcclTransport final : public Transport {
   Job& job_;
   at::Device device_;
   TransferOptions options_;
+  Shapes shapes_ = Shapes::Fixed;  // of the pass that is under way
   GlooCollectives host_;
   FormsBoard board_;
   const int exceptions_;  // under way when this was made

@@ -18,10 +18,12 @@ Instruction receive_for(const Instruction& i) {
 
 }  // namespace
 
-Inbox::Inbox(const GridPlace& place, at::Device device, Stages& stages, Transport& transport,
-             const MemoryAccount& account, Stopwatch& stopwatch, Progress& progress)
+Inbox::Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+             Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
+             Progress& progress)
     : place_(place),
       stream_(Stream::of(device, /*urgent=*/true)),
+      shapes_(shapes),
       stages_(stages),
       transport_(transport),
       account_(account),
@@ -36,7 +38,7 @@ void Inbox::begin(const plan::Program& program) {
   for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)])
     if (plan::is_receive(i.kind) || plan::is_send(i.kind))
       transfers.push_back(transfer_of(i));
-  transport_.expect(place_.self(), transfers);
+  transport_.expect(place_.self(), transfers, shapes_);
 }
 
 Transfer Inbox::transfer_of(const Instruction& i) const {

@@ -20,8 +20,9 @@ using Stages = std::map<int, std::unique_ptr<Stage>>;
 class Inbox {
  public:
   /// References are kept.
-  Inbox(const GridPlace& place, at::Device device, Stages& stages, Transport& transport,
-        const MemoryAccount& account, Stopwatch& stopwatch, Progress& progress);
+  Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+        Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
+        Progress& progress);
 
   /// Before a pass of `program`, which must outlive it.
   void begin(const plan::Program& program);
@@ -43,6 +44,7 @@ class Inbox {
 
   const GridPlace& place_;
   Stream stream_;
+  const Shapes shapes_;
   Stages& stages_;
   Transport& transport_;
   const MemoryAccount& account_;

@@ -28,7 +28,8 @@ RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Pr
       compute_(compute_stream(device)),
       progress_(options.starting),
       stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
-      inbox_(place_, device.device, stages_, transport, account_, stopwatch_, progress_),
+      inbox_(place_, device.device, setup.dynamic_shapes ? Shapes::Varying : Shapes::Fixed, stages_,
+             transport, account_, stopwatch_, progress_),
       collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
       scaler_(setup.loss_scaling) {
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})

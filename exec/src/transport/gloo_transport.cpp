@@ -52,7 +52,8 @@ class GlooTransport final : public Transport {
     end("the transport has been closed");
   }
 
-  void expect(int /*rank*/, const std::vector<Transfer>& transfers) override {
+  void expect(int /*rank*/, const std::vector<Transfer>& transfers, Shapes shapes) override {
+    shapes_ = shapes;
     sent_forms_.begin_pass();
     for (auto& [from, incoming] : incoming_)
       incoming.begin_pass();
@@ -96,7 +97,7 @@ class GlooTransport final : public Transport {
     GlooMesh& mesh = mesh_of(transfer);
     const int to = transfer.to, microbatch = transfer.instruction.microbatch;
     const int tag = tag_of(transfer.instruction, microbatch);
-    if (options_.dynamic_shapes)
+    if (shapes_ == Shapes::Varying)
       return post_letter(mesh, tensors, microbatch, least_room, to, tag, started);
     const TensorForms forms = forms_of(tensors);
     require_on_cpu(forms);
@@ -112,7 +113,7 @@ class GlooTransport final : public Transport {
               tag_of(transfer.instruction, -1)};
     };
     const Incoming::Options how{.ahead = !options_.wait_until_taken,
-                                .dynamic = options_.dynamic_shapes};
+                                .dynamic = shapes_ == Shapes::Varying};
     return incoming_.try_emplace(peer, how, line_of).first->second;
   }
 
@@ -147,8 +148,9 @@ class GlooTransport final : public Transport {
 
   Job& job_;
   const TransferOptions options_;
-  GlooMesh down_;                 // from lower to higher ranks; from all to all without `up_`
-  std::unique_ptr<GlooMesh> up_;  // from higher to lower ranks
+  Shapes shapes_ = Shapes::Fixed;  // of the pass that is under way
+  GlooMesh down_;                  // from lower to higher ranks; from all to all without `up_`
+  std::unique_ptr<GlooMesh> up_;   // from higher to lower ranks
   GlooCollectives collectives_;
   const int exceptions_;  // under way when this was made
   int listener_ = 0;

@@ -87,4 +87,9 @@ std::string layer_name(const plan::LayerCosts& costs, int layer) {
   return at < costs.layers.size() ? costs.layers[at].name : costs.loss.name;
 }
 
+std::string by_the_hosts_clock(const MeasuredLayers& measured) {
+  return measured.why_host_clock +
+         "\nso the costs are by the host's clock, which waits for the GPU after each layer";
+}
+
 }  // namespace pipewright::loop

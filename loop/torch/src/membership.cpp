@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/exec/job/environment.hpp"
@@ -78,6 +79,18 @@ std::vector<std::string> Membership::from_all(const std::string& text) const {
 
 std::string Membership::from_first(const std::string& text) const {
   return from_all(is_first() ? text : std::string()).front();
+}
+
+void take_part(Membership& members, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const exec::Aborted&) {
+    throw;
+  } catch (const std::exception& failure) {
+    if (members.job() != nullptr)
+      members.job()->abort(failure.what());
+    throw;
+  }
 }
 
 }  // namespace pipewright::loop

@@ -78,90 +78,147 @@ double typical_duration(const std::vector<double>& durations) {
   return plan::median({durations.begin() + static_cast<std::ptrdiff_t>(warm_up), durations.end()});
 }
 
-/// Tells it what ranks begin and end, beside whom these were told so far.
-void watch(KernelSteps& kernels, exec::ExecutorOptions& options) {
-  options.starting = [&kernels, before = options.starting](const plan::Instruction& i) {
-    if (before)
-      before(i);
-    kernels.starting(i);
-  };
-  options.observer = [&kernels, before = options.observer](const exec::InstructionRecord& record) {
-    kernels.ended(record);
-    before(record);
-  };
-}
+/// A training under way.
+class Trainer {
+ public:
+  Trainer(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+          Membership& members, const TrainingOptions& options)
+      : scenario_(scenario),
+        plan_(plan),
+        workload_(workload),
+        members_(members),
+        options_(options),
+        recorder_(plan.program(), scenario.pipeline.replicas),
+        kernels_(kernels()),
+        executor_(plan.program(), plan.partition, workload.setup(), execution()) {}
+
+  TrainingOutcome run() {
+    const int steps = scenario_.training.steps;
+    if (options_.checkpoints.resume)
+      outcome_.first_step = resume(executor_, scenario_, plan_, workload_, members_,
+                                   options_.checkpoints.folder, say());
+    Saver saver(options_.checkpoints, steps, members_, say());
+    for (int step = outcome_.first_step; step < steps; ++step) {
+      outcome_.interrupted = !train_step(step);
+      if (outcome_.interrupted)
+        break;
+      saver.after(step, executor_);
+    }
+    note_steps();
+    if (!outcome_.interrupted)
+      finish(saver);
+    return std::move(outcome_);
+  }
+
+ private:
+  std::optional<KernelSteps> kernels() const {
+    if (options_.kernels == nullptr)
+      return {};
+    return std::optional<KernelSteps>(std::in_place, *options_.kernels, plan_.program());
+  }
+
+  Say say() const {
+    return options_.say ? options_.say : [](const std::string&) {};
+  }
+
+  /// What a job is told that this process does now.
+  template <class Activity>
+  void doing(const Activity& activity) {
+    if (exec::Job* const job = members_.job())
+      job->doing(activity);
+  }
+
+  exec::ExecutorOptions execution() {
+    exec::ExecutorOptions options{.stop = options_.stop,
+                                  .cuda_graphs = scenario_.training.cuda_graphs,
+                                  .replicas = scenario_.pipeline.replicas,
+                                  .devices = workload_.devices(),
+                                  .transport = members_.transport(),
+                                  .only_rank = members_.rank()};
+    options.observer = [this, record = recorder_.observer()](const exec::InstructionRecord& r) {
+      if (kernels_)
+        kernels_->ended(r);
+      record(r);
+    };
+    if (kernels_ || members_.in_job())
+      options.starting = [this](const plan::Instruction& i) {
+        doing(i);
+        if (kernels_)
+          kernels_->starting(i);
+      };
+    if (!members_.in_job() && options_.give_up) {
+      options.stall = options_.stall;
+      options.when_stalled = options_.give_up;
+    }
+    return options;
+  }
+
+  /// False where it was stopped.
+  bool train_step(int step) {
+    if (options_.before_step)
+      options_.before_step(step);
+    if (kernels_)
+      kernels_->begin_step();
+    const auto result = executor_.step(step);
+    doing("the end of a step");
+    if (!result)
+      return false;
+    recorder_.end_step(*result);
+    if (kernels_)
+      kernels_->end_step(result->duration);
+    outcome_.losses.push_back(result->loss);
+    durations_.push_back(result->duration.value);
+    if (options_.after_step && members_.is_first())
+      options_.after_step(step, *result);
+    if (options_.after_record && members_.is_first())
+      options_.after_record(recorder_.steps().back());
+    return true;
+  }
+
+  void note_steps() {
+    outcome_.steps = recorder_.steps();
+    if (kernels_)
+      outcome_.kernels = kernels_->take();
+    if (!durations_.empty())
+      outcome_.units_per_s = workload_.units_per_step() / typical_duration(durations_);
+  }
+
+  void finish(Saver& saver) {
+    doing("its end");
+    saver.finish();
+    if (options_.verified)
+      outcome_.parameters = all_parameters(executor_, members_);
+    outcome_.gradient_groups =
+        exec::gradient_groups(plan_.program(), workload_.setup(), scenario_.pipeline.replicas);
+  }
+
+  const plan::Scenario& scenario_;
+  const Plan& plan_;
+  const Workload& workload_;
+  Membership& members_;
+  const TrainingOptions& options_;
+  Recorder recorder_;
+  std::optional<KernelSteps> kernels_;
+  exec::Executor executor_;
+  TrainingOutcome outcome_;
+  std::vector<double> durations_;  // of the steps, in seconds
+};
 
 }  // namespace
 
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, const TrainingWishes& wishes) {
-  const CheckpointSettings& checkpoints = wishes.checkpoints;
-  exec::Job* const job = members.job();
-  TrainingOutcome outcome;
-  Recorder recorder(plan.program(), scenario.pipeline.replicas);
-  std::optional<KernelSteps> kernels;
-  if (wishes.kernels != nullptr)
-    kernels.emplace(*wishes.kernels, plan.program());
-  exec::ExecutorOptions options{.observer = recorder.observer(),
-                                .stop = wishes.stop,
-                                .cuda_graphs = scenario.training.cuda_graphs,
-                                .replicas = scenario.pipeline.replicas,
-                                .devices = workload.devices(),
-                                .transport = members.transport(),
-                                .only_rank = members.rank()};
-  if (job != nullptr) {
-    options.starting = [job](const plan::Instruction& i) { job->doing(i); };
-  } else if (wishes.give_up) {
-    options.stall = wishes.stall;
-    options.when_stalled = wishes.give_up;
-  }
-  if (kernels)
-    watch(*kernels, options);
-  exec::Executor executor(plan.program(), plan.partition, workload.setup(), std::move(options));
-  const Say say = wishes.say ? wishes.say : [](const std::string&) {};
-  if (checkpoints.resume)
-    outcome.first_step =
-        resume(executor, scenario, plan, workload, members, checkpoints.folder, say);
-  Saver saver(checkpoints, scenario.training.steps, members, say);
-  std::vector<double> durations;
-  for (int step = outcome.first_step; step < scenario.training.steps; ++step) {
-    if (wishes.before_step)
-      wishes.before_step(step);
-    if (kernels)
-      kernels->begin_step();
-    const auto result = executor.step(step);
-    if (job != nullptr)
-      job->doing("the end of a step");
-    if (!result) {
-      outcome.interrupted = true;
-      break;
-    }
-    recorder.end_step(*result);
-    if (kernels)
-      kernels->end_step(result->duration);
-    outcome.losses.push_back(result->loss);
-    durations.push_back(result->duration.value);
-    if (wishes.after_step && members.is_first())
-      wishes.after_step(step, *result);
-    if (wishes.after_record && members.is_first())
-      wishes.after_record(recorder.steps().back());
-    saver.after(step, executor);
-  }
-  outcome.steps = recorder.steps();
-  if (kernels)
-    outcome.kernels = kernels->take();
-  if (!durations.empty())
-    outcome.units_per_s = workload.units_per_step() / typical_duration(durations);
-  if (outcome.interrupted)
-    return outcome;
-  if (job != nullptr)
-    job->doing("its end");
-  saver.finish();
-  if (wishes.verified)
-    outcome.parameters = all_parameters(executor, members);
-  outcome.gradient_groups =
-      exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas);
-  return outcome;
+                      Membership& members, const TrainingOptions& options) {
+  return Trainer(scenario, plan, workload, members, options).run();
+}
+
+StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
+                   const Workload& workload) {
+  return {step,
+          scenario.training.steps,
+          result.loss,
+          result.duration.value,
+          workload.units_per_step() / result.duration.value,
+          workload.unit()};
 }
 
 }  // namespace pipewright::loop

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -279,30 +280,43 @@ TrainingMemory training_memory(const Scenario& scenario) {
           .shards = training.zero == 1 ? scenario.pipeline.replicas : 1};
 }
 
-std::vector<std::string> only_predicted(const Scenario& scenario) {
+std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier) {
   const auto differ = [](const std::vector<double>& factors) {
     return std::any_of(factors.begin(), factors.end(), [](double factor) { return factor != 1; });
   };
-  const Pipeline pipeline;
-  const Training training;
+  const Pipeline& pipeline = scenario.pipeline;
+  const Training& training = scenario.training;
+  // Threads match tensors by name and Gloo has no queues, only a connection for each pair of ranks
+  // or two; neither waits for a receiver but where the sender waits, too.
+  const bool has_queues =
+      pipeline.communicators == CommunicatorLayout::Edge ||
+      (pipeline.communicators == CommunicatorLayout::Pair ? carrier != Carrier::Threads
+                                                          : carrier == Carrier::Nccl);
+  const bool meets =
+      pipeline.transfers == TransferMode::Eager || pipeline.blocking || carrier == Carrier::Nccl;
   std::vector<std::string> fields;
   const auto add_if = [&](bool unlike_training, const char* field) {
     if (unlike_training)
       fields.emplace_back(field);
   };
-  add_if(scenario.pipeline.hand_over != pipeline.hand_over, "pipeline.hand_over");
-  add_if(differ(scenario.training.microbatch_lengths), "training.microbatch_lengths");
-  add_if(scenario.training.jitter != training.jitter, "training.jitter");
+  add_if(!has_queues, "pipeline.communicators");
+  add_if(!meets, "pipeline.transfers");
+  add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
+  add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
+  add_if(training.jitter != 0, "training.jitter");
   return fields;
 }
 
-void require_trainable(const Scenario& scenario) {
-  const auto fields = only_predicted(scenario);
+void require_trainable(const Scenario& scenario, Carrier carrier) {
+  constexpr std::array carriers{"threads of one process", "processes over Gloo",
+                                "processes over NCCL"};
+  const auto fields = only_predicted(scenario, carrier);
   if (!fields.empty())
     throw InputError(fmt::format(
-        "{} {} predicted but not trained yet: leave {} out to train, or use `pipewright simulate`",
+        "{} {} predicted, but {} do not train so: leave {} out to train, or use `pipewright "
+        "simulate`",
         fmt::join(fields, ", "), fields.size() == 1 ? "is" : "are",
-        fields.size() == 1 ? "it" : "them"));
+        carriers[static_cast<std::size_t>(carrier)], fields.size() == 1 ? "it" : "them"));
 }
 
 Json to_json(const Scenario& scenario) {

@@ -157,7 +157,7 @@ std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCos
                             const std::string& change, bool trained) {
   try {
     const plan::Scenario changed = plan::changed(scenario, change);
-    if (trained && !plan::only_predicted(changed).empty())
+    if (trained && !plan::only_predicted(changed, plan::Carrier::Threads).empty())
       return {};
     return weigh(changed, lay_out(changed, costs)).need;
   } catch (const plan::InputError&) {

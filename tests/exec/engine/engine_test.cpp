@@ -152,6 +152,11 @@ TEST_CASE("an engine goes on at the step of a checkpoint, and so does its data",
   }
 }
 
+TEST_CASE("a checkpoint of an engine says how large its microbatches are", "[exec]") {
+  PipelineEngine engine(small_model(2), batches_of_12());
+  CHECK(engine.executor().snapshot(0).training.microbatch_size == 3);
+}
+
 TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]") {
   auto options = batches_of_12();
   options.precision = at::kBFloat16;  // with master weights

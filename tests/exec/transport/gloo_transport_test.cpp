@@ -49,8 +49,8 @@ Tensors all_kinds(int step) {
 }
 
 /// Rank 0 sends three microbatches down to rank 1, which sends them back up.
-void echo(Job& job, bool dynamic) {
-  const auto transport = make_gloo_transport(job, {.dynamic_shapes = dynamic});
+void echo(Job& job, Shapes shapes) {
+  const auto transport = make_gloo_transport(job);
   std::vector<Transfer> down;
   std::vector<Transfer> up;
   for (int m = 0; m < 3; ++m) {
@@ -61,7 +61,7 @@ void echo(Job& job, bool dynamic) {
     return Transfer{plan::counterpart(t.instruction), t.from, t.to};
   };
   for (int step = 0; step < 2; ++step) {
-    transport->expect(job.rank(), job.rank() == 0 ? up : down);
+    transport->expect(job.rank(), job.rank() == 0 ? up : down, shapes);
     for (std::size_t m = 0; m < 3; ++m) {
       if (job.rank() == 1) {
         transport->send(counterpart(up[m]), transport->receive(down[m]));
@@ -113,8 +113,10 @@ void change_size_between_passes(Job& job) {
   const auto transport = make_gloo_transport(job);
   for (const int rows : {1, 1000, 200'000, 200'000, 2, 1000}) {
     const Transfer receive = transfer("1RECV_F0", 0, 1), next = transfer("1RECV_F1", 0, 1);
-    transport->expect(job.rank(), job.rank() == 0 ? std::vector<Transfer>{}
-                                                  : std::vector<Transfer>{receive, next});
+    transport->expect(
+        job.rank(),
+        job.rank() == 0 ? std::vector<Transfer>{} : std::vector<Transfer>{receive, next},
+        Shapes::Fixed);
     for (const Transfer& each : {receive, next}) {
       const at::Tensor numbers =
           torch::arange(3 * rows).view({rows, 3}) + each.instruction.microbatch;
@@ -170,7 +172,7 @@ void hand_over(Job& job) {
     transport->send(transfer("0SEND_F0", 0, 1), {torch::ones({3})});
     return say(now());
   }
-  transport->expect(1, {receive});
+  transport->expect(1, {receive}, Shapes::Fixed);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   say(now());
   transport->receive(receive);
@@ -193,8 +195,8 @@ void be_alone(Job& job) {
 }
 
 const std::map<std::string, std::function<void(Job&)>> roles{
-    {"echo", [](Job& job) { echo(job, false); }},
-    {"echo-dynamic", [](Job& job) { echo(job, true); }},
+    {"echo", [](Job& job) { echo(job, Shapes::Fixed); }},
+    {"echo-dynamic", [](Job& job) { echo(job, Shapes::Varying); }},
     {"all_gather", all_gather},
     {"change-shape", change_shape},
     {"change-size-between-passes", change_size_between_passes},

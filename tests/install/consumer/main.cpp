@@ -2,9 +2,9 @@
 #include <pipewright/draw/svg.hpp>
 #include <pipewright/draw/timeline.hpp>
 #include <pipewright/loop/schedule_figures.hpp>
+#include <pipewright/plan/generators/generators.hpp>
 #include <pipewright/plan/lower/lower.hpp>
-#include <pipewright/plan/schedules/generators.hpp>
-#include <pipewright/sim/simgrid.hpp>
+#include <pipewright/sim/simgrid/simgrid.hpp>
 
 using namespace pipewright;
 

@@ -36,17 +36,23 @@ TEST_CASE("a run directory reads back as it was written", "[loop]") {
   CHECK(begun.partition == plan.partition);
   CHECK(begun.program == plan.program());
   CHECK(begun.predicted.length == plan.predicted.length);
+  CHECK_FALSE(begun.planned.has_value());
   CHECK_FALSE(begun.measured.has_value());
   CHECK(begun.report.is_null());
 
-  directory.write_rehearsal(costs, plan.predicted);
+  plan::Timeline rehearsed = plan.predicted;
+  rehearsed.length = plan.predicted.length * 2;
+  directory.write_rehearsal(costs, rehearsed);
   directory.write_timelines(plan, measured, "a run");
   directory.write_report({{"format", "pipewright/report/1"}});
   const loop::StoredRun ended = loop::read_run(directory.path());
   CHECK(ended.rehearsed_costs == costs);
+  REQUIRE(ended.planned.has_value());
+  CHECK(ended.planned->length == plan.predicted.length);
+  CHECK(ended.predicted.length == rehearsed.length);
   REQUIRE(ended.measured.has_value());
   CHECK(ended.report.at("format") == "pipewright/report/1");
-  const loop::Comparison found = loop::compare(ended.predicted, *ended.measured);
+  const loop::Comparison found = loop::compare(*ended.planned, *ended.measured);
   CHECK(to_json(found).at("error_percent").at("iteration_s") == 0.0);
 }
 

@@ -105,30 +105,52 @@ TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenari
         read(least).training);
 }
 
-TEST_CASE("What training cannot do yet is named, field by field", "[plan][scenario]") {
+TEST_CASE("What training does not do is named, field by field", "[plan][scenario]") {
+  const auto all = {Carrier::Threads, Carrier::Gloo, Carrier::Nccl};
   const Scenario plain = read(least);
-  CHECK(only_predicted(plain).empty());
-  CHECK_NOTHROW(require_trainable(plain));
-  for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
-           {"pipeline.hand_over", "copy"},
-           {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
-           {"training.jitter", "0.1"}})
-    CHECK(only_predicted(changed(plain, field + "=" + value)) == std::vector{field});
-  // What a machine is, not how it trains.
-  CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]")).empty());
-  CHECK(only_predicted(unusual()).size() == 3);
-  for (const char* trained :
-       {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
-        "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
-    CHECK(only_predicted(changed(plain, trained)).empty());
+  for (const Carrier carrier : all) {
+    CHECK(only_predicted(plain, carrier).empty());
+    CHECK_NOTHROW(require_trainable(plain, carrier));
+    for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+             {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
+             {"training.jitter", "0.1"}})
+      CHECK(only_predicted(changed(plain, field + "=" + value), carrier) == std::vector{field});
+    // What a machine is, not how it trains.
+    CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
+    for (const char* trained :
+         {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
+          "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
+      CHECK(only_predicted(changed(plain, trained), carrier).empty());
+  }
+}
+
+TEST_CASE("What decides how tensors travel is trained where the ranks' carrier does it",
+          "[plan][scenario]") {
+  const Scenario plain = read(least);
+  const auto named = [&](const std::string& change, Carrier carrier) {
+    return fmt::format("{}", fmt::join(only_predicted(changed(plain, change), carrier), " "));
+  };
+  CHECK(named("pipeline.communicators=pair", Carrier::Threads) == "pipeline.communicators");
+  CHECK(named("pipeline.communicators=pair", Carrier::Gloo).empty());
+  CHECK(named("pipeline.communicators=rank", Carrier::Gloo) == "pipeline.communicators");
+  CHECK(named("pipeline.communicators=rank", Carrier::Nccl).empty());
+  CHECK(named("pipeline.transfers=rendezvous", Carrier::Threads) == "pipeline.transfers");
+  CHECK(named("pipeline.transfers=rendezvous", Carrier::Gloo) == "pipeline.transfers");
+  CHECK(named("pipeline.transfers=rendezvous", Carrier::Nccl).empty());
+  const Scenario waits =
+      changed(changed(plain, "pipeline.transfers=rendezvous"), "pipeline.blocking=true");
+  CHECK(only_predicted(waits, Carrier::Threads).empty());
+  CHECK(named("pipeline.hand_over=copy", Carrier::Threads) == "pipeline.hand_over");
+  CHECK(named("pipeline.hand_over=copy", Carrier::Gloo).empty());
+
   Scenario two = changed(plain, "training.jitter=0.1");
-  CHECK(error_of([&] { require_trainable(two); }) ==
-        "training.jitter is predicted but not trained yet: leave it out to train, or use "
-        "`pipewright simulate`");
+  CHECK(error_of([&] { require_trainable(two, Carrier::Gloo); }) ==
+        "training.jitter is predicted, but processes over Gloo do not train so: leave it out to "
+        "train, or use `pipewright simulate`");
   two.pipeline.hand_over = HandOver::Copy;
-  CHECK(error_of([&] { require_trainable(two); }) ==
-        "pipeline.hand_over, training.jitter are predicted but not trained yet: leave them out "
-        "to train, or use `pipewright simulate`");
+  CHECK(error_of([&] { require_trainable(two, Carrier::Threads); }) ==
+        "pipeline.hand_over, training.jitter are predicted, but threads of one process do not "
+        "train so: leave them out to train, or use `pipewright simulate`");
 }
 
 TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[plan][scenario]") {

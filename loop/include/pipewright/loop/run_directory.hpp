@@ -26,7 +26,8 @@ class RunDirectory {
   /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
   /// predicted.trace.json.
   void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
-  /// rehearsed_costs.json, and predicted.trace.json anew: what was measured between the steps.
+  /// What was measured between the steps: rehearsed_costs.json, and predicted.trace.json from them.
+  /// The prediction from before the training is planned.trace.json from then on.
   void write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted);
   /// measured.trace.json (the typical step), actions.csv (each of its actions beside its own
   /// prediction) and timeline.svg: predicted above measured.
@@ -46,6 +47,7 @@ struct StoredRun {
   plan::Partition partition;
   plan::Program program;
   plan::Timeline predicted;
+  std::optional<plan::Timeline> planned{};  // before the training, where it was predicted anew
   std::optional<plan::LayerCosts> rehearsed_costs{};
   std::optional<plan::Timeline> measured{};
   plan::Json report{};  // null in a folder whose run has not ended

@@ -49,7 +49,7 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
            {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
            {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
            {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
-           {"pipeline.communicators=rank", "pipeline.schedule=gpipe"}}) {
+           {"pipeline.communicators=pair", "pipeline.schedule=gpipe"}}) {
     const auto result = run_program(train(wish, {"--processes", "--verify"}));
     CAPTURE(wish, result.err);
     CHECK(result.exit_code == 0);

@@ -109,8 +109,34 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   REQUIRE(again.exit_code == 0);
   const auto report = json::parse(test::text_of(out / "report.json"));
   const auto answer = json::parse(again.out);
+  REQUIRE(report["planned"].size() == 4);
   for (const auto& [figure, value] : report["planned"].items())
     CHECK(answer[figure] == value);
+
+  // What was predicted before the training stays beside what its minutes say, and has an error.
+  const auto planned = plan::timeline_from_trace(open("planned.trace.json"));
+  const double planned_s = report["planned"]["iteration_s"];
+  CHECK_THAT(planned.length.value, Catch::Matchers::WithinRel(planned_s, 1e-6));
+  const auto predicted = plan::timeline_from_trace(open("predicted.trace.json"));
+  CHECK(predicted.length != planned.length);
+  const double measured_s = report["measured"]["iteration_s"];
+  const double planned_error = report["planned_error_percent"]["iteration_s"];
+  CHECK_THAT(planned_error, Catch::Matchers::WithinRel(100 * (planned_s / measured_s - 1), 1e-6));
+}
+
+TEST_CASE("run --processes: its scenario runs again, with processes and with threads",
+          "[cli][run]") {
+  const TempFolder folder;
+  const std::string out = (folder.path() / "run").string();
+  REQUIRE(run_program(small_gpt("run", {"--out", out, "--processes"})).exit_code == 0);
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--processes"}, {}}) {
+    std::vector<std::string> words{"train", out + "/scenario.json", "--costs", out + "/costs.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto again = run_program(words);
+    CAPTURE(again.err);
+    CHECK(again.exit_code == 0);
+  }
 }
 
 TEST_CASE("run: Ctrl-C ends training within a second, with 130 and a whole directory",
@@ -237,7 +263,9 @@ TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified"
 TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
   const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);
-  CHECK(result.err.find("training.jitter is predicted but not trained yet") != std::string::npos);
+  CHECK(
+      result.err.find("training.jitter is predicted, but threads of one process do not train so") !=
+      std::string::npos);
 }
 
 /// CIFAR-10's binary format: 3073-byte records of a label and the pixels.

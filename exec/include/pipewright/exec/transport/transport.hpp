@@ -21,11 +21,12 @@ struct Transfer {
 /// How processes pass on what a stage makes.
 struct TransferOptions {
   plan::CommunicatorLayout communicators = plan::CommunicatorLayout::Edge;
-  /// Whether its shape may change from microbatch to microbatch. If not, the first transfer of each
-  /// kind says it for all of a pass, and receives are posted before they are asked for.
-  bool dynamic_shapes = false;
   bool wait_until_taken = false;  // a send returns only then
 };
+
+/// Whether tensors between two stages look alike in all microbatches of a pass: then the first
+/// transfer of each pair says the shapes for all, else each transfer says its own.
+enum class Shapes { Fixed, Varying };
 
 /// Moves tensors between the ranks of a job. This process holds one of them, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
@@ -43,7 +44,8 @@ class Transport {
   virtual Tensors receive(const Transfer& transfer) = 0;
   /// All transfers of `rank` in the pass that begins, in their order: a transport between processes
   /// connects its ranks by them and posts receives ahead. All ranks begin their passes alike.
-  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*transfers*/) {}
+  virtual void expect(int /*rank*/, const std::vector<Transfer>& /*transfers*/, Shapes /*shapes*/) {
+  }
   /// Says that the Program has come to this receive, which `receive` will ask for.
   virtual void post(const Transfer& /*transfer*/) {}
 

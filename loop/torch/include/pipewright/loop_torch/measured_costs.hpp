@@ -29,6 +29,9 @@ MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& wo
                               const std::function<void(const profiler::Progress&)>& progress,
                               bool inspected = false);
 
+/// For people: why a GPU was not watched, and what that means.
+std::string by_the_hosts_clock(const MeasuredLayers& measured);
+
 /// The costs alone.
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,
                                plan::Seconds over, const std::atomic<bool>& stop,

@@ -53,4 +53,8 @@ class Membership {
   std::shared_ptr<exec::Transport> transport_;
 };
 
+/// Runs this process's part of a job. The other processes do not wait for one whose part throws:
+/// they end, with what it says as the reason.
+void take_part(Membership& members, const std::function<void()>& part);
+
 }  // namespace pipewright::loop

@@ -1,18 +1,20 @@
 #pragma once
 
-// The loop: train by a plan, predict from the same minutes, and say whose fault the error is.
+// Training by a prepared plan while what it costs is measured: what was predicted, what came of it,
+// and whose fault the error is.
 
 #include <optional>
 
 #include "pipewright/loop_torch/explained_error.hpp"
 #include "pipewright/loop_torch/measured_timeline.hpp"
+#include "pipewright/loop_torch/prepared.hpp"
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/json/json.hpp"
 
 namespace pipewright::loop {
 
-/// What was predicted, when, and what came of it.
-struct Told {
+/// An iteration as it was planned, predicted and measured.
+struct RunFigures {
   plan::StepFigures planned;    // before the training
   plan::StepFigures predicted;  // from the same minutes, where that can be
   plan::StepFigures measured;
@@ -24,20 +26,17 @@ struct Told {
 struct RunOutcome {
   Plan plan;  // with the last prediction
   TrainingOutcome training;
-  Told told;
+  RunFigures figures;
   std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
   std::optional<MeasuredTimeline> measured{};   // the typical step
 };
 
-/// Trains by the plan that these costs led to. `rehearses`: what ranks compute is played through
-/// between the steps, where that can be done. In a job every process calls it; the first is told
-/// what was predicted and measured, but nothing was measured of all where it was interrupted.
-RunOutcome run(const plan::Scenario& scenario, Plan plan, const plan::LayerCosts& costs,
-               const Workload& workload, Membership& members, const TrainingWishes& wishes,
-               bool rehearses);
+/// Trains by the plan. Where its costs were measured here, what ranks compute is played through
+/// between the steps, if that can be done. In a job every process calls it; the first has what was
+/// predicted and measured, but nothing was measured of all where it was interrupted.
+RunOutcome run(const Prepared& prepared, Membership& members, const TrainingOptions& options);
 
-/// What a run directory says of it.
-plan::Json report_of(const plan::Scenario& scenario, const RunOutcome& outcome,
-                     const Workload& workload);
+/// What a run's folder says of it.
+plan::Json report_of(const Prepared& prepared, const RunOutcome& outcome);
 
 }  // namespace pipewright::loop

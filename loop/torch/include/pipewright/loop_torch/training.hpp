@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
@@ -26,7 +27,7 @@ struct CheckpointSettings {
   bool resume = false;           // go on from the newest one, if there is any
 };
 
-struct TrainingWishes {
+struct TrainingOptions {
   bool verified = false;  // parameters are handed out, for `verify`
   CheckpointSettings checkpoints{};
   std::function<void(int step)> before_step{};  // what else is to be done in between
@@ -60,6 +61,10 @@ struct TrainingOutcome {
 /// Trains by the plan: one thread per rank of this process. Throws exec::RankFailure or
 /// exec::Aborted.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
-                      Membership& members, const TrainingWishes& wishes = {});
+                      Membership& members, const TrainingOptions& options = {});
+
+/// A step as steps.jsonl has it.
+StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
+                   const Workload& workload);
 
 }  // namespace pipewright::loop

@@ -108,11 +108,15 @@ ScheduleRequest request_of(const Pipeline& pipeline);
 /// What the set-up costs in memory, for `stage_costs`.
 TrainingMemory training_memory(const Scenario& scenario);
 
-/// The fields, such as "training.zero", that are set to something that only the simulator does
-/// yet: training by this scenario would be another than the one that it describes.
-std::vector<std::string> only_predicted(const Scenario& scenario);
+/// Between what a scenario's ranks are when it is trained, and so by what tensors get from one to
+/// the next.
+enum class Carrier { Threads, Gloo, Nccl };
+
+/// The fields, such as "training.jitter", that are set to something that only the simulator does:
+/// training by this scenario would be another than the one that it describes.
+std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier);
 /// Refuses them, for those who are about to train. Throws InputError.
-void require_trainable(const Scenario& scenario);
+void require_trainable(const Scenario& scenario, Carrier carrier);
 
 Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the

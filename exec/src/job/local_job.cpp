@@ -1,5 +1,6 @@
-#include "process/processes.hpp"
+#include "pipewright/exec/job/local_job.hpp"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -7,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -15,15 +15,13 @@
 #include <thread>
 #include <utility>
 
-#include "exit_code.hpp"
-#include "print/console.hpp"
-#include "process/interrupt.hpp"
-#include "process/own_words.hpp"
-
-namespace pipewright::cli {
+namespace pipewright::exec {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int ended_by_signal = 1;
+constexpr int cannot_start = 127;  // as shells have it
 
 /// A port that nothing listens on now.
 int free_port() {
@@ -43,49 +41,58 @@ int free_port() {
 }
 
 /// In the child: never returns.
-[[noreturn]] void become_rank(int rank, int count, int port,
-                              const std::vector<std::string>& words) {
+[[noreturn]] void become_rank(const LocalJob& job, int rank, int port) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
   };
   set("RANK", std::to_string(rank));
   set("LOCAL_RANK", std::to_string(rank));
-  set("WORLD_SIZE", std::to_string(count));
+  set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", std::to_string(port));
-  become("/proc/self/exe", words);
-  _exit(CannotStart);
+  std::vector<char*> words;
+  for (const std::string& word : job.words)
+    words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(job.program.c_str(), words.data());
+  _exit(cannot_start);
 }
 
-/// What a rank's end says: its exit code, or 1 and a line when a signal ended it.
-int code_of(int status, std::size_t rank) {
-  if (WIFEXITED(status))
-    return WEXITSTATUS(status);
-  say(fmt::format("rank {} was ended by signal {} ({})", rank, WTERMSIG(status),
-                  strsignal(WTERMSIG(status))));
-  return NegativeAnswer;
-}
-
-}  // namespace
-
-int run_as_processes(int count, double timeout_s) {
+std::vector<pid_t> start(const LocalJob& job) {
   const int port = free_port();
-  std::vector<std::string> words = own_words();
-  std::erase(words, "--processes");
   std::vector<pid_t> ranks;
-  for (int rank = 0; rank < count; ++rank) {
+  for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(rank, count, port, words);
+      become_rank(job, rank, port);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);
   }
-  catch_interrupts();
+  return ranks;
+}
 
-  // Ranks end each other when one fails; who does not is ended here, some time after the rest.
-  int code = Done;
+/// What a rank's end says.
+int code_of(const LocalJob& job, int status, std::size_t rank) {
+  if (WIFEXITED(status))
+    return WEXITSTATUS(status);
+  if (job.say)
+    job.say(fmt::format("rank {} was ended by signal {} ({})", rank, WTERMSIG(status),
+                        strsignal(WTERMSIG(status))));
+  return ended_by_signal;
+}
+
+}  // namespace
+
+int run_local_job(const LocalJob& job) {
+  std::vector<pid_t> ranks = start(job);
+  const auto signal_all = [&](int signal) {
+    for (const pid_t rank : ranks)
+      if (rank != 0)
+        kill(rank, signal);
+  };
+  int code = 0;
   std::size_t left = ranks.size();
   std::optional<Clock::time_point> failed;
   bool passed_on = false;
@@ -96,23 +103,18 @@ int run_as_processes(int count, double timeout_s) {
         continue;
       ranks[rank] = 0;
       --left;
-      if (const int own = code_of(status, rank); own != Done) {
-        code = code == Done ? own : code;
+      if (const int own = code_of(job, status, rank); own != 0) {
+        code = code == 0 ? own : code;
         failed = failed.value_or(Clock::now());
       }
     }
-    const auto signal_all = [&](int signal) {
-      for (const pid_t rank : ranks)
-        if (rank != 0)
-          kill(rank, signal);
-    };
-    if (interrupted() && !std::exchange(passed_on, true))
+    if (job.stop != nullptr && *job.stop && !std::exchange(passed_on, true))
       signal_all(SIGTERM);
-    if (failed && Clock::now() - *failed > std::chrono::duration<double>(timeout_s + 10))
+    if (failed && Clock::now() - *failed > job.grace)
       signal_all(SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return interrupted() ? static_cast<int>(Interrupted) : code;
+  return code;
 }
 
-}  // namespace pipewright::cli
+}  // namespace pipewright::exec

@@ -1,0 +1,75 @@
+#include "commands/torch/job.hpp"
+
+#include "commands/torch/devices.hpp"
+#include "exit_code.hpp"
+#include "pipewright/exec/aborted.hpp"
+#include "pipewright/exec/job/local_job.hpp"
+#include "pipewright/loop/stopped.hpp"
+#include "pipewright/plan/error.hpp"
+#include "print/console.hpp"
+#include "process/interrupt.hpp"
+#include "process/own_words.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// What ranks may take to end each other once they know that one has failed.
+constexpr std::chrono::seconds to_end_each_other{10};
+
+}  // namespace
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+}
+
+loop::MembershipOptions membership_options(const DeviceOptions& device, const TimeLimits& limits) {
+  return {.on_gpu = device.on_gpu(),
+          .timeout = milliseconds_of(limits.timeout_s),
+          .stall = milliseconds_of(limits.stall_s),
+          .give_up = give_up};
+}
+
+void say_clocks(const loop::MeasuredTimeline& measured) {
+  if (measured.clocks)
+    say(fmt::format("one clock for {} ranks: offsets known to {:.0f} us, {:.0f} us unexplained",
+                    measured.timeline.ranks, measured.clocks->uncertainty.value * 1e6,
+                    measured.clocks->residual.value * 1e6));
+}
+
+int start_as_processes(int count, const TimeLimits& limits) {
+  std::vector<std::string> words = own_words();
+  std::erase(words, "--processes");
+  catch_interrupts();
+  const int code =
+      exec::run_local_job({.words = std::move(words),
+                           .ranks = count,
+                           .grace = milliseconds_of(limits.timeout_s) + to_end_each_other,
+                           .stop = &interrupted(),
+                           .say = say});
+  return interrupted() ? static_cast<int>(Interrupted) : code;
+}
+
+int code_of_part(loop::Membership& members, const std::function<int()>& part) {
+  const auto reports = [&] { return members.job() == nullptr || members.job()->reports_failure(); };
+  try {
+    return part();
+  } catch (const exec::Aborted& aborted) {
+    if (interrupted())
+      return Interrupted;
+    if (reports())
+      say(aborted.what());
+    return NegativeAnswer;
+  } catch (const loop::Stopped&) {
+    if (!members.in_job())
+      throw;
+    return Interrupted;
+  } catch (const std::exception& failure) {
+    if (!members.in_job())
+      throw;
+    if (reports())
+      say(failure.what());
+    return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
+  }
+}
+
+}  // namespace pipewright::cli

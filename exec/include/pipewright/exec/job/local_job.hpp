@@ -1,0 +1,29 @@
+#pragma once
+
+// A job on this machine alone: one program, started once for each rank.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pipewright::exec {
+
+struct LocalJob {
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> words;  // of its command line, its name first
+  int ranks = 1;
+  /// Ranks end each other when one fails; who has not ended so long after that is killed.
+  std::chrono::milliseconds grace{40'000};
+  /// Once it is set, every rank gets a SIGTERM.
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const std::string& message)> say{};  // which rank a signal has ended
+};
+
+/// Starts the ranks, each told by its environment which one it is (environment.hpp), and waits for
+/// them. Returns 0, or the exit code of the first that failed: 1 where a signal ended it, 127 where
+/// the program could not start. Throws std::runtime_error where a process cannot be made.
+int run_local_job(const LocalJob& job);
+
+}  // namespace pipewright::exec

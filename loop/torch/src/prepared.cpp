@@ -1,0 +1,121 @@
+#include "pipewright/loop_torch/prepared.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/exec/checkpoint/crc32c.hpp"
+#include "pipewright/loop_torch/verify.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+std::string checksum(const std::string& text) {
+  return fmt::format("{:08x}", exec::crc32c(text.data(), text.size()));
+}
+
+void say(const PrepareOptions& options, const std::string& text) {
+  if (options.say)
+    options.say(text);
+}
+
+plan::LayerCosts measured_here(const plan::Scenario& scenario, const Workload& workload,
+                               const PrepareOptions& options) {
+  static const std::atomic<bool> never = false;
+  say(options,
+      fmt::format("profiling {} layers on this machine's {} …", workload.setup().layers.size(),
+                  workload.device().device.is_cpu() ? "CPU" : "GPU"));
+  const MeasuredLayers measured =
+      measure_layers(scenario, workload, /*over=*/{},
+                     options.stop == nullptr ? never : *options.stop, options.profiling);
+  if (!measured.why_host_clock.empty())
+    say(options, by_the_hosts_clock(measured));
+  double worst = 0;
+  for (const plan::LayerCost& layer : measured.costs.layers)
+    worst = std::max(worst, layer.spread);
+  say(options, fmt::format("measured on {}; the largest spread of a layer is {:.1f} %",
+                           measured.costs.device, 100 * worst));
+  return measured.costs;
+}
+
+/// One process measures for all.
+plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& workload,
+                                const Membership& members, const PrepareOptions& options) {
+  if (!members.in_job())
+    return measured_here(scenario, workload, options);
+  std::string measured;
+  if (members.is_first())
+    measured = to_json(measured_here(scenario, workload, options)).dump();
+  return plan::layer_costs_from_json(
+      plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
+}
+
+/// Ranks that lie apart from each other copy what they hand over.
+plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
+                           const Membership& members) {
+  if (members.in_job() || lie_apart(workload.devices()))
+    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  return scenario;
+}
+
+}  // namespace
+
+plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices) {
+  if (!in_job)
+    return plan::Carrier::Threads;
+  return devices.gpu ? plan::Carrier::Nccl : plan::Carrier::Gloo;
+}
+
+void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified) {
+  plan::require_trainable(scenario, carrier);
+  const plan::Program program = sim::sound_program(scenario);
+  exec::require_trainable(program);
+  if (verified && !can_verify(program))
+    throw plan::InputError(
+        fmt::format("--verify: {} steps without a flush, which is another training than one "
+                    "without a pipeline",
+                    scenario.pipeline.schedule));
+}
+
+Prepared prepare(const plan::Scenario& scenario, Membership& members,
+                 const PrepareOptions& options) {
+  require_trainable(scenario, carrier_of(members.in_job(), options.devices), /*verified=*/false);
+  open_devices(options.devices, scenario.training.cpu_branch);
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
+  Workload workload(scenario, devices_for(options.devices, ranks, members.job()));
+  plan::Scenario executed = as_executed(scenario, workload, members);
+  plan::LayerCosts costs =
+      options.costs ? *options.costs : measured_costs(executed, workload, members, options);
+  Plan plan = make_plan(executed, costs);
+  return {.scenario = scenario,
+          .executed = std::move(executed),
+          .devices = options.devices,
+          .workload = std::move(workload),
+          .costs = std::move(costs),
+          .were_measured = !options.costs,
+          .plan = std::move(plan)};
+}
+
+std::string given(bool is_given) { return is_given ? "given" : "not given"; }
+
+void require_agreement(Membership& members, const Prepared& prepared, const exec::Facts& more) {
+  if (!members.in_job())
+    return;
+  plan::Scenario elsewhere = prepared.executed;
+  elsewhere.data.path.clear();  // each machine has it where it likes
+  exec::Facts facts{
+      {"version", PIPEWRIGHT_VERSION},
+      {"scenario", checksum(to_json(elsewhere).dump())},
+      {"model", checksum(to_json(model_of(prepared.scenario)).dump())},
+      {"partition", plan::to_string(prepared.plan.partition.boundaries)},
+      {"Program", checksum(to_json(prepared.plan.program()).dump())},
+      {"--device", prepared.devices.gpu ? "cuda" : "cpu"},
+      {"computed with (training.cpu_branch)", exec::device_in_words(prepared.workload.device())}};
+  facts.insert(facts.end(), more.begin(), more.end());
+  exec::require_agreement(*members.job(), facts);
+}
+
+}  // namespace pipewright::loop

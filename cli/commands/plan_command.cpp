@@ -45,7 +45,7 @@ plan::TrainingRun sizes_of(const std::string& model) {
 
 plan::TrainingRun model_of(const PlanOptions& options, const plan::Cluster& cluster) {
   plan::TrainingRun run = sizes_of(options.model);
-  const int devices = cluster.nodes * cluster.devices_per_node;
+  const int devices = device_count(cluster);
   run.gpus = options.gpus == 0 ? devices : options.gpus;
   if (run.gpus > cluster.devices_per_node && run.gpus % cluster.devices_per_node != 0)
     throw plan::InputError(fmt::format(
@@ -87,7 +87,16 @@ void require_model(const PlanOptions& options) {
             "--svg: draws time over memory, for which it needs --pareto");
 }
 
+/// What the search has no price for yet.
+void require_planned_zero(const std::vector<int>& stages) {
+  for (const int stage : stages)
+    if (stage > 1)
+      throw plan::InputError(
+          fmt::format("--zero {}: plans have no ZeRO (0) or its first stage (1)", stage));
+}
+
 int plan_training(const PlanOptions& options) {
+  require_planned_zero(options.zero);
   if (!options.scenario.empty())
     return plan_scenario(options);
   require_model(options);

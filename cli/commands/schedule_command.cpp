@@ -78,6 +78,12 @@ struct Wanted : loop::LoweredSchedule {
 Wanted wanted(const ScheduleOptions& options) {
   if (!options.check.empty()) {
     loop::LoweredSchedule read = loop::read_schedule(options.check, lowering(options));
+    if (read.has_transfers &&
+        (options.replicas > 1 || !options.tied.empty() || options.early_receives))
+      throw plan::InputError(fmt::format(
+          "{} has transfers of its own: --replicas, --tied and --early-receives are for "
+          "schedules without",
+          options.check));
     loop::require_sound(options.check, read.program, read.program.communicators,
                         read.program.transfers);
     return {std::move(read), {}, {}};
@@ -249,7 +255,10 @@ std::vector<Option> lowering_options(ScheduleOptions& options) {
        .help = "With loads, transfers, reductions and optimizer steps"},
       {.names = "--torch",
        .target = &options.torch,
-       .help = "With communication as torch.distributed.pipelining adds it, in its dialect"},
+       .help = "With communication as torch.distributed.pipelining adds it, in its dialect",
+       // It has no word for these.
+       .excludes = {"--lower", "--communicators", "--transfers", "--early-receives", "--replicas",
+                    "--tied"}},
       {.names = "--split", .target = &options.split, .help = "Split every B into I and W"},
       {.names = "--merge",
        .target = &options.merge,
@@ -289,7 +298,8 @@ std::vector<Option> answer_options(ScheduleOptions& options) {
        .target = &options.check,
        .help = "Prove this CSV file sound, or say why not",
        .value = "FILE",
-       .excludes = {"--torch"}},
+       .excludes = {"--torch", "name", "--ranks", "--microbatches", "--chunks", "--group-size",
+                    "--placement", "--memory-units", "--split", "--merge", "--recompute"}},
       {.names = "--list",
        .target = &options.list,
        .help = "Every schedule with its bubble and memory beside their formulas"},

@@ -88,6 +88,8 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
   const Instant instant = explains ? parse_instant(options.explain) : Instant{};
   if (options.schedule.empty())
     sim::sound_program(scenario);  // refuses before anything is measured
+  if (const std::string note = device_warning(scenario); !note.empty())
+    say(note);
   catch_interrupts();
   const auto costs = costs_for(scenario, options.costs);
   const sim::ScenarioPlan plan =

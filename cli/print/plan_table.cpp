@@ -26,6 +26,17 @@ std::string core_warning(const plan::Scenario& scenario) {
       scenario.pipeline.ranks, cores);
 }
 
+std::string device_warning(const plan::Scenario& scenario) {
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
+  const int devices = device_count(scenario.cluster);
+  if (ranks <= devices)
+    return "";
+  return fmt::format(
+      "note: {} ranks, but the cluster has {} device{}: the prediction gives each rank a device of "
+      "its own; say how many there are with cluster.nodes and cluster.devices_per_node",
+      ranks, devices, devices == 1 ? "" : "s");
+}
+
 std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs) {
   std::string text = fmt::format("partition {}\n", plan::to_string(plan.partition.boundaries));
   text +=

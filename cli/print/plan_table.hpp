@@ -19,6 +19,9 @@ std::vector<double> sums_of(const std::vector<double>& weights, const std::vecto
 /// What to say when ranks are more than cores; else nothing.
 std::string core_warning(const plan::Scenario& scenario);
 
+/// What to say when ranks are more than the cluster's devices; else nothing.
+std::string device_warning(const plan::Scenario& scenario);
+
 /// The plan in a few lines: stages with their layers, the schedule's head.
 std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
 

@@ -20,6 +20,16 @@ struct Wanted {
   bool dark = false;
 };
 
+/// Whether nothing of what was opened could be read: says why on stderr.
+bool is_unreadable(const pipewright::gui::MainWindow& window) {
+  const pipewright::gui::Document& document = window.workspace().document();
+  const bool nothing = !document.scenario && !document.structure && !document.measured;
+  for (const std::string& problem : document.problems)
+    if (nothing)
+      std::fprintf(stderr, "%s\n", problem.c_str());
+  return nothing && !document.problems.empty();
+}
+
 /// Draws without a display and exits.
 int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   int width = 0, height = 0;
@@ -113,7 +123,7 @@ int main(int argc, char** argv) {
   else
     window.open_example();
   if (!wanted.screenshot.empty())
-    return take_screenshot(window, wanted);
+    return is_unreadable(window) ? 2 : take_screenshot(window, wanted);
   window.show();
   return QApplication::exec();
 }

@@ -113,7 +113,8 @@ plan::Program program_from_json(const std::string& file, const plan::Scenario& s
 LoweredSchedule read_schedule(const std::string& file, const plan::LoweringOptions& options) {
   const std::string text = read_text(file);
   LoweredSchedule read;
-  if (has_communication(text)) {
+  read.has_transfers = has_communication(text);
+  if (read.has_transfers) {
     sound(file, [&] {
       read.program = plan::program_from_csv(text, file, options.communicators, options.transfers);
     });

@@ -41,6 +41,8 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
 
 }  // namespace
 
+int device_count(const Cluster& cluster) { return cluster.nodes * cluster.devices_per_node; }
+
 int node_of(const Cluster& cluster, int rank) {
   return rank / cluster.devices_per_node % cluster.nodes;
 }

@@ -120,7 +120,7 @@ std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
   if (pipeline.chunks > 1)
     changes.push_back(fmt::format("pipeline.chunks={}", pipeline.chunks - 1));
   const plan::Cluster& cluster = scenario.cluster;
-  if (2 * plan::ranks_of_job(pipeline) <= cluster.nodes * cluster.devices_per_node)
+  if (2 * plan::ranks_of_job(pipeline) <= device_count(cluster))
     changes.push_back(fmt::format("pipeline.ranks={}", 2 * pipeline.ranks));
   return changes;
 }

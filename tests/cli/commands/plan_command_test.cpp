@@ -51,6 +51,20 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
   CHECK(json.at("too_large_but_faster").at("fits") == false);
 }
 
+TEST_CASE("plan --zero: what has no price is refused", "[cli][planner]") {
+  const std::string costs = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/costs.json";
+  const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
+  for (const char* stage : {"2", "7"}) {
+    const auto of_model = run_program({"plan", "--model", "llama3-8b", "--cluster", h100, "--batch",
+                                       "64", "--gpus", "8", "--zero", stage});
+    CHECK(of_model.exit_code == 2);
+    CHECK(of_model.err.starts_with(fmt::format("--zero {}: ", stage)));
+    const auto of_scenario = run_program({"plan", scenario, "--costs", costs, "--zero", stage});
+    CHECK(of_scenario.exit_code == 2);
+    CHECK(of_scenario.err.starts_with(fmt::format("--zero {}: ", stage)));
+  }
+}
+
 TEST_CASE("the plan's scenario is simulated in the plan's time", "[cli][planner]") {
   const TempFolder folder;
   for (const char* model : {"gpt3-175b", "mixtral-8x7b", "llama3-70b"})

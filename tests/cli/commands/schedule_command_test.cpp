@@ -99,6 +99,56 @@ TEST_CASE("schedule --check names a schedule that is known, and what it deadlock
   CHECK(asked.err.find("deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1") != std::string::npos);
 }
 
+TEST_CASE("schedule --check and --torch refuse what they would not obey", "[cli][schedule]") {
+  const TempFolder folder;
+  const std::string file = written(folder, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").string();
+  int refused = 0;
+  const auto refuses = [&](const std::vector<std::string>& words, const std::string& why) {
+    const Result result = run_program(words);
+    CAPTURE(words, result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find(why) != std::string::npos);
+    ++refused;
+  };
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--split"},
+                                             {"--merge"},
+                                             {"--recompute"},
+                                             {"--ranks", "3"},
+                                             {"--microbatches", "3"},
+                                             {"--chunks", "2"},
+                                             {"--group-size", "2"},
+                                             {"--placement", "0:[0],1:[1]"},
+                                             {"--memory-units", "9"}}) {
+    std::vector<std::string> words{"schedule", "--check", file};
+    words.insert(words.end(), more.begin(), more.end());
+    refuses(words, more.front());
+  }
+  refuses({"schedule", "1f1b", "--check", file}, "name");
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--replicas", "2"},
+                                             {"--tied", "0,1"},
+                                             {"--communicators", "pair"},
+                                             {"--transfers", "rendezvous"},
+                                             {"--early-receives"},
+                                             {"--lower"}}) {
+    std::vector<std::string> words{"schedule",       "1f1b", "--ranks", "2",
+                                   "--microbatches", "2",    "--torch"};
+    words.insert(words.end(), more.begin(), more.end());
+    refuses(words, more.front());
+  }
+  // What has its own transfers is not lowered.
+  const std::string whole =
+      written(folder, "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").string();
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--replicas", "2"}, {"--tied", "0,1"}, {"--early-receives"}}) {
+    std::vector<std::string> words{"schedule", "--check", whole};
+    words.insert(words.end(), more.begin(), more.end());
+    refuses(words, "has transfers of its own");
+  }
+  CHECK(refused == 19);
+}
+
 TEST_CASE("schedule --check warns of transfers that cross or stand too early", "[cli][schedule]") {
   const TempFolder folder;
   const auto file = written(folder,

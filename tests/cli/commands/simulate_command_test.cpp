@@ -53,6 +53,18 @@ TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "
   CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
 }
 
+TEST_CASE("simulate: more ranks than devices are mentioned", "[cli][simulate]") {
+  const auto said = [](const std::string& devices) {
+    const auto result = run_program(shared_card(
+        "simulate", {"--set", "cluster.nodes=1", "--set", "cluster.devices_per_node=" + devices}));
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  CHECK(said("15").find("16 ranks, but the cluster has 15 devices") != std::string::npos);
+  CHECK(said("1").find("16 ranks, but the cluster has 1 device:") != std::string::npos);
+  CHECK(said("16").find("devices") == std::string::npos);
+}
+
 TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well",
           "[cli][simulate]") {
   const auto with = [](const std::vector<std::string>& more) {

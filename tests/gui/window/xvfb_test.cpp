@@ -168,4 +168,23 @@ TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
                  gui::light_theme().kinds[gui::kind_class("F")].fill) > 0.005);
 }
 
+TEST_CASE("a screenshot of what cannot be read is none: 2, and why", "[gui][xvfb]") {
+  const test::TempFolder folder;
+  const auto picture = folder.path() / "picture.png";
+  const auto broken = folder.path() / "broken.json";
+  std::ofstream(broken) << "{\"format\": \"pipewright/scenario/1\", ";
+  for (const std::filesystem::path& file : {broken, folder.path() / "none.json"}) {
+    Program window;
+    window.process.start(PIPEWRIGHT_GUI_PROGRAM,
+                         {"--screenshot", QString::fromStdString(picture.string()),
+                          QString::fromStdString(file.string())});
+    REQUIRE(window.process.waitForFinished(patience_ms));
+    const QByteArray said = window.process.readAllStandardError();
+    CAPTURE(said.toStdString());
+    CHECK(window.process.exitCode() == 2);
+    CHECK(said.contains(QByteArray::fromStdString(file.filename().string())));
+    CHECK_FALSE(std::filesystem::exists(picture));
+  }
+}
+
 }  // namespace xvfb_test

@@ -15,6 +15,7 @@ namespace pipewright::loop {
 struct LoweredSchedule {
   plan::Schedule schedule;
   plan::Program program;
+  bool has_transfers = false;  // was read with them; else it was lowered here
 };
 
 /// Somebody's file: in torch's compute-only dialect it is lowered with `options`, in the dialect

@@ -53,6 +53,7 @@ class MainWindow : public QMainWindow {
   void say(const QString& words);
 
   Workspace& workspace() { return workspace_; }
+  const Workspace& workspace() const { return workspace_; }
   TimelineView& timeline() { return *timeline_; }
   Commands& commands() { return commands_; }
   RunControl& run_control() { return run_control_; }

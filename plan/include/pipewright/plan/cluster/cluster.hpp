@@ -75,6 +75,8 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
+int device_count(const Cluster& cluster);
+
 /// Ranks fill the nodes in order; those past the last device start over at the first node.
 int node_of(const Cluster& cluster, int rank);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);

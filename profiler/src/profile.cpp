@@ -92,12 +92,7 @@ class Profile {
     plan::LayerCost cost;
     if (alone_.empty())  // stopped before the first pass
       return cost;
-    const plan::LayerTimes alone = typical_times(alone_[l], has_parameters);
-    cost.forward = alone.forward;
-    cost.input_gradient = alone.input_gradient;
-    cost.weight_gradient = alone.weight_gradient;
-    cost.splitting = alone.splitting;
-    cost.optimizer_step = alone.optimizer_step;
+    static_cast<plan::LayerTimes&>(cost) = typical_times(alone_[l], has_parameters);
     std::vector<double> whole = alone_[l].forward;  // two per pass, and one backward
     std::vector<double> sums;
     for (std::size_t pass = 0; pass < alone_[l].backward.size(); ++pass)

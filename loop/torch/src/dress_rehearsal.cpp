@@ -202,11 +202,7 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
     const plan::LayerTimes alone =
         contends && !alone_by_layer[l].forward.empty() ? times_of(alone_by_layer[l]) : together;
     cost.contended = contends ? together : plan::LayerTimes{};
-    cost.forward = alone.forward;
-    cost.input_gradient = alone.input_gradient;
-    cost.weight_gradient = alone.weight_gradient;
-    cost.splitting = alone.splitting;
-    cost.optimizer_step = alone.optimizer_step;
+    static_cast<plan::LayerTimes&>(cost) = alone;
   }
   return costs;
 }

@@ -2,43 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "layer_cost_fields.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-Json to_json(const LayerCost& cost) {
-  return {{"name", cost.name},
-          {"forward_s", cost.forward.value},
-          {"input_gradient_s", cost.input_gradient.value},
-          {"weight_gradient_s", cost.weight_gradient.value},
-          {"optimizer_step_s", cost.optimizer_step.value},
-          {"parameter_bytes", cost.parameters.value},
-          {"activation_bytes", cost.activation.value},
-          {"output_bytes", cost.output.value},
-          {"forward_peak_bytes", cost.forward_peak.value},
-          {"backward_peak_bytes", cost.backward_peak.value},
-          {"saves_input", cost.saves_input},
-          {"saves_output", cost.saves_output},
-          {"output_is_view", cost.output_is_view},
-          {"spread", cost.spread},
-          {"tied_bytes", cost.tied.value},
-          {"freed_by_input_gradient_bytes", cost.freed_by_input_gradient.value},
-          {"gradients_for_weights_bytes", cost.gradients_for_weights.value},
-          {"input_gradient_peak_bytes", cost.input_gradient_peak.value},
-          {"weight_gradient_peak_bytes", cost.weight_gradient_peak.value},
-          {"forward_peak_without_graph_bytes", cost.forward_peak_without_graph.value},
-          {"input_for_weights", cost.input_for_weights},
-          {"output_gradient_for_weights", cost.output_gradient_for_weights},
-          {"selective_activation_bytes", cost.selective_activation.value},
-          {"selective_forward_s", cost.selective_forward.value},
-          {"splitting_s", cost.splitting.value},
-          {"contended_forward_s", cost.contended.forward.value},
-          {"contended_input_gradient_s", cost.contended.input_gradient.value},
-          {"contended_weight_gradient_s", cost.contended.weight_gradient.value},
-          {"contended_splitting_s", cost.contended.splitting.value},
-          {"contended_optimizer_step_s", cost.contended.optimizer_step.value}};
-}
 
 /// A field that counts a part of another one.
 void check_part(JsonObject& object, const std::string& part, Bytes bytes, const std::string& whole,
@@ -50,37 +18,7 @@ void check_part(JsonObject& object, const std::string& part, Bytes bytes, const 
 
 LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
-  LayerCost cost{
-      .name = object.text("name"),
-      .forward = object.seconds("forward_s"),
-      .input_gradient = object.seconds("input_gradient_s"),
-      .weight_gradient = object.seconds("weight_gradient_s"),
-      .optimizer_step = object.seconds("optimizer_step_s"),
-      .parameters = object.bytes("parameter_bytes"),
-      .activation = object.bytes("activation_bytes"),
-      .output = object.bytes("output_bytes"),
-      .forward_peak = object.bytes("forward_peak_bytes"),
-      .backward_peak = object.bytes("backward_peak_bytes"),
-      .saves_input = object.flag("saves_input"),
-      .saves_output = object.flag("saves_output"),
-      .output_is_view = object.flag("output_is_view"),
-      .spread = object.number("spread", at_least(0), 0),
-      .tied = object.bytes("tied_bytes", Bytes{}),
-      .freed_by_input_gradient = object.bytes("freed_by_input_gradient_bytes", Bytes{}),
-      .gradients_for_weights = object.bytes("gradients_for_weights_bytes", Bytes{}),
-      .input_gradient_peak = object.bytes("input_gradient_peak_bytes", Bytes{}),
-      .weight_gradient_peak = object.bytes("weight_gradient_peak_bytes", Bytes{}),
-      .forward_peak_without_graph = object.bytes("forward_peak_without_graph_bytes", Bytes{}),
-      .input_for_weights = object.flag("input_for_weights", false),
-      .output_gradient_for_weights = object.flag("output_gradient_for_weights", false),
-      .selective_activation = object.bytes("selective_activation_bytes", Bytes{}),
-      .selective_forward = object.seconds("selective_forward_s", Seconds{}),
-      .splitting = object.seconds("splitting_s", Seconds{}),
-      .contended = {.forward = object.seconds("contended_forward_s", Seconds{}),
-                    .input_gradient = object.seconds("contended_input_gradient_s", Seconds{}),
-                    .weight_gradient = object.seconds("contended_weight_gradient_s", Seconds{}),
-                    .splitting = object.seconds("contended_splitting_s", Seconds{}),
-                    .optimizer_step = object.seconds("contended_optimizer_step_s", Seconds{})}};
+  const auto cost = read_fields<LayerCost>(object);
   const auto bound = cost.input_gradient + cost.weight_gradient;
   if (cost.splitting > bound)
     object.error("splitting_s",
@@ -119,42 +57,32 @@ LayerCosts read_layer_costs(JsonObject& root) {
 
 }  // namespace
 
-namespace {
-
-LayerCost contended(LayerCost cost) {
-  cost.forward = cost.contended.forward;
-  cost.input_gradient = cost.contended.input_gradient;
-  cost.weight_gradient = cost.contended.weight_gradient;
-  cost.splitting = cost.contended.splitting;
-  cost.optimizer_step = cost.contended.optimizer_step;
-  return cost;
-}
-
-}  // namespace
-
 LayerCosts contended(LayerCosts costs) {
   if (costs.busy_cores == 1)
     return costs;
   for (LayerCost& layer : costs.layers)
-    layer = contended(layer);
-  costs.loss = contended(costs.loss);
+    static_cast<LayerTimes&>(layer) = layer.contended;
+  static_cast<LayerTimes&>(costs.loss) = costs.loss.contended;
   return costs;
 }
 
 namespace {
 
-LayerCost scaled(LayerCost cost, double factor) {
-  for (Seconds* time :
-       {&cost.forward, &cost.input_gradient, &cost.weight_gradient, &cost.splitting,
-        &cost.selective_forward, &cost.contended.forward, &cost.contended.input_gradient,
-        &cost.contended.weight_gradient, &cost.contended.splitting})
-    *time = *time * factor;
-  for (Bytes* bytes :
-       {&cost.activation, &cost.output, &cost.forward_peak, &cost.backward_peak,
-        &cost.freed_by_input_gradient, &cost.gradients_for_weights, &cost.input_gradient_peak,
-        &cost.weight_gradient_peak, &cost.selective_activation})
-    *bytes = whole_bytes(static_cast<double>(bytes->value) * factor);
-  return cost;
+/// All but what a layer takes once per step, however many microbatches it has.
+LayerCost scaled(const LayerCost& cost, double factor) {
+  LayerCost scaled = cost;
+  visit_fields(scaled, [&](const char*, auto& field, const FieldRule&, const char*) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, Seconds>)
+      field = field * factor;
+    else if constexpr (std::is_same_v<Field, Bytes>)
+      field = whole_bytes(static_cast<double>(field.value) * factor);
+  });
+  scaled.parameters = cost.parameters;
+  scaled.tied = cost.tied;
+  scaled.optimizer_step = cost.optimizer_step;
+  scaled.contended.optimizer_step = cost.contended.optimizer_step;
+  return scaled;
 }
 
 }  // namespace
@@ -184,14 +112,32 @@ std::optional<int> bytes_per_parameter(const LayerCosts& costs) {
   return {};
 }
 
-Seconds compute_time(const LayerCost& cost) {
-  return cost.forward + cost.input_gradient + cost.weight_gradient - cost.splitting;
+Seconds time_of(Work work, const LayerCost& cost) {
+  switch (work) {
+    case Work::Forward:
+    case Work::Rerun:
+      return cost.forward;
+    case Work::Backward:
+      return cost.input_gradient + cost.weight_gradient - cost.splitting;
+    case Work::InputGradient:
+      return cost.input_gradient;
+    case Work::WeightGradient:
+      return cost.weight_gradient;
+    case Work::OptimizerStep:
+      return cost.optimizer_step;
+    case Work::None:
+    case Work::Load:
+      return {};
+  }
+  return {};
 }
+
+Seconds compute_time(const LayerCost& cost) { return cost.forward + time_of(Work::Backward, cost); }
 
 Json to_json(const LayerCosts& costs) {
   Json layers = Json::array();
   for (const LayerCost& layer : costs.layers)
-    layers.push_back(to_json(layer));
+    layers.push_back(fields_json(layer));
   return {{"format", "pipewright/costs/1"},
           {"device", costs.device},
           {"dtype", costs.dtype},
@@ -202,7 +148,7 @@ Json to_json(const LayerCosts& costs) {
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
           {"layers", std::move(layers)},
-          {"loss", to_json(costs.loss)},
+          {"loss", fields_json(costs.loss)},
           {"busy_cores", costs.busy_cores},
           {"drift", costs.drift},
           {"measured_over_s", costs.measured_over.value}};

@@ -392,6 +392,47 @@ Seconds backward_time(const StageCost& cost) {
   return cost.input_gradient + cost.weight_gradient - cost.splitting;
 }
 
+Seconds time_of(Work work, const StageCost& cost) {
+  switch (work) {
+    case Work::None:
+      return {};
+    case Work::Load:
+      return cost.load;
+    case Work::Forward:
+      return cost.forward;
+    case Work::Rerun:
+      return cost.rerun.first;
+    case Work::InputGradient:
+      return cost.input_gradient;
+    case Work::WeightGradient:
+      return cost.weight_gradient;
+    case Work::Backward:
+      return backward_time(cost);
+    case Work::OptimizerStep:
+      return cost.optimizer_step;
+  }
+  return {};
+}
+
+Bytes bytes_of(Payload payload, const StageCost& cost) {
+  switch (payload) {
+    case Payload::None:
+    case Payload::Numbers:
+      return {};
+    case Payload::Activation:
+      return cost.output;
+    case Payload::InputGradient:
+      return cost.input_gradient_bytes;
+    case Payload::Gradients:
+      return cost.gradients;
+    case Payload::Parameters:
+      return cost.parameters;
+    case Payload::Tied:
+      return cost.tied;
+  }
+  return {};
+}
+
 Bytes standing(const StageCost& cost) {
   return cost.parameters + cost.gradients + cost.optimizer_state;
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "layer_cost_fields.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -13,33 +14,18 @@ namespace {
 using Complaints = std::vector<std::string>;
 
 void check_layer(const LayerCost& layer, Complaints& complaints) {
-  const auto time = [&](const char* field, Seconds seconds) {
-    if (!std::isfinite(seconds.value) || seconds < Seconds{})
-      complaints.push_back(fmt::format("layer {}: its {} of {} s is not a duration", layer.name,
-                                       field, seconds.value));
-  };
-  const auto size = [&](const char* field, Bytes bytes) {
-    if (bytes < Bytes{})
-      complaints.push_back(
-          fmt::format("layer {}: its {} of {} bytes is negative", layer.name, field, bytes.value));
-  };
-  time("forward", layer.forward);
-  time("input gradient", layer.input_gradient);
-  time("weight gradient", layer.weight_gradient);
-  time("optimizer step", layer.optimizer_step);
-  time("selective forward", layer.selective_forward);
-  size("parameters", layer.parameters);
-  size("activation", layer.activation);
-  size("output", layer.output);
-  size("forward peak", layer.forward_peak);
-  size("backward peak", layer.backward_peak);
-  size("tied weight", layer.tied);
-  size("activation freed by the input gradient", layer.freed_by_input_gradient);
-  size("gradients left to the weight gradient", layer.gradients_for_weights);
-  size("forward peak without a graph", layer.forward_peak_without_graph);
-  size("input gradient peak", layer.input_gradient_peak);
-  size("weight gradient peak", layer.weight_gradient_peak);
-  size("selectively recomputed activation", layer.selective_activation);
+  visit_fields(layer, [&](const char* key, const auto& field, const FieldRule&, const char*) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, Seconds>) {
+      if (!std::isfinite(field.value) || field < Seconds{})
+        complaints.push_back(fmt::format("layer {}: its {} is {}, which is no duration", layer.name,
+                                         key, field.value));
+    } else if constexpr (std::is_same_v<Field, Bytes>) {
+      if (field < Bytes{})
+        complaints.push_back(
+            fmt::format("layer {}: its {} is {}, which is negative", layer.name, key, field.value));
+    }
+  });
 }
 
 /// The stage's layers have times, but together they are nothing.

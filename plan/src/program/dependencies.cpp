@@ -20,31 +20,16 @@ int data_of(const Program& program, const InstructionIndex& index, const Instruc
       return index.find(receive, i.stage, i.microbatch);
     return std::max(index.find(kind, stage, i.microbatch), index.find(other, stage, i.microbatch));
   };
-  switch (i.kind) {
-    case InstructionKind::Forward:
+  switch (traits_of(i.kind).needs) {
+    case Needs::Activation:
       return neighbour(InstructionKind::ReceiveActivation, i.stage - 1, InstructionKind::Forward,
                        InstructionKind::Forward);
-    case InstructionKind::Backward:
-    case InstructionKind::InputGradient:
+    case Needs::Gradient:
       return neighbour(InstructionKind::ReceiveGradient, i.stage + 1, InstructionKind::Backward,
                        InstructionKind::InputGradient);
-    case InstructionKind::ReceiveActivation:
-    case InstructionKind::ReceiveGradient:
+    case Needs::OtherEnd:
       return index.find(counterpart(i));
-    case InstructionKind::Load:
-    case InstructionKind::WeightGradient:
-    case InstructionKind::Recompute:
-    case InstructionKind::SendActivation:
-    case InstructionKind::SendGradient:
-    case InstructionKind::ReduceTied:
-    case InstructionKind::ReduceGradients:
-    case InstructionKind::ScatterGradients:
-    case InstructionKind::NormGradients:
-    case InstructionKind::OptimizerStep:
-    case InstructionKind::GatherParameters:
-    case InstructionKind::ShareLoss:
-    case InstructionKind::Unshard:
-    case InstructionKind::Reshard:
+    case Needs::Nothing:
       return -1;
   }
   return -1;
@@ -136,7 +121,7 @@ void Dependencies::join_collectives() {
     const Event& own = (*this)[event];
     if (is_collective(own.instruction->kind))
       last_collective = event;
-    if (own.instruction->kind == InstructionKind::OptimizerStep && last_collective >= 0 &&
+    if (traits_of(own.instruction->kind).waits_for_collectives && last_collective >= 0 &&
         (*this)[last_collective].rank == own.rank)
       collective_waits_.emplace_back(event, last_collective);
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 
 #include "index_text.hpp"
 #include "json/csv_rows.hpp"
@@ -51,7 +50,7 @@ std::optional<Instruction> parse_instruction(std::string_view text) {
     return {};
   instruction.kind = traits->kind;
   text.remove_prefix(traits->word.size());
-  if (!traits->has_microbatch)
+  if (!has_microbatch(traits->kind))
     return text.empty() ? std::optional(instruction) : std::nullopt;
 
   const auto microbatch = take_index(text);
@@ -99,31 +98,16 @@ InstructionKind instruction_kind(ActionKind kind) {
 }
 
 Instruction counterpart(const Instruction& transfer) {
+  const InstructionTraits& traits = traits_of(transfer.kind);
   Instruction other = transfer;
   other.slot = -1;
-  switch (transfer.kind) {
-    case InstructionKind::SendActivation:
-      other.kind = InstructionKind::ReceiveActivation;
-      other.stage = transfer.stage + 1;
-      break;
-    case InstructionKind::ReceiveActivation:
-      other.kind = InstructionKind::SendActivation;
-      other.stage = transfer.stage - 1;
-      break;
-    case InstructionKind::SendGradient:
-      other.kind = InstructionKind::ReceiveGradient;
-      other.stage = transfer.stage - 1;
-      break;
-    case InstructionKind::ReceiveGradient:
-      other.kind = InstructionKind::SendGradient;
-      other.stage = transfer.stage + 1;
-      break;
-    default:
-      assert(!"a transfer");
-  }
+  other.kind = traits.other_end.value();
+  other.stage = transfer.stage + traits.towards;
   return other;
 }
 
-int peer_stage(const Instruction& transfer) { return counterpart(transfer).stage; }
+int peer_stage(const Instruction& transfer) {
+  return transfer.stage + traits_of(transfer.kind).towards;
+}
 
 }  // namespace pipewright::plan

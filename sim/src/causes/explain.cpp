@@ -15,38 +15,9 @@ std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds);
 
 /// What a layer takes of an instruction of this kind.
 double part_of(const plan::LayerCost& layer, plan::InstructionKind kind) {
-  switch (kind) {
-    case plan::InstructionKind::Forward:
-    case plan::InstructionKind::Recompute:
-      return layer.forward.value;
-    case plan::InstructionKind::Backward:
-      return (layer.input_gradient + layer.weight_gradient - layer.splitting).value;
-    case plan::InstructionKind::InputGradient:
-      return layer.input_gradient.value;
-    case plan::InstructionKind::WeightGradient:
-      return layer.weight_gradient.value;
-    case plan::InstructionKind::OptimizerStep:
-      return layer.optimizer_step.value;
-    case plan::InstructionKind::Load:
-    case plan::InstructionKind::SendActivation:
-    case plan::InstructionKind::ReceiveActivation:
-    case plan::InstructionKind::SendGradient:
-    case plan::InstructionKind::ReceiveGradient:
-    case plan::InstructionKind::ReduceTied:
-    case plan::InstructionKind::ReduceGradients:
-    case plan::InstructionKind::ScatterGradients:
-    case plan::InstructionKind::NormGradients:
-    case plan::InstructionKind::GatherParameters:
-    case plan::InstructionKind::ShareLoss:
-    case plan::InstructionKind::Unshard:
-    case plan::InstructionKind::Reshard:
-      break;
-  }
-  return 0;
+  return plan::time_of(plan::traits_of(kind).work, layer).value;
 }
 
-/// "; the slowest layer of stage 5 is 17 (block16), 1.200 ms of 4.000 ms"; empty where no layer of
-/// several stands out, or none is known.
 std::string slowest_layer(const LayersOfStages& layers, const plan::Instruction& instruction) {
   if (layers.costs == nullptr || layers.partition == nullptr)
     return "";

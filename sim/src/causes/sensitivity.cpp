@@ -98,51 +98,21 @@ class Slope {
   std::vector<Growth> growth_;
 };
 
-/// Which part of a stage's time an instruction takes.
-enum class Part { None, Forward, InputGradient, WeightGradient, Both };
-
-Part part_of(InstructionKind kind) {
-  switch (kind) {
-    case InstructionKind::Forward:
-      return Part::Forward;
-    case InstructionKind::Backward:
-      return Part::Both;
-    case InstructionKind::InputGradient:
-      return Part::InputGradient;
-    case InstructionKind::WeightGradient:
-      return Part::WeightGradient;
-    case InstructionKind::Load:
-    case InstructionKind::Recompute:  // only a forward runs again: see `again_in`
-    case InstructionKind::SendActivation:
-    case InstructionKind::ReceiveActivation:
-    case InstructionKind::SendGradient:
-    case InstructionKind::ReceiveGradient:
-    case InstructionKind::ReduceTied:
-    case InstructionKind::ReduceGradients:
-    case InstructionKind::ScatterGradients:
-    case InstructionKind::NormGradients:
-    case InstructionKind::OptimizerStep:
-    case InstructionKind::GatherParameters:
-    case InstructionKind::ShareLoss:
-    case InstructionKind::Unshard:
-    case InstructionKind::Reshard:
-      return Part::None;
-  }
-  return Part::None;
-}
-
 /// How an instruction's time moves when the three times of its stage move by these.
-double moved_by(Part part, double forward, double input_gradient, double weight_gradient) {
-  switch (part) {
-    case Part::Forward:
+double moved_by(plan::Work work, double forward, double input_gradient, double weight_gradient) {
+  switch (work) {
+    case plan::Work::Forward:
       return forward;
-    case Part::InputGradient:
+    case plan::Work::InputGradient:
       return input_gradient;
-    case Part::WeightGradient:
+    case plan::Work::WeightGradient:
       return weight_gradient;
-    case Part::Both:
+    case plan::Work::Backward:
       return input_gradient + weight_gradient;
-    case Part::None:
+    case plan::Work::None:
+    case plan::Work::Load:
+    case plan::Work::Rerun:  // see `again_in`
+    case plan::Work::OptimizerStep:
       return 0;
   }
   return 0;
@@ -184,9 +154,9 @@ std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, co
         const auto& own = structure.events()[event];
         if (own.instruction->stage != stage)
           return {};
-        const double moved =
-            moved_by(part_of(own.instruction->kind), forward, input_gradient, weight_gradient) +
-            again_in(structure, cost, event) * forward;
+        const double moved = moved_by(plan::traits_of(own.instruction->kind).work, forward,
+                                      input_gradient, weight_gradient) +
+                             again_in(structure, cost, event) * forward;
         return {-scale_of(costs, own) * moved, 0};
       });
     };

@@ -58,7 +58,7 @@ void Replay::find_collectives() {
     for (int replica = 0; replica < replicas_; ++replica) {
       const int id = replica * structure_.size() + event;
       Collective& collective = found[Key{leader, within_pipeline ? replica : 0}];
-      collective.rounds = ring_rounds(i.kind);
+      collective.rounds = plan::traits_of(i.kind).rounds;
       collective.work = works_.of(structure_, leader).held;
       if (event == leader)
         collective.leaders.push_back(id);

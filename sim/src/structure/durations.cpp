@@ -11,7 +11,6 @@ namespace {
 
 using plan::Bytes;
 using plan::Instruction;
-using plan::InstructionKind;
 using plan::Link;
 using plan::Seconds;
 
@@ -96,8 +95,7 @@ class Pricing {
 
   Bytes sent_by(int send) const {
     const Instruction& i = *structure_.events()[send].instruction;
-    return i.kind == InstructionKind::SendActivation ? stage(i).output
-                                                     : stage(i).input_gradient_bytes;
+    return plan::bytes_of(plan::traits_of(i.kind).payload, stage(i));
   }
   const Link& link_of(int send) const {
     const auto& own = structure_.events()[send];
@@ -110,51 +108,20 @@ class Pricing {
   }
 
   Seconds compute(const Instruction& i) const {
-    switch (i.kind) {
-      case InstructionKind::Load:
-        return stage(i).load;
-      case InstructionKind::Forward:
-        return stage(i).forward;
-      case InstructionKind::Recompute:
-        return stage(i).rerun.first;
-      case InstructionKind::Backward:
-        return plan::backward_time(stage(i));
-      case InstructionKind::InputGradient:
-        return stage(i).input_gradient;
-      case InstructionKind::WeightGradient:
-        return stage(i).weight_gradient;
-      case InstructionKind::OptimizerStep:
-        return stage(i).optimizer_step;
-      case InstructionKind::SendActivation:
-      case InstructionKind::ReceiveActivation:
-      case InstructionKind::SendGradient:
-      case InstructionKind::ReceiveGradient:
-      case InstructionKind::ReduceTied:
-      case InstructionKind::ReduceGradients:
-      case InstructionKind::ScatterGradients:
-      case InstructionKind::NormGradients:
-      case InstructionKind::GatherParameters:
-      case InstructionKind::ShareLoss:
-      case InstructionKind::Unshard:  // only torch's dialect has them, for models that are sharded
-      case InstructionKind::Reshard:
-        return {};
-    }
-    return {};
+    return plan::time_of(plan::traits_of(i.kind).work, stage(i));
   }
 
   template <class Of>
   double collective(const Instruction& i, const Of& of) const {
-    const int rounds = ring_rounds(i.kind);
-    switch (plan::group_of(i.kind)) {
+    const plan::InstructionTraits& traits = plan::traits_of(i.kind);
+    const Bytes size = plan::bytes_of(traits.payload, stage(i));
+    switch (traits.group) {
       case plan::Group::Copies:
-        return ring(
-            costs_, structure_.ranks_of(i.stage), costs_.replicas,
-            i.kind == InstructionKind::GatherParameters ? stage(i).parameters : stage(i).gradients,
-            rounds, of);
+        return ring(costs_, structure_.ranks_of(i.stage), costs_.replicas, size, traits.rounds, of);
       case plan::Group::Tied:  // in each of the pipelines side by side
-        return ring(costs_, structure_.tied_ranks(), 1, stage(i).tied, rounds, of);
-      case plan::Group::All:  // a few numbers from each rank: their bytes are nothing
-        return ring(costs_, structure_.all_ranks(), costs_.replicas, {}, rounds, of);
+        return ring(costs_, structure_.tied_ranks(), 1, size, traits.rounds, of);
+      case plan::Group::All:
+        return ring(costs_, structure_.all_ranks(), costs_.replicas, size, traits.rounds, of);
       case plan::Group::None:
         return 0;
     }
@@ -272,7 +239,7 @@ void Durations::add_overheads(const Structure& structure, const StepCosts& costs
       beside += of(event).member;
     if (!plan::is_compute(own.instruction->kind))
       continue;
-    if (own.instruction->kind != InstructionKind::OptimizerStep)  // which waits for them
+    if (!plan::traits_of(own.instruction->kind).waits_for_collectives)
       by_event_costs_[static_cast<std::size_t>(event)].held += beside;
     beside = 0;
   }

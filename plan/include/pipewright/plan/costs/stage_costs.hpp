@@ -87,6 +87,11 @@ RerunCost rerun_at_once(const StageCost& cost);
 /// The backward in one go.
 Seconds backward_time(const StageCost& cost);
 
+/// What an instruction of the stage takes, and what it moves. A Rerun is that of the layers that R
+/// runs again.
+Seconds time_of(Work work, const StageCost& cost);
+Bytes bytes_of(Payload payload, const StageCost& cost);
+
 /// What stands throughout: parameters, gradients and optimizer state.
 Bytes standing(const StageCost& cost);
 

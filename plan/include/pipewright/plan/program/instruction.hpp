@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "pipewright/plan/costs/work.hpp"
 #include "pipewright/plan/schedules/action.hpp"
 
 namespace pipewright::plan {
@@ -52,88 +53,185 @@ enum class Group {
   All,     // every rank of every pipeline
 };
 
-struct InstructionTraits {
-  InstructionKind kind;
-  std::string_view word;  // between stage and microbatch
-  Role role;
-  bool has_microbatch;                    // or else it concerns the whole stage, or the rank: then
-                                          // it bears the number of one of its stages
-  std::optional<ActionKind> action = {};  // of a Schedule
-  std::string_view deepspeed = {};        // its name there; empty: none
-  bool in_torch = true;                   // torch has a word for it
-  Group group = Group::None;
+/// What an instruction of a stage takes in from elsewhere.
+enum class Needs {
+  Nothing,
+  Activation,  // of the stage before, or the receive of it
+  Gradient,    // from the stage after, or the receive of it
+  OtherEnd,    // the send
 };
 
-inline constexpr auto instruction_traits = std::to_array<InstructionTraits>({
-    {InstructionKind::Load, "LOAD", Role::Compute, true, {}, "LoadMicroBatch", false},
-    {InstructionKind::Forward, "F", Role::Compute, true, ActionKind::Forward, "ForwardPass"},
-    {InstructionKind::Backward, "B", Role::Compute, true, ActionKind::Backward, "BackwardPass"},
-    {InstructionKind::InputGradient, "I", Role::Compute, true, ActionKind::InputGradient},
-    {InstructionKind::WeightGradient, "W", Role::Compute, true, ActionKind::WeightGradient},
-    {InstructionKind::Recompute, "R", Role::Compute, true, ActionKind::Recompute},
-    {InstructionKind::SendActivation, "SEND_F", Role::Send, true, {}, "SendActivation"},
-    {InstructionKind::ReceiveActivation, "RECV_F", Role::Receive, true, {}, "RecvActivation"},
-    {InstructionKind::SendGradient, "SEND_B", Role::Send, true, {}, "SendGrad"},
-    {InstructionKind::ReceiveGradient, "RECV_B", Role::Receive, true, {}, "RecvGrad"},
-    {InstructionKind::ReduceTied,
-     "REDUCE_TIED",
-     Role::Collective,
-     false,
-     {},
-     "ReduceTiedGrads",
-     false,
-     Group::Tied},
-    {InstructionKind::ReduceGradients,
-     "REDUCE_GRAD",
-     Role::Collective,
-     false,
-     {},
-     "ReduceGrads",
-     true,
-     Group::Copies},
-    {InstructionKind::ScatterGradients,
-     "REDUCE_SCATTER",
-     Role::Collective,
-     false,
-     {},
-     "",
-     false,
-     Group::Copies},
-    {InstructionKind::NormGradients, "NORM", Role::Collective, false, {}, "", false, Group::All},
-    {InstructionKind::OptimizerStep, "STEP", Role::Compute, false, {}, "OptimizerStep", false},
-    {InstructionKind::GatherParameters,
-     "GATHER",
-     Role::Collective,
-     false,
-     {},
-     "",
-     false,
-     Group::Copies},
-    {InstructionKind::ShareLoss, "LOSS", Role::Collective, false, {}, "", false, Group::All},
-    {InstructionKind::Unshard, "UNSHARD", Role::Compute, false},
-    {InstructionKind::Reshard, "RESHARD", Role::Compute, false},
-});
+struct InstructionTraits {
+  std::string_view word{};  // between stage and microbatch
+  Role role = Role::Compute;
+  std::optional<ActionKind> action{};  // of a Schedule
+  std::string_view deepspeed{};        // its name there; empty: none
+  bool in_torch = true;                // torch has a word for it
+  Work work = Work::None;
+  Needs needs = Needs::Nothing;
+  Payload payload = Payload::None;
+  // Of a transfer: the stage at its other end lies so many further on, and what completes it there.
+  int towards = 0;
+  std::optional<InstructionKind> other_end{};
+  // Of a collective: who takes part, and how often its ring passes on all pieces: a sum twice, what
+  // only scatters or gathers once.
+  Group group = Group::None;
+  int rounds = 0;
+  bool waits_for_collectives = false;  // of its rank, before it in the list
+  InstructionKind kind{};              // of the row: set where the table is made
+};
+
+/// All that is true of a kind of instruction: a kind without a row does not compile.
+constexpr InstructionTraits declared_traits(InstructionKind kind) {
+  switch (kind) {
+    case InstructionKind::Load:
+      return {.word = "LOAD", .deepspeed = "LoadMicroBatch", .in_torch = false, .work = Work::Load};
+    case InstructionKind::Forward:
+      return {.word = "F",
+              .action = ActionKind::Forward,
+              .deepspeed = "ForwardPass",
+              .work = Work::Forward,
+              .needs = Needs::Activation};
+    case InstructionKind::Backward:
+      return {.word = "B",
+              .action = ActionKind::Backward,
+              .deepspeed = "BackwardPass",
+              .work = Work::Backward,
+              .needs = Needs::Gradient};
+    case InstructionKind::InputGradient:
+      return {.word = "I",
+              .action = ActionKind::InputGradient,
+              .work = Work::InputGradient,
+              .needs = Needs::Gradient};
+    case InstructionKind::WeightGradient:
+      return {.word = "W", .action = ActionKind::WeightGradient, .work = Work::WeightGradient};
+    case InstructionKind::Recompute:
+      return {.word = "R", .action = ActionKind::Recompute, .work = Work::Rerun};
+    case InstructionKind::SendActivation:
+      return {.word = "SEND_F",
+              .role = Role::Send,
+              .deepspeed = "SendActivation",
+              .payload = Payload::Activation,
+              .towards = 1,
+              .other_end = InstructionKind::ReceiveActivation};
+    case InstructionKind::ReceiveActivation:
+      return {.word = "RECV_F",
+              .role = Role::Receive,
+              .deepspeed = "RecvActivation",
+              .needs = Needs::OtherEnd,
+              .towards = -1,
+              .other_end = InstructionKind::SendActivation};
+    case InstructionKind::SendGradient:
+      return {.word = "SEND_B",
+              .role = Role::Send,
+              .deepspeed = "SendGrad",
+              .payload = Payload::InputGradient,
+              .towards = -1,
+              .other_end = InstructionKind::ReceiveGradient};
+    case InstructionKind::ReceiveGradient:
+      return {.word = "RECV_B",
+              .role = Role::Receive,
+              .deepspeed = "RecvGrad",
+              .needs = Needs::OtherEnd,
+              .towards = 1,
+              .other_end = InstructionKind::SendGradient};
+    case InstructionKind::ReduceTied:
+      return {.word = "REDUCE_TIED",
+              .role = Role::Collective,
+              .deepspeed = "ReduceTiedGrads",
+              .in_torch = false,
+              .payload = Payload::Tied,
+              .group = Group::Tied,
+              .rounds = 2};
+    case InstructionKind::ReduceGradients:
+      return {.word = "REDUCE_GRAD",
+              .role = Role::Collective,
+              .deepspeed = "ReduceGrads",
+              .payload = Payload::Gradients,
+              .group = Group::Copies,
+              .rounds = 2};
+    case InstructionKind::ScatterGradients:
+      return {.word = "REDUCE_SCATTER",
+              .role = Role::Collective,
+              .in_torch = false,
+              .payload = Payload::Gradients,
+              .group = Group::Copies,
+              .rounds = 1};
+    case InstructionKind::NormGradients:
+      return {.word = "NORM",
+              .role = Role::Collective,
+              .in_torch = false,
+              .payload = Payload::Numbers,
+              .group = Group::All,
+              .rounds = 1};
+    case InstructionKind::OptimizerStep:
+      return {.word = "STEP",
+              .deepspeed = "OptimizerStep",
+              .in_torch = false,
+              .work = Work::OptimizerStep,
+              .waits_for_collectives = true};
+    case InstructionKind::GatherParameters:
+      return {.word = "GATHER",
+              .role = Role::Collective,
+              .in_torch = false,
+              .payload = Payload::Parameters,
+              .group = Group::Copies,
+              .rounds = 1};
+    case InstructionKind::ShareLoss:
+      return {.word = "LOSS",
+              .role = Role::Collective,
+              .in_torch = false,
+              .payload = Payload::Numbers,
+              .group = Group::All,
+              .rounds = 1};
+    case InstructionKind::Unshard:  // torch alone has these two, for models that are sharded
+      return {.word = "UNSHARD"};
+    case InstructionKind::Reshard:
+      return {.word = "RESHARD"};
+  }
+  return {};
+}
+
+inline constexpr std::size_t instruction_kinds = [] {
+  std::size_t count = 0;
+  while (!declared_traits(static_cast<InstructionKind>(count)).word.empty())
+    ++count;
+  return count;
+}();
+
+/// By kind.
+inline constexpr auto instruction_traits = [] {
+  std::array<InstructionTraits, instruction_kinds> rows;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    const auto kind = static_cast<InstructionKind>(at);
+    rows[at] = declared_traits(kind);
+    rows[at].kind = kind;
+  }
+  return rows;
+}();
 
 constexpr const InstructionTraits& traits_of(InstructionKind kind) {
   return instruction_traits[static_cast<std::size_t>(kind)];
 }
 
-/// Kinds with a microbatch come first, so that tables by kind need no others.
+/// Kinds with a microbatch come first, so that tables by kind need no others. The rest concern a
+/// whole stage, or the rank: then they bear the number of one of its stages.
 inline constexpr std::size_t kinds_with_microbatch =
     static_cast<std::size_t>(InstructionKind::ReceiveGradient) + 1;
 
-// A kind without its row, or in another place, does not compile.
 static_assert([] {
-  for (std::size_t row = 0; row < instruction_traits.size(); ++row)
-    if (instruction_traits[row].kind != static_cast<InstructionKind>(row) ||
-        instruction_traits[row].has_microbatch != (row < kinds_with_microbatch) ||
-        (instruction_traits[row].role == Role::Collective) !=
-            (instruction_traits[row].group != Group::None))
+  for (const InstructionTraits& row : instruction_traits) {
+    const bool is_transfer = row.role == Role::Send || row.role == Role::Receive;
+    if (is_transfer != row.other_end.has_value() ||
+        (row.role == Role::Collective) != (row.group != Group::None && row.rounds > 0))
       return false;
-  return instruction_traits.back().kind == InstructionKind::Reshard;
+  }
+  return true;
 }());
 
-constexpr bool has_microbatch(InstructionKind kind) { return traits_of(kind).has_microbatch; }
+constexpr bool has_microbatch(InstructionKind kind) {
+  return static_cast<std::size_t>(kind) < kinds_with_microbatch;
+}
 constexpr bool is_compute(InstructionKind kind) { return traits_of(kind).role == Role::Compute; }
 constexpr bool is_collective(InstructionKind kind) {
   return traits_of(kind).role == Role::Collective;
@@ -141,7 +239,7 @@ constexpr bool is_collective(InstructionKind kind) {
 constexpr Group group_of(InstructionKind kind) { return traits_of(kind).group; }
 /// Whether instructions of this kind sum the gradients of a stage's copies.
 constexpr bool sums_copies(InstructionKind kind) {
-  return kind == InstructionKind::ReduceGradients || kind == InstructionKind::ScatterGradients;
+  return traits_of(kind).payload == Payload::Gradients;
 }
 constexpr bool is_send(InstructionKind kind) { return traits_of(kind).role == Role::Send; }
 constexpr bool is_receive(InstructionKind kind) { return traits_of(kind).role == Role::Receive; }

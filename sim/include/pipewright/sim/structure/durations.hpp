@@ -17,14 +17,6 @@ struct EventCost {
   double latency = 0;
 };
 
-/// How often a collective's ring passes on all pieces: a sum twice, what only scatters or gathers
-/// once.
-constexpr int ring_rounds(plan::InstructionKind kind) {
-  return kind == plan::InstructionKind::ReduceGradients || kind == plan::InstructionKind::ReduceTied
-             ? 2
-             : 1;
-}
-
 /// Whether transfers keep ranks from computing.
 bool with_overheads(const Structure& structure, const StepCosts& costs);
 

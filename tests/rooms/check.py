@@ -1,5 +1,5 @@
 """The folders of a module have an order, which docs/architecture.md states: a file includes what lies in its own
-folder or in one that stands before it, never behind it. Run as: check.py PROJECT [--quiet]"""
+folder or in one that stands before it, never behind it. Run as: check.py PROJECT"""
 
 import pathlib
 import re

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -122,6 +123,16 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   const double measured_s = report["measured"]["iteration_s"];
   const double planned_error = report["planned_error_percent"]["iteration_s"];
   CHECK_THAT(planned_error, Catch::Matchers::WithinRel(100 * (planned_s / measured_s - 1), 1e-6));
+
+  const std::string page = test::text_of(PIPEWRIGHT_SOURCE_DIR "/docs/run.md");
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    const std::string name = entry.path().filename().string();
+    INFO(name << " stands in the table of docs/run.md");
+    CHECK(page.find('`' + name + '`') != std::string::npos);
+    ++files;
+  }
+  CHECK(files == 14);
 }
 
 TEST_CASE("run --processes: its scenario runs again, with processes and with threads",

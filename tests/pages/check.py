@@ -1,0 +1,72 @@
+"""What README.md, CONTRIBUTING.md and docs/ point to is there: the files and headings of links, and the files that are named
+in code. Run as: check.py PROJECT"""
+
+import pathlib
+import re
+import sys
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+# A file of ours, named by its path; `<name>` and globs stand for several.
+OWN_FILE = re.compile(r"^(?:plan|sim|draw|exec|profiler|loop|gui|cli|scenarios|tests|bench|docs|cmake)/[\w./+-]+\.\w+$")
+LEAST_LINKS = 100  # fewer were read than the pages have: the test looks in the wrong place
+
+
+def anchor_of(heading):
+    """As GitHub makes it."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def anchors_of(page):
+    return {anchor_of(heading) for heading in HEADING.findall(FENCE.sub("", page.read_text()))}
+
+
+def check_link(page, target):
+    """What is wrong with it, or nothing."""
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists():
+        return f"{target}: there is no such file"
+    if anchor and file.suffix == ".md" and anchor not in anchors_of(file):
+        return f"{target}: {file.name} has no such heading"
+    return None
+
+
+def check(page, project):
+    """Faults of a page, and how many links it has."""
+    text = FENCE.sub("", page.read_text())
+    links = [target for target in LINK.findall(text) if not re.match(r"\w+:", target)]
+    faults = [fault for fault in (check_link(page, target) for target in links) if fault]
+    for named in CODE.findall(text):
+        if OWN_FILE.match(named) and not any((project / base / named).exists() for base in places_of(named)):
+            faults.append(f"`{named}`: there is no such file")
+    return [f"{page.relative_to(project)}: {fault}" for fault in faults], len(links)
+
+
+def places_of(named):
+    """Where a path may begin: at the top, or, for a public header, as it is included."""
+    module = named.split("/")[0]
+    return [".", f"{module}/include/pipewright"]
+
+
+def main():
+    project = pathlib.Path(sys.argv[1]).resolve()
+    pages = [project / "README.md", project / "CONTRIBUTING.md", *sorted((project / "docs").glob("*.md"))]
+    faults, links = [], 0
+    for page in pages:
+        found, read = check(page, project)
+        faults += found
+        links += read
+    if links < LEAST_LINKS:
+        faults.append(f"only {links} links were read")
+    for fault in faults:
+        print(fault)
+    print(f"{links} links of {len(pages)} pages read")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

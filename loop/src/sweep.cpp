@@ -156,13 +156,31 @@ plan::Json to_json(const Sweep& sweep) {
   return {{"format", "pipewright/sweep/1"}, {"rows", std::move(rows)}};
 }
 
+namespace {
+
+/// The field with most values: it lies along the chart's x axis.
+std::size_t widest_field(const Sweep& sweep) {
+  const auto fewer = [](const sim::SweptField& a, const sim::SweptField& b) {
+    return a.values.size() < b.values.size();
+  };
+  return static_cast<std::size_t>(
+      std::max_element(sweep.varied.begin(), sweep.varied.end(), fewer) - sweep.varied.begin());
+}
+
+/// Of a row, all fields but the one along the x axis: rows with the same name are one line.
+std::string line_name(const Sweep& sweep, const sim::SweepRow& row, std::size_t along_x) {
+  std::string name;
+  for (std::size_t f = 0; f < sweep.varied.size(); ++f)
+    if (f != along_x)
+      name +=
+          fmt::format("{}{} {}", name.empty() ? "" : ", ", sweep.varied[f].field, row.values[f]);
+  return name;
+}
+
+}  // namespace
+
 draw::Chart chart_of(const Sweep& sweep) {
-  const auto widest = static_cast<std::size_t>(
-      std::max_element(sweep.varied.begin(), sweep.varied.end(),
-                       [](const sim::SweptField& a, const sim::SweptField& b) {
-                         return a.values.size() < b.values.size();
-                       }) -
-      sweep.varied.begin());
+  const std::size_t widest = widest_field(sweep);
   const sim::SweptField& x = sweep.varied[widest];
   draw::Chart chart;
   chart.title = fmt::format("{}: {} combinations", sweep.scenario, sweep.rows.size());
@@ -177,11 +195,7 @@ draw::Chart chart_of(const Sweep& sweep) {
     chart.categories = x.values;
   }
   for (const sim::SweepRow& row : sweep.rows) {
-    std::string name;
-    for (std::size_t f = 0; f < sweep.varied.size(); ++f)
-      if (f != widest)
-        name +=
-            fmt::format("{}{} {}", name.empty() ? "" : ", ", sweep.varied[f].field, row.values[f]);
+    const std::string name = line_name(sweep, row, widest);
     auto line = std::find_if(chart.lines.begin(), chart.lines.end(),
                              [&](const draw::ChartLine& known) { return known.name == name; });
     if (line == chart.lines.end())

@@ -46,15 +46,19 @@ int Members::index() const {
   return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), self) - ranks.begin());
 }
 
-void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
-                 const Members& members) {
-  const at::NoGradGuard no_grad;
-  struct Own {
-    Stage* stage;
-    std::int64_t parameter, key;
-  };
-  std::vector<Own> own;
-  Labelled mine;  // key, layer, group
+namespace {
+
+/// A weight of a stage here that other layers share, and the key of them all.
+struct TiedWeight {
+  Stage* stage;
+  std::int64_t parameter, key;
+};
+
+/// The weights of these stages that are tied. `parts`: gets their gradients so far, by key, layer
+/// and group.
+std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, const TrainingSetup& setup,
+                                     Labelled& parts) {
+  std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
     for (int layer = stage->place().first; layer < stage->place().last; ++layer) {
       const auto tied = stage->tied_parameter(layer);
@@ -62,29 +66,47 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
         continue;
       const auto parameter = static_cast<std::int64_t>(*tied);
       const std::int64_t key = tied_owner(setup.layers, layer);
-      own.push_back({stage, parameter, key});
+      weights.push_back({stage, parameter, key});
       for (const GradientPart& part : stage->gradients().parts()) {
         if (part.parameter != parameter)
           continue;
-        mine.labels.insert(mine.labels.end(), {key, layer, part.group});
-        mine.tensors.push_back(part.value);
+        parts.labels.insert(parts.labels.end(), {key, layer, part.group});
+        parts.tensors.push_back(part.value);
       }
     }
+  return weights;
+}
+
+/// By key and group: the sum over layers, in the order of layers.
+using TiedSums = std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor>;
+
+TiedSums sums_over_layers(const std::vector<Tensors>& gathered) {
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, at::Tensor> parts;
-  for (const Tensors& packed : members.all_gather(mine.packed(3)))
+  for (const Tensors& packed : gathered)
     unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
       parts[{label[0], label[2], label[1]}] = value;  // by key, group, layer
     });
-  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> sums;  // by key, group
+  TiedSums sums;
   for (const auto& [name, value] : parts)
     add_to(sums[{std::get<0>(name), std::get<1>(name)}], value);
+  return sums;
+}
+
+}  // namespace
+
+void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
+                 const Members& members) {
+  const at::NoGradGuard no_grad;
+  Labelled mine;
+  const std::vector<TiedWeight> weights = tied_weights(stages, setup, mine);
+  const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(3)));
   members.all_gather({});  // all have read
-  for (const Own& place : own) {
+  for (const TiedWeight& weight : weights) {
     std::vector<GradientPart> replaced;
     for (const auto& [name, sum] : sums)
-      if (name.first == place.key)
-        replaced.push_back({place.parameter, name.second, sum});
-    place.stage->gradients().replace(std::move(replaced));
+      if (name.first == weight.key)
+        replaced.push_back({weight.parameter, name.second, sum});
+    weight.stage->gradients().replace(std::move(replaced));
   }
 }
 
@@ -102,6 +124,24 @@ Tensors shard_of_parts(const std::vector<GradientPart>& parts, const ShardsOf& s
   return theirs.packed(2);
 }
 
+/// Of a shard's slices, in their order: the sum of all copies, in the order of groups.
+Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector<Slice>& slices) {
+  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;  // by parameter, group
+  for (const Tensors& packed : received)
+    unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
+      parts[{label[0], label[1]}] = value;
+    });
+  Tensors sums;
+  for (const Slice& slice : slices) {
+    at::Tensor& sum = sums.emplace_back();
+    const auto parameter = static_cast<std::int64_t>(slice.parameter);
+    for (auto part = parts.lower_bound({parameter, 0});
+         part != parts.end() && part->first.first == parameter; ++part)
+      add_to(sum, part->second);
+  }
+  return sums;
+}
+
 }  // namespace
 
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
@@ -116,31 +156,21 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
   for (int member = 0; member < count; ++member)
     outgoing.push_back(shard_of_parts(mine, shards, member));
 
-  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;  // by parameter, group
-  for (const Tensors& packed : members.transport->all_to_all(members.ranks, members.self, outgoing))
-    unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
-      parts[{label[0], label[1]}] = value;
-    });
-  Tensors sums;  // of this shard, in the order of its slices
-  for (const Slice& slice : shards.of(members.index())) {
-    at::Tensor& sum = sums.emplace_back();
-    const auto parameter = static_cast<std::int64_t>(slice.parameter);
-    for (auto part = parts.lower_bound({parameter, 0});
-         part != parts.end() && part->first.first == parameter; ++part)
-      add_to(sum, part->second);
-  }
+  const Tensors sums =
+      sums_over_copies(members.transport->all_to_all(members.ranks, members.self, outgoing),
+                       shards.of(members.index()));
 
   // Once all have got here they have read what the sums now take the place of.
   const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});
-  const auto lay_down = [&](int member, const Tensors& values) {
+  const auto replace_totals = [&](int member, const Tensors& values) {
     const auto slices = shards.of(member);
     for (std::size_t s = 0; s < slices.size(); ++s)
       slices[s].of(gradients.total(slices[s].parameter)).copy_(values.at(s));
   };
   if (wanted == SumOf::Shard)
-    lay_down(members.index(), sums);
+    replace_totals(members.index(), sums);
   for (int member = 0; wanted == SumOf::Whole && member < count; ++member)
-    lay_down(member, all[static_cast<std::size_t>(member)]);
+    replace_totals(member, all[static_cast<std::size_t>(member)]);
   gradients.all_are_total();
 }
 

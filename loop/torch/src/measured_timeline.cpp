@@ -70,6 +70,21 @@ void add(const at::Tensor& rows, int rank, const plan::Program& program,
 
 }  // namespace
 
+namespace {
+
+/// A step whose ranks were recorded by clocks of their own, put on one. `shown`: what each of these
+/// clocks is made of.
+MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::ClockSource>& shown) {
+  plan::Timeline timeline = timeline_of(step, "measured");
+  auto passages = plan::passages_of(timeline);
+  const auto by_machines = plan::passages_of(shown);
+  passages.insert(passages.end(), by_machines.begin(), by_machines.end());
+  auto clocks = plan::clock_offsets(timeline.ranks, passages);
+  return {plan::aligned(std::move(timeline), clocks), std::move(clocks)};
+}
+
+}  // namespace
+
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
                                                  const plan::Program& program,
                                                  const Membership& members) {
@@ -91,18 +106,13 @@ std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& 
   for (int rank = 0; rank < ranks; ++rank)
     add(theirs[static_cast<std::size_t>(rank * replicas)].at(0), rank, program, whole);
   for (std::size_t step = 0; step < whole.size(); ++step) {
-    plan::Timeline timeline = timeline_of(whole[step], "measured");
     std::vector<plan::ClockSource> sources;
     for (int rank = 0; rank < ranks; ++rank) {
       const auto process = static_cast<std::size_t>(rank * replicas);
       const double shown = theirs[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
       sources.push_back({clock_names[process], {shown}});
     }
-    auto passages = plan::passages_of(timeline);
-    const auto by_machines = plan::passages_of(sources);
-    passages.insert(passages.end(), by_machines.begin(), by_machines.end());
-    auto clocks = plan::clock_offsets(timeline.ranks, passages);
-    timelines.push_back({plan::aligned(std::move(timeline), clocks), std::move(clocks)});
+    timelines.push_back(on_one_clock(whole[step], sources));
   }
   return timelines;
 }

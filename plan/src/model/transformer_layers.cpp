@@ -193,9 +193,8 @@ Bytes TransformerLayer::kept_under(RecomputeMode mode) const {
   return kept;
 }
 
-std::vector<std::string> faults_of(const TransformerConfig& config,
-                                   const TransformerSharding& sharding) {
-  std::vector<std::string> faults;
+void add_tensor_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+                       std::vector<std::string>& faults) {
   const auto tensor_fits = [&](int size) {
     return cuts_heads(config, size) && cuts_widths(config, size);
   };
@@ -209,6 +208,10 @@ std::vector<std::string> faults_of(const TransformerConfig& config,
             ? fmt::format("{} heads", config.heads)
             : fmt::format("{} heads, {} of them of keys and values", config.heads, config.kv_heads),
         nearest_sizes(sharding.tensor, config.heads, tensor_fits)));
+}
+
+void add_expert_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+                       std::vector<std::string>& faults) {
   const auto expert_fits = [&](int size) { return config.experts % size == 0; };
   if (config.experts == 0 && sharding.expert > 1)
     faults.push_back(fmt::format("an expert size of {} was asked for, but the model has no experts",
@@ -217,6 +220,10 @@ std::vector<std::string> faults_of(const TransformerConfig& config,
     faults.push_back(fmt::format("an expert size of {} does not divide {} experts; {} would do",
                                  sharding.expert, config.experts,
                                  nearest_sizes(sharding.expert, config.experts, expert_fits)));
+}
+
+void add_sequence_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+                         std::vector<std::string>& faults) {
   const auto context_fits = [&](int size) { return sharding.sequence % size == 0; };
   if (!context_fits(sharding.context))
     faults.push_back(fmt::format(
@@ -231,6 +238,15 @@ std::vector<std::string> faults_of(const TransformerConfig& config,
   if (config.learned_positions && sharding.sequence > config.longest)
     faults.push_back(fmt::format("a sequence of {} is longer than the {} positions that it learns",
                                  sharding.sequence, config.longest));
+}
+
+/// What of the sizes does not go together, and what would.
+std::vector<std::string> faults_of(const TransformerConfig& config,
+                                   const TransformerSharding& sharding) {
+  std::vector<std::string> faults;
+  add_tensor_faults(config, sharding, faults);
+  add_expert_faults(config, sharding, faults);
+  add_sequence_faults(config, sharding, faults);
   if (sharding.predictions && config.predictions == 0)
     faults.emplace_back("the model has no modules that predict further tokens");
   return faults;

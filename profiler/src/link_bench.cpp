@@ -357,6 +357,17 @@ int repeats_within(double left, std::size_t sizes_left, double seconds) {
       std::clamp(some / seconds - warm_up, 1.0, static_cast<double>(most_repeats)));
 }
 
+/// The sizes that were measured: `count` of them, the smallest first.
+std::vector<plan::LinkSample> samples_of(const Measured& measured, std::size_t count) {
+  std::vector<plan::LinkSample> samples;
+  for (std::size_t s = 0; s < count; ++s)
+    samples.push_back({.size = measured.sizes[s],
+                       .time = {plan::median(measured.times[s])},
+                       .spread = plan::spread(measured.times[s]),
+                       .repeats = static_cast<int>(measured.times[s].size())});
+  return samples;
+}
+
 plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& sizes, double share,
                                    const Cost& cost, const Play& play) {
   const auto begin = Clock::now();
@@ -386,11 +397,7 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
       }
     }
   }
-  for (std::size_t s = 0; s < count; ++s)
-    found.samples.push_back({.size = sizes[s],
-                             .time = {plan::median(measured.times[s])},
-                             .spread = plan::spread(measured.times[s]),
-                             .repeats = static_cast<int>(measured.times[s].size())});
+  found.samples = samples_of(measured, count);
   return found;
 }
 

@@ -35,6 +35,36 @@ std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::La
   return layers;
 }
 
+/// What each stage takes and holds; the slowest of several is marked. `answer`: says on which rank
+/// it lies; null: a loop over the ranks is taken for granted.
+std::vector<StripStage> stages_of(const plan::Scenario& scenario, const loop::Answer* answer,
+                                  const std::vector<int>& boundaries,
+                                  const plan::LayerCosts& costs) {
+  const auto stage_costs = answer != nullptr
+                               ? answer->plan.costs.stages
+                               : plan::stage_costs(costs, {boundaries}, training_memory(scenario));
+  const auto& speeds = scenario.cluster.rank_speeds;
+  std::vector<StripStage> stages;
+  std::size_t slowest = 0;
+  for (std::size_t s = 0; s < stage_costs.size(); ++s) {
+    StripStage stage{boundaries[s], boundaries[s + 1]};
+    stage.rank = answer != nullptr
+                     ? answer->plan.program().placement.rank_of(static_cast<int>(s), 0)
+                     : static_cast<int>(s) % scenario.pipeline.ranks;
+    const auto rank = static_cast<std::size_t>(stage.rank);
+    const plan::Seconds time = stage_costs[s].forward + backward_time(stage_costs[s]);
+    stage.time_s = time.value / (rank < speeds.size() ? speeds[rank] : 1);
+    stage.standing = bytes(standing(stage_costs[s]));
+    stage.activation = bytes(stage_costs[s].activation);
+    stages.push_back(stage);
+    if (stage.time_s > stages[slowest].time_s)
+      slowest = s;
+  }
+  if (stages.size() > 1)
+    stages[slowest].slowest = true;
+  return stages;
+}
+
 }  // namespace
 
 std::optional<LayerStrip> strip_of(const Workspace& workspace) {
@@ -55,27 +85,7 @@ std::optional<LayerStrip> strip_of(const Workspace& workspace) {
       return {};
     }
     strip.layers = layers_of(scenario, costs);
-    const auto stages =
-        answer != nullptr ? answer->plan.costs.stages
-                          : plan::stage_costs(costs, {strip.boundaries}, training_memory(scenario));
-    std::size_t slowest = 0;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      StripStage stage{strip.boundaries[s], strip.boundaries[s + 1]};
-      stage.rank = answer != nullptr
-                       ? answer->plan.program().placement.rank_of(static_cast<int>(s), 0)
-                       : static_cast<int>(s) % scenario.pipeline.ranks;
-      const auto& speeds = scenario.cluster.rank_speeds;
-      const auto rank = static_cast<std::size_t>(stage.rank);
-      const plan::Seconds time = stages[s].forward + backward_time(stages[s]);
-      stage.time_s = time.value / (rank < speeds.size() ? speeds[rank] : 1);
-      stage.standing = bytes(standing(stages[s]));
-      stage.activation = bytes(stages[s].activation);
-      strip.stages.push_back(stage);
-      if (stage.time_s > strip.stages[slowest].time_s)
-        slowest = s;
-    }
-    if (strip.stages.size() > 1)
-      strip.stages[slowest].slowest = true;
+    strip.stages = stages_of(scenario, answer, strip.boundaries, costs);
   } catch (const plan::InputError&) {
     return {};  // costs that are of another model
   }

@@ -78,6 +78,13 @@ void ShareBar::paintEvent(QPaintEvent*) {
   double all = 0;
   for (const Share& share : shares_)
     all += share.value;
+  paint_bar(painter, all);
+  for (std::size_t i = 0; i < shares_.size(); ++i)
+    paint_line(painter, i, all);
+}
+
+/// The shares side by side. `all`: their sum.
+void ShareBar::paint_bar(QPainter& painter, double all) const {
   const QRectF bar(0.5, share_bar_top + 0.5, width() - 1, share_bar_height - 1);
   QPainterPath round;
   round.addRoundedRect(bar, 3, 3);
@@ -94,20 +101,21 @@ void ShareBar::paintEvent(QPaintEvent*) {
   painter.setPen(QPen(theme_->line, 1));
   painter.setBrush(Qt::NoBrush);
   painter.drawPath(round);
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    const QRectF line = line_of(i);
-    painter.setPen(QPen(theme_->line, 1));
-    painter.setBrush(shares_[i].colour);
-    painter.drawRoundedRect(QRectF(0.5, line.center().y() - 5.5, 11, 11), 2, 2);
-    painter.setPen(theme_->text);
-    painter.drawText(line.adjusted(20, 0, -120, 0), Qt::AlignVCenter | Qt::AlignLeft,
-                     shares_[i].name);
-    painter.drawText(line.adjusted(0, 0, -60, 0), Qt::AlignVCenter | Qt::AlignRight,
-                     shares_[i].words);
-    painter.setPen(theme_->soft_text);
-    painter.drawText(line, Qt::AlignVCenter | Qt::AlignRight,
-                     percent_words(all > 0 ? shares_[i].value / all : 0));
-  }
+}
+
+/// A share in words, below the bar.
+void ShareBar::paint_line(QPainter& painter, std::size_t share, double all) const {
+  const QRectF line = line_of(share);
+  const Share& own = shares_[share];
+  painter.setPen(QPen(theme_->line, 1));
+  painter.setBrush(own.colour);
+  painter.drawRoundedRect(QRectF(0.5, line.center().y() - 5.5, 11, 11), 2, 2);
+  painter.setPen(theme_->text);
+  painter.drawText(line.adjusted(20, 0, -120, 0), Qt::AlignVCenter | Qt::AlignLeft, own.name);
+  painter.drawText(line.adjusted(0, 0, -60, 0), Qt::AlignVCenter | Qt::AlignRight, own.words);
+  painter.setPen(theme_->soft_text);
+  painter.drawText(line, Qt::AlignVCenter | Qt::AlignRight,
+                   percent_words(all > 0 ? own.value / all : 0));
 }
 
 bool ShareBar::event(QEvent* event) {

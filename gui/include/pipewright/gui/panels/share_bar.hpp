@@ -37,6 +37,8 @@ class ShareBar : public QWidget {
 
  private:
   QRectF line_of(std::size_t share) const;
+  void paint_bar(QPainter& painter, double all) const;
+  void paint_line(QPainter& painter, std::size_t share, double all) const;
 
   QString title_, total_;
   std::vector<Share> shares_;

@@ -10,7 +10,7 @@
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/sim/causes/explain.hpp"
+#include "pipewright/sim/causes/why_idle.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
@@ -108,8 +108,9 @@ int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid)
           : loop::predict(scenario, plan);
   write_files(options, scenario, plan, prediction);
   if (explains) {
-    fmt::print("{}\n",
-               sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
+    fmt::print(
+        "{}\n",
+        sim::why_idle(*plan.structure, prediction.times, instant.rank, instant.seconds).sentence);
     return Done;
   }
   const sim::Throughput throughput = sim::throughput_of(scenario, plan, prediction.times.iteration);

@@ -298,7 +298,7 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
         ": " +
         of_std(plan::to_string(static_cast<plan::IdleCause>(front.table().idle[*cause_at].cause)));
   html.heading(heading);
-  const auto why = workspace_.explanation(picked.rank, picked.time);
+  const auto why = workspace_.why_idle(picked.rank, picked.time);
   if (!why) {
     return html
         .paragraph(

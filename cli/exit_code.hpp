@@ -1,5 +1,7 @@
 #pragma once
 
+// Exit codes, the same for every program.
+
 namespace pipewright::cli {
 
 /// What every program of ours ends with.

@@ -4,6 +4,7 @@
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 #include "print/console.hpp"
 
 namespace pipewright::cli {
@@ -21,6 +22,35 @@ plan::EventTable read_inputs(const std::vector<std::string>& files,
   return loop::read_chrome_traces({files.begin(), files.end()}, problems);
 }
 
+plan::Json summary_json(const plan::EventTable& table, const std::string& file,
+                        const std::vector<std::string>& problems) {
+  const plan::TimelineFacts facts = plan::facts_of(table);
+  plan::Json json{{"file", file},
+                  {"events", table.size()},
+                  {"ranks", table.ranks},
+                  {"length_s", table.length.value},
+                  {"problems", problems}};
+  if (const auto iteration = plan::iteration_of(table, facts))
+    json["iteration_s"] = iteration->value;
+  if (!facts.is_iteration)
+    json["steps"] = facts.steps.size();
+  return json;
+}
+
+/// "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
+std::string summary_of(const plan::EventTable& table) {
+  const plan::TimelineFacts facts = plan::facts_of(table);
+  std::string words =
+      fmt::format("{} event{} of {} rank{}, {:.3f} ms", table.size(), table.size() == 1 ? "" : "s",
+                  table.ranks, table.ranks == 1 ? "" : "s", table.length.value * 1e3);
+  if (const plan::MarkedStep* const step = facts.typical_step())
+    words += facts.steps.size() == 1
+                 ? fmt::format(", a step of {:.3f} ms", step->length().value * 1e3)
+                 : fmt::format(", {} steps, the median one of {:.3f} ms", facts.steps.size(),
+                               step->length().value * 1e3);
+  return words;
+}
+
 int convert(const ConvertOptions& options) {
   if (options.files.size() < 2)
     throw plan::InputError("convert needs a timeline and the file that it should become");
@@ -32,16 +62,9 @@ int convert(const ConvertOptions& options) {
     say(problem);
   loop::write_timeline_file(output, table);
   if (options.json)
-    fmt::print("{}\n", plan::Json{{"file", output},
-                                  {"events", table.size()},
-                                  {"ranks", table.ranks},
-                                  {"length_s", table.length.value},
-                                  {"problems", problems}}
-                           .dump(2));
+    fmt::print("{}\n", summary_json(table, output, problems).dump(2));
   else
-    fmt::print("{}: {} event{} of {} rank{}, {:.3f} ms\n", output, table.size(),
-               table.size() == 1 ? "" : "s", table.ranks, table.ranks == 1 ? "" : "s",
-               table.length.value * 1e3);
+    fmt::print("{}: {}\n", output, summary_of(table));
   return Done;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright plan` is told.
+// The options of `pipewright plan`.
 
 #include <optional>
 #include <string>

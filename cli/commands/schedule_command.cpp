@@ -160,56 +160,73 @@ void write_svg(const std::string& file, const std::string& title, const plan::Ti
   say("wrote " + file);
 }
 
+/// The options with their request completed by what --costs and --placement say.
+ScheduleOptions completed(ScheduleOptions options) {
+  plan::ScheduleRequest& request = options.request;
+  if (!options.costs.empty())
+    request.costs = parse_costs(options.costs);
+  if (!options.placement.empty()) {
+    request.rank_of_stage = plan::parse_placement(options.placement);
+    request.ranks =
+        1 + *std::max_element(request.rank_of_stage.begin(), request.rank_of_stage.end());
+  }
+  return options;
+}
+
+/// What the schedule takes with the costs that were given; a picture of it, where one is wanted.
+plan::Json timed_figures(const ScheduleOptions& options, const Wanted& made) {
+  const auto timeline = loop::timed(made.program, options.request.costs);
+  plan::Json figures = loop::figures(made.schedule, made.program, timeline);
+  if (!options.svg.empty())
+    write_svg(options.svg, svg_title(options, made.schedule), timeline);
+  if (made.bound) {
+    const plan::MadeSchedule::Bound& bound = *made.bound;
+    figures["lower_bound"] = bound.lower_bound.value;
+    figures["gap"] = bound.lower_bound.value > 0 ? bound.longest_span / bound.lower_bound - 1 : 0;
+  }
+  return figures;
+}
+
+void print_answer(const ScheduleOptions& options, const Wanted& made, plan::Json answer) {
+  answer["routes"] = made.program.placement.routes;
+  if (!options.check.empty())
+    answer.update(loop::check_json(made));
+  if (made.stream) {
+    answer["steps"] = steps_of(*made.stream);
+    answer["buffers"] = made.stream->buffers;
+  }
+  fmt::print("{}\n", answer.dump(2));
+}
+
+void say_figures(const plan::Json& figures) {
+  say(
+      fmt::format("iteration time {}, longest stage span {}, bubble by rank {}, peak activations "
+                  "by rank {}",
+                  figures["iteration_time"].dump(), figures["longest_stage_span"].dump(),
+                  figures["bubble"].dump(), figures["peak_activations"].dump()));
+  if (figures.contains("gap"))
+    say(fmt::format("at most {:.2f} % above the shortest possible span, {}",
+                    100 * figures["gap"].get<double>(), figures["lower_bound"].dump()));
+}
+
 int schedule(const ScheduleOptions& given) {
-  ScheduleOptions options = given;
-  if (options.list) {
+  if (given.list) {
     fmt::print("{}", schedule_table());
     return Done;
   }
+  const ScheduleOptions options = completed(given);
   const bool timing = !options.costs.empty() || options.json || !options.svg.empty();
-  if (!options.costs.empty())
-    options.request.costs = parse_costs(options.costs);
-  if (!options.placement.empty()) {
-    options.request.rank_of_stage = plan::parse_placement(options.placement);
-    options.request.ranks = 1 + *std::max_element(options.request.rank_of_stage.begin(),
-                                                  options.request.rank_of_stage.end());
-  }
   const Wanted made = wanted(options);
-  const auto ranks = rows(made, options.lower);
-
-  plan::Json answer{{"ranks", ranks}};
-  if (timing) {
-    const auto timeline = loop::timed(made.program, options.request.costs);
-    answer.update(loop::figures(made.schedule, made.program, timeline));
-    if (!options.svg.empty())
-      write_svg(options.svg, svg_title(options, made.schedule), timeline);
-  }
-  if (timing && made.bound) {
-    const plan::MadeSchedule::Bound& bound = *made.bound;
-    answer["lower_bound"] = bound.lower_bound.value;
-    answer["gap"] = bound.lower_bound.value > 0 ? bound.longest_span / bound.lower_bound - 1 : 0;
-  }
+  plan::Json answer{{"ranks", rows(made, options.lower)}};
+  if (timing)
+    answer.update(timed_figures(options, made));
   if (options.json) {
-    answer["routes"] = made.program.placement.routes;
-    if (!options.check.empty())
-      answer.update(loop::check_json(made));
-    if (made.stream) {
-      answer["steps"] = steps_of(*made.stream);
-      answer["buffers"] = made.stream->buffers;
-    }
-    fmt::print("{}\n", answer.dump(2));
+    print_answer(options, made, std::move(answer));
     return Done;
   }
-  fmt::print("{}", answer_text(options, made, ranks));
+  fmt::print("{}", answer_text(options, made, answer["ranks"]));
   if (timing)
-    say(
-        fmt::format("iteration time {}, longest stage span {}, bubble by rank {}, peak activations "
-                    "by rank {}",
-                    answer["iteration_time"].dump(), answer["longest_stage_span"].dump(),
-                    answer["bubble"].dump(), answer["peak_activations"].dump()));
-  if (timing && answer.contains("gap"))
-    say(fmt::format("at most {:.2f} % above the shortest possible span, {}",
-                    100 * answer["gap"].get<double>(), answer["lower_bound"].dump()));
+    say_figures(answer);
   return Done;
 }
 

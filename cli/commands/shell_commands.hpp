@@ -1,5 +1,7 @@
 #pragma once
 
+// What shells and `man` need of the command line.
+
 #include <vector>
 
 #include "options/command_line/command.hpp"

@@ -10,7 +10,7 @@
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/sim/causes/explain.hpp"
+#include "pipewright/sim/causes/why_idle.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
@@ -77,53 +77,73 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
                      draw::to_svg(draw::timeline_scene({prediction.timeline}, scenario.name)));
 }
 
-int simulate(const SimulateOptions& options, decltype(&sim::simulate_on_simgrid) simgrid) {
+using SimulateOnSimGrid = decltype(&sim::simulate_on_simgrid);
+
+/// The plan of the scenario or of --schedule, which fits the memory.
+sim::ScenarioPlan plan_for(const SimulateOptions& options, const plan::Scenario& scenario,
+                           const plan::LayerCosts& costs) {
+  sim::ScenarioPlan plan =
+      options.schedule.empty()
+          ? sim::lay_out(scenario, costs)
+          : sim::lay_out(scenario, costs, loop::program_from(options.schedule, scenario));
+  sim::require_memory(scenario, costs, plan);
+  return plan;
+}
+
+loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& scenario,
+                         const sim::ScenarioPlan& plan, SimulateOnSimGrid simgrid) {
+  if (options.engine != "simgrid")
+    return loop::predict(scenario, plan);
+  if (plan.costs.busy_cores > 1)
+    say(
+        fmt::format("SimGrid computes at full speed however many ranks of a node are busy; these "
+                    "costs tell what {} at once take, and --engine native minds that",
+                    plan.costs.busy_cores));
+  return loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform));
+}
+
+void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
+                      const sim::ScenarioPlan& plan, const plan::LayerCosts& costs,
+                      const sim::Throughput& throughput) {
+  if (options.scenario.json) {
+    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
+    if (options.sensitivities)
+      json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}{}", plan_table(plan, costs),
+             prediction_table(prediction, plan, costs, throughput));
+  if (options.sensitivities)
+    fmt::print("{}", sensitivity_table(plan, prediction.times, costs));
+}
+
+int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   const auto scenario = read_scenario(options.scenario);
   const bool on_simgrid = options.engine == "simgrid";
   if (!options.platform.empty() && !on_simgrid)
     throw plan::InputError("--platform is for --engine simgrid");
   if (on_simgrid && simgrid == nullptr)
     return become_simgrid_program();
-  const bool explains = !options.explain.empty();
-  const Instant instant = explains ? parse_instant(options.explain) : Instant{};
+  std::optional<Instant> instant;
+  if (!options.explain.empty())
+    instant = parse_instant(options.explain);
   if (options.schedule.empty())
     sim::sound_program(scenario);  // refuses before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);
   catch_interrupts();
   const auto costs = costs_for(scenario, options.costs);
-  const sim::ScenarioPlan plan =
-      options.schedule.empty()
-          ? sim::lay_out(scenario, costs)
-          : sim::lay_out(scenario, costs, loop::program_from(options.schedule, scenario));
-  sim::require_memory(scenario, costs, plan);
-  if (on_simgrid && plan.costs.busy_cores > 1)
-    say(
-        fmt::format("SimGrid computes at full speed however many ranks of a node are busy; these "
-                    "costs tell what {} at once take, and --engine native minds that",
-                    plan.costs.busy_cores));
-  const loop::Prediction prediction =
-      on_simgrid
-          ? loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform))
-          : loop::predict(scenario, plan);
+  const sim::ScenarioPlan plan = plan_for(options, scenario, costs);
+  const loop::Prediction prediction = predict(options, scenario, plan, simgrid);
   write_files(options, scenario, plan, prediction);
-  if (explains) {
-    fmt::print("{}\n",
-               sim::explain(*plan.structure, prediction.times, instant.rank, instant.seconds));
-    return Done;
-  }
-  const sim::Throughput throughput = sim::throughput_of(scenario, plan, prediction.times.iteration);
-  if (options.scenario.json) {
-    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
-    if (options.sensitivities)
-      json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
-    fmt::print("{}\n", json.dump(2));
-    return Done;
-  }
-  fmt::print("{}{}", plan_table(plan, costs),
-             prediction_table(prediction, plan, costs, throughput));
-  if (options.sensitivities)
-    fmt::print("{}", sensitivity_table(plan, prediction.times, costs));
+  if (instant)
+    fmt::print(
+        "{}\n",
+        sim::why_idle(*plan.structure, prediction.times, instant->rank, instant->seconds).sentence);
+  else
+    print_prediction(options, prediction, plan, costs,
+                     sim::throughput_of(scenario, plan, prediction.times.iteration));
   return Done;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// `pipewright simulate`, on either engine.
+
 #include "options/command_line/command.hpp"
 #include "pipewright/sim/simgrid/simgrid.hpp"
 

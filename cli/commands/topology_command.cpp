@@ -51,7 +51,7 @@ plan::AxisIndex parse_condition(const std::string& text) {
   return condition;
 }
 
-/// Those that --rank or --where choose, ascending; all when neither is given.
+/// The ranks that --rank or --where choose, ascending; all when neither is given.
 std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOptions& options) {
   if (options.rank) {
     topology.coordinate_of(*options.rank);  // refuses one that does not exist
@@ -63,7 +63,7 @@ std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOpti
   return topology.ranks_where(conditions);
 }
 
-/// Those of --omit must exist, but data and pipe, the default, need not.
+/// Axes that --omit names must exist, but data and pipe, the default, need not.
 void refuse_unknown(const std::vector<std::string>& omit, const plan::Topology& topology) {
   for (const std::string& axis : omit)
     if (!axis.empty() && axis != "data" && axis != "pipe")

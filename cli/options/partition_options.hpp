@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright partition` is told, and the answers that need no weights.
+// The options of `pipewright partition`, and the answers that need no weights.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// A scenario on the command line: its file, and what the options change in it.
+
 #include <string>
 #include <vector>
 
@@ -9,7 +11,7 @@
 
 namespace pipewright::cli {
 
-/// What every command with a scenario is told.
+/// The options that every command with a scenario takes.
 struct ScenarioOptions {
   std::string file;
   std::vector<std::string> assignments;
@@ -21,9 +23,9 @@ struct ScenarioOptions {
 /// SCENARIO, --set, --data, --cluster and --json, and behind them what else the command takes.
 std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others);
 
-/// The file with the cluster put in, wherever that is from.
+/// The scenario's file as JSON, with the cluster put in, wherever that is from.
 plan::JsonDocument read_document(const ScenarioOptions& options);
-/// The same with the assignments applied the assignments in their order.
+/// The scenario of that JSON, with the assignments of --set made in their order.
 plan::Scenario read_scenario(const ScenarioOptions& options);
 
 }  // namespace pipewright::cli

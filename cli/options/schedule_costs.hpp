@@ -1,5 +1,7 @@
 #pragma once
 
+// Costs of a schedule's actions, as --costs takes them.
+
 #include <string>
 
 #include "pipewright/plan/costs/schedule_costs.hpp"

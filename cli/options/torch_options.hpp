@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands that need LibTorch are told. They run in a program of their own, which loads
+// The options of the commands that need LibTorch. They run in a program of their own, which loads
 // it; the one that people start knows them too, and hands them on.
 
 #include <string>

@@ -19,7 +19,7 @@ double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
   return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
 }
 
-/// Of the runs whose time is known.
+/// The errors of the runs whose time is known.
 std::vector<sim::RunError> errors_of(const std::vector<plan::TrainingRun>& runs,
                                      const std::vector<sim::PredictedRun>& predicted, Kind kind) {
   std::vector<sim::RunError> errors;
@@ -31,7 +31,7 @@ std::vector<sim::RunError> errors_of(const std::vector<plan::TrainingRun>& runs,
   return errors;
 }
 
-/// Likewise of peaks of memory, in bytes; nothing where none was measured.
+/// The errors of peaks of memory, in bytes; nothing where none was measured.
 std::vector<sim::RunError> memory_errors_of(const std::vector<plan::TrainingRun>& runs,
                                             const std::vector<sim::PredictedRun>& predicted) {
   std::vector<sim::RunError> errors;

@@ -1,5 +1,7 @@
 #pragma once
 
+// What `schedule --check` says, for people.
+
 #include <string>
 
 #include "pipewright/loop/schedule_file.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// Costs of layers, for people.
+
 #include <string>
 
 #include "pipewright/plan/costs/layer_costs.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// What `explain` says, for people.
+
 #include <string>
 
 #include "pipewright/loop/explain/explanation.hpp"

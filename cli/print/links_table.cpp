@@ -75,12 +75,9 @@ std::set<plan::Bytes> sizes_of(const plan::LinkSamples& samples) {
   return sizes;
 }
 
-}  // namespace
-
-std::string links_table(const loop::MeasuredLink& link) {
-  const plan::LinkSamples& samples = link.samples;
-  std::string text = fmt::format("{}\n{:>9} {:>10} {:>7} {:>8} {:>10}", loop::name_of(samples),
-                                 "size", "one way", "spread", "link off", "both ways");
+std::string header_of(const plan::LinkSamples& samples) {
+  std::string text = fmt::format("{:>9} {:>10} {:>7} {:>8} {:>10}", "size", "one way", "spread",
+                                 "link off", "both ways");
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
     text += fmt::format(" {:>10}", fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
@@ -88,30 +85,32 @@ std::string links_table(const loop::MeasuredLink& link) {
   if (samples.computing)
     text +=
         fmt::format(" {:>10} {:>10} {:>10} {:>10}", "computing", "sender", "receiver", "in sum");
-  text += "\n";
-  for (const plan::Bytes size : sizes_of(samples)) {
-    text += fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
-    for (std::size_t s = 0; s < samples.one_way.samples.size(); ++s)
-      if (const plan::LinkSample& sample = samples.one_way.samples[s]; sample.size == size)
-        text += fmt::format(" {:>5.0f} % {:>+6.1f} %", 100 * sample.spread,
-                            100 * link.fit.residuals[s]);
-    text += fmt::format(" {:>10}", cell(samples.both_ways, size));
-    for (const plan::LinkSeries& series : samples.at_once)
-      text += fmt::format(" {:>10}", cell(series, size));
-    for (const plan::LinkSeries& series : samples.sums)
-      text += fmt::format(" {:>11}", cell(series, size));
-    if (samples.computing)
-      for (const plan::LinkSeries* const series :
-           {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
-            &samples.computing->sum})
-        text += fmt::format(" {:>10}", cell(*series, size));
-    text += "\n";
-  }
-  text += fit_text(link.fit, "a transfer");
-  if (link.computing)
-    text += fit_text(*link.computing, "while its sender computes on");
-  if (link.sums)
-    text += fit_text(*link.sums, "a step of a sum");
+  return text + "\n";
+}
+
+/// What was measured with transfers of one size.
+std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
+  const plan::LinkSamples& samples = link.samples;
+  std::string text = fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
+  for (std::size_t s = 0; s < samples.one_way.samples.size(); ++s)
+    if (const plan::LinkSample& sample = samples.one_way.samples[s]; sample.size == size)
+      text +=
+          fmt::format(" {:>5.0f} % {:>+6.1f} %", 100 * sample.spread, 100 * link.fit.residuals[s]);
+  text += fmt::format(" {:>10}", cell(samples.both_ways, size));
+  for (const plan::LinkSeries& series : samples.at_once)
+    text += fmt::format(" {:>10}", cell(series, size));
+  for (const plan::LinkSeries& series : samples.sums)
+    text += fmt::format(" {:>11}", cell(series, size));
+  if (samples.computing)
+    for (const plan::LinkSeries* const series :
+         {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
+          &samples.computing->sum})
+      text += fmt::format(" {:>10}", cell(*series, size));
+  return text + "\n";
+}
+
+std::string sharing_text(const loop::MeasuredLink& link) {
+  std::string text;
   if (link.both_ways)
     text += fmt::format("both ways at once, large transfers take {:.2f} times as long\n",
                         *link.both_ways);
@@ -120,8 +119,22 @@ std::string links_table(const loop::MeasuredLink& link) {
         "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
         "each: 1{2})\n",
         sharing.pairs, sharing.slow_down,
-        loop::says_whether_shared(samples, sharing) ? "" : "; of more processes than train");
-  return text + ends_of(samples);
+        loop::says_whether_shared(link.samples, sharing) ? "" : "; of more processes than train");
+  return text;
+}
+
+}  // namespace
+
+std::string links_table(const loop::MeasuredLink& link) {
+  std::string text = loop::name_of(link.samples) + "\n" + header_of(link.samples);
+  for (const plan::Bytes size : sizes_of(link.samples))
+    text += row_of(link, size);
+  text += fit_text(link.fit, "a transfer");
+  if (link.computing)
+    text += fit_text(*link.computing, "while its sender computes on");
+  if (link.sums)
+    text += fit_text(*link.sums, "a step of a sum");
+  return text + sharing_text(link) + ends_of(link.samples);
 }
 
 }  // namespace pipewright::cli

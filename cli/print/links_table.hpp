@@ -1,5 +1,7 @@
 #pragma once
 
+// Measured links, for people.
+
 #include <string>
 
 #include "pipewright/loop/link_report.hpp"

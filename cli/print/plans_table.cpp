@@ -37,7 +37,7 @@ std::string layers_words(const plan::TrainingRun& run) {
   return words;
 }
 
-/// What of a plan is another in the one after it: "pp 16 instead of 8, ZeRO 1 instead of 0".
+/// In what a plan differs from the next: "pp 16 instead of 8, ZeRO 1 instead of 0".
 std::string change_between(const plan::TrainingRun& from, const plan::TrainingRun& to) {
   std::string words;
   const auto add = [&](const char* name, const auto& before, const auto& after) {

@@ -1,5 +1,7 @@
 #pragma once
 
+// The catalogue of schedules, for people.
+
 #include <string>
 
 namespace pipewright::cli {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Ctrl-C as a flag, which long work looks at.
+
 #include <atomic>
 
 namespace pipewright::cli {

@@ -45,7 +45,7 @@ std::string torch_program() {
 int nameless_file(const std::string& text) {
   const int file = memfd_create("scenario", 0);
   if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    give_up("the scenario cannot be handed on");
+    give_up("the scenario cannot be passed to it");
   return file;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The words of this process's command line, and how it becomes another program.
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// What all programs of ours share: their command line, and their exit codes for every failure.
+
 #include "exit_code.hpp"
 #include "options/command_line/command.hpp"
 

@@ -32,7 +32,7 @@ Device device_of(const plan::Scenario& scenario) {
   return {assumed_efficiency * peak, bandwidth};
 }
 
-/// Of one sample.
+/// What one sample takes.
 double values_of(const std::vector<int>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }

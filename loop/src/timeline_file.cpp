@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "chrome/text_window.hpp"
 #include "pipewright/draw/svg.hpp"
@@ -12,6 +14,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 #include "text_file.hpp"
 
@@ -56,7 +59,7 @@ plan::EventTable read_own_trace(const std::filesystem::path& file) {
       plan::timeline_from_trace(plan::JsonDocument::parse(whole_text(file), file.string())));
 }
 
-/// The same trace as those read it who do not know that it is ours.
+/// Reads the trace as readers do that do not know that it is ours.
 plan::EventTable read_damaged_trace(const std::filesystem::path& file,
                                     const plan::InputError& error,
                                     std::vector<std::string>& problems) {
@@ -99,16 +102,6 @@ plan::EventTable read_any(const std::filesystem::path& file, Damage damage,
     throw plan::MalformedFile(fmt::format(
         "{}: {}; {}", file.string(), beginning.empty() ? "it is empty" : "it is none", wanted));
   return read_chrome_trace(file, problems);
-}
-
-bool is_row_word(const std::string& name) {
-  return name == "compute" || name == "send" || name == "receive" || name == "reduce";
-}
-
-/// Whether all of it is a Timeline of ours; of others' there are threads with names of their own.
-bool is_own(const plan::EventTable& table) {
-  return std::all_of(table.tracks.begin(), table.tracks.end(),
-                     [](const plan::EventTrack& track) { return is_row_word(track.name); });
 }
 
 // ---- writing
@@ -189,7 +182,7 @@ void write_foreign_trace(TextFile& file, const plan::EventTable& table) {
 
 void write_trace(const std::filesystem::path& file, const plan::EventTable& table) {
   TextFile text(file);
-  if (is_own(table))
+  if (plan::facts_of(table).is_iteration)
     text.write(plan::to_trace(plan::timeline_of(table)));
   else
     write_foreign_trace(text, table);
@@ -222,6 +215,61 @@ void write_svg(const std::filesystem::path& file, const plan::EventTable& table)
   plan::write_file(file, draw::to_svg(draw::timeline_scene({timeline}, timeline.name)));
 }
 
+// ---- actions
+// -------------------------------------------------------------------------------------
+
+/// The part of a timeline that lies within an interval, counted from the interval's start.
+plan::Timeline cut_out(const plan::Timeline& timeline, plan::Seconds start, plan::Seconds end) {
+  plan::Timeline cut{.name = timeline.name,
+                     .ranks = timeline.ranks,
+                     .length = end - start,
+                     .spans = {},
+                     .memory = {}};
+  for (plan::Span span : timeline.spans)
+    if (span.start >= start && span.start < end) {
+      span.start -= start;
+      span.end = std::min(span.end, end) - start;
+      cut.spans.push_back(std::move(span));
+    }
+  for (plan::MemorySample sample : timeline.memory)
+    if (sample.time >= start && sample.time <= end) {
+      sample.time -= start;
+      cut.memory.push_back(sample);
+    }
+  return cut;
+}
+
+/// Without marks, actions are of one iteration if none comes twice on a rank.
+void require_one_iteration(const plan::Timeline& timeline, const std::string& name) {
+  std::set<std::pair<int, std::string_view>> seen;
+  for (const plan::Span& span : timeline.spans)
+    if (plan::parse_action(span.action) && !seen.emplace(span.rank, span.action).second)
+      throw plan::InputError(fmt::format(
+          "{}: rank {} runs {} more than once, and no step is marked (\"ProfilerStep#7\"): how "
+          "long an iteration takes cannot be told; \"pipewright explain TRACES --timeline FILE\" "
+          "finds one",
+          name, span.rank, span.action));
+}
+
+/// The step of median length, where steps are marked; else from the first action to the last.
+plan::Timeline one_iteration(const plan::Timeline& timeline, const plan::TimelineFacts& facts,
+                             const std::string& name) {
+  if (const plan::MarkedStep* const step = facts.typical_step()) {
+    plan::Timeline cut = cut_out(timeline, step->start, step->end);
+    if (!cut.spans.empty())
+      return cut;
+    throw plan::InputError(
+        fmt::format("{}: no action of a pipeline in its step {}", name, step->number));
+  }
+  require_one_iteration(timeline, name);
+  plan::Seconds start = timeline.length, end;
+  for (const plan::Span& span : timeline.spans) {
+    start = std::min(start, span.start);
+    end = std::max(end, span.end);
+  }
+  return cut_out(timeline, start, end);
+}
+
 }  // namespace
 
 plan::EventTable read_timeline_file(const std::filesystem::path& file,
@@ -235,7 +283,8 @@ plan::Timeline read_timeline(const std::filesystem::path& file,
 }
 
 plan::Timeline actions_of(const plan::EventTable& table, const std::string& name) {
-  if (is_own(table))
+  const plan::TimelineFacts facts = plan::facts_of(table);
+  if (facts.is_iteration)
     return plan::timeline_of(table);
   plan::EventTable actions = table;
   std::erase_if(actions.tracks,
@@ -245,7 +294,7 @@ plan::Timeline actions_of(const plan::EventTable& table, const std::string& name
         "{}: no actions of a pipeline in it: torch.distributed.pipelining marks them in a trace of "
         "torch's profiler, as \"PP:0F0\"",
         name));
-  return plan::timeline_of(actions);
+  return one_iteration(plan::timeline_of(actions), facts, name);
 }
 
 void require_timeline_suffix(const std::filesystem::path& file) {

@@ -43,7 +43,7 @@ Lists take_lists(plan::Scenario& scenario) {
   return lists;
 }
 
-/// Those that still fit and that were not what was changed.
+/// The remedies that still fit and that are not what was changed.
 void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) {
   const plan::ScheduleRequest request = request_of(scenario.pipeline);
   if (const auto* boundaries = std::get_if<std::vector<int>>(&lists.partition);

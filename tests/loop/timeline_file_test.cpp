@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <tuple>
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
@@ -78,6 +79,52 @@ TEST_CASE("timeline file: of torch's trace the actions are compared", "[loop]") 
   const auto none = folder.write("n.json", R"([{"ph":"X","name":"a","pid":9,"ts":5,"dur":2}])");
   CHECK(error_of([&] { read_timeline(none, problems); }).find("no actions of a pipeline") !=
         std::string::npos);
+}
+
+/// The forward of microbatch 0 of two steps, the second of which takes longer, and a third.
+std::string traced_steps(bool marked) {
+  const auto event = [](const std::string& name, int start, int duration) {
+    return fmt::format(R"({{"ph":"X","name":"{}","pid":9,"tid":9,"ts":{},"dur":{}}},)", name, start,
+                       duration);
+  };
+  std::string text = "[";
+  for (const auto& [step, start, length] : {std::tuple{1, 10, 10}, {2, 20, 30}, {3, 50, 20}}) {
+    if (marked)
+      text += event("ProfilerStep#" + std::to_string(step), start, length);
+    text += event("PP:0F0", start + 2, length / 2) + event("PP:0B0", start + length - 3, 2);
+  }
+  return text + R"({"ph":"X","name":"set up","pid":9,"tid":9,"ts":0,"dur":1}])";
+}
+
+TEST_CASE("timeline file: of several marked steps the median one is compared", "[loop]") {
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  const auto timeline = read_timeline(folder.write("t.json", traced_steps(true)), problems);
+  CHECK(timeline.length.value == Approx(20e-6));
+  REQUIRE(timeline.spans.size() == 2);
+  CHECK(timeline.spans[0].start.value == Approx(2e-6));
+  CHECK(timeline.spans[0].end.value == Approx(12e-6));
+  CHECK(timeline.spans[1].action == "0B0");
+}
+
+TEST_CASE("timeline file: several steps without marks are not compared", "[loop]") {
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  const auto file = folder.write("t.json", traced_steps(false));
+  CHECK(error_of([&] { read_timeline(file, problems); }).find("rank 0 runs 0F0 more than once") !=
+        std::string::npos);
+}
+
+TEST_CASE("timeline file: one iteration without marks goes from its first action on", "[loop]") {
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  const auto timeline = read_timeline(
+      folder.write("t.json", R"([{"ph":"X","name":"set up","pid":9,"tid":9,"ts":0,"dur":7},)"
+                             R"({"ph":"X","name":"PP:0F0","pid":9,"tid":9,"ts":10,"dur":5},)"
+                             R"({"ph":"X","name":"PP:0B0","pid":9,"tid":9,"ts":20,"dur":5}])"),
+      problems);
+  CHECK(timeline.length.value == Approx(15e-6));
+  CHECK(timeline.spans.front().start.value == Approx(0));
 }
 
 TEST_CASE("timeline file: what is none is told what would be one", "[loop]") {

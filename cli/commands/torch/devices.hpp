@@ -1,5 +1,7 @@
 #pragma once
 
+// Which device a process computes on, from its options.
+
 #include <string>
 
 #include "options/torch_options.hpp"

@@ -97,7 +97,7 @@ std::string why_no_nccl(const ProfileOptions& options, int processes) {
   return "";
 }
 
-/// With a rank for each process, however many the scenario would train with.
+/// The scenario with a rank for each process, however many the scenario would train with.
 plan::Scenario as_large_as_the_job(plan::Scenario scenario) {
   if (const auto job = exec::job_from_environment()) {
     scenario.pipeline.ranks = job->size;

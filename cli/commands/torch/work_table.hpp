@@ -1,5 +1,7 @@
 #pragma once
 
+// What measured time is made of, for people.
+
 #include <string>
 
 #include "pipewright/loop_torch/kernel_steps.hpp"

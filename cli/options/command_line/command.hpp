@@ -62,7 +62,7 @@ struct CommandLine {
   std::vector<Command> commands;
 };
 
-/// A command that keeps its options: `describe` names them, `run` is told their values.
+/// A command that keeps its options: `describe` names them, `run` gets their values.
 template <class Options>
 Command make_command(Command (*describe)(Options&), int (*run)(const Options&)) {
   const auto options = std::make_shared<Options>();

@@ -1,5 +1,7 @@
 #pragma once
 
+// The manual, made of the command line's own description.
+
 #include <string>
 
 #include "options/command_line/command.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// From the words of a command line to the options of a command.
+
 #include "options/command_line/command.hpp"
 
 namespace pipewright::cli {

@@ -10,6 +10,7 @@
 
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/loop/thread_rows.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
@@ -186,7 +187,7 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
 /// Native files, traces of ours and of others, however large.
 void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
-  document.measured = loop::read_timeline_file(path, document.problems);
+  document.measured = loop::with_thread_rows(loop::read_timeline_file(path, document.problems));
 }
 
 /// What a file is, is told by its beginning, behind blanks: it may be too large to look into as a

@@ -317,7 +317,7 @@ void Workspace::pick(Picked picked) {
   tell(Change::Pick);
 }
 
-std::optional<sim::Explanation> Workspace::explanation(int rank, double time) const {
+std::optional<sim::WhyIdle> Workspace::why_idle(int rank, double time) const {
   const sim::Structure* of = structure();
   const sim::Times* when = times();
   if (of == nullptr || when == nullptr)
@@ -329,7 +329,7 @@ std::optional<sim::Explanation> Workspace::explanation(int rank, double time) co
     layers = {&document_.run->costs, &document_.run->partition};
   }
   try {
-    return sim::explanation_of(*of, *when, rank, time, layers);
+    return sim::why_idle(*of, *when, rank, time, layers);
   } catch (const plan::InputError&) {
     return {};  // beyond the iteration
   }

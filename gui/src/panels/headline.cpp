@@ -5,6 +5,7 @@
 #include <QStringList>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/loop/estimated_costs.hpp"
@@ -15,22 +16,26 @@ namespace {
 
 using Tone = Headline::Tone;
 
-/// What a timeline says of itself.
+/// What a timeline says of itself; nothing where it does not.
 struct TableFigures {
-  double iteration_s = 0;
-  double bubble_s = 0;     // idle compute of a rank, on average
-  std::int64_t peak = -1;  // bytes; -1: it has no samples
+  std::optional<double> iteration_s;
+  std::optional<double> bubble_s;  // idle compute of a rank, on average
+  std::optional<double> peak;      // bytes
 };
 
 TableFigures figures_of(const PaintedTable& painted) {
   const plan::EventTable& table = painted.table();
   TableFigures figures;
-  figures.iteration_s = table.length.value;
-  for (int rank = 0; rank < table.ranks; ++rank)
-    figures.bubble_s += std::max(0.0, table.length.value - painted.busy(rank, 0, painted.length()));
-  figures.bubble_s /= std::max(1, table.ranks);
+  if (const auto iteration = plan::iteration_of(table, painted.facts()))
+    figures.iteration_s = iteration->value;
+  if (painted.facts().is_iteration) {
+    double idle = 0;
+    for (int rank = 0; rank < table.ranks; ++rank)
+      idle += std::max(0.0, table.length.value - painted.busy(rank, 0, painted.length()));
+    figures.bubble_s = idle / std::max(1, table.ranks);
+  }
   for (const plan::EventTable::Memory& sample : table.memory)
-    figures.peak = std::max(figures.peak, sample.bytes);
+    figures.peak = std::max(figures.peak.value_or(0), static_cast<double>(sample.bytes));
   return figures;
 }
 
@@ -99,51 +104,76 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
     headline.figures[2].tone = Tone::Worse;
 }
 
+/// "as predicted", "predicted 12.10 ms (+2.0 %)".
+void add_prediction(Headline::Figure& shown, double figure, double predicted,
+                    QString (*words)(double)) {
+  const double change = 100 * (figure / predicted - 1);
+  shown.note = std::abs(change) < 0.05 ? QString("as predicted")
+                                       : QString("predicted %1 (%2%3 %)")
+                                             .arg(words(predicted), change > 0 ? "+" : "−",
+                                                  QString::number(std::abs(change), 'f', 1));
+  // A prediction is off in either direction, so there is a far and a near, no better.
+  if (std::abs(figure / predicted - 1) > 0.1)
+    shown.tone = Tone::Worse;
+}
+
+/// The length of what was recorded, of a trace whose steps are only a part of it or are not known.
+void add_trace_figures(const PaintedTable& painted, Headline& headline) {
+  const auto& steps = painted.facts().steps;
+  if (!steps.empty() && !headline.figures.empty()) {
+    const auto [shortest, longest] =
+        std::minmax_element(steps.begin(), steps.end(),
+                            [](const auto& a, const auto& b) { return a.length() < b.length(); });
+    Headline::Figure& iteration = headline.figures.front();
+    iteration.beside = steps.size() > 1 ? "median of " + counted(steps.size(), "step", "steps")
+                                        : QString("the one step that is marked");
+    iteration.help = "Of the steps that the trace marks.";
+    if (iteration.note.isEmpty() && steps.size() > 1)
+      iteration.note =
+          time_words(shortest->length().value) + " to " + time_words(longest->length().value);
+  }
+  headline.figures.push_back({"Recorded", time_words(painted.length()), "", "", Tone::Neutral,
+                              "From the first event of the trace to its last."});
+}
+
 void add_run_figures(const Workspace& workspace, Headline& headline) {
-  const TableFigures now = figures_of(*workspace.front());
-  const bool measured = workspace.document().measured.has_value();
-  std::optional<TableFigures> expected;
-  if (measured && workspace.document().predicted && workspace.ghost())
+  const PaintedTable& front = *workspace.front();
+  const TableFigures now = figures_of(front);
+  TableFigures expected;
+  if (workspace.document().measured && workspace.document().predicted && workspace.ghost())
     expected = figures_of(*workspace.ghost());
-  const auto add = [&](QString caption, double figure, double predicted, QString beside,
-                       QString (*words)(double), QString help) {
-    Headline::Figure shown{std::move(caption), words(figure),  std::move(beside), "",
+  const auto add = [&](QString caption, std::optional<double> figure,
+                       std::optional<double> predicted, QString beside, QString (*words)(double),
+                       QString help) {
+    if (!figure)
+      return;
+    Headline::Figure shown{std::move(caption), words(*figure), std::move(beside), "",
                            Tone::Neutral,      std::move(help)};
-    if (expected && predicted > 0) {
-      const double change = 100 * (figure / predicted - 1);
-      const QString words_of_change = std::abs(change) < 0.05
-                                          ? QString("as predicted")
-                                          : QString("predicted %1 (%2%3 %)")
-                                                .arg(words(predicted), change > 0 ? "+" : "−",
-                                                     QString::number(std::abs(change), 'f', 1));
-      shown.note = words_of_change;
-      // A prediction is off in either direction, so there is a far and a near, no better.
-      if (std::abs(figure / predicted - 1) > 0.1)
-        shown.tone = Tone::Worse;
-    }
+    if (predicted && *predicted > 0)
+      add_prediction(shown, *figure, *predicted, words);
     headline.figures.push_back(std::move(shown));
   };
-  add("Iteration", now.iteration_s, expected ? expected->iteration_s : 0, "", time_words,
+  add("Iteration", now.iteration_s, expected.iteration_s, "", time_words,
       "Of the step that is shown.");
-  add("Bubble", now.bubble_s, expected ? expected->bubble_s : 0,
-      percent_words(part(now.bubble_s, now.iteration_s)), time_words,
+  add("Bubble", now.bubble_s, expected.bubble_s,
+      percent_words(part(now.bubble_s.value_or(0), now.iteration_s.value_or(0))), time_words,
       "The time in which a rank computes nothing, on average of the ranks.");
-  if (now.peak >= 0)
-    add("Peak memory", static_cast<double>(now.peak),
-        expected ? static_cast<double>(expected->peak) : 0, "", byte_words,
-        "Of the rank that holds most.");
+  if (!front.facts().is_iteration)
+    add_trace_figures(front, headline);
+  add("Peak memory", now.peak, expected.peak, "", byte_words, "Of the rank that holds most.");
   const auto& run = workspace.document().run;
-  if (workspace.answer() != nullptr && run && now.iteration_s > 0) {
-    // The same work in another time.
-    const auto of_plan =
-        sim::throughput_of(run->scenario, workspace.answer()->plan, now.iteration_s);
-    add("Throughput", of_plan.units_per_s,
-        expected
-            ? sim::throughput_of(run->scenario, workspace.answer()->plan, expected->iteration_s)
-                  .units_per_s
-            : 0,
-        QString::fromStdString(of_plan.unit) + "/s", rate_words, "Over all replicas.");
-  }
+  if (workspace.answer() == nullptr || !run || now.iteration_s.value_or(0) <= 0)
+    return;
+  // The same work in another time.
+  const auto throughput_in = [&](double iteration_s) {
+    return sim::throughput_of(run->scenario, workspace.answer()->plan, iteration_s);
+  };
+  const auto of_plan = throughput_in(*now.iteration_s);
+  std::optional<double> predicted;
+  if (expected.iteration_s)
+    predicted = throughput_in(*expected.iteration_s).units_per_s;
+  add("Throughput", of_plan.units_per_s, predicted, QString::fromStdString(of_plan.unit) + "/s",
+      rate_words, "Over all replicas.");
 }
 
 QString subtitle_of(const plan::Scenario& scenario) {
@@ -186,8 +216,10 @@ Headline headline_of(const Workspace& workspace) {
     else if (document.kind == Document::Kind::Run && workspace.changed())
       headline.subtitle += "  ·  drafted";
   } else if (workspace.front()) {
-    headline.subtitle = counted(workspace.front()->table().ranks, "rank", "ranks") + "  ·  " +
-                        counted(workspace.front()->table().size(), "event", "events");
+    const PaintedTable& front = *workspace.front();
+    headline.subtitle = (front.facts().is_iteration ? counted(front.table().ranks, "rank", "ranks")
+                                                    : counted(front.table().ranks, "row", "rows")) +
+                        "  ·  " + counted(front.table().size(), "event", "events");
   }
   if (workspace.answer() != nullptr) {
     QStringList notes;

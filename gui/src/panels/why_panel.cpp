@@ -59,9 +59,40 @@ QString rank_of(const PaintedTable& table, std::uint64_t event) {
       .toHtmlEscaped();
 }
 
+/// What a trace of others says of its steps, and what it cannot say.
+QString trace_sentence(const plan::TimelineFacts& facts) {
+  const plan::MarkedStep* const typical = facts.typical_step();
+  const QString steps = typical == nullptr
+                            ? QString("This trace marks no steps.")
+                            : QString("This trace marks %1; %2 takes %3.")
+                                  .arg(counted(facts.steps.size(), "step", "steps"),
+                                       facts.steps.size() > 1 ? "the median one" : "it",
+                                       time_words(typical->length().value));
+  return steps + " It does not say what a thread waits for.";
+}
+
+/// How long each row of a foreign trace has events, which is all that is known.
+FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) {
+  FigureTable figures;
+  figures.columns = {{"row", "", false},
+                     {"busy", "time in which at least one event of the row goes on", true},
+                     {"of the area", "", true}};
+  for (const int rank : area.ranks) {
+    const double busy = table.busy(rank, area.first, area.last);
+    const double time = area.last - area.first;
+    FigureTable::Row row;
+    row.cells = {words_cell(of_std(plan::rank_name(table.table(), rank))), time_cell(busy),
+                 words_cell(percent_words(time > 0 ? busy / time : 0))};
+    figures.rows.push_back(std::move(row));
+  }
+  return figures;
+}
+
 }  // namespace
 
 QString step_sentence(const PaintedTable& table) {
+  if (!table.facts().is_iteration)
+    return trace_sentence(table.facts());
   const Spent all = spent_by_all(table);
   const double time = all.busy + all.idle_sum();
   if (all.idle_sum() <= 0)
@@ -78,6 +109,8 @@ QString step_sentence(const PaintedTable& table) {
 }
 
 FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
+  if (!table.facts().is_iteration)
+    return trace_area_table(table, area);
   const std::vector<AreaRow> rows = area_rows(table, area);
   FigureTable figures;
   figures.columns = {{"rank", "", false},
@@ -228,15 +261,20 @@ void WhyPanel::rebuild() {
 void WhyPanel::show_picked() {
   const auto& front = workspace_.front();
   of_rank_->setVisible(false);
-  of_all_->setVisible(front != nullptr);
+  const bool ranks_wait = front && front->facts().is_iteration;
+  of_all_->setVisible(ranks_wait);
   pages_->setCurrentIndex(0);
   if (!front) {
     words_->setText(html_of_nothing());
     return;
   }
-  const Spent all = spent_by_all(*front);
-  of_all_->show_shares("Idle, all ranks", time_words(all.idle_sum()), shares_of(all, *theme_));
+  if (ranks_wait) {
+    const Spent all = spent_by_all(*front);
+    of_all_->show_shares("Idle, all ranks", time_words(all.idle_sum()), shares_of(all, *theme_));
+  }
   const auto show_rank = [&](int rank) {
+    if (!ranks_wait)
+      return;
     const Spent spent = spent_by(*front, rank, 0, front->length());
     of_rank_->show_shares("Idle, " + of_std(plan::rank_name(front->table(), rank)),
                           time_words(spent.idle_sum()), shares_of(spent, *theme_));
@@ -254,11 +292,12 @@ void WhyPanel::show_picked() {
     show_rank(idle->rank);
   } else if (const auto* area = std::get_if<PickedArea>(&picked)) {
     area_title_->setText(
-        QString("<b>%1 from %2 to %3</b>, %4 of the iteration · Ctrl+C copies the table")
+        QString("<b>%1 from %2 to %3</b>, %4 of the %5 · Ctrl+C copies the table")
             .arg(time_words(area->last - area->first), time_words(area->first),
                  time_words(area->last),
                  percent_words(front->length() > 0 ? (area->last - area->first) / front->length()
-                                                   : 0)));
+                                                   : 0),
+                 ranks_wait ? "iteration" : "trace"));
     table_->show_table(area_table(*front, *area));
     pages_->setCurrentIndex(1);
   } else {
@@ -278,6 +317,12 @@ QString WhyPanel::html_of_nothing() const {
         .take();
   }
   html.heading("Where does the time go?").paragraph(step_sentence(*workspace_.front()));
+  if (!workspace_.front()->facts().is_iteration)
+    return html
+        .soft(
+            "Click an <b>event</b> to read when it ran, or <b>drag</b> across rows to measure an "
+            "area, row by row.")
+        .take();
   return html
       .soft(
           "Click <b>idle time</b> (the light stretches of a row) to read what held it back, or "
@@ -290,6 +335,12 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
   const PaintedTable& front = *workspace_.front();
   WhyHtml html(*theme_);
   const QString rank = of_std(plan::rank_name(front.table(), picked.rank)).toHtmlEscaped();
+  if (!front.facts().is_iteration)
+    return html
+        .heading(QString("%1 has no event for %2")
+                     .arg(upper_first(rank), time_words(picked.end - picked.start)))
+        .paragraph("What it waited for, if it did, is not in the trace.")
+        .take();
   const auto cause_at = front.idle_at(picked.rank, picked.time);
   QString heading =
       QString("%1 is idle for %2").arg(upper_first(rank), time_words(picked.end - picked.start));
@@ -298,7 +349,7 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
         ": " +
         of_std(plan::to_string(static_cast<plan::IdleCause>(front.table().idle[*cause_at].cause)));
   html.heading(heading);
-  const auto why = workspace_.explanation(picked.rank, picked.time);
+  const auto why = workspace_.why_idle(picked.rank, picked.time);
   if (!why) {
     return html
         .paragraph(

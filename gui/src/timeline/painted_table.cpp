@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <numeric>
 #include <string_view>
 #include <thread>
 
@@ -58,9 +59,36 @@ std::vector<std::uint8_t> classes_of_names(const std::vector<std::string>& names
   return classes;
 }
 
+struct Interval {
+  double start = 0;
+  double end = 0;
+};
+
+/// What at least one of these intervals and of the track's events covers; both are in order.
+std::vector<Interval> united(const std::vector<Interval>& with, const plan::EventTable& table,
+                             const plan::EventTrack& track) {
+  std::vector<Interval> all;
+  const auto add = [&](double start, double end) {
+    if (all.empty() || start > all.back().end)
+      all.push_back({start, end});
+    else
+      all.back().end = std::max(all.back().end, end);
+  };
+  auto next = with.begin();
+  for (std::uint64_t event = track.begin; event < track.end; ++event) {
+    for (; next != with.end() && next->start <= table.start[event]; ++next)
+      add(next->start, next->end);
+    add(table.start[event], table.end[event]);
+  }
+  for (; next != with.end(); ++next)
+    add(next->start, next->end);
+  return all;
+}
+
 }  // namespace
 
-PaintedTable::PaintedTable(plan::EventTable table) : table_(std::move(table)) {
+PaintedTable::PaintedTable(plan::EventTable table)
+    : table_(std::move(table)), facts_(plan::facts_of(table_)) {
   const auto ranks = static_cast<std::size_t>(table_.ranks);
   rank_tracks_.resize(ranks);
   for (std::size_t track = 0; track < table_.tracks.size(); ++track) {
@@ -70,6 +98,7 @@ PaintedTable::PaintedTable(plan::EventTable table) : table_(std::move(table)) {
     tracks.end = track + 1;
   }
   set_kinds();
+  unite_tracks();
 
   idle_start_.reserve(table_.idle.size());
   idle_end_.reserve(table_.idle.size());
@@ -153,14 +182,50 @@ std::optional<std::uint64_t> PaintedTable::idle_at(int rank, double time) const 
   return idle_begin(rank) + begun - 1;
 }
 
+bool PaintedTable::is_busy_track(std::size_t track) const {
+  const plan::EventTrack& of = table_.tracks[track];
+  return of.row == plan::Row::Compute || !has_compute_[static_cast<std::size_t>(of.rank)];
+}
+
+void PaintedTable::unite_tracks() {
+  has_compute_.assign(rank_tracks_.size(), false);
+  for (const plan::EventTrack& track : table_.tracks)
+    if (track.row == plan::Row::Compute)
+      has_compute_[static_cast<std::size_t>(track.rank)] = true;
+  unions_.resize(rank_tracks_.size());
+  for (std::size_t rank = 0; rank < rank_tracks_.size(); ++rank) {
+    std::vector<std::size_t> busy;
+    for (std::size_t track = rank_tracks_[rank].begin; track < rank_tracks_[rank].end; ++track)
+      if (is_busy_track(track))
+        busy.push_back(track);
+    if (busy.size() < 2)
+      continue;
+    std::vector<Interval> all;
+    for (const std::size_t track : busy)
+      all = united(all, table_, table_.tracks[track]);
+    auto made = std::make_unique<Union>();
+    for (const Interval& interval : all) {
+      made->start.push_back(interval.start);
+      made->end.push_back(interval.end);
+    }
+    made->classes.resize(all.size());
+    made->sums = BusySums(made->start, made->end, made->classes);
+    unions_[rank] = std::move(made);
+  }
+}
+
 double PaintedTable::busy(int rank, double first, double last) const {
-  double seconds = 0;
+  const auto seconds = [&](const BusySums& sums) {
+    const ClassTimes parts = sums.between(first, last);
+    return std::accumulate(parts.begin(), parts.end(), 0.0);
+  };
+  if (const auto& of_rank = unions_[static_cast<std::size_t>(rank)])
+    return seconds(of_rank->sums);
   const RankTracks tracks = tracks_of(rank);
   for (std::size_t track = tracks.begin; track < tracks.end; ++track)
-    if (table_.tracks[track].row == plan::Row::Compute)
-      for (const double part : tracks_[track].between(first, last))
-        seconds += part;
-  return seconds;
+    if (is_busy_track(track))
+      return seconds(tracks_[track]);
+  return 0;
 }
 
 std::size_t PaintedTable::track_of(std::uint64_t event) const {

@@ -14,7 +14,7 @@ Picked picked_at(const PaintedTable& table, int rank, double time) {
   const auto tracks = table.tracks_of(rank);
   double start = 0, end = table.length();
   for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
-    if (table.table().tracks[track].row != plan::Row::Compute)
+    if (!table.is_busy_track(track))
       continue;
     const BusySums& sums = table.sums(track);
     const std::uint64_t begun = sums.begun_before(time);

@@ -39,6 +39,8 @@ QString row_words(const PaintedTable& table, int rank, double first, double last
   if (seen <= 0)
     return rank_words(table.table(), rank);
   const double busy = table.busy(rank, first, last);
+  if (!table.facts().is_iteration)
+    return QString("%1: busy %2").arg(rank_words(table.table(), rank), percent_words(busy / seen));
   return with_comma(QString("%1: busy %2, idle %3")
                         .arg(rank_words(table.table(), rank), percent_words(busy / seen),
                              time_words(std::max(0.0, seen - busy))),
@@ -50,11 +52,12 @@ QString words_of(const TimelineView& view, const Picked& picked) {
     return view.describe(*event).replace('\n', ", ");
   const PaintedTable& table = *view.front();
   if (const auto* idle = std::get_if<PickedIdle>(&picked))
-    return with_comma(
-        QString("%1 is idle for %2, from %3 to %4")
-            .arg(rank_words(table.table(), idle->rank), time_words(idle->end - idle->start),
-                 time_words(idle->start), time_words(idle->end)),
-        most_of_idle(table, idle->rank, idle->start, idle->end));
+    return with_comma(QString("%1 %2 for %3, from %4 to %5")
+                          .arg(rank_words(table.table(), idle->rank),
+                               table.facts().is_iteration ? "is idle" : "has no event",
+                               time_words(idle->end - idle->start), time_words(idle->start),
+                               time_words(idle->end)),
+                      most_of_idle(table, idle->rank, idle->start, idle->end));
   if (const auto* area = std::get_if<PickedArea>(&picked)) {
     QString words = QString("%1 selected, from %2 to %3")
                         .arg(time_words(area->last - area->first), time_words(area->first),

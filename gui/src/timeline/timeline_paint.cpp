@@ -255,7 +255,7 @@ void TimelineView::paint_headers(QPainter& painter) const {
     painter.setClipRect(QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height,
                                viewport()->width(), bottom));
     const RowParts parts = parts_of(row);
-    const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - 66,
+    const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - beside_name,
                       parts.front_height);
     if (parts.ghost_height >= 11) {
       painter.setFont(font_of(small_size - 1));

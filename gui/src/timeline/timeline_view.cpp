@@ -48,6 +48,7 @@ void TimelineView::show_tables(std::shared_ptr<PaintedTable> front,
   picked_ = {};
   arrows_.clear();
   highlight_.clear();
+  fit_header();
   lay_out();
   if (!keeps || saw_all)
     fit_all();
@@ -227,6 +228,17 @@ void TimelineView::find_legend() {
     has_row_[static_cast<std::size_t>(track.row)] = 1;
   for (const plan::EventTable::Idle& idle : front_->table().idle)
     has_cause_[idle.cause] = 1;
+}
+
+/// Ranks have short names; the threads of a trace have what others called them.
+void TimelineView::fit_header() {
+  const QFontMetricsF metrics(font_of(text_size));
+  header_width = least_header;
+  if (front_)
+    for (const std::string& name : front_->table().rank_names)
+      header_width = std::max(
+          header_width, metrics.horizontalAdvance(QString::fromStdString(name)) + beside_name);
+  header_width = std::ceil(std::min(header_width, most_header));
 }
 
 void TimelineView::lay_out() {
@@ -440,8 +452,9 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
         if (const auto* picked = std::get_if<PickedEvent>(&under))
           on_hover(describe(*picked));
         else if (const auto* idle = std::get_if<PickedIdle>(&under))
-          on_hover(QString("%1 idle for %2")
+          on_hover(QString("%1 %2 for %3")
                        .arg(QString::fromStdString(plan::rank_name(front_->table(), idle->rank)),
+                            front_->facts().is_iteration ? "idle" : "has no event",
                             time_words(idle->end - idle->start)));
         else
           on_hover({});
@@ -533,7 +546,7 @@ bool TimelineView::viewportEvent(QEvent* event) {
     const Picked under = pick_at(help->pos());
     if (const auto* picked = std::get_if<PickedEvent>(&under))
       QToolTip::showText(help->globalPos(), describe(*picked), viewport());
-    else if (std::get_if<PickedIdle>(&under) != nullptr)
+    else if (std::get_if<PickedIdle>(&under) != nullptr && front_->facts().is_iteration)
       QToolTip::showText(help->globalPos(), "Idle: click to see what held it back.", viewport());
     else
       QToolTip::hideText();

@@ -266,7 +266,7 @@ void MainWindow::follow_pick(const Picked& picked) {
         chain.push_back(static_cast<std::uint64_t>(at));
   };
   if (const auto* idle = std::get_if<PickedIdle>(&picked)) {
-    if (const auto why = workspace_.explanation(idle->rank, idle->time))
+    if (const auto why = workspace_.why_idle(idle->rank, idle->time))
       add(why->chain);
   } else if (const auto* event = std::get_if<PickedEvent>(&picked);
              event != nullptr && !event->ghost) {

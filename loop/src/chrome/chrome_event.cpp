@@ -16,6 +16,7 @@ static_assert(simdjson::SIMDJSON_PADDING <= TextWindow::padding);
 
 struct ChromeEventParser::Parser {
   ondemand::parser parser;
+  bool wants_span_arguments = false;
 
   std::size_t read_all(TextWindow& window, std::span<const ObjectList::Place> places,
                        const Take& take);
@@ -58,17 +59,16 @@ std::string_view scalar_of(ondemand::value& value) {
   return token.starts_with('{') || token.starts_with('[') ? std::string_view{} : token;
 }
 
+bool is_span(char phase) { return phase == 'X' || phase == 'B' || phase == 'E'; }
+
 simdjson::error_code read_arguments(ondemand::value& value, ChromeEvent& event) {
-  // A span's are many and say nothing that is shown.
-  if (event.phase == 'X' || event.phase == 'B' || event.phase == 'E')
-    return simdjson::SUCCESS;
   ondemand::object object;
   if (value.get_object().get(object) != simdjson::SUCCESS)
     return simdjson::SUCCESS;
   return object.raw_json().get(event.arguments);
 }
 
-simdjson::error_code read_field(ondemand::field& field, ChromeEvent& event) {
+simdjson::error_code read_field(ondemand::field& field, bool span_arguments, ChromeEvent& event) {
   const char* const key = field.key().raw();
   ondemand::value& value = field.value();
   switch (*key) {
@@ -103,7 +103,7 @@ simdjson::error_code read_field(ondemand::field& field, ChromeEvent& event) {
         event.id = scalar_of(value);
       break;
     case 'a':
-      if (is_key(key, "args\""))
+      if (is_key(key, "args\"") && (span_arguments || !is_span(event.phase)))
         return read_arguments(value, event);
       break;
     default:
@@ -112,12 +112,13 @@ simdjson::error_code read_field(ondemand::field& field, ChromeEvent& event) {
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code read_object(ondemand::object& object, ChromeEvent& event) {
+simdjson::error_code read_object(ondemand::object& object, bool span_arguments,
+                                 ChromeEvent& event) {
   for (auto next : object) {
     ondemand::field field;
     if (const auto error = std::move(next).get(field); error != simdjson::SUCCESS)
       return error;
-    if (const auto error = read_field(field, event); error != simdjson::SUCCESS)
+    if (const auto error = read_field(field, span_arguments, event); error != simdjson::SUCCESS)
       return error;
   }
   return simdjson::SUCCESS;
@@ -141,6 +142,10 @@ class Replaced {
 ChromeEventParser::ChromeEventParser() : parser_(std::make_unique<Parser>()) {}
 ChromeEventParser::~ChromeEventParser() = default;
 
+void ChromeEventParser::set_wants_span_arguments(bool wants) {
+  parser_->wants_span_arguments = wants;
+}
+
 /// All in one go, as a list of their own; returns how many were read before one was wrong.
 std::size_t ChromeEventParser::Parser::read_all(TextWindow& window,
                                                 std::span<const ObjectList::Place> places,
@@ -163,7 +168,7 @@ std::size_t ChromeEventParser::Parser::read_all(TextWindow& window,
     if (read == places.size() || element.get_object().get(object) != simdjson::SUCCESS)
       return read;
     event.offset = window.offset() + places[read].begin;
-    if (read_object(object, event) != simdjson::SUCCESS)
+    if (read_object(object, wants_span_arguments, event) != simdjson::SUCCESS)
       return read;
     take(event);
     ++read;
@@ -185,7 +190,7 @@ const char* ChromeEventParser::Parser::read_one(TextWindow& window, ObjectList::
   if (error == simdjson::SUCCESS)
     error = document.get_object().get(object);
   if (error == simdjson::SUCCESS)
-    error = read_object(object, event);
+    error = read_object(object, wants_span_arguments, event);
   if (error != simdjson::SUCCESS)
     return simdjson::error_message(error);
   take(event);

@@ -30,7 +30,7 @@ struct ChromeEvent {
   std::string_view process{}, thread{};  // as they are written: 12, "stream 7"
   std::string_view id{};                 // of both ends of an arrow, likewise
   std::optional<Microseconds> start{}, duration{};
-  std::string_view arguments{};  // JSON; of events that are no spans
+  std::string_view arguments{};  // JSON; of spans where the parser was asked for them
 };
 
 class ChromeEventParser {
@@ -42,6 +42,9 @@ class ChromeEventParser {
   ~ChromeEventParser();
   ChromeEventParser(const ChromeEventParser&) = delete;
   ChromeEventParser& operator=(const ChromeEventParser&) = delete;
+
+  /// Arguments of spans are many, and few say anything that is shown.
+  void set_wants_span_arguments(bool wants);
 
   /// Reads the objects at `places` of the window, each by itself: one that is wrong spoils no
   /// other.

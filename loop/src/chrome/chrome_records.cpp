@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "pipewright/plan/program/instruction.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 
 namespace pipewright::loop {
 namespace {
 
 constexpr std::uint64_t most_named = 5;          // problems of a file
 constexpr std::string_view action_mark = "PP:";  // of torch.distributed.pipelining
+constexpr std::string_view device_range = "gpu_user_annotation";
 constexpr std::uint64_t most_spans = std::numeric_limits<std::uint32_t>::max();
 
 bool speaks_of_memory(std::string text) {
@@ -63,10 +65,14 @@ void ChromeRecords::begin_file(const std::string& name) {
   recent_ = {};
   problems.begin_file(name);
   last_ = 0;
+  looks_for_steps_ = true;
+  spans_without_step_ = 0;
+  has_step_ranges_ = false;
 }
 
 /// What was begun and never ended was still going on.
 void ChromeRecords::end_file() {
+  add_steps_by_arguments();
   std::uint64_t unended = 0;
   for (std::uint32_t thread = 0; thread < threads.size(); ++thread) {
     for (const ChromeThread::Open& open : threads[thread].open)
@@ -182,40 +188,92 @@ void ChromeRecords::take_metadata(const ChromeEvent& event) {
 void ChromeRecords::add_span(const ChromeEvent& event, const ChromeSpan& span) {
   if (spans.size() >= most_spans - 1)
     return problems.skipped(event.offset, "there are too many");
-  spans.push_back(span);
   last_ = std::max(last_, span.start + span.duration);
-  if (names.text(span.name).starts_with(action_mark))
+  if (looks_for_steps_)
+    add_to_step(event, span);
+  const Named::Kind kind = meaning_of(span.name).kind;
+  if (kind == Named::Kind::Step) {
+    // A mark is no work: on the thread it would make it look busy all the time.
+    const bool on_device =
+        event.category == device_range || threads[span.thread].name == device_steps_track;
+    has_step_ranges_ = true;
+    ChromeSpan step = span;
+    step.thread = own_thread(threads[span.thread].process, "",
+                             on_device ? Shows::DeviceSteps : Shows::Steps, plan::Row::Compute);
+    spans.push_back(step);
+    return;
+  }
+  spans.push_back(span);
+  if (kind == Named::Kind::Action)
     add_action(event, span);
 }
 
 /// Once more, among the actions of the pipeline.
 void ChromeRecords::add_action(const ChromeEvent& event, ChromeSpan span) {
-  const Action action = action_of(span.name);
-  const bool on_device = event.category == "gpu_user_annotation";
-  const std::uint32_t process = threads[span.thread].process;
-  const std::string thread = on_device ? threads[span.thread].id : "";
-  const std::uint32_t pipeline = thread_ids_.number_of(fmt::format(
-      "actions {} {} {}", process, static_cast<int>(action.row), on_device ? "on " + thread : ""));
-  if (pipeline == threads.size())
-    threads.push_back({.process = process,
-                       .id = thread,
-                       .actions = on_device ? Actions::Device : Actions::Host,
-                       .row = action.row});
-  span.name = action.name;
-  span.thread = pipeline;
+  const Named& action = meaning_of(span.name);
+  const bool on_device = event.category == device_range;
+  const ChromeThread& thread = threads[span.thread];
+  span.name = action.action;
+  span.thread = own_thread(thread.process, on_device ? thread.id : "",
+                           on_device ? Shows::DeviceActions : Shows::Actions, action.row);
   spans.push_back(span);
 }
 
-/// The text is ours where we know the action: "PP:2F0" is "2F0".
-const ChromeRecords::Action& ChromeRecords::action_of(std::uint32_t range) {
-  const auto [place, is_new] = actions_.try_emplace(range);
-  if (is_new) {
-    const std::string text = names.text(range).substr(action_mark.size());
-    const auto instruction = plan::parse_instruction(text);
-    place->second = {names.number_of(instruction ? to_string(*instruction) : text),
-                     instruction ? plan::row_of(instruction->kind) : plan::Row::Compute};
+/// The thread that shows such things of a process, or of one of its device's streams.
+std::uint32_t ChromeRecords::own_thread(std::uint32_t process, const std::string& of_device,
+                                        Shows shows, plan::Row row) {
+  const std::uint32_t thread = thread_ids_.number_of(fmt::format(
+      "shows {} {} {} {}", process, static_cast<int>(shows), static_cast<int>(row), of_device));
+  if (thread == threads.size())
+    threads.push_back({.process = process, .id = of_device, .shows = shows, .row = row});
+  return thread;
+}
+
+/// Whoever marks steps in arguments ("step": 7) does so early: of a file whose first spans have
+/// none, the others' arguments are not read.
+void ChromeRecords::add_to_step(const ChromeEvent& event, const ChromeSpan& span) {
+  constexpr int most_without = 1000;
+  const auto number = event.arguments.find("\"step\"") != std::string_view::npos
+                          ? flat_object(event.arguments).number("step")
+                          : std::nullopt;
+  if (!number || !(*number >= 0 && *number < 1e15) || std::floor(*number) != *number) {
+    looks_for_steps_ = !steps_.empty() || ++spans_without_step_ < most_without;
+    return;
   }
-  return place->second;
+  const double end = span.start + span.duration;
+  Interval& step = steps_
+                       .try_emplace({threads[span.thread].process, std::llround(*number)},
+                                    Interval{span.start, end})
+                       .first->second;
+  step = {std::min(step.start, span.start), std::max(step.end, end)};
+}
+
+/// Ranges around whole steps say it better.
+void ChromeRecords::add_steps_by_arguments() {
+  if (!has_step_ranges_ && steps_.size() < most_spans - spans.size())
+    for (const auto& [key, step] : steps_)
+      spans.push_back({step.start, step.end - step.start,
+                       names.number_of(fmt::format("step {}", key.second)),
+                       own_thread(key.first, "", Shows::Steps, plan::Row::Compute)});
+  steps_.clear();
+}
+
+/// The text of an action is ours where we know it: "PP:2F0" is "2F0".
+const ChromeRecords::Named& ChromeRecords::meaning_of(std::uint32_t range) {
+  if (range >= meanings_.size())
+    meanings_.resize(names.size());
+  if (const auto& known = meanings_[range])
+    return *known;
+  Named meaning;
+  if (const std::string& text = names.text(range); text.starts_with(action_mark)) {
+    const std::string name = text.substr(action_mark.size());
+    const auto instruction = plan::parse_instruction(name);
+    meaning = {Named::Kind::Action, names.number_of(instruction ? to_string(*instruction) : name),
+               instruction ? plan::row_of(instruction->kind) : plan::Row::Compute};
+  } else if (plan::step_number(text)) {
+    meaning.kind = Named::Kind::Step;
+  }
+  return meanings_[range].emplace(meaning);
 }
 
 std::uint32_t ChromeRecords::process_of(const ChromeEvent& event) {
@@ -241,7 +299,8 @@ std::uint32_t ChromeRecords::thread_of(const ChromeEvent& event) {
   return thread;
 }
 
-/// From the first time that was read: a double cannot hold both the years and the nanoseconds.
+/// Times count from the first one that was read: a double cannot hold both the years and the
+/// nanoseconds.
 std::optional<double> ChromeRecords::start_of(const ChromeEvent& event) {
   if (!event.start) {
     problems.skipped(event.offset, R"(it has no time ("ts"))");

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "chrome/chrome_event.hpp"
@@ -84,16 +86,19 @@ struct ChromeProcess {
   double sort_index = 0;
 };
 
-/// Where the actions of a pipeline come from: ranges around what a rank does, and their twins
-/// around what its device makes of them.
-enum class Actions { None, Host, Device };
+/// What a thread shows. Actions of a pipeline and marks of steps get threads of their own: ranges
+/// on the host around what a rank does, and their twins around what its device makes of them.
+enum class Shows { Calls, Actions, DeviceActions, Steps, DeviceSteps };
+
+/// The track of the twins of `plan::steps_track`.
+inline constexpr const char* device_steps_track = "steps on the device";
 
 struct ChromeThread {
   std::uint32_t process = 0;
   std::string id;
   std::string name{};
   double sort_index = 0;
-  Actions actions = Actions::None;
+  Shows shows = Shows::Calls;
   plan::Row row = plan::Row::Compute;
 
   struct Open {
@@ -119,11 +124,14 @@ struct ChromeSample {
 
 class ChromeRecords {
  public:
-  explicit ChromeRecords(std::vector<std::string>& told) : problems(told) {}
+  explicit ChromeRecords(std::vector<std::string>& found) : problems(found) {}
 
   void begin_file(const std::string& name);
   void take(const ChromeEvent& event);
   void end_file();
+
+  /// Whether the arguments of spans may still tell of which step they are.
+  bool looks_for_steps() const { return looks_for_steps_; }
 
   ProblemList problems;
   std::vector<ChromeFile> files;
@@ -143,22 +151,36 @@ class ChromeRecords {
   void take_metadata(const ChromeEvent& event);
   void add_span(const ChromeEvent& event, const ChromeSpan& span);
   void add_action(const ChromeEvent& event, ChromeSpan span);
+  void add_to_step(const ChromeEvent& event, const ChromeSpan& span);
+  void add_steps_by_arguments();
+  std::uint32_t own_thread(std::uint32_t process, const std::string& of_device, Shows shows,
+                           plan::Row row);
   void add_sample(const ChromeEvent& event, const std::string& counter, double bytes);
 
   std::uint32_t process_of(const ChromeEvent& event);
   std::uint32_t thread_of(const ChromeEvent& event);
   std::optional<double> start_of(const ChromeEvent& event);
 
-  /// An action of a pipeline, by the name of its range.
-  struct Action {
-    std::uint32_t name = 0;
+  /// What the name of a range says.
+  struct Named {
+    enum class Kind { Call, Action, Step } kind = Kind::Call;
+    std::uint32_t action = 0;  // its name
     plan::Row row = plan::Row::Compute;
   };
-  const Action& action_of(std::uint32_t range);
+  const Named& meaning_of(std::uint32_t range);
 
-  std::optional<std::int64_t> first_;  // µs
-  double last_ = 0;                    // µs, as in ChromeSpan
-  std::unordered_map<std::uint32_t, Action> actions_;
+  std::optional<std::int64_t> first_;           // µs
+  double last_ = 0;                             // µs, as in ChromeSpan
+  std::vector<std::optional<Named>> meanings_;  // by the name of a range
+
+  /// The steps of which the arguments of spans tell, of this file, by process and number.
+  struct Interval {
+    double start = 0, end = 0;  // µs, as in ChromeSpan
+  };
+  std::map<std::pair<std::uint32_t, std::int64_t>, Interval> steps_;
+  bool looks_for_steps_ = true;
+  int spans_without_step_ = 0;
+  bool has_step_ranges_ = false;
   Numbering process_ids_, thread_ids_;  // of all files
   std::string id_;                      // where one is put together
   std::uint32_t file_ = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "pipewright/loop/chrome/chrome_trace.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -58,7 +59,7 @@ class Units {
   }
 
   const std::vector<Unit>& all() const { return units_; }
-  /// Of a process with events.
+  /// The process must have events.
   int rank_of(std::uint32_t process) const { return of_[process]; }
 
  private:
@@ -72,7 +73,7 @@ class Units {
     for (const ChromeThread& thread : records_.threads) {
       if (is_pipeline_track(thread.name))
         return false;  // a trace that we made of another, with a process for each rank
-      if (thread.actions == Actions::Host)
+      if (thread.shows == Shows::Actions)
         with_actions.insert(thread.process);
     }
     return with_actions.size() == 1;
@@ -149,7 +150,7 @@ class DeviceStreams {
     std::map<Stream, double> busy;
     for (std::size_t at = 0; at < records.spans.size(); ++at) {
       const ChromeSpan& span = records.spans[at];
-      if (records.threads[span.thread].actions == Actions::Device)
+      if (records.threads[span.thread].shows == Shows::DeviceActions)
         busy[stream_of(records.threads[span.thread], units)] += span.duration;
     }
     for (const auto& [stream, time] : busy) {
@@ -179,57 +180,100 @@ std::string name_of(const ChromeProcess& process) {
   return process.name.empty() ? plain_id(process.id) : process.name;
 }
 
-std::vector<Lane> lanes_of(const ChromeRecords& records, const Units& units,
-                           const std::vector<std::uint64_t>& counts) {
-  const DeviceStreams devices(records, units);
-  std::map<int, std::set<std::uint32_t>> processes;  // with events, by rank
-  for (std::uint32_t thread = 0; thread < records.threads.size(); ++thread)
-    if (counts[thread] > 0)
-      processes[units.rank_of(records.threads[thread].process)].insert(
-          records.threads[thread].process);
-
-  // A trace that we made of another has its tracks already.
-  std::set<int> has_pipeline;
-  for (std::uint32_t index = 0; index < records.threads.size(); ++index)
-    if (const ChromeThread& thread = records.threads[index];
-        counts[index] > 0 && is_pipeline_track(thread.name))
-      has_pipeline.insert(units.rank_of(thread.process));
-
-  std::vector<Lane> lanes;
-  for (std::uint32_t index = 0; index < records.threads.size(); ++index) {
-    const ChromeThread& thread = records.threads[index];
-    if (counts[index] == 0)
-      continue;
-    const int rank = units.rank_of(thread.process);
-    Lane lane{rank, thread.row, index, {}};
-    if (thread.actions == Actions::None) {
-      lane.name = thread.name.empty() ? "thread " + plain_id(thread.id) : thread.name;
-      lane.row = row_called(lane.name);
-      if (processes[rank].size() > 1)
-        lane.name = fmt::format("{}, {}", name_of(records.processes[thread.process]), lane.name);
-    } else {
-      if (has_pipeline.contains(rank) ||
-          (thread.actions == Actions::Device && !devices.is_best(thread, units)))
+/// The threads that have events, as lanes.
+class Lanes {
+ public:
+  Lanes(const ChromeRecords& records, const Units& units, const std::vector<std::uint64_t>& counts)
+      : records_(records), units_(units), counts_(counts), devices_(records, units) {
+    for (std::uint32_t index = 0; index < records.threads.size(); ++index) {
+      if (counts[index] == 0)
         continue;
-      lane.name = pipeline_name(thread.row, thread.actions == Actions::Host && devices.has(rank));
+      const ChromeThread& thread = records.threads[index];
+      const int rank = units.rank_of(thread.process);
+      processes_[rank].insert(thread.process);
+      if (is_pipeline_track(thread.name))
+        has_pipeline_.insert(rank);
     }
-    lanes.push_back(std::move(lane));
   }
 
-  const auto key = [&](const Lane& lane) {
-    const ChromeThread& thread = records.threads[lane.thread];
-    const ChromeProcess& process = records.processes[thread.process];
-    // What the rank does for the pipeline stands above all else: the device's part of it first.
-    const int kind = thread.actions == Actions::Device ? 0
-                     : thread.actions == Actions::Host ? 1
-                                                       : 2;
-    return std::tuple(lane.rank, lane.row, kind, process.sort_index, in_numbers(process.id),
-                      thread.sort_index, in_numbers(thread.id));
-  };
-  std::sort(lanes.begin(), lanes.end(),
-            [&](const Lane& a, const Lane& b) { return key(a) < key(b); });
-  return lanes;
-}
+  std::vector<Lane> in_order() const {
+    std::vector<Lane> lanes;
+    for (std::uint32_t index = 0; index < records_.threads.size(); ++index)
+      if (is_shown(index))
+        lanes.push_back(lane_of(index));
+    const auto key = [&](const Lane& lane) {
+      const ChromeThread& thread = records_.threads[lane.thread];
+      const ChromeProcess& process = records_.processes[thread.process];
+      return std::tuple(lane.rank, lane.row, place_of(thread.shows), process.sort_index,
+                        in_numbers(process.id), thread.sort_index, in_numbers(thread.id));
+    };
+    std::sort(lanes.begin(), lanes.end(),
+              [&](const Lane& a, const Lane& b) { return key(a) < key(b); });
+    return lanes;
+  }
+
+ private:
+  /// What the rank does for the pipeline stands above all else, the device's part of it first.
+  static int place_of(Shows shows) {
+    switch (shows) {
+      case Shows::DeviceActions:
+        return 0;
+      case Shows::Actions:
+        return 1;
+      case Shows::Steps:
+        return 2;
+      case Shows::DeviceSteps:
+        return 3;
+      case Shows::Calls:
+        break;
+    }
+    return 4;
+  }
+
+  bool is_shown(std::uint32_t index) const {
+    const ChromeThread& thread = records_.threads[index];
+    if (counts_[index] == 0)
+      return false;
+    if (thread.shows != Shows::Actions && thread.shows != Shows::DeviceActions)
+      return true;
+    // A trace that we made of another has its tracks already.
+    return !has_pipeline_.contains(units_.rank_of(thread.process)) &&
+           (thread.shows == Shows::Actions || devices_.is_best(thread, units_));
+  }
+
+  Lane lane_of(std::uint32_t index) const {
+    const ChromeThread& thread = records_.threads[index];
+    const int rank = units_.rank_of(thread.process);
+    Lane lane{rank, thread.row, index, {}};
+    switch (thread.shows) {
+      case Shows::DeviceActions:
+        lane.name = pipeline_name(thread.row, false);
+        break;
+      case Shows::Actions:
+        lane.name = pipeline_name(thread.row, devices_.has(rank));
+        break;
+      case Shows::Steps:
+        lane.name = plan::steps_track;
+        break;
+      case Shows::DeviceSteps:
+        lane.name = device_steps_track;
+        break;
+      case Shows::Calls:
+        lane.name = thread.name.empty() ? "thread " + plain_id(thread.id) : thread.name;
+        lane.row = row_called(lane.name);
+        if (processes_.at(rank).size() > 1)
+          lane.name = fmt::format("{}, {}", name_of(records_.processes[thread.process]), lane.name);
+    }
+    return lane;
+  }
+
+  const ChromeRecords& records_;
+  const Units& units_;
+  const std::vector<std::uint64_t>& counts_;
+  DeviceStreams devices_;
+  std::map<int, std::set<std::uint32_t>> processes_;  // with events, by rank
+  std::set<int> has_pipeline_;                        // ranks
+};
 
 // ---- columns
 // -------------------------------------------------------------------------------------
@@ -245,7 +289,7 @@ class TableMaker {
     count();
     find_times();
     sort_by_thread();
-    const auto lanes = lanes_of(records_, units_, counts_);
+    const auto lanes = Lanes(records_, units_, counts_).in_order();
     std::uint64_t events = 0;
     for (const Lane& lane : lanes)
       events += counts_[lane.thread];

@@ -1,5 +1,7 @@
 #pragma once
 
+// From the records of Chrome traces to an EventTable.
+
 #include "chrome/chrome_records.hpp"
 
 namespace pipewright::loop {

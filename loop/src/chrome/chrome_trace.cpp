@@ -13,8 +13,12 @@ plan::EventTable read_chrome_traces(const std::vector<std::filesystem::path>& fi
   ChromeEventParser parser;
   for (const std::filesystem::path& file : files) {
     records.begin_file(file.string());
+    parser.set_wants_span_arguments(records.looks_for_steps());
     read_chrome_file(file, records.files.back(), records.problems, parser,
-                     [&](const ChromeEvent& event) { records.take(event); });
+                     [&](const ChromeEvent& event) {
+                       records.take(event);
+                       parser.set_wants_span_arguments(records.looks_for_steps());
+                     });
     records.end_file();
   }
   plan::EventTable table = table_of(records);

@@ -28,7 +28,7 @@ std::string failure_of(gzFile file) {
 
 }  // namespace
 
-/// zlib hands on as it is what is not gzipped.
+/// zlib gives a file that is not gzipped as it is.
 struct InflatedFile::File {
   gzFile handle = nullptr;
   explicit File(const std::filesystem::path& file) {

@@ -115,7 +115,7 @@ class Search {
     }
   }
 
-  /// The same batch in twice and in half as many.
+  /// Tries the batch in twice and in half as many microbatches.
   void try_microbatches() {
     const int now = traced_.scenario.pipeline.microbatches;
     const auto add_count = [&](int count) {

@@ -70,59 +70,65 @@ class RunsByTime {
   std::map<double, Place> places_;
 };
 
+/// A microbatch: arrows lead from the run of its forward to that of its backward.
+struct Microbatch {
+  double forward_start = 0, forward_end = 0, backward_start = 0, backward_end = 0;
+};
+/// By the runs of its forward and its backward.
+using Microbatches = std::map<std::pair<std::size_t, std::size_t>, Microbatch>;
+
+Microbatches microbatches_of(const PipelineEvents& events, const std::vector<Run>& runs,
+                             double start, double end) {
+  const RunsByTime by_time(runs);
+  Microbatches microbatches;
+  const auto first =
+      std::lower_bound(events.arrows.begin(), events.arrows.end(), start,
+                       [](const auto& arrow, double time) { return arrow.from < time; });
+  for (auto arrow = first; arrow != events.arrows.end() && arrow->from < end; ++arrow) {
+    const auto* const from = by_time.find(arrow->from);
+    const auto* const to = by_time.find(arrow->to);
+    if (from == nullptr || to == nullptr || runs[from->run].is_backward ||
+        !runs[to->run].is_backward)
+      continue;  // of another step, or of what a backward computes again
+    const Microbatch begun{from->own->start, from->own->end, to->own->start, to->own->end};
+    Microbatch& own = microbatches.try_emplace({from->run, to->run}, begun).first->second;
+    own.forward_start = std::min(own.forward_start, begun.forward_start);
+    own.forward_end = std::max(own.forward_end, begun.forward_end);
+    own.backward_start = std::min(own.backward_start, begun.backward_start);
+    own.backward_end = std::max(own.backward_end, begun.backward_end);
+  }
+  return microbatches;
+}
+
+/// In the order of their forwards. Where a backward's run is one microbatch's alone, all of it is,
+/// as its last operators have no arrows.
+std::vector<Microbatch> by_forward(const Microbatches& microbatches, const std::vector<Run>& runs) {
+  std::map<std::size_t, int> uses;  // of the runs of backwards
+  for (const auto& [pair, own] : microbatches)
+    ++uses[pair.second];
+  std::vector<Microbatch> ordered;
+  for (const auto& [pair, own] : microbatches) {
+    ordered.push_back(own);
+    if (uses[pair.second] == 1) {
+      ordered.back().backward_start = runs[pair.second].operators.front()->start;
+      ordered.back().backward_end = runs[pair.second].operators.back()->end;
+    }
+  }
+  std::sort(ordered.begin(), ordered.end(), [](const Microbatch& a, const Microbatch& b) {
+    return a.forward_start < b.forward_start;
+  });
+  return ordered;
+}
+
 }  // namespace
 
 std::optional<std::vector<OperatorGroup>> operator_groups(const PipelineEvents& events,
                                                           double start, double end) {
   const auto runs = runs_of(events, start, end);
-  const RunsByTime by_time(runs);
-
-  // A microbatch is what arrows lead from one run to another.
-  struct Microbatch {
-    double forward_start = 0, forward_end = 0, backward_start = 0, backward_end = 0;
-    bool begun = false;
-  };
-  std::map<std::pair<std::size_t, std::size_t>, Microbatch> microbatches;
-  const auto first =
-      std::lower_bound(events.arrows.begin(), events.arrows.end(), start,
-                       [](const auto& arrow, double time) { return arrow.from < time; });
-  for (auto next = first; next != events.arrows.end() && next->from < end; ++next) {
-    const PipelineEvents::Arrow& arrow = *next;
-    const auto* const from = by_time.find(arrow.from);
-    const auto* const to = by_time.find(arrow.to);
-    if (from == nullptr || to == nullptr || runs[from->run].is_backward ||
-        !runs[to->run].is_backward)
-      continue;  // of another step, or of what a backward computes again
-    Microbatch& own = microbatches[{from->run, to->run}];
-    if (!own.begun)
-      own = {from->own->start, from->own->end, to->own->start, to->own->end, true};
-    own.forward_start = std::min(own.forward_start, from->own->start);
-    own.forward_end = std::max(own.forward_end, from->own->end);
-    own.backward_start = std::min(own.backward_start, to->own->start);
-    own.backward_end = std::max(own.backward_end, to->own->end);
-  }
-
-  // Where a run is one microbatch's alone, all of it is, as its last operators have no arrows.
-  std::map<std::size_t, int> uses;
-  for (const auto& [pair, own] : microbatches) {
-    ++uses[pair.first];
-    ++uses[pair.second];
-  }
-  std::vector<Microbatch> in_order;
-  for (auto& [pair, own] : microbatches) {
-    if (uses[pair.second] == 1) {
-      own.backward_start = runs[pair.second].operators.front()->start;
-      own.backward_end = runs[pair.second].operators.back()->end;
-    }
-    in_order.push_back(own);
-  }
-  std::sort(in_order.begin(), in_order.end(), [](const Microbatch& a, const Microbatch& b) {
-    return a.forward_start < b.forward_start;
-  });
-
+  const auto ordered = by_forward(microbatches_of(events, runs, start, end), runs);
   std::vector<OperatorGroup> groups;
-  for (std::size_t m = 0; m < in_order.size(); ++m) {
-    const Microbatch& own = in_order[m];
+  for (std::size_t m = 0; m < ordered.size(); ++m) {
+    const Microbatch& own = ordered[m];
     groups.push_back({false, static_cast<int>(m), own.forward_start, own.forward_end});
     groups.push_back({true, static_cast<int>(m), own.backward_start, own.backward_end});
   }

@@ -17,8 +17,8 @@ struct OperatorGroup {
   double end = 0;
 };
 
-/// Those that begin in [start, end), by time. Nothing where a forward leads to several backwards
-/// that do not follow each other, or a backward comes from forwards that do not.
+/// The groups that begin in [start, end), by time. Nothing where a forward leads to several
+/// backwards that do not follow each other, or a backward comes from forwards that do not.
 std::optional<std::vector<OperatorGroup>> operator_groups(const PipelineEvents& events,
                                                           double start, double end);
 

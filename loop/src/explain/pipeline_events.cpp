@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "chrome/chrome_file.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -35,8 +36,9 @@ std::optional<NamedKind> kind_of(std::string_view name) {
     return NamedKind{RangeKind::Forward, *microbatch};
   if (const auto microbatch = behind("Backward "); microbatch && is_number(*microbatch))
     return NamedKind{RangeKind::Backward, *microbatch};
-  if (const auto step = behind("ProfilerStep#"); step && is_number(*step))
-    return NamedKind{RangeKind::Step, *step};
+  if (const auto step = name.substr(name.find_last_of("# ") + 1);
+      plan::step_number(name) && is_number(step))
+    return NamedKind{RangeKind::Step, step};
   if (const auto optimizer = behind("Optimizer.step#"))
     return NamedKind{RangeKind::Optimizer, *optimizer};
   if (behind("gloo:send"))
@@ -232,7 +234,7 @@ class Gatherer {
 
   static constexpr double rounding = 5e-10;  // seconds: times are written in whole nanoseconds
 
-  /// Of the threads that run forwards or backwards: others load data, or wait.
+  /// Keeps operators of the threads that run forwards or backwards: others load data, or wait.
   void keep_outermost() {
     std::vector<bool> works(threads_.size());
     for (const auto& [thread, count] : threads_of_arrows_)

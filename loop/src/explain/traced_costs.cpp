@@ -59,7 +59,7 @@ double middle(std::vector<double> values) {
   return *place;
 }
 
-/// From the begin of a send to when its receiver went on. A receiver that still computed says only
+/// The time from the begin of a send to when its receiver went on. A receiver that still computed says only
 /// that it took no longer.
 double transfer_time(const TracedPipeline& pipeline) {
   const plan::Timeline& timeline = pipeline.timeline;

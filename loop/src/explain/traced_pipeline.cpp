@@ -274,103 +274,112 @@ class Joiner {
     double start = 0;
     double end = 0;
   };
+  /// By rank and text of the instruction.
+  using Intervals = std::map<std::pair<int, std::string>, Interval>;
 
   /// Every instruction of the Program gets its span.
   void make_timeline() {
-    using Key = std::pair<int, std::string>;
-    std::map<Key, Interval> found;
-    std::map<Key, Interval> actions;
     for (int rank = 0; rank < ranks(); ++rank) {
       const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
       for (const TracedAction& own : step.actions)
-        actions[{rank, to_string(own.action)}] = {own.start, own.end};
+        actions_[{rank, to_string(own.action)}] = {own.start, own.end};
       for (const TracedTransfer& own : step.transfers)
-        found[{rank, to_string(own.instruction)}] = {own.start, own.end};
+        transfers_[{rank, to_string(own.instruction)}] = {own.start, own.end};
+      pipeline_.optimizer_s.push_back(step.optimizer_end - step.optimizer_start);
     }
-    const sim::Structure& structure = *pipeline_.structure;
-    const plan::Program& program = structure.program();
-    plan::Timeline& timeline = pipeline_.timeline;
-    timeline.name = "traced";
-    timeline.ranks = ranks();
-    pipeline_.optimizer_s.assign(steps_.size(), 0);
-    for (int rank = 0; rank < ranks(); ++rank) {
-      const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
-      const auto& list = program.ranks[static_cast<std::size_t>(rank)];
-      const auto is_step = [](const plan::Instruction& own) {
-        return own.kind == plan::InstructionKind::OptimizerStep;
-      };
-      const auto updates = static_cast<double>(std::count_if(list.begin(), list.end(), is_step));
-      const double length = step.optimizer_end - step.optimizer_start;
-      pipeline_.optimizer_s[static_cast<std::size_t>(rank)] = length;
-      double last = 0;
-      for (const TracedAction& own : step.actions)
-        last = std::max(last, own.end);
-      double next_update = std::max(step.optimizer_start, last);
-      double free = 0;  // from where the rank could compute the next
-      bool has_computed = false;
-      for (const plan::Instruction& own : list) {
-        Interval span;
-        if (const auto action = actions.find({rank, to_string(own)}); action != actions.end()) {
-          span = action->second;
-        } else if (is_step(own)) {
-          span = {next_update, std::max(next_update, next_update + length / updates)};
-          next_update = span.end;
-        } else if (plan::is_send(own.kind)) {
-          span = sent(own, rank, actions, found);
-        } else if (plan::is_receive(own.kind)) {
-          span = received(own, rank, actions, found);
-        } else if (own.kind == plan::InstructionKind::Load) {
-          const plan::Action forward{plan::ActionKind::Forward, own.stage, own.microbatch};
-          // It takes no time of its own. What its forward waits for is no matter of it.
-          span.start = span.end =
-              has_computed ? free : actions.at({rank, to_string(forward)}).start;
-        } else {
-          span = {next_update, next_update};
-        }
-        if (plan::is_compute(own.kind)) {
-          free = span.end;
-          has_computed = true;
-        }
-        const double shift = origin(rank);
-        timeline.spans.push_back({rank, plan::row_of(own.kind), to_string(own),
-                                  plan::Seconds{span.start + shift},
-                                  plan::Seconds{span.end + shift}});
+    pipeline_.timeline.name = "traced";
+    pipeline_.timeline.ranks = ranks();
+    for (int rank = 0; rank < ranks(); ++rank)
+      add_spans(rank);
+  }
+
+  /// What a rank's next instruction without a span of its own depends on.
+  struct RankTime {
+    double free = 0;  // from where the rank could compute the next
+    bool has_computed = false;
+    double next_update = 0;
+    double update = 0;  // how long each of the optimizer's takes
+  };
+
+  void add_spans(int rank) {
+    const auto& list = pipeline_.structure->program().ranks[static_cast<std::size_t>(rank)];
+    RankTime time = time_before(rank, list);
+    const double shift = origin(rank);
+    for (const plan::Instruction& own : list) {
+      const Interval span = span_of(own, rank, time);
+      if (plan::is_compute(own.kind)) {
+        time.free = span.end;
+        time.has_computed = true;
       }
+      pipeline_.timeline.spans.push_back({rank, plan::row_of(own.kind), to_string(own),
+                                          plan::Seconds{span.start + shift},
+                                          plan::Seconds{span.end + shift}});
     }
   }
 
+  RankTime time_before(int rank, const std::vector<plan::Instruction>& list) const {
+    const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
+    const auto updates = static_cast<double>(
+        std::count_if(list.begin(), list.end(), [](const plan::Instruction& own) {
+          return own.kind == plan::InstructionKind::OptimizerStep;
+        }));
+    RankTime time{.next_update = step.optimizer_start,
+                  .update = (step.optimizer_end - step.optimizer_start) / updates};
+    for (const TracedAction& own : step.actions)
+      time.next_update = std::max(time.next_update, own.end);
+    return time;
+  }
+
+  Interval span_of(const plan::Instruction& own, int rank, RankTime& time) const {
+    if (const auto action = actions_.find({rank, to_string(own)}); action != actions_.end())
+      return action->second;
+    if (plan::is_send(own.kind))
+      return sent(own, rank);
+    if (plan::is_receive(own.kind))
+      return received(own, rank);
+    if (own.kind == plan::InstructionKind::OptimizerStep) {
+      const double start = time.next_update;
+      time.next_update = std::max(start, start + time.update);
+      return {start, time.next_update};
+    }
+    if (own.kind == plan::InstructionKind::Load) {
+      // It takes no time of its own. What its forward waits for is no matter of it.
+      const plan::Action forward{plan::ActionKind::Forward, own.stage, own.microbatch};
+      const double start =
+          time.has_computed ? time.free : actions_.at({rank, to_string(forward)}).start;
+      return {start, start};
+    }
+    return {time.next_update, time.next_update};
+  }
+
   /// The action that makes the data of a send, or needs those of a receive.
-  const Interval& action_of(const plan::Instruction& own, int rank,
-                            const std::map<std::pair<int, std::string>, Interval>& actions) const {
+  const Interval& action_of(const plan::Instruction& own, int rank) const {
     using Kind = plan::InstructionKind;
     const bool forward = own.kind == Kind::SendActivation || own.kind == Kind::ReceiveActivation;
     for (const plan::ActionKind kind :
          {forward ? plan::ActionKind::Forward : plan::ActionKind::Backward,
           plan::ActionKind::InputGradient})
       if (const auto action =
-              actions.find({rank, to_string(plan::Action{kind, own.stage, own.microbatch})});
-          action != actions.end())
+              actions_.find({rank, to_string(plan::Action{kind, own.stage, own.microbatch})});
+          action != actions_.end())
         return action->second;
     refuse(fmt::format("nothing needs {}", to_string(own)));
   }
 
-  template <class Spans>
-  Interval sent(const plan::Instruction& own, int rank, const Spans& actions, const Spans& found) {
-    const Interval& maker = action_of(own, rank, actions);
-    const auto traced = found.find({rank, to_string(own)});
-    if (traced == found.end() || pipeline_.on_device)
+  Interval sent(const plan::Instruction& own, int rank) const {
+    const Interval& maker = action_of(own, rank);
+    const auto traced = transfers_.find({rank, to_string(own)});
+    if (traced == transfers_.end() || pipeline_.on_device)
       return {maker.end, maker.end};
     const double start = std::max(traced->second.start, maker.end);
     return {start, std::max(start, traced->second.end)};
   }
 
   /// It is over when the action that needs it can begin.
-  template <class Spans>
-  Interval received(const plan::Instruction& own, int rank, const Spans& actions,
-                    const Spans& found) {
-    const Interval& user = action_of(own, rank, actions);
-    const auto traced = found.find({rank, to_string(own)});
-    const double start = traced == found.end() ? user.start : traced->second.start;
+  Interval received(const plan::Instruction& own, int rank) const {
+    const Interval& user = action_of(own, rank);
+    const auto traced = transfers_.find({rank, to_string(own)});
+    const double start = traced == transfers_.end() ? user.start : traced->second.start;
     return {std::min(start, user.start), user.start};
   }
 
@@ -496,6 +505,7 @@ class Joiner {
 
   const std::vector<const TracedRank*>& order_;
   std::vector<TracedStep> steps_;
+  Intervals actions_, transfers_;  // as they were traced
   TracedPipeline pipeline_;
 };
 

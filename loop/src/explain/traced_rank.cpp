@@ -419,7 +419,7 @@ class RankTracer {
     return found;
   }
 
-  /// The same by the twins alone, of the stream that has most of them.
+  /// Finds the actions by the ranges' twins alone, of the stream that has most of them.
   bool put_on_twins(TracedStep& step) const {
     std::map<std::string, double> busy;
     for (const Range* twin : twins_)

@@ -37,7 +37,7 @@ void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome
   }
   RunFigures& told = outcome.figures;
   told.measured = typical_figures(figures, skip);
-  told.parts = explain(outcome.plan, warm, told.predicted.iteration, told.measured.iteration);
+  told.parts = error_parts(outcome.plan, warm, told.predicted.iteration, told.measured.iteration);
   outcome.measured = all[typical_step(outcome.training.steps, skip)];
   outcome.measured->timeline =
       sim::with_idle_causes(*outcome.plan.structure, std::move(outcome.measured->timeline));

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-// Of all passages from one rank to another, the least of (arrived - sent) is the most by which the
+// The least (arrived - sent) of all passages from one rank to another is the most by which the
 // clock of the second can be ahead. These are difference constraints: they have a solution where
 // no cycle of them has a negative sum, and the shortest chains between two ranks are the tightest
 // bounds that all passages together give. A spanning tree of midpoints would break bounds outside

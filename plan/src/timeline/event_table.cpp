@@ -36,6 +36,92 @@ std::vector<std::vector<std::size_t>> without_overlap(const std::vector<Span>& s
   return tracks;
 }
 
+/// Makes the columns of a Timeline's table, one after the other.
+class TableOfTimeline {
+ public:
+  explicit TableOfTimeline(const Timeline& timeline)
+      : timeline_(timeline),
+        table_{.name = timeline.name, .ranks = timeline.ranks, .length = timeline.length},
+        columns_(std::make_shared<EventColumns>()),
+        places_(timeline.spans.size()) {
+    add_spans();
+    for (const std::size_t span : timeline.critical)
+      columns_->critical.push_back(places_[span]);
+    add_idle();
+    add_memory();
+  }
+
+  /// Which event each span has become.
+  const std::vector<std::uint64_t>& places() const { return places_; }
+  EventTable take() {
+    set_columns(table_, std::move(columns_));
+    return std::move(table_);
+  }
+
+ private:
+  void add_spans() {
+    const std::vector<Span>& spans = timeline_.spans;
+    columns_->reserve(spans.size());
+    const auto order = in_order(spans);
+    for (auto row = order.begin(); row != order.end();) {
+      const Span& first = spans[*row];
+      const auto row_end = std::find_if(row, order.end(), [&](std::size_t span) {
+        return spans[span].rank != first.rank || spans[span].row != first.row;
+      });
+      for (const auto& track : without_overlap(spans, {row, row_end}))
+        add_track(first, track);
+      row = row_end;
+    }
+  }
+
+  void add_track(const Span& like, const std::vector<std::size_t>& track) {
+    const std::uint64_t begin = columns_->start.size();
+    for (const std::size_t span : track) {
+      const Span& own = timeline_.spans[span];
+      places_[span] = columns_->start.size();
+      columns_->start.push_back(own.start.value);
+      columns_->end.push_back(own.end.value);
+      const auto [at, is_new] =
+          numbers_.try_emplace(own.action, static_cast<std::uint32_t>(table_.names.size()));
+      if (is_new)
+        table_.names.push_back(own.action);
+      columns_->name_of.push_back(at->second);
+    }
+    table_.tracks.push_back(
+        {like.rank, like.row, word_of(like.row), begin, columns_->start.size()});
+  }
+
+  void add_idle() {
+    std::vector<IdleSpan> all_idle = timeline_.idle;
+    std::stable_sort(all_idle.begin(), all_idle.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
+    });
+    for (const IdleSpan& idle : all_idle)
+      columns_->idle.push_back(
+          {idle.start.value, idle.end.value, idle.rank, static_cast<std::uint32_t>(idle.cause)});
+  }
+
+  void add_memory() {
+    std::vector<MemorySample> samples = timeline_.memory;
+    std::stable_sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.rank, a.time) < std::tie(b.rank, b.time);
+    });
+    for (const MemorySample& sample : samples) {
+      while (std::cmp_less_equal(columns_->memory_begins.size(), sample.rank))
+        columns_->memory_begins.push_back(columns_->memory.size());
+      columns_->memory.push_back({sample.time.value, sample.held.value});
+    }
+    columns_->memory_begins.resize(static_cast<std::size_t>(timeline_.ranks) + 1,
+                                   columns_->memory.size());
+  }
+
+  const Timeline& timeline_;
+  EventTable table_;
+  std::shared_ptr<EventColumns> columns_;
+  std::vector<std::uint64_t> places_;
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;  // of names
+};
+
 }  // namespace
 
 void EventColumns::reserve(std::uint64_t events) {
@@ -56,62 +142,10 @@ void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns)
 }
 
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places) {
-  const std::vector<Span>& spans = timeline.spans;
-  auto columns = std::make_shared<EventColumns>();
-  columns->reserve(spans.size());
-  EventTable table{.name = timeline.name, .ranks = timeline.ranks, .length = timeline.length};
-
-  std::unordered_map<std::string_view, std::uint32_t> numbers;
-  std::vector<std::uint64_t> place(spans.size());
-  const auto order = in_order(spans);
-  for (auto row = order.begin(); row != order.end();) {
-    const Span& first = spans[*row];
-    const auto row_end = std::find_if(row, order.end(), [&](std::size_t span) {
-      return spans[span].rank != first.rank || spans[span].row != first.row;
-    });
-    for (const auto& track : without_overlap(spans, {row, row_end})) {
-      const std::uint64_t begin = columns->start.size();
-      for (const std::size_t span : track) {
-        place[span] = columns->start.size();
-        columns->start.push_back(spans[span].start.value);
-        columns->end.push_back(spans[span].end.value);
-        const auto [at, is_new] =
-            numbers.try_emplace(spans[span].action, static_cast<std::uint32_t>(table.names.size()));
-        if (is_new)
-          table.names.push_back(spans[span].action);
-        columns->name_of.push_back(at->second);
-      }
-      table.tracks.push_back(
-          {first.rank, first.row, word_of(first.row), begin, columns->start.size()});
-    }
-    row = row_end;
-  }
-
-  for (const std::size_t span : timeline.critical)
-    columns->critical.push_back(place[span]);
-  std::vector<IdleSpan> all_idle = timeline.idle;
-  std::stable_sort(all_idle.begin(), all_idle.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
-  });
-  for (const IdleSpan& idle : all_idle)
-    columns->idle.push_back(
-        {idle.start.value, idle.end.value, idle.rank, static_cast<std::uint32_t>(idle.cause)});
-  std::vector<MemorySample> samples = timeline.memory;
-  std::stable_sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.rank, a.time) < std::tie(b.rank, b.time);
-  });
-  for (const MemorySample& sample : samples) {
-    while (std::cmp_less_equal(columns->memory_begins.size(), sample.rank))
-      columns->memory_begins.push_back(columns->memory.size());
-    columns->memory.push_back({sample.time.value, sample.held.value});
-  }
-  columns->memory_begins.resize(static_cast<std::size_t>(timeline.ranks) + 1,
-                                columns->memory.size());
-
-  set_columns(table, std::move(columns));
+  TableOfTimeline made(timeline);
   if (places != nullptr)
-    *places = std::move(place);
-  return table;
+    *places = made.places();
+  return made.take();
 }
 
 Timeline timeline_of(const EventTable& table) {

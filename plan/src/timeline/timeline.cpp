@@ -14,6 +14,24 @@ Seconds busy_time(const Span& span) {
   return std::max(span.end - span.start, Seconds{});
 }
 
+/// How long at least one of the spans goes on.
+Seconds covered_by(std::vector<const Span*>& spans) {
+  const auto before = [](const Span* a, const Span* b) { return a->start < b->start; };
+  if (!std::is_sorted(spans.begin(), spans.end(), before))
+    std::stable_sort(spans.begin(), spans.end(), before);
+  Seconds covered;
+  const Span* last = nullptr;  // of those before, the one that ends last
+  for (const Span* span : spans) {
+    if (last == nullptr || span->start >= last->end)
+      covered += busy_time(*span);
+    else if (span->end > last->end)
+      covered += span->end - last->end;
+    if (last == nullptr || span->end > last->end)
+      last = span;
+  }
+  return covered;
+}
+
 std::size_t index_of(int rank, const Timeline& timeline) {
   assert(rank >= 0 && rank < timeline.ranks);
   (void)timeline;  // only the assert looks at it
@@ -61,9 +79,13 @@ const std::vector<std::string>& idle_causes() {
 std::string to_string(IdleCause cause) { return idle_causes()[static_cast<std::size_t>(cause)]; }
 
 std::vector<Seconds> busy_per_rank(const Timeline& timeline) {
-  std::vector<Seconds> busy(static_cast<std::size_t>(timeline.ranks));
+  std::vector<std::vector<const Span*>> computing(static_cast<std::size_t>(timeline.ranks));
   for (const Span& span : timeline.spans)
-    busy[index_of(span.rank, timeline)] += busy_time(span);
+    if (span.row == Row::Compute)
+      computing[index_of(span.rank, timeline)].push_back(&span);
+  std::vector<Seconds> busy;
+  for (std::vector<const Span*>& spans : computing)
+    busy.push_back(covered_by(spans));
   return busy;
 }
 

@@ -24,12 +24,10 @@ namespace {
 constexpr const char* format = "pipewright/timeline/1";
 constexpr int most_ranks = 1'000'000;
 
-constexpr std::array<const char*, 4> row_names{"compute", "send", "receive", "reduce"};
-
 /// Thread numbers begin at 1: viewers take thread 0 for the idle task.
 int thread_of(Row row) { return static_cast<int>(row) + 1; }
 Row row_of(int thread) { return static_cast<Row>(thread - 1); }
-constexpr int idle_thread = static_cast<int>(row_names.size()) + 1;
+constexpr int idle_thread = static_cast<int>(all_rows.size()) + 1;
 
 double microseconds(Seconds time) { return time.value * 1e6; }
 
@@ -79,8 +77,7 @@ void add_names(EventList& events, const Timeline& timeline) {
                rank);
     for (const int thread : threads[rank])
       events.add(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
-                 rank, thread,
-                 thread == idle_thread ? "idle" : row_names[static_cast<std::size_t>(thread - 1)]);
+                 rank, thread, thread == idle_thread ? "idle" : word_of(row_of(thread)));
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// UTF-8 in files that others wrote.
+
 #include <string_view>
 
 namespace pipewright::plan {

@@ -1,11 +1,13 @@
 #pragma once
 
+// The checksum of native timeline files: XXH64 with seed 0, what `xxhsum -H64` prints.
+
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace pipewright::plan {
 
-/// XXH64 with seed 0, what `xxhsum -H64` prints: some 10 GB/s without special instructions.
 std::uint64_t xxh64(std::span<const std::byte> bytes);
 
 }  // namespace pipewright::plan

@@ -98,7 +98,7 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
       const IdleCause phase = i <= own.first_backward ? IdleCause::WarmUp
                               : i > own.last_forward  ? IdleCause::CoolDown
                                                       : IdleCause::Imbalance;
-      explain_gap(entry, phase, until, times);
+      attribute_gap(entry, phase, until, times);
     }
     from_ = std::max(from_, at.end);
   }
@@ -106,14 +106,14 @@ void IdleCauses::visit_rank(std::size_t rank, const Times& times) {
   enter(IdleCause::CoolDown, gap_end_);
 }
 
-void IdleCauses::explain_gap(const ComputeEntry& entry, IdleCause phase, double until,
-                             const Times& times) {
+void IdleCauses::attribute_gap(const ComputeEntry& entry, IdleCause phase, double until,
+                               const Times& times) {
   gap_end_ = until;
   switch (entry.wait) {
     case Wait::Nothing:
       break;
     case Wait::Data:
-      explain_data(entry, phase, times);
+      attribute_data(entry, phase, times);
       break;
     case Wait::Receiver:
       if (entry.maker >= 0)
@@ -122,13 +122,13 @@ void IdleCauses::explain_gap(const ComputeEntry& entry, IdleCause phase, double 
       enter(IdleCause::Exposed, gap_end_);
       break;
     case Wait::Reductions:
-      explain_reductions(entry.event, phase, times);
+      attribute_reductions(entry.event, phase, times);
       break;
   }
   enter(IdleCause::Launch, gap_end_);
 }
 
-void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const Times& times) {
+void IdleCauses::attribute_data(const ComputeEntry& entry, IdleCause phase, const Times& times) {
   enter(phase, entry.maker < 0 ? 0 : times[entry.maker].end);
   enter(IdleCause::Queue, times[entry.send].start);
   enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,
@@ -138,7 +138,7 @@ void IdleCauses::explain_data(const ComputeEntry& entry, IdleCause phase, const 
 }
 
 /// The step waits for the last of its reductions.
-void IdleCauses::explain_reductions(int step, IdleCause phase, const Times& times) {
+void IdleCauses::attribute_reductions(int step, IdleCause phase, const Times& times) {
   const int last = last_reduction(structure_, times, step);
   if (last < 0)
     return;

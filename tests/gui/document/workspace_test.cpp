@@ -53,7 +53,7 @@ TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][documen
   int explained = 0;
   for (const plan::EventTable::Idle& idle : table.idle) {
     const double middle = (idle.start + idle.end) / 2;
-    const auto why = workspace.explanation(idle.rank, middle);
+    const auto why = workspace.why_idle(idle.rank, middle);
     REQUIRE(why);
     CAPTURE(why->sentence, idle.rank, idle.start, idle.end);
     CHECK(why->sentence.find("rank " + std::to_string(idle.rank)) != std::string::npos);
@@ -66,8 +66,8 @@ TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][documen
     explained += why->chain.empty() ? 0 : 1;
   }
   CHECK(explained > 0);
-  CHECK(!workspace.explanation(0, 1e9));
-  CHECK(!workspace.explanation(99, 0));
+  CHECK(!workspace.why_idle(0, 1e9));
+  CHECK(!workspace.why_idle(99, 0));
 }
 
 TEST_CASE("a change is answered, undone and done again", "[gui][document]") {
@@ -110,7 +110,7 @@ TEST_CASE("what is not possible is refused in words, and the way back stays open
   CHECK(!workspace.refusal().text.empty());
   CHECK(!workspace.front());
   CHECK(workspace.savings().empty());
-  CHECK(!workspace.explanation(0, 0));
+  CHECK(!workspace.why_idle(0, 0));
   workspace.undo();
   CHECK(workspace.answer());
   CHECK(workspace.refusal().text.empty());

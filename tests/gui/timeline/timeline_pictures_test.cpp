@@ -127,7 +127,7 @@ TEST_CASE("a bubble that was clicked has a chain of what held it back", "[gui][p
   const double middle = (longest->start + longest->end) / 2;
   Sight sight(run.workspace.front(), run.workspace.ghost());
   sight.view.pick(gui::PickedIdle{longest->rank, middle, longest->start, longest->end});
-  const auto why = run.workspace.explanation(longest->rank, middle);
+  const auto why = run.workspace.why_idle(longest->rank, middle);
   REQUIRE(why);
   std::vector<std::uint64_t> chain;
   for (const int event : why->chain)

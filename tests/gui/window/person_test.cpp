@@ -89,7 +89,7 @@ TEST_CASE("a bubble is clicked, and what held it back is outlined", "[gui][perso
   const gui::Picked& picked = opened.window.workspace().picked();
   REQUIRE(std::holds_alternative<gui::PickedIdle>(picked));
   const auto& idle = std::get<gui::PickedIdle>(picked);
-  const auto why = opened.window.workspace().explanation(idle.rank, idle.time);
+  const auto why = opened.window.workspace().why_idle(idle.rank, idle.time);
   REQUIRE(why);
   CHECK(why->sentence.starts_with("rank 1 "));
   CHECK(why->cause);
@@ -102,7 +102,7 @@ TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
   press(bubble);
   QApplication::processEvents();
   const auto& idle = std::get<gui::PickedIdle>(opened.window.workspace().picked());
-  const auto why = opened.window.workspace().explanation(idle.rank, idle.time);
+  const auto why = opened.window.workspace().why_idle(idle.rank, idle.time);
   REQUIRE(why);
   if (QAccessibleInterface* panel_why = panel(opened.window, "why"))
     CHECK(found(panel_why, why->sentence.substr(1, 24)));  // a capital there

@@ -58,6 +58,17 @@ TEST_CASE("A span whose clock stepped back takes nothing from the others", "[pla
   CHECK(busy_per_kind(timeline).at("STEP") == Seconds{0});
 }
 
+TEST_CASE("Time in which a rank computes twice counts once", "[plan][timeline]") {
+  const Timeline timeline{.name = "t",
+                          .ranks = 1,
+                          .length = {10},
+                          .spans = {compute(0, "0F0", 0, 6), compute(0, "0F1", 4, 8),
+                                    compute(0, "0F2", 1, 2), compute(0, "0F3", 9, 10)},
+                          .memory = {}};
+  CHECK(busy_per_rank(timeline) == std::vector<Seconds>{{9}});
+  CHECK(bubble_per_rank(timeline) == std::vector<Seconds>{{1}});
+}
+
 TEST_CASE("A rank without work is one bubble", "[plan][timeline]") {
   Timeline timeline = one_f_one_b();
   timeline.ranks = 3;

@@ -20,7 +20,7 @@ struct Comparison {
   plan::IdleComparison idle;
 };
 
-/// Of two timelines with equally many ranks.
+/// Both timelines must have equally many ranks.
 Comparison compare(const plan::Timeline& predicted, const plan::Timeline& measured);
 
 /// The figures of both, the errors overall, by rank and by kind of action, and idle time by cause.

@@ -1,5 +1,7 @@
 #pragma once
 
+// Models in files.
+
 #include <string>
 
 #include "pipewright/plan/model/model.hpp"

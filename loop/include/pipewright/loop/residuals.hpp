@@ -57,8 +57,8 @@ Residuals residuals_of(const sim::Structure& structure, const sim::Times& predic
                        const sim::Times& measured,
                        const std::vector<plan::Bytes>& predicted_peaks = {},
                        const std::vector<plan::Bytes>& measured_peaks = {});
-/// The same of timelines. Throws InputError as `sim::times_of` does. An EventTable becomes one by
-/// `plan::timeline_of`.
+/// Compares two timelines of the structure's Program. Throws InputError as `sim::times_of` does. An
+/// EventTable becomes one by `plan::timeline_of`.
 Residuals residuals_of(const sim::Structure& structure, const plan::Timeline& predicted,
                        const plan::Timeline& measured);
 

@@ -30,7 +30,7 @@ struct SweptScenario {
   std::vector<sim::SweptField> fields;
 };
 
-/// Those with several values.
+/// The keys that have several values.
 std::vector<sim::SweptField> varied_fields(const std::vector<sim::SweptField>& fields);
 
 /// The first combination.

@@ -16,12 +16,13 @@ namespace pipewright::loop {
 plan::EventTable read_timeline_file(const std::filesystem::path& file,
                                     std::vector<std::string>& problems);
 
-/// The actions of a pipeline in a file, to compare and to draw: all that is in ours, and of others'
-/// the tracks called "pipeline". A trace of ours must be whole. Throws InputError where there are
-/// no actions.
+/// One iteration of a pipeline in a file, to compare and to draw: all that is in ours, and of
+/// others' the tracks called "pipeline": of several marked steps the one of median length. A trace
+/// of ours must be whole. Throws InputError where there are no actions, and where they are of
+/// several iterations that nothing tells apart.
 plan::Timeline read_timeline(const std::filesystem::path& file, std::vector<std::string>& problems);
 
-/// The same of a table. `name` stands for it in messages.
+/// One iteration of a pipeline in a table, likewise. `name` stands for the table in messages.
 plan::Timeline actions_of(const plan::EventTable& table, const std::string& name);
 
 /// Writes by suffix: .pwt (native), .json and .json.gz (Chrome trace), .csv (a line for each

@@ -19,7 +19,7 @@
 #include "pipewright/loop/residuals.hpp"
 #include "pipewright/loop/savings.hpp"
 #include "pipewright/loop/what_if.hpp"
-#include "pipewright/sim/causes/explain.hpp"
+#include "pipewright/sim/causes/why_idle.hpp"
 
 namespace pipewright::gui {
 
@@ -110,7 +110,7 @@ class Workspace {
   const Picked& picked() const { return picked_; }
   void pick(Picked picked);
   /// Why a rank is idle at an instant; nothing where no Program is known.
-  std::optional<sim::Explanation> explanation(int rank, double time) const;
+  std::optional<sim::WhyIdle> why_idle(int rank, double time) const;
   /// The measured run against its prediction; nothing where one is missing.
   const std::optional<loop::Residuals>& residuals() const { return residuals_; }
   /// What a millisecond less would save; empty without a plan.

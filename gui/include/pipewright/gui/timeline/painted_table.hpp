@@ -1,6 +1,7 @@
 #pragma once
 
-// An EventTable made ready to be painted: a class for each event, and sums of busy time per track.
+// An EventTable made ready to be painted: a class for each event, and sums of busy time per track
+// and row.
 
 #include <array>
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "pipewright/gui/timeline/busy_sums.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
+#include "pipewright/plan/timeline/timeline_facts.hpp"
 
 namespace pipewright::gui {
 
@@ -22,6 +24,8 @@ class PaintedTable {
 
   const plan::EventTable& table() const { return table_; }
   double length() const { return table_.length.value; }
+  /// What may be said of it.
+  const plan::TimelineFacts& facts() const { return facts_; }
 
   /// Tracks of a rank, as places in table().tracks.
   struct RankTracks {
@@ -45,7 +49,10 @@ class PaintedTable {
   std::optional<std::uint64_t> event_at(std::size_t track, double time) const;
   /// The idle time of a rank at an instant, as a place in table().idle.
   std::optional<std::uint64_t> idle_at(int rank, double time) const;
-  /// Compute time of a rank within [first, last), in seconds.
+  /// Whether the events of a track make its rank busy: those of compute, or all where a rank has no
+  /// compute, as a thread of a foreign trace.
+  bool is_busy_track(std::size_t track) const;
+  /// For how many seconds of [first, last) at least one event makes the rank busy.
   double busy(int rank, double first, double last) const;
   /// The track that an event belongs to.
   std::size_t track_of(std::uint64_t event) const;
@@ -54,12 +61,23 @@ class PaintedTable {
   /// Each track, on several threads; before its sums are made, its events are given classes.
   void sum_tracks(const std::function<void(const plan::EventTrack&)>& classify);
 
+  /// The union of several tracks' events, of one class.
+  struct Union {
+    std::vector<double> start, end;
+    std::vector<std::uint8_t> classes;
+    BusySums sums;
+  };
+  void unite_tracks();
+
   plan::EventTable table_;
+  plan::TimelineFacts facts_;
   std::vector<std::uint8_t> classes_;
   bool are_kinds_ = false;
   std::array<bool, class_count> has_kind_{};
   std::vector<BusySums> tracks_;
   std::vector<RankTracks> rank_tracks_;
+  std::vector<bool> has_compute_;               // by rank
+  std::vector<std::unique_ptr<Union>> unions_;  // by rank; null where one track or none is busy
   std::vector<double> idle_start_, idle_end_;
   std::vector<std::uint8_t> idle_class_;
   std::vector<BusySums> idle_;

@@ -97,7 +97,9 @@ class TimelineView : public QAbstractScrollArea {
   bool viewportEvent(QEvent* event) override;
 
  private:
-  static constexpr double header_width = 116;
+  static constexpr double least_header = 116, most_header = 380;
+  static constexpr double beside_name = 66;  // pixels of a header: margins and the busy time
+  double header_width = least_header;        // as wide as the rows' names
   static constexpr double minimap_height = 44;
   static constexpr double ruler_height = 24;
   static constexpr double rows_top = minimap_height + ruler_height;
@@ -114,6 +116,7 @@ class TimelineView : public QAbstractScrollArea {
   double rows_bottom() const;  // where the legend begins
 
   void lay_out();
+  void fit_header();
   void changed();                            // all is painted anew
   double row_y(const PlacedRow& row) const;  // on the viewport
   const PlacedRow* row_at(double y) const;

@@ -35,7 +35,7 @@ std::string to_string(const TracedLayer& layer);
 
 struct TracedCosts {
   std::vector<TracedStage> stages;
-  /// Of a transfer whose receiver was ready before it began: the middle one. 0: there is none.
+  /// What a transfer takes whose receiver was ready before it began: the median. 0: there is none.
   double transfer_s = 0;
   /// A small GPT with as many layers stands for the model, whose layers and sizes no trace tells:
   /// the layers' times are those of its operators in their order, in up to `pieces_of_stage` pieces

@@ -28,7 +28,8 @@ struct TracedPipeline {
   /// By rank: how far its clock was put back. All 0: what was received was sent before as it is.
   std::vector<double> clock_s{};
   double clock_uncertainty_s = 0;  // of these; infinite where transfers go one way only
-  /// Of the first forward of each stage that has them, the mean over its microbatches.
+  /// The operators of each stage's forward, with means over its microbatches; none where they
+  /// differ.
   std::vector<std::vector<TracedOperator>> operators{};
 };
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "pipewright/loop_torch/explained_error.hpp"
+#include "pipewright/loop_torch/error_parts.hpp"
 #include "pipewright/loop_torch/measured_timeline.hpp"
 #include "pipewright/loop_torch/prepared.hpp"
 #include "pipewright/loop_torch/training.hpp"

@@ -23,7 +23,7 @@ double error_percent(double predicted, double measured);
 
 /// Keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes`; the last three are lists by rank.
 Json to_json(const StepFigures& figures);
-/// The same keys with the error of each in per cent; null where there is none to give.
+/// The keys of `to_json` with the error of each in per cent; null where there is none to give.
 Json error_json(const StepFigures& predicted, const StepFigures& measured);
 
 /// A table for people: predicted, measured and error, overall and by rank.

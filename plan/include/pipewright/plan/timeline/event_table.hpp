@@ -73,8 +73,8 @@ struct EventColumns {
 /// The table's columns are these from now on, which it keeps.
 void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns);
 
-/// The same as a table. Spans of one row that overlap get as many tracks as it takes. `places`, if
-/// given, is told which event each span has become.
+/// The table of a Timeline. Spans of one row that overlap get as many tracks as it takes. `places`,
+/// if given, gets the event that each span has become.
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places = nullptr);
 
 /// The way back: spans in the order of the events. Names of tracks and ranks are left behind.

@@ -14,10 +14,10 @@ struct IdleComparison {
   std::vector<IdleByCause> predicted, measured;
 };
 
-/// Of two timelines with equally many ranks.
+/// Both timelines must have equally many ranks.
 IdleComparison compare_idle(const Timeline& predicted, const Timeline& measured);
 
-/// Of each rank what `predicted` and `measured` say, in seconds, by cause.
+/// A list by rank: what `predicted` and `measured` say, in seconds, by cause.
 Json idle_json(const IdleComparison& comparison);
 
 /// For people, over all ranks: a line, or nothing.

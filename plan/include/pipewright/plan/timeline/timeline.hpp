@@ -14,6 +14,7 @@
 namespace pipewright::plan {
 
 enum class Row { Compute, Send, Receive, Reduce };
+inline constexpr std::array all_rows{Row::Compute, Row::Send, Row::Receive, Row::Reduce};
 
 /// One piece of work on one rank; times count from the start of the step.
 struct Span {
@@ -76,7 +77,8 @@ const char* word_of(Row row);
 /// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
 std::string kind_of(std::string_view action);
 
-/// Compute time of each rank.
+/// Compute time of each rank: when two of its spans compute at the same time, that time counts
+/// once.
 std::vector<Seconds> busy_per_rank(const Timeline& timeline);
 /// Iteration time less busy compute time, of each rank.
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
@@ -88,9 +90,9 @@ std::vector<Bytes> peak_per_rank(const Timeline& timeline);
 
 /// Idle time by IdleCause.
 using IdleByCause = std::array<Seconds, idle_cause_count>;
-/// Of each rank; zeros where nobody looked for causes.
+/// The idle time of each rank; zeros where nobody looked for causes.
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
-/// Of all of them together.
+/// The idle time of all ranks together.
 IdleByCause sum(const std::vector<IdleByCause>& ranks);
 
 /// Compute time by kind of action, over all ranks.

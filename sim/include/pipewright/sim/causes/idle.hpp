@@ -55,10 +55,10 @@ class IdleCauses {
 
   ComputeEntry entry(int event) const;
   void visit_rank(std::size_t rank, const Times& times);
-  void explain_gap(const ComputeEntry& entry, plan::IdleCause phase, double until,
-                   const Times& times);
-  void explain_data(const ComputeEntry& entry, plan::IdleCause phase, const Times& times);
-  void explain_reductions(int step, plan::IdleCause phase, const Times& times);
+  void attribute_gap(const ComputeEntry& entry, plan::IdleCause phase, double until,
+                     const Times& times);
+  void attribute_data(const ComputeEntry& entry, plan::IdleCause phase, const Times& times);
+  void attribute_reductions(int step, plan::IdleCause phase, const Times& times);
   /// The time from where the last stretch ended up to `until` has this cause.
   void enter(plan::IdleCause cause, double until);
 

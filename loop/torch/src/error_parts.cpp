@@ -1,4 +1,4 @@
-#include "pipewright/loop_torch/explained_error.hpp"
+#include "pipewright/loop_torch/error_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -89,8 +89,8 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
   return found;
 }
 
-ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
-                   plan::Seconds predicted, plan::Seconds measured) {
+ErrorParts error_parts(const Plan& plan, const std::vector<plan::Timeline>& steps,
+                       plan::Seconds predicted, plan::Seconds measured) {
   sim::StepCosts costs = plan.costs;
   // What was measured holds these already.
   costs.contended.clear();

@@ -13,7 +13,7 @@
 
 namespace pipewright::sim {
 
-struct Explanation {
+struct WhyIdle {
   std::string sentence;
   std::optional<plan::IdleCause> cause{};  // nothing: the rank computes
   double start = 0;                        // of the stretch that has this cause, in seconds
@@ -33,10 +33,7 @@ struct LayersOfStages {
 /// what the rank that makes it does meanwhile, from rank to rank up to one that computes; of that
 /// one's stage the slowest layer, where `layers` are given. Throws InputError for a rank that does
 /// not exist or a time outside the iteration.
-Explanation explanation_of(const Structure& structure, const Times& times, int rank, double time,
-                           const LayersOfStages& layers = {});
-
-/// Its sentence.
-std::string explain(const Structure& structure, const Times& times, int rank, double time);
+WhyIdle why_idle(const Structure& structure, const Times& times, int rank, double time,
+                 const LayersOfStages& layers = {});
 
 }  // namespace pipewright::sim

@@ -1,11 +1,11 @@
 // Whose fault a prediction's error is.
 
-#include "pipewright/loop_torch/explained_error.hpp"
+#include "pipewright/loop_torch/error_parts.hpp"
 
 #include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/loop/prediction.hpp"
 
-namespace explained_error_test {
+namespace error_parts_test {
 
 using namespace pipewright;
 
@@ -35,7 +35,7 @@ TEST_CASE("what lies before an action that could have run is launch", "[loop][ex
       else if (span.row == plan::Row::Receive && span.start == span.end)  // it was there
         span.start = span.end = span.start + plan::Seconds{late};
 
-    const loop::ErrorParts parts = explain(plan, {step}, plan.predicted.length, step.length);
+    const loop::ErrorParts parts = error_parts(plan, {step}, plan.predicted.length, step.length);
     CHECK(parts.layers.value == Approx(0).margin(1e-9));
     CHECK(parts.launch.value == Approx((plan.predicted.length - step.length).value).epsilon(1e-6));
     CHECK(parts.launch.value < -5 * late);
@@ -43,4 +43,4 @@ TEST_CASE("what lies before an action that could have run is launch", "[loop][ex
   }
 }
 
-}  // namespace explained_error_test
+}  // namespace error_parts_test

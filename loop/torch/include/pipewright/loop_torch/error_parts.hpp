@@ -28,7 +28,7 @@ struct ErrorParts {
 };
 /// By simulating each measured step once with its own actions, and once more with the gaps between
 /// them.
-ErrorParts explain(const Plan& plan, const std::vector<plan::Timeline>& steps,
-                   plan::Seconds predicted, plan::Seconds measured);
+ErrorParts error_parts(const Plan& plan, const std::vector<plan::Timeline>& steps,
+                       plan::Seconds predicted, plan::Seconds measured);
 
 }  // namespace pipewright::loop

@@ -1,4 +1,4 @@
-#include "pipewright/sim/causes/explain.hpp"
+#include "pipewright/sim/causes/why_idle.hpp"
 
 #include <random>
 
@@ -9,7 +9,7 @@
 #include "sim/support/structures.hpp"
 #include "support/error_of.hpp"
 
-namespace explain_test {
+namespace why_idle_test {
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
@@ -25,11 +25,13 @@ StepCosts costs_of(int stages, double latency) {
   return costs;
 }
 
-TEST_CASE("Why a rank is idle, in a sentence", "[sim][explain]") {
+TEST_CASE("Why a rank is idle, in a sentence", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(3, 0.5e-3));
-  const auto at = [&](int rank, double ms) { return explain(structure, times, rank, 1e-3 * ms); };
+  const auto at = [&](int rank, double ms) {
+    return why_idle(structure, times, rank, 1e-3 * ms).sentence;
+  };
   CHECK(at(0, 0.5) == "rank 0 is not idle at 0.500 ms: it runs 0F0 from 0.000 ms to 1.000 ms");
   CHECK(at(2, 0.5) ==
         "rank 2 is idle from 0.000 ms to 3.000 ms: 2F0 waits for 1F0 of rank 1, which is idle as "
@@ -45,14 +47,12 @@ TEST_CASE("Why a rank is idle, in a sentence", "[sim][explain]") {
 }
 
 TEST_CASE("The chain of events leads from the idle action to what holds it back",
-          "[sim][explain]") {
+          "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(3, 0.5e-3));
-  const auto at = [&](int rank, double ms) {
-    return explanation_of(structure, times, rank, 1e-3 * ms);
-  };
-  const auto names = [&](const Explanation& explanation) {
+  const auto at = [&](int rank, double ms) { return why_idle(structure, times, rank, 1e-3 * ms); };
+  const auto names = [&](const WhyIdle& explanation) {
     std::string text;
     for (const int event : explanation.chain)
       text += to_string(*structure.events()[event].instruction) + " ";
@@ -69,7 +69,7 @@ TEST_CASE("The chain of events leads from the idle action to what holds it back"
   CHECK(at(0, 0.5).end == Approx(1e-3));
 }
 
-TEST_CASE("The slowest layer of the stage that computes is named", "[sim][explain]") {
+TEST_CASE("The slowest layer of the stage that computes is named", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(3, 0.5e-3));
@@ -81,17 +81,17 @@ TEST_CASE("The slowest layer of the stage that computes is named", "[sim][explai
     layers.layers.push_back(cost);
   }
   const Partition partition{{0, 2, 4, 6}};
-  CHECK(explanation_of(structure, times, 1, 0.5e-3, {&layers, &partition}).sentence ==
+  CHECK(why_idle(structure, times, 1, 0.5e-3, {&layers, &partition}).sentence ==
         "rank 1 is idle from 0.000 ms to 1.500 ms: 1F0 waits for data from rank 0, which runs 0F0 "
         "from 0.000 ms to 1.000 ms; the slowest of the 2 layers of stage 0 is 1 (block1), with "
         "0.800 ms of 1.000 ms");
   const Partition single{{0, 1, 2, 6}};
-  CHECK(explanation_of(structure, times, 1, 0.5e-3, {&layers, &single}).sentence ==
-        explain(structure, times, 1, 0.5e-3));
+  CHECK(why_idle(structure, times, 1, 0.5e-3, {&layers, &single}).sentence ==
+        why_idle(structure, times, 1, 0.5e-3).sentence);
 }
 
 TEST_CASE("Measured: an action that nothing held back is said to have begun late",
-          "[sim][explain]") {
+          "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
   Times times = simulator.run(costs_of(2, 0.5e-3));
@@ -106,7 +106,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
       event = {event.start + 2e-3, event.released + 2e-3, event.end + 2e-3};
   times.iteration += 2e-3;
   const Times measured = times_of(structure, timeline_of(structure, times));
-  const Explanation found = explanation_of(structure, measured, 1, from + 1e-3);
+  const WhyIdle found = why_idle(structure, measured, 1, from + 1e-3);
   CHECK(found.sentence ==
         "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all that it needs was "
         "there at 1.500 ms, 2.000 ms before it began");
@@ -116,7 +116,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
 }
 
 TEST_CASE("Every idle instant of every schedule has a sentence and the cause of its stretch",
-          "[sim][explain]") {
+          "[sim][why_idle]") {
   std::mt19937 random(8);
   const int structures = for_each_structure([&](const Structure& structure) {
     Simulator simulator(structure);
@@ -125,7 +125,7 @@ TEST_CASE("Every idle instant of every schedule has a sentence and the cause of 
     for (std::size_t i = 0; i < idle.spans.size(); i += 1 + idle.spans.size() / 3) {
       const IdleSpan& span = idle.spans[i];
       const double middle = (span.start.value + span.end.value) / 2;
-      const Explanation found = explanation_of(structure, times, span.rank, middle);
+      const WhyIdle found = why_idle(structure, times, span.rank, middle);
       REQUIRE(found.cause == span.cause);
       REQUIRE(found.start == span.start.value);
       REQUIRE(found.sentence.find(" is idle from ") != std::string::npos);
@@ -135,7 +135,7 @@ TEST_CASE("Every idle instant of every schedule has a sentence and the cause of 
   CHECK(structures > 500);
 }
 
-TEST_CASE("Measured: what began late waits for nothing, and nothing else does", "[sim][explain]") {
+TEST_CASE("Measured: what began late waits for nothing, and nothing else does", "[sim][why_idle]") {
   std::mt19937 random(9);
   int late = 0;
   for_each_structure([&](const Structure& structure) {
@@ -153,7 +153,7 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
       if (span.end.value - span.start.value < 1e-9)
         continue;  // what rounding leaves has no middle
       const double middle = (span.start.value + span.end.value) / 2;
-      const Explanation found = explanation_of(structure, measured, span.rank, middle);
+      const WhyIdle found = why_idle(structure, measured, span.rank, middle);
       CAPTURE(found.sentence, to_string(span.cause));
       REQUIRE(found.cause == span.cause);
       // Of the rank itself, not of one that it waits for.
@@ -168,14 +168,14 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
   CHECK(late > 100);
 }
 
-TEST_CASE("A rank or a time that does not exist is refused", "[sim][explain]") {
+TEST_CASE("A rank or a time that does not exist is refused", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(2, 0));
-  CHECK(error_of([&] { explain(structure, times, 2, 0); }) ==
+  CHECK(error_of([&] { why_idle(structure, times, 2, 0); }) ==
         "there is no rank 2: the program has ranks 0 to 1");
-  CHECK(error_of([&] { explain(structure, times, 0, 1); }) ==
+  CHECK(error_of([&] { why_idle(structure, times, 0, 1); }) ==
         "1000.000 ms lies outside the iteration, which lasts 6.000 ms");
 }
 
-}  // namespace explain_test
+}  // namespace why_idle_test

@@ -1,4 +1,4 @@
-#include "pipewright/sim/causes/explain.hpp"
+#include "pipewright/sim/causes/why_idle.hpp"
 
 #include <fmt/format.h>
 
@@ -232,25 +232,25 @@ class Reasoning {
 };
 
 /// From what the rank does, or the cause of its idle time then.
-void set_cause(Explanation& explanation, const Structure& structure, const Times& times, int rank,
+void set_cause(WhyIdle& why, const Structure& structure, const Times& times, int rank,
                double time) {
   const IdleTime idle = IdleCauses(structure).of(times);
   for (const plan::IdleSpan& span : idle.spans)
     if (span.rank == rank && span.start.value <= time && time < span.end.value) {
-      explanation.cause = span.cause;
-      explanation.start = span.start.value;
-      explanation.end = span.end.value;
+      why.cause = span.cause;
+      why.start = span.start.value;
+      why.end = span.end.value;
     }
-  if (!explanation.cause && !explanation.chain.empty()) {
-    explanation.start = times[explanation.chain.front()].start;
-    explanation.end = times[explanation.chain.front()].end;
+  if (!why.cause && !why.chain.empty()) {
+    why.start = times[why.chain.front()].start;
+    why.end = times[why.chain.front()].end;
   }
 }
 
 }  // namespace
 
-Explanation explanation_of(const Structure& structure, const Times& times, int rank, double time,
-                           const LayersOfStages& layers) {
+WhyIdle why_idle(const Structure& structure, const Times& times, int rank, double time,
+                 const LayersOfStages& layers) {
   const auto ranks = static_cast<int>(structure.program().ranks.size());
   if (rank < 0 || rank >= ranks)
     throw plan::InputError(
@@ -259,15 +259,11 @@ Explanation explanation_of(const Structure& structure, const Times& times, int r
     throw plan::InputError(fmt::format("{} lies outside the iteration, which lasts {}", ms(time),
                                        ms(times.iteration)));
   Reasoning reasoning(structure, times, time, layers);
-  Explanation explanation;
-  explanation.sentence = reasoning.of(rank);
-  explanation.chain = reasoning.take_chain();
-  set_cause(explanation, structure, times, rank, time);
-  return explanation;
-}
-
-std::string explain(const Structure& structure, const Times& times, int rank, double time) {
-  return explanation_of(structure, times, rank, time).sentence;
+  WhyIdle why;
+  why.sentence = reasoning.of(rank);
+  why.chain = reasoning.take_chain();
+  set_cause(why, structure, times, rank, time);
+  return why;
 }
 
 }  // namespace pipewright::sim

@@ -96,8 +96,7 @@ void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
     if (receive.queue >= 0)
       visit(receive.queue, Until::Released);
   }
-  if (is_collective(own.instruction->kind) ||
-      own.instruction->kind == InstructionKind::OptimizerStep)
+  if (has_collective_waits(own.instruction->kind))
     for (auto wait = std::lower_bound(collective_waits_.begin(), collective_waits_.end(),
                                       std::pair{event, -1});
          wait != collective_waits_.end() && wait->first == event; ++wait)

@@ -252,6 +252,39 @@ constexpr bool makes_input_gradient(InstructionKind kind) {
 constexpr bool makes_weight_gradient(InstructionKind kind) {
   return traits_of(kind).action && makes_weight_gradient(*traits_of(kind).action);
 }
+/// Whether instructions of this kind belong to the backward of a microbatch, R among them.
+constexpr bool is_of_backward(InstructionKind kind) {
+  return traits_of(kind).action && traits_of(kind).work != Work::Forward;
+}
+/// Whether they run a forward that has been run before.
+constexpr bool runs_forward_again(InstructionKind kind) {
+  return traits_of(kind).work == Work::Rerun;
+}
+/// Whether they have waits of their own for collectives: one of these for all that takes part, and
+/// what waits for those before it.
+constexpr bool has_collective_waits(InstructionKind kind) {
+  return is_collective(kind) || traits_of(kind).waits_for_collectives;
+}
+/// The receive that brings what they take in from another stage; nothing for those that take in
+/// nothing. Its other end is the send that takes their own result on.
+constexpr std::optional<InstructionKind> receive_for(InstructionKind kind) {
+  switch (traits_of(kind).needs) {
+    case Needs::Activation:
+      return InstructionKind::ReceiveActivation;
+    case Needs::Gradient:
+      return InstructionKind::ReceiveGradient;
+    case Needs::Nothing:
+    case Needs::OtherEnd:
+      return {};
+  }
+  return {};
+}
+/// Which kinds make what a receive brings; one of them stands on the stage that it is from.
+constexpr std::array<InstructionKind, 2> makers_for(InstructionKind receive) {
+  if (receive == InstructionKind::ReceiveActivation)
+    return {InstructionKind::Forward, InstructionKind::Forward};
+  return {InstructionKind::Backward, InstructionKind::InputGradient};
+}
 InstructionKind instruction_kind(ActionKind kind);
 
 struct Instruction {

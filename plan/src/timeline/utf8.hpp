@@ -1,5 +1,7 @@
 #pragma once
 
+// Whether a text can be written as JSON.
+
 #include <string_view>
 
 namespace pipewright::plan {

@@ -1,5 +1,7 @@
 #pragma once
 
+// A fast checksum of a file in memory.
+
 #include <cstdint>
 #include <span>
 

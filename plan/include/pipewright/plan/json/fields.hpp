@@ -21,9 +21,9 @@ namespace pipewright::plan {
 struct FieldRule {
   bool needed = false;
   Range range{};
-  const std::vector<std::string>* words =
-      nullptr;                   // of an enumeration in their order, or of a text
-  const char* schema = nullptr;  // instead of what type, range and words say, as JSON
+  /// What an enumeration's values are called, in their order, or the words that a text can be.
+  const std::vector<std::string>* words = nullptr;
+  const char* schema = nullptr;  // JSON that stands for what type, range and words would say
 };
 
 inline FieldRule any() { return {}; }

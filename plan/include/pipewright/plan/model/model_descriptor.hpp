@@ -30,7 +30,7 @@ struct ModelDescriptor {
   std::string meaning;  // a sentence
   DataKind data;
   std::string unit;               // what speed is counted in: "tokens", "images"
-  std::vector<std::string> keys;  // of its fields
+  std::vector<std::string> keys;  // what its fields are called
   std::function<ModelShape()> plain;
   std::function<bool(const ModelShape&, const ModelShape&)> equal;
   std::function<Model(const ModelShape&)> layers;

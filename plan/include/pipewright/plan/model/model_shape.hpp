@@ -79,7 +79,7 @@ double bytes_of(const SampleTensor& tensor);
 
 /// What a model takes of its data at a time.
 struct Sample {
-  int units = 1;  // of those that the model counts: tokens, images
+  int units = 1;  // how many tokens, images or what else the model counts
   SampleTensor input;
   SampleTensor target;
 };
@@ -88,12 +88,12 @@ struct Sample {
 struct LayerEstimate {
   double kept = 0;             // for the backward, beside the input
   double attention_kept = 0;   // the attention's part of that, which selective recomputation drops
-  double attention_flops = 0;  // … and computes again
+  double attention_flops = 0;  // what it takes to compute that part again
 };
 
 Model model_of(const ModelShape& shape);
 Sample sample_of(const ModelShape& shape);
-/// Of one of the model's layers.
+/// `layer` is one of `model_of(shape)`.
 LayerEstimate estimate_of(const ModelShape& shape, const Layer& layer);
 
 Json to_json(const ModelShape& shape);

@@ -42,7 +42,7 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-/// Of all pipelines side by side.
+/// How many ranks all pipelines side by side have.
 inline int ranks_of_job(const Pipeline& pipeline) { return pipeline.ranks * pipeline.replicas; }
 
 /// What the learning rate does after its warm-up, until the last step.
@@ -71,7 +71,7 @@ struct Training {
   RecomputeMode recompute = RecomputeMode::None;
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
-  double jitter = 0;  // standard deviation of every duration over its mean
+  double jitter = 0;  // every duration's standard deviation over its mean
   CpuBranch cpu_branch = CpuBranch::Best;
   bool cuda_graphs = false;  // a microbatch's forward and backward are one launch each
   friend bool operator==(const Training&, const Training&) = default;

@@ -13,7 +13,6 @@ using plan::Seconds;
 
 constexpr const char* software = "estimated";
 constexpr double value_bytes = 4;  // float32
-constexpr double token_bytes = 8;  // an index, or a label
 
 struct Device {
   double flops_per_s = 0;  // that it reaches
@@ -37,47 +36,17 @@ double values_of(const std::vector<int>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
-/// Beside its input, in values: both norms' outputs, queries, keys and values, what attention gives
-/// and its projection, the wide layer before and behind its GELU, and the weights of attention.
-double kept_by_block(const plan::GptShape& shape) {
-  const double tokens = shape.sequence;
-  return 15 * tokens * shape.hidden + 2 * shape.heads * tokens * tokens;
-}
-
-/// Attention's part of that, which selective recomputation drops and computes again.
-double kept_by_attention(const plan::GptShape& shape) {
-  return 2.0 * shape.heads * shape.sequence * shape.sequence;
-}
-
-double flops_of_attention(const plan::GptShape& shape) {
-  return 4.0 * shape.sequence * shape.sequence * shape.hidden;
-}
-
 /// Weights, gradients and AdamW's two moments: three are read beside the gradient, three written.
 double optimizer_bytes(const plan::Layer& layer) {
   return 7 * static_cast<double>(layer.parameter_bytes.value);
-}
-
-/// In bytes, of one sample.
-double input_of(const plan::Scenario& scenario) {
-  if (const auto* gpt = std::get_if<plan::GptShape>(&scenario.model))
-    return token_bytes * gpt->sequence;
-  const double side = std::get<plan::AlexNetShape>(scenario.model).image_size;
-  return value_bytes * 3 * side * side;
-}
-
-double target_of(const plan::Scenario& scenario) {
-  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
-  return token_bytes * (gpt != nullptr ? gpt->sequence : 1);
 }
 
 plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario,
                         const Device& device, double input_bytes) {
   const double samples = scenario.training.microbatch_size;
   const double output = value_bytes * values_of(layer.output_shape);
-  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
-  const bool is_block = gpt != nullptr && layer.checkpointable;
-  const double kept = is_block ? value_bytes * kept_by_block(*gpt) : 0;
+  const plan::LayerEstimate estimate = plan::estimate_of(scenario.model, layer);
+  const double kept = value_bytes * estimate.kept;
   const double moved =
       samples * (input_bytes + kept + output) + static_cast<double>(layer.parameter_bytes.value);
 
@@ -92,11 +61,9 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
   cost.forward_peak = cost.activation + cost.output;
   cost.backward_peak = cost.output + plan::whole_bytes(samples * input_bytes);
   cost.saves_input = true;
-  if (is_block) {
-    const double attention = samples * value_bytes * kept_by_attention(*gpt);
-    cost.selective_activation = plan::whole_bytes(attention);
-    cost.selective_forward = device.time(samples * flops_of_attention(*gpt), attention);
-  }
+  const double attention = samples * value_bytes * estimate.attention_kept;
+  cost.selective_activation = plan::whole_bytes(attention);
+  cost.selective_forward = device.time(samples * estimate.attention_flops, attention);
   return cost;
 }
 
@@ -105,15 +72,16 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
   const plan::Model model = model_of(scenario);
   const Device device = device_of(scenario);
+  const plan::Sample sample = plan::sample_of(scenario.model);
   const double samples = scenario.training.microbatch_size;
   plan::LayerCosts costs;
   costs.device = scenario.cluster.device.name;
   costs.dtype = "float32";
   costs.software = software;
   costs.microbatch_size = scenario.training.microbatch_size;
-  costs.input = plan::whole_bytes(samples * input_of(scenario));
-  costs.target = plan::whole_bytes(samples * target_of(scenario));
-  double input = input_of(scenario);
+  costs.input = plan::whole_bytes(samples * bytes_of(sample.input));
+  costs.target = plan::whole_bytes(samples * bytes_of(sample.target));
+  double input = bytes_of(sample.input);
   for (const plan::Layer& layer : model.layers) {
     costs.layers.push_back(cost_of(layer, scenario, device, input));
     input = value_bytes * values_of(layer.output_shape);

@@ -1,5 +1,7 @@
 #pragma once
 
+// Searches for the cheapest begin with this cost.
+
 #include <limits>
 
 namespace pipewright::plan {

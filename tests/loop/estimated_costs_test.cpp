@@ -1,7 +1,11 @@
 #include "pipewright/loop/estimated_costs.hpp"
 
+#include <fmt/format.h>
+
 #include "loop/support/drafts.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
+#include "support/own_model.hpp"
 
 namespace estimated_costs_test {
 
@@ -37,23 +41,36 @@ TEST_CASE("Estimated: the note says whose peak was taken", "[loop][costs]") {
         "device's peak");
 }
 
-TEST_CASE("Estimated: every schedule of both models has an answer", "[loop][costs]") {
-  int answers = 0;
+TEST_CASE("Estimated: every schedule of every model has an answer", "[loop][costs]") {
+  std::size_t answers = 0;
   for (const plan::ScheduleDescriptor& schedule : plan::schedules())
-    for (const bool images : {false, true}) {
-      std::vector<std::string> changes{"pipeline.schedule=" + std::string(schedule.name),
-                                       "pipeline.ranks=2", "pipeline.microbatches=8",
-                                       "pipeline.replicas=1"};
-      if (images) {
-        changes.emplace_back(R"(model={"kind": "alexnet", "classes": 10, "image_size": 224})");
-        changes.emplace_back("data.kind=cifar10");
-      }
-      CAPTURE(schedule.name, images);
+    for (const plan::ModelDescriptor& model : plan::model_kinds()) {
+      const std::vector<std::string> changes{"pipeline.schedule=" + std::string(schedule.name),
+                                             "pipeline.ranks=2",
+                                             "pipeline.microbatches=8",
+                                             "pipeline.replicas=1",
+                                             "model=" + to_json(model.plain()).dump(),
+                                             fmt::format("data.kind={}", model.data.name)};
+      CAPTURE(schedule.name, model.kind);
       loop::Draft draft{scenario(changes)};
       CHECK(test::answer_to(draft).times.iteration > 0);
       ++answers;
     }
   CHECK(answers > 30);
+  CHECK(answers == plan::schedules().size() * plan::model_kinds().size());
+}
+
+TEST_CASE("Estimated: a model of one's own costs what it declares", "[loop][costs]") {
+  plan::Scenario own = scenario();
+  own.model = test::StackShape{.depth = 2, .width = 6};
+  const std::int64_t samples = own.training.microbatch_size;
+  const auto costs = estimated_costs(own);
+  REQUIRE(costs.layers.size() == 2);
+  CHECK(costs.input == plan::Bytes{samples * 6 * 8});       // indices
+  CHECK(costs.target == plan::Bytes{samples * 2 * 6 * 4});  // floats
+  CHECK(costs.layers[0].activation == plan::Bytes{samples * 60 * 4});
+  CHECK(costs.layers[0].selective_activation == plan::Bytes{samples * 18 * 4});
+  CHECK(costs.layers[0].selective_forward == costs.layers[0].forward);  // as many FLOPs
 }
 
 TEST_CASE("Estimated: recomputation trades memory for time", "[loop][costs]") {

@@ -6,6 +6,8 @@
 
 #include "device/stream.hpp"
 #include "hash.hpp"
+#include "pipewright/exec/data/cifar10.hpp"
+#include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/alexnet_layers.hpp"
 
@@ -119,6 +121,17 @@ std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed)
   for (const plan::AlexNetLayer& layer : plan::alexnet_layers(shape))
     specs.push_back({layer.name, build_of(layer, seed, static_cast<int>(specs.size()))});
   return specs;
+}
+
+template <>
+const ModelBuilder& builder_of<plan::AlexNetShape>() {
+  static const ModelBuilder alexnet = declare_builder<plan::AlexNetShape>(
+      {.layers = alexnet_layers,
+       .open =
+           [](const plan::AlexNetShape& shape, const std::filesystem::path& folder,
+              const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); },
+       .loss = cross_entropy});
+  return alexnet;
 }
 
 }  // namespace pipewright::exec

@@ -6,6 +6,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include "pipewright/exec/data/text.hpp"
+#include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/training/run_again.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
@@ -95,6 +97,16 @@ std::vector<LayerSpec> gpt_layers(const plan::GptShape& shape) {
         {fmt::format("block{}", i), [shape] { return std::make_shared<Block>(shape); }});
   layers.push_back({"head", [shape] { return std::make_shared<Head>(shape); }});
   return layers;
+}
+
+template <>
+const ModelBuilder& builder_of<plan::GptShape>() {
+  static const ModelBuilder gpt = declare_builder<plan::GptShape>(
+      {.layers = [](const plan::GptShape& shape, int) { return gpt_layers(shape); },
+       .open = [](const plan::GptShape& shape, const std::filesystem::path& file,
+                  const BatchShape& batch) { return open_text(file, shape.sequence, batch); },
+       .loss = cross_entropy});
+  return gpt;
 }
 
 }  // namespace pipewright::exec

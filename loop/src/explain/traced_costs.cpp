@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
 

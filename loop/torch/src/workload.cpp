@@ -4,13 +4,9 @@
 
 #include <algorithm>
 
-#include "pipewright/exec/data/cifar10.hpp"
-#include "pipewright/exec/data/text.hpp"
-#include "pipewright/exec/models/alexnet.hpp"
-#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
 
 namespace pipewright::loop {
 
@@ -23,18 +19,12 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
       plan::microbatch_count(plan::request_of(scenario.pipeline)) * scenario.pipeline.replicas,
       training.microbatch_size, training.seed};
   units_per_step_ = static_cast<double>(batch.microbatches) * batch.microbatch_size;
-  if (const auto* gpt = std::get_if<plan::GptShape>(&scenario.model)) {
-    data_ = exec::open_text(scenario.data.path, gpt->sequence, batch);
-    setup_.layers = exec::gpt_layers(*gpt);
-    units_per_step_ *= gpt->sequence;
-    unit_ = "tokens";
-  } else {
-    const auto& alexnet = std::get<plan::AlexNetShape>(scenario.model);
-    data_ = exec::open_cifar10(scenario.data.path, alexnet.image_size, batch);
-    setup_.layers = exec::alexnet_layers(alexnet, training.seed);
-    unit_ = "images";
-  }
-  setup_.loss = exec::cross_entropy;
+  const exec::ModelBuilder& builder = exec::builder_of(scenario.model);
+  data_ = builder.open(scenario.model, scenario.data.path, batch);
+  units_per_step_ *= plan::sample_of(scenario.model).units;
+  unit_ = scenario.model.descriptor().unit;
+  setup_.layers = builder.layers(scenario.model, training.seed);
+  setup_.loss = builder.loss;
   setup_.data = data_.get();
   setup_.optimizer = {.kind = training.optimizer,
                       .learning_rate = training.learning_rate,

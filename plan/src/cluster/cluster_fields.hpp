@@ -2,9 +2,9 @@
 
 // The fields of a cluster file's structs, each in one line.
 
-#include "json/fields.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/cluster/machine.hpp"
+#include "pipewright/plan/json/fields.hpp"
 
 namespace pipewright::plan {
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "json/fields.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/json/fields.hpp"
 
 namespace pipewright::plan {
 

@@ -1,8 +1,9 @@
 #pragma once
 
+// One line per schedule: the function with which its file ends.
+
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 
-// One line per schedule: the function with which its file ends.
 #define PIPEWRIGHT_SCHEDULES(SCHEDULE) \
   SCHEDULE(gpipe)                      \
   SCHEDULE(one_f_one_b)                \

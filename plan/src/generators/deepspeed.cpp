@@ -191,10 +191,8 @@ Schedule to_schedule(const DeepSpeedStream& stream) {
     auto& actions = schedule.ranks.emplace_back();
     for (const auto& step : steps)
       for (const Instruction& i : step) {
-        if (i.kind == InstructionKind::Forward)
-          actions.push_back({ActionKind::Forward, i.stage, i.microbatch});
-        if (i.kind == InstructionKind::Backward)
-          actions.push_back({ActionKind::Backward, i.stage, i.microbatch});
+        if (const auto action = traits_of(i.kind).action)
+          actions.push_back({*action, i.stage, i.microbatch});
       }
   }
   return schedule;

@@ -21,7 +21,7 @@ struct DualPipeSide {
 std::vector<Action> dual_pipe_rank(const DualPipeSide& side_0, const DualPipeSide& side_1, int hop,
                                    int hops, int microbatches);
 
-/// Of `hops` ranks with a side of one stage each, of which a rank has `stages`.
+/// The bubble of DualPipe over `hops` ranks, each of which has `stages` stages.
 inline std::optional<double> dual_pipe_bubble(const ScheduleSizes& s, int hops, int stages) {
   if (s.forward != s.input_gradient || s.weight_gradient > s.forward)
     return {};

@@ -24,15 +24,15 @@ class GroupSlots {
   int forward(int chunk, int microbatch, int rank) const {
     return rank + in_row(chunk, microbatch);
   }
-  /// Of the input gradient; the weight gradient follows it.
+  /// The slot of the input gradient; the weight gradient follows it.
   int backward(int chunk, int microbatch, int rank) const {
     const int first = forward(chunks_ - 1, 0, rank) + 3 * (ranks_ - 1 - rank) + 1;
     return first + in_row(chunks_ - 1 - chunk, microbatch);
   }
 
  private:
-  /// Of the nth chunk that a group passes. Every `turn_` chunks a slot modulo the period would come
-  /// again: those lie a group later.
+  /// The slot on rank 0 of the nth chunk that a group passes. Every `turn_` chunks a slot modulo
+  /// the period would come again: those lie a group later.
   int in_row(int nth, int microbatch) const {
     return 3 * group_ * (rounds_ * nth + nth / turn_ + chunks_ * (microbatch / group_)) +
            3 * (microbatch % group_);

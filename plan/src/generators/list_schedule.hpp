@@ -1,5 +1,7 @@
 #pragma once
 
+// An order that the ranks find for themselves, for any placement of stages.
+
 #include <vector>
 
 #include "pipewright/plan/schedules/schedule.hpp"

@@ -18,7 +18,7 @@ constexpr int empty = -1;
 
 using Slots = std::vector<std::array<int, passes>>;  // by rank
 
-/// Of one microbatch: down and up the ranks, and back the same way.
+/// When each rank has one microbatch, which goes down and up the ranks, and back the same way.
 Slots block(int ranks) {
   Slots slots(static_cast<std::size_t>(ranks));
   const auto of = [&](int rank) -> auto& { return slots[static_cast<std::size_t>(rank)]; };
@@ -172,9 +172,9 @@ class Board {
   int microbatches_;
   int length_ = 0;
   std::vector<std::vector<int>> at_;    // by rank and slot: a pass
-  std::vector<std::vector<int>> held_;  // … activations after it
+  std::vector<std::vector<int>> held_;  // activations after it
   std::vector<int> ends_;               // by rank, pass and microbatch: its slot
-  int most_ = 0;                        // of any rank
+  int most_ = 0;                        // on any rank
 };
 
 Schedule make_1f1b_v(int ranks, int microbatches) {

@@ -17,16 +17,16 @@ double worst_of(const Waves& waves) {
   return *std::max_element(waves.idle.begin(), waves.idle.end());
 }
 
-/// The waves with the least idle time on the worst rank, of each kind of patience, each tried again
-/// for as long as it helps to know the idle times of the attempt before.
+/// The waves with the least idle time on the worst rank, for all choices of what may be delayed,
+/// each tried again for as long as it helps to know the idle times of the attempt before.
 std::optional<Waves> best_waves(int ranks, int microbatches, const ScheduleCosts& costs,
                                 int limit) {
   std::optional<Waves> best;
-  for (const bool delays_way_down : {true, false})
-    for (const bool delays_forwards : {true, false}) {
+  for (const bool of_way_down : {true, false})
+    for (const bool of_forwards : {true, false}) {
       const auto construct = [&](const std::vector<double>& earlier) {
-        return construct_waves(ranks, microbatches, costs, limit,
-                               {delays_forwards, delays_way_down}, earlier);
+        return construct_waves(ranks, microbatches, costs, limit, {of_forwards, of_way_down},
+                               earlier);
       };
       auto waves = construct({});
       while (waves) {

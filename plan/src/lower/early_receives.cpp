@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <set>
 
@@ -52,14 +53,15 @@ class TurnTaker {
   bool ready(const Instruction& i) const {
     if (const auto receive = receive_of(program_, i))
       return present_.find(*receive) >= 0;
-    const bool forward = i.kind == InstructionKind::Forward;
-    const bool backward = makes_input_gradient(i.kind);
-    if (forward && i.stage > 0)
-      return present_.find(InstructionKind::Forward, i.stage - 1, i.microbatch) >= 0;
-    if (backward && i.stage + 1 < stage_count(program_))
-      return present_.find(InstructionKind::Backward, i.stage + 1, i.microbatch) >= 0 ||
-             present_.find(InstructionKind::InputGradient, i.stage + 1, i.microbatch) >= 0;
-    return true;
+    const auto receive = receive_for(i.kind);
+    if (!receive)
+      return true;
+    const int from = peer_stage({*receive, i.stage, i.microbatch});
+    const auto makers = makers_for(*receive);
+    return from < 0 || from >= stage_count(program_) ||
+           std::any_of(makers.begin(), makers.end(), [&](InstructionKind maker) {
+             return present_.find(maker, from, i.microbatch) >= 0;
+           });
   }
 
   void append(std::size_t rank, const Instruction& i) {

@@ -16,7 +16,7 @@ struct Ready {
   friend auto operator<=>(const Ready&, const Ready&) = default;
 };
 
-/// Of one rank, by stage: behind its last weight gradient.
+/// Where one rank has the last weight gradient of each of its stages.
 std::map<int, Ready> last_gradients(const std::vector<Instruction>& instructions) {
   std::map<int, Ready> last;
   std::size_t computed = 0;

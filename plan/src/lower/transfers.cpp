@@ -5,24 +5,28 @@
 
 namespace pipewright::plan {
 
+namespace {
+
+/// The transfer of that kind at the action's side, where its other end lies on another rank.
+std::optional<Instruction> across_ranks(const Program& program, const Instruction& i,
+                                        std::optional<InstructionKind> kind) {
+  if (!kind)
+    return {};
+  const Instruction transfer{*kind, i.stage, i.microbatch};
+  if (!crosses_ranks(program, i.stage, peer_stage(transfer), i.microbatch))
+    return {};
+  return transfer;
+}
+
+}  // namespace
+
 std::optional<Instruction> receive_of(const Program& program, const Instruction& i) {
-  if (i.kind == InstructionKind::Forward &&
-      crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
-    return Instruction{InstructionKind::ReceiveActivation, i.stage, i.microbatch};
-  const bool backward = makes_input_gradient(i.kind);
-  if (backward && crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
-    return Instruction{InstructionKind::ReceiveGradient, i.stage, i.microbatch};
-  return {};
+  return across_ranks(program, i, receive_for(i.kind));
 }
 
 std::optional<Instruction> send_of(const Program& program, const Instruction& i) {
-  if (i.kind == InstructionKind::Forward &&
-      crosses_ranks(program, i.stage, i.stage + 1, i.microbatch))
-    return Instruction{InstructionKind::SendActivation, i.stage, i.microbatch};
-  const bool backward = makes_input_gradient(i.kind);
-  if (backward && crosses_ranks(program, i.stage, i.stage - 1, i.microbatch))
-    return Instruction{InstructionKind::SendGradient, i.stage, i.microbatch};
-  return {};
+  const auto receive = receive_for(i.kind);
+  return receive ? across_ranks(program, i, traits_of(*receive).other_end) : std::nullopt;
 }
 
 namespace {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Which transfers an action needs before it and behind it.
+
 #include <optional>
 
 #include "pipewright/plan/program/program.hpp"

@@ -5,9 +5,20 @@
 #include <map>
 
 #include "pipewright/plan/model/alexnet_layers.hpp"
+#include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
 
 namespace pipewright::plan {
+
+template <MaybeConst<AlexNetShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
+  // Below 63 nothing is left of the image behind the last pooling.
+  constexpr Range image_range{.least = 63, .most = 10'000};
+  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
+  visit("image_size", s.image_size, within(image_range), "Side that the images are enlarged to.");
+}
+
 namespace {
 
 double values_in(const std::vector<int>& shape) {
@@ -78,6 +89,14 @@ Layer planned(const AlexNetLayer& layer) {
   return plan;
 }
 
+Sample labelled_image(const AlexNetShape& shape) {
+  return {.input = {.shape = {3, shape.image_size, shape.image_size}},
+          .target = {.shape = {}, .is_index = true}};
+}
+
+/// Its layers keep nothing beside what they take in and give.
+LayerEstimate estimate_of_alexnet(const AlexNetShape&, const Layer&) { return {}; }
+
 }  // namespace
 
 std::string to_string(AlexNetKind kind) {
@@ -130,6 +149,18 @@ Model alexnet_model(const AlexNetShape& shape) {
   for (const AlexNetLayer& layer : alexnet_layers(shape))
     model.layers.push_back(planned(layer));
   return model;
+}
+
+template <>
+const ModelDescriptor& descriptor_of<AlexNetShape>() {
+  static const ModelDescriptor alexnet =
+      declare_model<AlexNetShape>({.meaning = "AlexNet in 22 layers.",
+                                   .data = cifar10_data,
+                                   .unit = "images",
+                                   .layers = alexnet_model,
+                                   .sample = labelled_image,
+                                   .estimate = estimate_of_alexnet});
+  return alexnet;
 }
 
 }  // namespace pipewright::plan

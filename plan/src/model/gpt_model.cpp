@@ -2,10 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
 
 namespace pipewright::plan {
+
+template <MaybeConst<GptShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  constexpr Range blocks_range{.least = 1, .most = 10'000};
+  visit("blocks", s.blocks, within(blocks_range),
+        "Transformer blocks; the model has two layers more, embedding and head.");
+  visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
+  visit("heads", s.heads, within(size_range), "Of the attention.");
+  visit("sequence", s.sequence, within(size_range), "Tokens of one sample.");
+  visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
+        "The bytes of a text.");
+}
+
 namespace {
+
+constexpr int byte_values = 256;
 
 std::int64_t linear(std::int64_t in, std::int64_t out) { return in * out + out; }
 std::int64_t layer_norm(std::int64_t width) { return 2 * width; }
@@ -38,6 +56,47 @@ Layer block(const GptShape& shape, int index) {
   return layer;
 }
 
+Sample text_window(const GptShape& shape) {
+  const SampleTensor tokens{.shape = {shape.sequence}, .is_index = true};
+  return {.units = shape.sequence, .input = tokens, .target = tokens};
+}
+
+/// A block keeps both norms' outputs, queries, keys and values, what attention gives and its
+/// projection, the wide layer before and behind its GELU, and the weights of attention.
+LayerEstimate estimate_of_gpt(const GptShape& shape, const Layer& layer) {
+  if (!layer.checkpointable)
+    return {};
+  const double tokens = shape.sequence;
+  const double attention = 2 * shape.heads * tokens * tokens;
+  return {.kept = 15 * tokens * shape.hidden + attention,
+          .attention_kept = attention,
+          .attention_flops = 4 * tokens * tokens * shape.hidden};
+}
+
+/// "numbers that can are 2 and 5": what divides 10, next to 4.
+std::string nearest_divisors(int number, int wrong) {
+  int below = std::min(wrong, number), above = wrong;
+  while (number % below != 0)
+    --below;
+  while (above < number && number % above != 0)
+    ++above;
+  return above > number || above == below
+             ? fmt::format("number that can is {}", below)
+             : fmt::format("numbers that can are {} and {}", below, above);
+}
+
+void check_gpt(const GptShape& shape, JsonObject& object) {
+  if (shape.hidden % shape.heads != 0)
+    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
+                                      "nearest {}",
+                                      shape.heads, shape.hidden,
+                                      nearest_divisors(shape.hidden, shape.heads)));
+  if (shape.vocabulary != byte_values)
+    object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
+                                           "be {}, not {}",
+                                           byte_values, shape.vocabulary));
+}
+
 }  // namespace
 
 Model gpt_model(const GptShape& shape) {
@@ -54,6 +113,19 @@ Model gpt_model(const GptShape& shape) {
                                     layer_norm(h) + linear(h, shape.vocabulary), head_flops,
                                     {shape.sequence, shape.vocabulary}));
   return model;
+}
+
+template <>
+const ModelDescriptor& descriptor_of<GptShape>() {
+  static const ModelDescriptor gpt =
+      declare_model<GptShape>({.meaning = "A GPT of pre-norm blocks over the bytes of a text.",
+                               .data = text_data,
+                               .unit = "tokens",
+                               .layers = gpt_model,
+                               .sample = text_window,
+                               .estimate = estimate_of_gpt,
+                               .check = check_gpt});
+  return gpt;
 }
 
 }  // namespace pipewright::plan

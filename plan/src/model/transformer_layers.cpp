@@ -10,11 +10,12 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr double value_bytes = 2;        // bytes of an activation, or of a weight
-constexpr double mask_bytes = 1;         // … of a dropout's
-constexpr double kept_logit = 4;         // single precision
-constexpr double kept_score = 2;         // of a score behind the softmax
-constexpr double kept_masked_score = 5;  // … with dropout: the mask, and the scores behind it
+constexpr double value_bytes = 2;  // bytes of an activation, or of a weight
+constexpr double mask_bytes = 1;   // a value of a dropout's mask
+constexpr double kept_logit = 4;   // single precision
+constexpr double kept_score = 2;   // a score behind the softmax
+constexpr double kept_masked_score =
+    5;  // the same with dropout: the mask, and the scores behind it
 
 std::int64_t whole(double count) { return static_cast<std::int64_t>(count); }
 
@@ -84,7 +85,7 @@ class LayerCounting {
     return layer;
   }
 
-  /// Of the whole model, where a vocabulary need not divide.
+  /// The counts over the whole model, where a vocabulary need not divide.
   static void count(TransformerLayer& layer, const std::vector<Weight>& weights) {
     const WeightTotal sum = weight_total(weights, {});
     layer.parameters = whole(sum.parameters);
@@ -105,7 +106,7 @@ class LayerCounting {
     return 2 * tokens_ * c_.seen(index, s_.sequence) * c_.heads / t_ * channels;
   }
 
-  // Of a token, in bytes.
+  // Bytes for one token.
   double input_bytes() const { return value_bytes * c_.hidden / tokens_cut_; }
 
   double scores(int index) const {

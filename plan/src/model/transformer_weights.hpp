@@ -10,9 +10,9 @@
 
 namespace pipewright::plan {
 
-/// Of a matrix from `in` to `out` channels among the devices of a tensor group. Columns: each has
-/// some of the outputs; Rows: some of the inputs, and the bias whole; KeyColumns: by heads of keys
-/// and values, which several devices hold where there are fewer of them.
+/// How a matrix from `in` to `out` channels is cut among the devices of a tensor group. Columns:
+/// each has some of the outputs; Rows: some of the inputs, and the bias whole; KeyColumns: some of
+/// the heads of keys and values, which several devices hold where there are fewer of them.
 enum class WeightCut { Whole, Columns, Rows, KeyColumns };
 
 struct Weight {
@@ -27,7 +27,7 @@ struct Weight {
 
 std::vector<Weight> weights_of_embedding(const TransformerConfig& config, int tensor);
 std::vector<Weight> weights_of_layer(const TransformerConfig& config, bool sparse);
-/// Of a module that predicts a further token: without embedding and head, which it shares.
+/// A module that predicts a further token shares embedding and head: they are not among these.
 std::vector<Weight> weights_of_prediction(const TransformerConfig& config);
 std::vector<Weight> weights_of_head(const TransformerConfig& config, int tensor);
 /// The vocabulary with what it is padded by, so that it divides.
@@ -36,7 +36,7 @@ double padded_vocabulary(const TransformerConfig& config, int tensor);
 struct WeightTotal {
   double parameters = 0, expert_parameters = 0, active_parameters = 0, tied_parameters = 0;
   double device_parameters = 0, device_expert_parameters = 0;
-  double token_flops = 0;  // of one token on one device
+  double token_flops = 0;  // for one token on one device
 };
 /// What the parts of TransformerSharding that cut weights make of them.
 WeightTotal weight_total(const std::vector<Weight>& weights, const TransformerSharding& sharding,

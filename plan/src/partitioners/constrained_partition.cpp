@@ -306,7 +306,7 @@ std::vector<Relaxed> relaxations(const PartitionRequest& request) {
   return all;
 }
 
-/// Of the partitions that meet all but the cap, the one whose largest stage is smallest.
+/// The partition whose largest stage is smallest, among those that meet all but the cap.
 std::vector<int> leanest(const PartitionRequest& request, const PartitionRequest& uncapped) {
   const StageRules rules(uncapped);
   const Search::Cost memory_of = [&](int stage, LayerRange range) {

@@ -12,27 +12,20 @@ namespace {
 
 /// The event that makes what `i` takes in; -1 when it comes from the compute before it.
 int data_of(const Program& program, const InstructionIndex& index, const Instruction& i) {
-  const auto neighbour = [&](InstructionKind receive, int stage, InstructionKind kind,
-                             InstructionKind other) {
-    if (stage < 0 || stage >= stage_count(program))
-      return -1;
-    if (crosses_ranks(program, i.stage, stage, i.microbatch))
-      return index.find(receive, i.stage, i.microbatch);
-    return std::max(index.find(kind, stage, i.microbatch), index.find(other, stage, i.microbatch));
-  };
-  switch (traits_of(i.kind).needs) {
-    case Needs::Activation:
-      return neighbour(InstructionKind::ReceiveActivation, i.stage - 1, InstructionKind::Forward,
-                       InstructionKind::Forward);
-    case Needs::Gradient:
-      return neighbour(InstructionKind::ReceiveGradient, i.stage + 1, InstructionKind::Backward,
-                       InstructionKind::InputGradient);
-    case Needs::OtherEnd:
-      return index.find(counterpart(i));
-    case Needs::Nothing:
-      return -1;
-  }
-  return -1;
+  if (traits_of(i.kind).needs == Needs::OtherEnd)
+    return index.find(counterpart(i));
+  const auto kind = receive_for(i.kind);
+  if (!kind)
+    return -1;
+  const Instruction receive{*kind, i.stage, i.microbatch};
+  const int from = peer_stage(receive);
+  if (from < 0 || from >= stage_count(program))
+    return -1;
+  if (crosses_ranks(program, i.stage, from, i.microbatch))
+    return index.find(receive);
+  const auto makers = makers_for(*kind);
+  return std::max(index.find(makers[0], from, i.microbatch),
+                  index.find(makers[1], from, i.microbatch));
 }
 
 }  // namespace

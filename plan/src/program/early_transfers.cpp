@@ -10,15 +10,6 @@
 namespace pipewright::plan {
 namespace {
 
-/// The action that takes in what a receive brings.
-bool uses(const Instruction& i, const Instruction& receive) {
-  if (i.stage != receive.stage || i.microbatch != receive.microbatch)
-    return false;
-  if (receive.kind == InstructionKind::ReceiveActivation)
-    return i.kind == InstructionKind::Forward;
-  return makes_input_gradient(i.kind);
-}
-
 /// Where each rank's sends stand in its list.
 using Sends = std::map<std::pair<int, InstructionKey>, std::size_t>;
 
@@ -44,11 +35,9 @@ class Rank {
     for (std::size_t at = 0; at < list_.size(); ++at) {
       if (is_receive(list_[at].kind))
         receive_at[key_of(list_[at])] = at;
-      for (const auto kind :
-           {InstructionKind::ReceiveActivation, InstructionKind::ReceiveGradient}) {
-        const Instruction receive{kind, list_[at].stage, list_[at].microbatch};
-        const auto found = receive_at.find(key_of(receive));
-        if (found != receive_at.end() && uses(list_[at], receive))
+      if (const auto kind = receive_for(list_[at].kind)) {
+        const auto found = receive_at.find({*kind, list_[at].stage, list_[at].microbatch});
+        if (found != receive_at.end())
           use_at_[found->second] = at;
       }
     }

@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Of the words that the text begins with the longest: "REDUCE_TIED" begins with "R".
+/// The row of the longest word that the text begins with: "REDUCE_TIED" begins with "R", too.
 const InstructionTraits* longest_word(std::string_view text) {
   const InstructionTraits* found = nullptr;
   for (const InstructionTraits& row : instruction_traits)

@@ -1,5 +1,7 @@
 #pragma once
 
+// Transfers that share a queue start one after the other: which queue each has.
+
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {

@@ -11,8 +11,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "scenario_fields.hpp"
 
@@ -28,75 +27,11 @@ ScheduleRequest request_of(const Pipeline& pipeline) {
 
 namespace {
 
-constexpr int byte_values = 256;
-
-Model model_from(const ModelShape& shape) {
-  if (const auto* gpt = std::get_if<GptShape>(&shape))
-    return gpt_model(*gpt);
-  return alexnet_model(std::get<AlexNetShape>(shape));
-}
-
-Json to_json(const ModelShape& shape) {
-  Json json = std::visit([](const auto& model) { return fields_json(model); }, shape);
-  json["kind"] = std::holds_alternative<GptShape>(shape) ? "gpt" : "alexnet";
-  return json;
-}
-
-/// Whether the value read is the one in the file. Where it is not, an error was recorded, and a
-/// check across fields would judge the stand-in.
-template <class Value>
-bool taken(JsonObject& object, const std::string& key, const Value& value) {
-  const Json* written = object.find(key);
-  return written == nullptr || *written == Json(value);
-}
-
-/// "numbers that can are 2 and 5": what divides 10, next to 4.
-std::string nearest_divisors(int number, int wrong) {
-  int below = std::min(wrong, number), above = wrong;
-  while (number % below != 0)
-    --below;
-  while (above < number && number % above != 0)
-    ++above;
-  return above > number || above == below
-             ? fmt::format("number that can is {}", below)
-             : fmt::format("numbers that can are {} and {}", below, above);
-}
-
-GptShape read_gpt(JsonObject& object) {
-  const auto shape = read_fields<GptShape>(object);
-  const bool sound = taken(object, "hidden", shape.hidden) && taken(object, "heads", shape.heads);
-  if (sound && shape.hidden % shape.heads != 0)
-    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
-                                      "nearest {}",
-                                      shape.heads, shape.hidden,
-                                      nearest_divisors(shape.hidden, shape.heads)));
-  if (shape.vocabulary != byte_values)
-    object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
-                                           "be {}, not {}",
-                                           byte_values, shape.vocabulary));
-  return shape;
-}
-
 /// Nothing when the file does not say soundly what the model is.
-std::optional<ModelShape> read_shape(JsonObject& root) {
+std::optional<ModelShape> read_model(JsonObject& root) {
   const std::string pointer = root.child("model");
   JsonObject object(root.diagnostics(), pointer);
-  const std::string kind = object.choice("kind", {"gpt", "alexnet"});
-  if (!object.has("kind") || !taken(object, "kind", kind)) {
-    // Which keys belong here is not known then, so none is called unknown.
-    const auto allow = [&](const char* key, const auto&...) { object.allow(key); };
-    const GptShape gpt;
-    const AlexNetShape alexnet;
-    visit_fields(gpt, allow);
-    visit_fields(alexnet, allow);
-    return {};
-  }
-  if (kind == "alexnet")
-    return read_fields<AlexNetShape>(object);
-  const GptShape shape = read_gpt(object);
-  if (!taken(object, "blocks", shape.blocks))
-    return {};
-  return shape;
+  return read_model_shape(object);
 }
 
 std::filesystem::path beside(const JsonDocument& document, const std::filesystem::path& path) {
@@ -112,14 +47,10 @@ DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   auto data = read_fields<DataSource>(object);
   if (object.has("path") && data.path.empty() && taken(object, "path", data.path.string()))
     object.error("path", "the path is empty");
-  if (model && object.has("kind") && taken(object, "kind", data.kind)) {
-    const bool is_gpt = std::holds_alternative<GptShape>(*model);
-    if (is_gpt && data.kind != "text")
-      object.error("kind", fmt::format("a gpt model learns from text, not from {}", data.kind));
-    if (!is_gpt && data.kind != "cifar10")
-      object.error("kind",
-                   fmt::format("an alexnet model learns from cifar10, not from {}", data.kind));
-  }
+  const bool kind_known = object.has("kind") && taken(object, "kind", data.kind);
+  if (model && kind_known && model->descriptor().data.name != data.kind)
+    object.error("kind", fmt::format("the model {} learns from {}, not from {}", model->kind(),
+                                     model->descriptor().data.name, data.kind));
   data.path = beside(root.diagnostics().document(), data.path);
   return data;
 }
@@ -197,7 +128,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
 
   if (!model)
     return pipeline;
-  const std::size_t layers = model_from(*model).layers.size();
+  const std::size_t layers = model_of(*model).layers.size();
   if (static_cast<std::size_t>(pipeline.ranks) > layers)
     object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
                                       pipeline.ranks, layers));
@@ -243,7 +174,7 @@ ProfileSettings read_profile(JsonObject& root) {
 Scenario read_scenario(JsonObject& root) {
   Scenario scenario;
   scenario.name = root.text("name");
-  const auto model = read_shape(root);
+  const auto model = read_model(root);
   scenario.model = model.value_or(ModelShape{});
   scenario.data = read_data(root, model);
   scenario.cluster = read_cluster_of(root);
@@ -270,7 +201,7 @@ const std::vector<std::string>& cpu_branches() {
 
 std::string to_string(CpuBranch branch) { return cpu_branches()[static_cast<std::size_t>(branch)]; }
 
-Model model_of(const Scenario& scenario) { return model_from(scenario.model); }
+Model model_of(const Scenario& scenario) { return model_of(scenario.model); }
 
 TrainingMemory training_memory(const Scenario& scenario) {
   const Training& training = scenario.training;

@@ -7,48 +7,25 @@
 #include <vector>
 
 #include "cluster/cluster_fields.hpp"
-#include "json/fields.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/json/fields.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::plan {
 
-inline constexpr Range blocks_range{.least = 1, .most = 10'000};
-inline constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
-// Below 63 nothing is left of the image behind the last pooling.
-inline constexpr Range image_range{.least = 63, .most = 10'000};
 inline constexpr Range zero_range{.least = 0, .most = 1};
 
-template <MaybeConst<GptShape> Struct, class Visit>
-void visit_fields(Struct& s, Visit&& visit) {
-  visit("blocks", s.blocks, within(blocks_range),
-        "Transformer blocks; the model has two layers more, embedding and head.");
-  visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of the attention.");
-  visit("sequence", s.sequence, within(size_range), "Tokens of one sample.");
-  visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
-        "The bytes of a text.");
-}
-
-template <MaybeConst<AlexNetShape> Struct, class Visit>
-void visit_fields(Struct& s, Visit&& visit) {
-  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
-  visit("image_size", s.image_size, within(image_range), "Side that the images are enlarged to.");
-}
-
-inline const std::vector<std::string>& data_kinds() {
-  static const std::vector<std::string> names{"text", "cifar10"};
-  return names;
-}
+/// "text: the bytes of one file, for gpt; cifar10: …": the kinds of data, and who learns from each.
+const std::string& data_kind_meaning();
+/// What the path is of each kind.
+const std::string& data_path_meaning();
+const std::vector<std::string>& data_kind_names();
 
 template <MaybeConst<DataSource> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("kind", s.kind, needed(one_of(data_kinds())),
-        "text: the bytes of one file, for gpt; cifar10: data_batch_*.bin, for alexnet.");
+  visit("kind", s.kind, needed(one_of(data_kind_names())), data_kind_meaning().c_str());
   visit("path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
-        "The file, or for cifar10 the folder; relative to the folder of this file.");
+        data_path_meaning().c_str());
 }
 
 template <MaybeConst<Pipeline> Struct, class Visit>

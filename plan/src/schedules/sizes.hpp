@@ -1,5 +1,7 @@
 #pragma once
 
+// What generators refuse: sizes and costs that no schedule can have.
+
 #include <string>
 
 #include "pipewright/plan/costs/schedule_costs.hpp"

@@ -11,11 +11,6 @@ using plan::InstructionKind;
 
 namespace {
 
-bool is_backward(InstructionKind kind) {
-  return kind == InstructionKind::Backward || kind == InstructionKind::InputGradient ||
-         kind == InstructionKind::WeightGradient || kind == InstructionKind::Recompute;
-}
-
 /// The maker computes, its queue, the transfer, our queue.
 constexpr std::size_t most_causes_of_a_gap = 4;
 
@@ -45,7 +40,7 @@ IdleCauses::IdleCauses(const Structure& structure)
     };
     int first_backward = -1, first_forward = 0;
     for (std::size_t i = rank.compute.size(); i-- > 0;) {
-      if (is_backward(kind_at(i)))
+      if (plan::is_of_backward(kind_at(i)))
         first_backward = static_cast<int>(i);
       if (kind_at(i) == InstructionKind::Forward)
         first_forward = static_cast<int>(i);
@@ -62,7 +57,7 @@ IdleCauses::ComputeEntry IdleCauses::entry(int event) const {
   const auto& own = structure_.events()[event];
   const InstructionKind kind = own.instruction->kind;
   ComputeEntry entry{.event = event, .computes = plan::is_compute(kind)};
-  if (kind == InstructionKind::OptimizerStep) {
+  if (plan::traits_of(kind).waits_for_collectives) {
     entry.wait = Wait::Reductions;
   } else if (plan::is_send(kind)) {  // blocking, and perhaps waiting for its receiver
     entry.wait = Wait::Receiver;

@@ -125,7 +125,7 @@ double again_in(const Structure& structure, const plan::StageCost& cost, int eve
   const plan::Seconds all = cost.rerun.first + cost.rerun.others;
   if (!structure.runs_again(event) || !(all.value > 0))
     return 0;
-  if (kind == InstructionKind::Recompute)
+  if (plan::runs_forward_again(kind))
     return cost.rerun.first / all;
   return plan::makes_input_gradient(kind) ? cost.rerun.others / all : 0;
 }

@@ -121,8 +121,8 @@ class Reasoning {
     const int transfer = blocking_transfer_before(event);
     if (transfer >= 0)
       return blocking_reason(transfer, rank, depth);
-    const bool steps = events()[event].instruction->kind == plan::InstructionKind::OptimizerStep;
-    const int reduction = steps ? last_reduction(structure_, times_, event) : -1;
+    const bool waits = plan::traits_of(events()[event].instruction->kind).waits_for_collectives;
+    const int reduction = waits ? last_reduction(structure_, times_, event) : -1;
     if (reduction >= 0 && time_ < times_[reduction].end)
       return reduction_reason(events().leader_of(reduction));
     const int data = events()[event].data;

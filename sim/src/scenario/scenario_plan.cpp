@@ -10,7 +10,7 @@
 #include "pipewright/plan/costs/usable_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
@@ -277,9 +277,8 @@ Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& pla
                                   : std::accumulate(lengths.begin(), lengths.end(), 0.0);
   const double samples = microbatches * scenario.training.microbatch_size * pipeline.replicas;
   Throughput throughput;
-  const auto* gpt = std::get_if<plan::GptShape>(&scenario.model);
-  throughput.unit = gpt != nullptr ? "tokens" : "images";
-  throughput.units_per_s = samples * (gpt != nullptr ? gpt->sequence : 1) / iteration_s;
+  throughput.unit = scenario.model.descriptor().unit;
+  throughput.units_per_s = samples * plan::sample_of(scenario.model).units / iteration_s;
   const double peak = scenario.cluster.device.flops_per_s;
   if (!(peak > 0))
     return throughput;

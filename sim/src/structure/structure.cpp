@@ -78,7 +78,7 @@ void Structure::find_recomputed() {
   };
   for (int event = 0; event < size(); ++event) {
     const plan::Instruction& i = *events_[event].instruction;
-    if (i.kind != plan::InstructionKind::Recompute)
+    if (!plan::runs_forward_again(i.kind))
       continue;
     again.resize(static_cast<std::size_t>(plan::stage_count(program_)) *
                  static_cast<std::size_t>(program_.microbatches));
@@ -119,7 +119,7 @@ void Structure::find_classes() {
     } else {
       class_of_.push_back(*found);
     }
-    const bool ties = own.instruction->kind == plan::InstructionKind::ReduceTied;
+    const bool ties = plan::group_of(own.instruction->kind) == plan::Group::Tied;
     if (ties && (tied_ranks_.empty() || tied_ranks_.back() != own.rank))
       tied_ranks_.push_back(own.rank);
   }
@@ -132,9 +132,7 @@ void Structure::make_timed_events() {
       return Kind::Receive;
     if (plan::is_send(kind))
       return program_.transfers == plan::TransferMode::Eager ? Kind::EagerSend : Kind::Other;
-    const bool waits_for_reductions =
-        plan::is_collective(kind) || kind == plan::InstructionKind::OptimizerStep;
-    return waits_for_reductions ? Kind::Other : Kind::Compute;
+    return plan::has_collective_waits(kind) ? Kind::Other : Kind::Compute;
   };
   timed_events_.reserve(order_.size());
   for (const int event : order_) {

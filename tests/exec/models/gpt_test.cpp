@@ -4,32 +4,12 @@
 
 #include "exec/support/small_gpt.hpp"
 #include "pipewright/exec/training/layer.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
 
 namespace gpt_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
-
-TEST_CASE("GPT: layers have the names, parameters and shapes that the Model says", "[exec]") {
-  const auto& shape = test::small_shape;
-  const auto specs = gpt_layers(shape);
-  const auto model = plan::gpt_model(shape);
-  REQUIRE(specs.size() == model.layers.size());
-  at::Tensor value = test::MadeUpTokens().input(0, 0);
-  for (std::size_t l = 0; l < specs.size(); ++l) {
-    const auto layer = build_layer(specs, static_cast<int>(l), 0);
-    std::int64_t parameters = 0;
-    for (const at::Tensor& tensor : layer->parameters())
-      parameters += tensor.numel();
-    CHECK(specs[l].name == model.layers[l].name);
-    CHECK(parameters == model.layers[l].parameters);
-    value = layer->forward(value, {});
-    const std::vector<int> out(value.sizes().begin() + 1, value.sizes().end());
-    CHECK(out == model.layers[l].output_shape);
-  }
-}
 
 TEST_CASE("GPT: no token sees a later one", "[exec]") {
   const auto specs = gpt_layers(test::small_shape);

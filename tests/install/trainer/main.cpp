@@ -4,12 +4,13 @@
 #include <pipewright/exec/engine/engine.hpp>
 #include <pipewright/loop_torch/run_scenario.hpp>
 #include <pipewright/plan/json/json_document.hpp>
+#include <pipewright/plan/model/gpt_model.hpp>
 
 using namespace pipewright;
 
 int main(int, char** words) {
   plan::Scenario scenario = plan::scenario_from_json(plan::JsonDocument::read(words[1]));
-  auto& gpt = std::get<plan::GptShape>(scenario.model);
+  auto& gpt = scenario.model.as<plan::GptShape>();
   gpt.blocks = 2;
   gpt.hidden = 16;
   gpt.heads = 2;

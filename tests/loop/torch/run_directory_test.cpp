@@ -20,7 +20,7 @@ plan::LayerCosts costs_of(const plan::Scenario& scenario) {
 
 TEST_CASE("a run directory reads back as it was written", "[loop]") {
   plan::Scenario scenario = test::odd_scenario();
-  std::get<plan::GptShape>(scenario.model).vocabulary = 256;  // a file says nothing else
+  scenario.model.as<plan::GptShape>().vocabulary = 256;  // a file says nothing else
   scenario.pipeline.microbatches = 4;
   const plan::LayerCosts costs = costs_of(scenario);
   const loop::Plan plan = loop::make_plan(scenario, costs);

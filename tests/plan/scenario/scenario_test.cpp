@@ -241,9 +241,9 @@ TEST_CASE("More ranks than layers are refused, more than devices are not", "[pla
 
 TEST_CASE("Model and data must fit each other", "[plan][scenario]") {
   CHECK(error_in(with("\"kind\": \"text\"", "\"kind\": \"cifar10\"")) ==
-        "s.json:4:10: /data/kind: a gpt model learns from text, not from cifar10");
+        "s.json:4:10: /data/kind: the model gpt learns from text, not from cifar10");
   CHECK(error_in(with("\"gpt\"", "\"alexnet\"")) ==
-        "s.json:4:10: /data/kind: an alexnet model learns from cifar10, not from text");
+        "s.json:4:10: /data/kind: the model alexnet learns from cifar10, not from text");
   CHECK(error_in(with("\"gpt\"", "\"gpt\", \"vocabulary\": 100")) ==
         "s.json:3:26: /model/vocabulary: a text is read byte by byte, so the vocabulary must be "
         "256, not 100");
@@ -373,7 +373,7 @@ TEST_CASE("What is wrong in a cluster's file is told with its place there", "[pl
 }
 
 TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
-  CHECK(model_of(unusual()) == gpt_model(std::get<GptShape>(unusual().model)));
+  CHECK(model_of(unusual()) == gpt_model(unusual().model.as<GptShape>()));
 }
 
 }  // namespace scenario_test

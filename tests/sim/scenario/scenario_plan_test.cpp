@@ -7,6 +7,7 @@
 #include "pipewright/sim/scenario/sweep.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/own_model.hpp"
 
 namespace scenario_plan_test {
 
@@ -31,6 +32,10 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
   // 16 microbatches of 4 sequences of 128 tokens in 4 pipelines.
   CHECK(throughput_of(shared_card(), plan, 2).units_per_s == 16 * 4 * 128 * 4 / 2.0);
   CHECK(throughput_of(shared_card(), plan, 2).mfu == 0);  // no peak is known
+  Scenario own = shared_card();
+  own.model = pipewright::test::StackShape{};  // five words a sample
+  CHECK(throughput_of(own, plan, 2).unit == "words");
+  CHECK(throughput_of(own, plan, 2).units_per_s == 16 * 4 * 5 * 4 / 2.0);
   const auto ragged = shared_card({"pipeline.microbatches=2", "training.microbatch_lengths=[1,3]"});
   CHECK(throughput_of(ragged, lay_out(ragged, costs()), 2).units_per_s == 4 * 4 * 128 * 4 / 2.0);
 

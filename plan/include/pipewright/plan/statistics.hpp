@@ -1,5 +1,7 @@
 #pragma once
 
+// What repeated measurements amount to: their middle, their mean, how far they lie apart.
+
 #include <vector>
 
 namespace pipewright::plan {

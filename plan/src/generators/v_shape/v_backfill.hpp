@@ -1,5 +1,7 @@
 #pragma once
 
+// Idle time of a V-shaped schedule is filled with work that may move there.
+
 #include "v_shape.hpp"
 
 namespace pipewright::plan {

@@ -1,5 +1,7 @@
 #pragma once
 
+// A V-shaped schedule made by repeating the actions of one microbatch.
+
 #include <array>
 #include <vector>
 

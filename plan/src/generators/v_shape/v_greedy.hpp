@@ -1,5 +1,7 @@
 #pragma once
 
+// A V-shaped schedule in which each rank takes what can start first.
+
 #include "v_shape.hpp"
 
 namespace pipewright::plan {

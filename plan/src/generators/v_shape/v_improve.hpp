@@ -1,5 +1,7 @@
 #pragma once
 
+// The better one of a V-shaped schedule and what can be made of it for given costs.
+
 #include "v_shape.hpp"
 
 namespace pipewright::plan {

@@ -10,12 +10,12 @@ namespace {
 class Construction {
  public:
   Construction(int ranks, int microbatches, const ScheduleCosts& costs, int limit,
-               Patience patience, const std::vector<double>& earlier)
+               AllowedDelays delays, const std::vector<double>& earlier)
       : ranks_(ranks),
         microbatches_(microbatches),
         costs_(costs),
         limit_(limit),
-        patience_(patience),
+        delays_(delays),
         earlier_(earlier),
         ends_(ranks, microbatches),
         states_(static_cast<std::size_t>(ranks)) {}
@@ -55,7 +55,7 @@ class Construction {
   int microbatches_;
   ScheduleCosts costs_;
   int limit_;
-  Patience patience_;
+  AllowedDelays delays_;
   const std::vector<double>& earlier_;
   HopEnds ends_;
   std::vector<State> states_;
@@ -171,7 +171,7 @@ bool Construction::backward_wave() {
     if (!put_after_weight_gradients(3, rank, true))
       return false;
   for (const int rank : going_down)
-    if (!put_after_weight_gradients(2, rank, patience_.delays_way_down))
+    if (!put_after_weight_gradients(2, rank, delays_.of_way_down))
       return false;
   return true;
 }
@@ -191,7 +191,7 @@ std::optional<int> Construction::leg_of_next_forward(int rank) {
 bool Construction::forward_wave() {
   for (int rank = 0; rank < ranks_; ++rank)
     if (const auto leg = leg_of_next_forward(rank))
-      if (!put_after_weight_gradients(*leg, rank, patience_.delays_forwards))
+      if (!put_after_weight_gradients(*leg, rank, delays_.of_forwards))
         return false;
   return true;
 }
@@ -215,9 +215,9 @@ std::optional<Waves> Construction::run() {
 }  // namespace
 
 std::optional<Waves> construct_waves(int ranks, int microbatches, const ScheduleCosts& costs,
-                                     int limit, Patience patience,
+                                     int limit, AllowedDelays delays,
                                      const std::vector<double>& earlier) {
-  return Construction(ranks, microbatches, costs, limit, patience, earlier).run();
+  return Construction(ranks, microbatches, costs, limit, delays, earlier).run();
 }
 
 }  // namespace pipewright::plan

@@ -1,5 +1,7 @@
 #pragma once
 
+// A V-shaped schedule built wave by wave, as ZB-V is (Qi et al., ICLR 2024, section 6).
+
 #include <optional>
 
 #include "v_shape.hpp"
@@ -8,9 +10,9 @@ namespace pipewright::plan {
 
 /// Whether a weight gradient may delay a forward, or an input gradient on its way down, where
 /// waiting idle instead would make the rank the worst.
-struct Patience {
-  bool delays_forwards;
-  bool delays_way_down;
+struct AllowedDelays {
+  bool of_forwards;
+  bool of_way_down;
 };
 
 /// The construction of ZB-V, and how long each rank idles in it between its first and last action.
@@ -24,7 +26,7 @@ struct Waves {
 /// `earlier` is the idle time of each rank in an earlier attempt, or empty: a rank that idled less
 /// than the worst then may idle as much longer now.
 std::optional<Waves> construct_waves(int ranks, int microbatches, const ScheduleCosts& costs,
-                                     int limit, Patience patience,
+                                     int limit, AllowedDelays delays,
                                      const std::vector<double>& earlier);
 
 }  // namespace pipewright::plan

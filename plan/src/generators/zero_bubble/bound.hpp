@@ -1,5 +1,7 @@
 #pragma once
 
+// How short a zero-bubble schedule can be at best.
+
 #include "problem.hpp"
 
 namespace pipewright::plan::zero_bubble {

@@ -9,8 +9,8 @@
 
 namespace pipewright::plan::zero_bubble {
 
-/// Of what a stage could start first, the input gradient goes before the forward and that before
-/// the weight gradient.
+/// Where a stage could start one of several actions, an input gradient goes before a forward, and
+/// a forward before a weight gradient.
 std::vector<Order> eager_orders(const Problem& problem);
 
 }  // namespace pipewright::plan::zero_bubble

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario made real: its layers, its data, and what one sample is called.
+// A scenario made real: its layers, its data, and the unit that its model counts.
 
 #include <filesystem>
 #include <memory>
@@ -19,7 +19,7 @@ class Workload {
   explicit Workload(const plan::Scenario& scenario, std::vector<exec::RankDevice> devices = {});
 
   const exec::TrainingSetup& setup() const { return setup_; }
-  /// What a step consumes: tokens of a text, or images.
+  /// What a step consumes, in the unit that the model counts, such as tokens.
   double units_per_step() const { return units_per_step_; }
   const std::string& unit() const { return unit_; }
   const std::vector<exec::RankDevice>& devices() const { return devices_; }

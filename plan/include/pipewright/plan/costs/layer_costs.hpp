@@ -23,53 +23,54 @@ struct LayerTimes {
   friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
 };
 
-/// Its own times are those of a core while the others rest. Peaks are the most that is alive at
-/// once; where 0 stands for "not known", so it is said. Its fields stand in a list in
-/// src/costs/layer_cost_fields.hpp.
+/// The times that a layer has by itself are those of a core whose neighbours rest. A peak is the
+/// most memory that is alive at once. Some peaks may be 0, which means that nobody measured them;
+/// their comments say what stands in. The list of the fields is src/costs/layer_cost_fields.hpp.
 struct LayerCost : LayerTimes {
   std::string name;
   Bytes parameters{};
-  Bytes activation{};           // kept for the backward by the layer itself, its input not counted
-  Bytes output{};               // handed to the layer after
-  Bytes forward_peak{};         // during the forward, above what was before
-  Bytes backward_peak{};        // during the backward, above input and activation; the gradient of
-                                // the output is part of it
+  Bytes activation{};  // the layer keeps it for its backward, beside its input
+  Bytes output{};      // the layer after takes it in
+  // Memory above what was there before the forward, and above input and activation in the backward,
+  // where the output's gradient counts.
+  Bytes forward_peak{};
+  Bytes backward_peak{};
   bool saves_input = false;     // the backward needs the layer's input
-  bool saves_output = false;    // … its output, which `activation` then includes
+  bool saves_output = false;    // the backward needs its output, which `activation` then includes
   bool output_is_view = false;  // the output is the input's memory under another shape
-  double spread = 0;            // of forward plus backward: interquartile range over median
-  Bytes tied{};                 // of the parameters: those of a weight that other layers share
-  Bytes freed_by_input_gradient{};  // of the activation: what the input gradient is done with; the
-                                    // rest goes with the weight gradient
-  Bytes gradients_for_weights{};    // beside the activation: what the input gradient leaves to the
-                                    // weight gradient, the gradients on its way
-  Bytes input_gradient_peak{};   // during a lone input gradient, as `backward_peak`; 0: taken to be
-                                 // that
-  Bytes weight_gradient_peak{};  // during a lone weight gradient, above what that found; 0: taken
-                                 // to be `backward_peak`
-  Bytes forward_peak_without_graph{};        // as `forward_peak`; 0: taken to be that
+  double spread = 0;  // interquartile range over median, measured of forward plus backward
+  Bytes tied{};       // the part of the parameters that other layers share
+  Bytes freed_by_input_gradient{};  // the part of the activation that goes with the input gradient;
+                                    // the rest goes with the weight gradient
+  Bytes gradients_for_weights{};    // gradients on their way that the input gradient leaves to the
+                                    // weight gradient, beside the activation
+  // The peaks of parts that run by themselves. 0: as `backward_peak`, and as `forward_peak`.
+  Bytes input_gradient_peak{};
+  Bytes weight_gradient_peak{};
+  Bytes forward_peak_without_graph{};
   bool input_for_weights = false;            // a lone weight gradient needs the layer's input
-  bool output_gradient_for_weights = false;  // … its output's gradient, of `gradients_for_weights`
-  Bytes selective_activation{};  // of the activation: what selective recomputation drops
-  Seconds selective_forward{};   // to compute that again
-  LayerTimes contended{};        // while `LayerCosts::busy_cores` compute at once
+  bool output_gradient_for_weights = false;  // it needs the output's gradient, which
+                                             // `gradients_for_weights` then includes
+  Bytes selective_activation{};  // the part of the activation that selective recomputation drops
+  Seconds selective_forward{};   // the time to compute that part again
+  LayerTimes contended{};        // the times while `LayerCosts::busy_cores` compute at once
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
 struct LayerCosts {
   std::string device;       // such as the processor's name
-  std::string dtype;        // of the parameters
+  std::string dtype;        // the parameters' type
   std::string software;     // such as "LibTorch 2.11.0"
   int microbatch_size = 1;  // samples that every figure is for
   Seconds load;             // to produce one microbatch of input
-  Seconds load_target{};    // … of targets
-  Bytes input;              // of one microbatch, held by the first stage until its backward
-  Bytes target;             // of one microbatch, held by the last stage until its backward
+  Seconds load_target{};    // to produce its targets
+  Bytes input;              // one microbatch, which the first stage holds until its backward
+  Bytes target;             // its targets, which the last stage holds until its backward
   std::vector<LayerCost> layers;
   LayerCost loss;      // runs after the last layer, on the last stage
   int busy_cores = 1;  // while the contended times were measured; 1: there are none
-  double drift = 0;    // of the device's speed while all this was measured, as a fraction: 9 of 10
-                       // repeats were not further from the middle one
+  double drift = 0;    // how far the device's speed changed while all this was measured: 9 of 10
+                       // repeats were within this fraction of the middle one
   Seconds measured_over{};  // from the first repeat to the last
   friend bool operator==(const LayerCosts&, const LayerCosts&) = default;
 };
@@ -81,10 +82,10 @@ LayerCosts contended(LayerCosts costs);
 /// parameters and what they take as they are.
 LayerCosts scaled_to(LayerCosts costs, int microbatch_size);
 
-/// In the type that was measured; nothing when it is not a known one.
+/// The size of a parameter in the type that was measured; nothing for a type that is not known.
 std::optional<int> bytes_per_parameter(const LayerCosts& costs);
 
-/// What a layer takes for one microbatch; of a Load nothing.
+/// How long this work on one microbatch takes a layer. A Load takes it no time.
 Seconds time_of(Work work, const LayerCost& cost);
 
 /// What a partition balances: the time that a layer holds its rank for one microbatch.

@@ -9,7 +9,7 @@
 
 namespace pipewright::plan {
 
-/// Of one microbatch on one stage.
+/// How long one microbatch takes on one stage.
 struct PassTimes {
   Seconds forward{};
   Seconds input_gradient{};
@@ -20,7 +20,7 @@ struct PassTimes {
 /// Only the ratios count for the order, so that the times may be in any one unit.
 struct ScheduleCosts {
   std::vector<PassTimes> stages{PassTimes{{1}, {1}, {1}}};  // one of each stage, or one for all
-  Seconds transfer{};  // of an activation or a gradient to another rank; takes no compute time
+  Seconds transfer{};  // takes an activation or a gradient to another rank, beside all compute
 
   const PassTimes& of(int stage) const {
     return stages.size() == 1 ? stages.front() : stages[static_cast<std::size_t>(stage)];

@@ -15,15 +15,15 @@ namespace pipewright::plan {
 struct RerunCost {
   Seconds first{};       // R: the last of the layers that run again at a time
   Seconds others{};      // within the backward: the layers before
-  Bytes kept{};          // by the forward until the backward has run, beside the stage's output
+  Bytes kept{};          // the forward keeps it until the backward has run, beside the output
   Bytes forward_peak{};  // most alive during the forward, above what was before
-  Bytes remade{};        // by R until the backward has run, the output included
-  Bytes freed_by_input_gradient{};  // of that
+  Bytes remade{};        // R makes it again for the backward, the output included
+  Bytes freed_by_input_gradient{};  // the part of `remade` that goes with the input gradient
   Bytes rerun_peak{};               // most alive during R, above what was before
   Bytes backward_peak{};            // most alive during the backward, above what R has left
-  Bytes input_gradient_peak{};      // … during a lone input gradient
-  Bytes
-      left_for_weights{};  // by a lone input gradient of what it ran again, to the weight gradient
+  Bytes input_gradient_peak{};      // the same during a lone input gradient
+  // What a lone input gradient ran again and leaves to the weight gradient.
+  Bytes left_for_weights{};
   // After how much of the backward, or of a part of it, the last layer has been run through, and
   // the gradient that came from the stage after is done with.
   double backward_share = 1;
@@ -33,28 +33,28 @@ struct RerunCost {
 };
 
 struct StageCost : PassTimes {
-  Seconds load;  // of one microbatch: input on the first stage, targets on the last
+  Seconds load;  // for the input of one microbatch on the first stage, its targets on the last
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer_state;
-  Bytes loaded;                // by LOAD, held until the backward has run
-  Bytes activation;            // kept by the forward until the backward has run, output included
-  Bytes forward_peak;          // most alive during the forward, above what was before
-  Bytes backward_peak;         // most alive during the backward, above what was before
-  Bytes output;                // sent to the stage after
-  Bytes output_alone{};        // of the activation: the output, where no layer saves it
-  Bytes input_gradient_bytes;  // sent to the stage before; held until its backward has run
-  Bytes tied{};                // of the gradients: those of a weight that other stages share
-  Bytes freed_by_input_gradient{};  // of the activation: what is free when the input gradient is
-                                    // there; the rest goes with the weight gradient
+  Bytes loaded;                     // LOAD brings it, and it is held until the backward has run
+  Bytes activation;                 // the forward keeps it for the backward, output included
+  Bytes forward_peak;               // most alive during the forward, above what was before
+  Bytes backward_peak;              // most alive during the backward, above what was before
+  Bytes output;                     // sent to the stage after
+  Bytes output_alone{};             // the output's part of the activation, where no layer saves it
+  Bytes input_gradient_bytes;       // sent to the stage before; held until its backward has run
+  Bytes tied{};                     // the gradients of a weight that other stages share
+  Bytes freed_by_input_gradient{};  // the part of the activation that goes with the input gradient;
+                                    // the rest goes with the weight gradient
   Bytes input_gradient_peak{};      // most alive during I, above what was before
-  Bytes weight_gradient_peak{};     // … during W
+  Bytes weight_gradient_peak{};     // the same during W
   Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient, less the
                                     // output's gradient, which the stage after has made
   bool input_for_weights = false;   // W needs the stage's input
-  bool output_gradient_for_weights = false;  // … the gradient of its output
-  Seconds splitting{};  // that the two parts of the backward take longer than it does in one go
+  bool output_gradient_for_weights = false;  // W needs the gradient of its output
+  Seconds splitting{};  // how much longer the backward takes in two parts than in one go
   RerunCost rerun{};
 };
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Whether costs that somebody wrote down or measured are such that a prediction can be made of
+// them.
+
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 

@@ -21,7 +21,7 @@ enum class Payload {
   None,
   Activation,     // its output
   InputGradient,  // the gradient of its input
-  Gradients,      // of its parameters
+  Gradients,      // its parameters' gradients
   Parameters,
   Tied,     // gradients of a weight that stages share
   Numbers,  // a few, whose bytes are nothing

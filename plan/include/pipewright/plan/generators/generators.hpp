@@ -1,7 +1,7 @@
 #pragma once
 
-// The generators: pure functions from sizes to a Schedule, one file each in src/schedules. P is the
-// number of ranks, M of microbatches, V of stages (chunks) per rank; F, I, W the times of a
+// The generators: pure functions from sizes to a Schedule, one file each in src/generators. P is
+// the number of ranks, M of microbatches, V of stages (chunks) per rank; F, I, W the times of a
 // forward, input gradient and weight gradient of one microbatch on all the stages of one rank, B =
 // I + W. Bubbles are those of equal stages without transfer time; activations count one microbatch
 // on one chunk. Every function throws InputError that names the rule and the nearest sizes that

@@ -1,6 +1,6 @@
 #pragma once
 
-// All schedules, each as it declares itself at the end of its file in src/schedules. The help, the
+// All schedules, each as it declares itself at the end of its file in src/generators. The help, the
 // tables of the documentation, the scenario's schema, the remedies against a memory cap and the
 // tests of closed forms read them here.
 
@@ -51,7 +51,7 @@ struct ClosedForm {
 /// A schedule, and what its generator found out beside it.
 struct MadeSchedule {
   struct Bound {
-    Seconds longest_span;  // of a rank, from its first start to its last end
+    Seconds longest_span;  // the longest that a rank takes from its first start to its last end
     Seconds lower_bound;   // no order that keeps the microbatches in order has a shorter one
   };
   Schedule schedule;
@@ -66,7 +66,7 @@ struct ScheduleDescriptor {
   bool takes_group = false;  // --group-size
   bool takes_memory_units = false;
   bool orders_by_times = false;  // searches: seconds for large sizes
-  bool takes_placement = false;  // of the user's own
+  bool takes_placement = false;  // the user may say which rank has which stage
   bool is_forward_only = false;
   bool is_data_parallel = false;  // each rank has the whole model, and microbatches of its own
   /// Sizes fit `chunks`; the rest is checked here, as `make_schedule` says.

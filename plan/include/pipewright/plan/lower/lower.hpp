@@ -19,7 +19,7 @@ struct LoweringOptions {
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;
   ReceivePlacement receives = ReceivePlacement::JustInTime;
-  int replicas = 1;  // of the whole pipeline: with more than one, gradients are reduced
+  int replicas = 1;  // pipelines side by side: with more than one, gradients are reduced
   bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
   std::vector<int> tied_stages{};  // that share a weight
   int step_every = 0;  // backwards of a stage between optimizer steps; 0: one step at the end

@@ -1,5 +1,7 @@
 #pragma once
 
+// A Program as a CSV file in torch's dialect, where communication is an action like the others.
+
 #include <string>
 #include <string_view>
 

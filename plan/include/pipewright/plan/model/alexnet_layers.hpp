@@ -14,12 +14,12 @@ enum class AlexNetKind { Conv, Relu, MaxPool, AveragePool, Flatten, Dropout, Lin
 
 struct AlexNetLayer {
   AlexNetKind kind;
-  std::string name;                 // of its kind, and how many of it there are so far: "conv2"
+  std::string name;                 // its kind, and how many of it there are so far: "conv2"
   int in = 0;                       // channels of a convolution, features of a linear layer
   int kernel = 0;                   // side of the window that slides over the image
-  int stride = 0;                   // of that window
-  int padding = 0;                  // of the image on each side
-  std::vector<int> output_shape{};  // of one sample
+  int stride = 0;                   // how far the window moves at a time
+  int padding = 0;                  // zeros around the image on each side
+  std::vector<int> output_shape{};  // for one sample
 };
 
 /// "conv", as the layer's kind is called in a plan.

@@ -1,12 +1,15 @@
 #pragma once
 
-#include "pipewright/plan/model/model.hpp"
+// A GPT over the bytes of a text, planned layer by layer; exec/models/gpt.hpp builds it.
+
+#include "pipewright/plan/model/model_shape.hpp"
 
 namespace pipewright::plan {
 
 /// A GPT of pre-norm blocks over learned token and position embeddings; layer 0 is the embedding,
 /// the last layer is norm and head.
 struct GptShape {
+  static constexpr auto kind = "gpt";
   int blocks = 6;
   int hidden = 256;
   int heads = 4;
@@ -14,6 +17,9 @@ struct GptShape {
   int vocabulary = 256;  // 256: the bytes of a text
   friend bool operator==(const GptShape&, const GptShape&) = default;
 };
+template <>
+const ModelDescriptor& descriptor_of<GptShape>();
+
 Model gpt_model(const GptShape& shape);
 
 }  // namespace pipewright::plan

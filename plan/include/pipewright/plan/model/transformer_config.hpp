@@ -20,9 +20,9 @@ struct TransformerConfig {
   int hidden = 0;
   int heads = 0;
   int kv_heads = 0;
-  int head_channels = 0;   // of queries and keys; under latent attention those without a place
-  int value_channels = 0;  // of a head
-  int feed_forward = 0;    // of the dense layers
+  int head_channels = 0;   // a head's queries and keys; in latent attention without rope's
+  int value_channels = 0;  // a head's values
+  int feed_forward = 0;    // the width of dense layers
   int vocabulary = 0;
   int vocabulary_multiple = 1;  // times the tensor size: what the vocabulary is padded to
   int longest = 0;              // sequence that it is made for
@@ -30,18 +30,18 @@ struct TransformerConfig {
   bool gated = false;  // three matrices in the feed-forward, not two
   bool tied = false;   // the head's weight is the embedding's
   NormKind norm = NormKind::Root;
-  bool head_norms = false;  // of queries and keys, head by head
-  bool query_bias = false;  // likewise of keys and values
+  bool head_norms = false;  // queries and keys are normed head by head
+  bool query_bias = false;  // keys and values have one as well
   bool projection_bias = false;
   bool feed_forward_bias = false;
-  bool dropout = false;  // of hidden states: its masks are kept for the backward
+  bool dropout = false;  // hidden states are dropped, and the masks kept for the backward
   int window = 0;        // tokens that one sees; 0: all before it
   int window_from = 0;   // the first layer that has the window
 
-  int experts = 0;  // of a layer of the mixture
+  int experts = 0;  // that a layer of the mixture has
   int experts_per_token = 0;
   int expert_feed_forward = 0;
-  int shared_feed_forward = 0;  // of all shared experts together
+  int shared_feed_forward = 0;  // the width of all shared experts together
   bool router_bias = false;
   std::vector<bool> sparse;  // by layer, whether it has experts; empty: none
 

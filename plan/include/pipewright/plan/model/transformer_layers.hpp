@@ -37,18 +37,18 @@ struct TransformerLayer {
   std::string name;
   TransformerLayerKind kind = TransformerLayerKind::Dense;
 
-  // Of the whole model: counts.
+  // Counts over the whole model.
   std::int64_t parameters = 0;
-  std::int64_t expert_parameters = 0;  // of those, of the routed experts
+  std::int64_t expert_parameters = 0;  // the part that routed experts have
   std::int64_t active_parameters = 0;  // that a token meets
   std::int64_t tied_parameters = 0;    // that another layer has counted already
 
-  // Of one device, and of one microbatch.
+  // What one device has and does for one microbatch.
   std::int64_t device_parameters = 0;
   std::int64_t device_expert_parameters = 0;
   Bytes weights{};             // two bytes for each of the device's parameters
-  double product_flops = 0;    // forward, of tokens with weights; backward takes twice that
-  double attention_flops = 0;  // … of tokens with tokens: grows with the sequence's square
+  double product_flops = 0;    // the forward's, tokens with weights; a backward takes twice that
+  double attention_flops = 0;  // tokens with tokens, which grow with the sequence's square
   Bytes kept{}, kept_selective{}, kept_full{};  // for the backward, by recomputation
   Bytes output{};
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// How a row of weighted items is cut into parts that are as equal as possible.
+
 #include <vector>
 
 namespace pipewright::plan {

@@ -21,14 +21,14 @@ struct LayerRange {
 };
 
 struct PartitionRequest {
-  std::vector<double> weights;  // of the layers
+  std::vector<double> weights;  // one for each layer
   int stages = 1;
   int ranks = 0;             // stage s lies on rank s modulo ranks; 0: every stage on its own
   std::optional<int> first;  // layers of the first stage
   std::optional<int> last;   // layers of the last stage
   std::vector<int> borders;  // a stage ends and the next begins there
   std::vector<LayerRange> together;
-  std::optional<Bytes> memory_cap;  // of each rank, over its stages
+  std::optional<Bytes> memory_cap;  // each rank's, over all of its stages
   /// What a stage of these layers needs. Must not fall when layers are added.
   std::function<Bytes(int stage, LayerRange layers)> memory;
 };

@@ -24,8 +24,8 @@ inline bool holds_compute(const Program& program, InstructionKind kind) {
 
 class Dependencies {
  public:
-  struct Edge {
-    int event = 0;  // that waits
+  struct Successor {
+    int event = 0;  // waits
     Until until = Until::Done;
   };
   /// An instruction, with the events that it waits for: those before it on its own rank and the one
@@ -35,9 +35,9 @@ class Dependencies {
     int rank = 0;
     int compute = -1;  // the compute before it: its rank reaches it no earlier
     int queue = -1;  // the transfer before it on its communicator, or the rank's collective before
-    int data = -1;   // of a receive: its send
-    int partner = -1;  // of a send or receive: the other end; of a collective's members: the first
-                       // of them, which takes the time; -1 for itself
+    int data = -1;   // what makes its data; a receive has its send here
+    int partner = -1;  // the other end of a send or receive; for a collective's members the first
+                       // one, which takes the time and has -1 itself
     int place = 0;     // the in-order list on which it waits: its rank's compute, or a queue
   };
 
@@ -48,9 +48,9 @@ class Dependencies {
   int size() const { return static_cast<int>(events_.size()); }
   const Event& operator[](int event) const { return events_[static_cast<std::size_t>(event)]; }
   /// Who waits for this event.
-  const Edge* begin(int event) const { return edges_.data() + first_edge(event); }
-  const Edge* end(int event) const { return edges_.data() + first_edge(event + 1); }
-  /// Of a collective's member, the one that takes its time; else the event itself.
+  const Successor* begin(int event) const { return edges_.data() + first_edge(event); }
+  const Successor* end(int event) const { return edges_.data() + first_edge(event + 1); }
+  /// The event that takes the time: for a collective its first member, else the event itself.
   int leader_of(int event) const {
     const Event& own = (*this)[event];
     return is_collective(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
@@ -72,7 +72,7 @@ class Dependencies {
   std::vector<Event> events_;
   std::vector<std::pair<int, int>> collective_waits_;  // (event, predecessor), by event
   std::vector<std::size_t> first_edge_;                // into edges_, one more than events
-  std::vector<Edge> edges_;
+  std::vector<Successor> edges_;
   std::vector<int> predecessor_counts_;
 };
 
@@ -96,8 +96,7 @@ void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
     if (receive.queue >= 0)
       visit(receive.queue, Until::Released);
   }
-  if (is_collective(own.instruction->kind) ||
-      own.instruction->kind == InstructionKind::OptimizerStep)
+  if (has_collective_waits(own.instruction->kind))
     for (auto wait = std::lower_bound(collective_waits_.begin(), collective_waits_.end(),
                                       std::pair{event, -1});
          wait != collective_waits_.end() && wait->first == event; ++wait)

@@ -28,9 +28,9 @@ enum class InstructionKind {
   ReceiveGradient,    // from the stage after
   ReduceTied,        // sums the gradients of the weights that stages share, over the ranks with one
   ReduceGradients,   // sums the gradients of all copies of the stage
-  ScatterGradients,  // … of which each copy gets its shard alone (ZeRO stage 1)
+  ScatterGradients,  // the same, but each copy gets the sum of its shard alone (ZeRO stage 1)
   NormGradients,     // the global norm, which all ranks must know before any of them steps
-  OptimizerStep,     // of its shard, where the stage's parameters are gathered afterwards
+  OptimizerStep,     // steps its shard alone where parameters are gathered afterwards
   GatherParameters,  // each copy of the stage gets the shards that the others have stepped
   ShareLoss,         // all ranks get the losses of the batch
   Unshard,           // gathers the stage's sharded parameters
@@ -56,7 +56,7 @@ enum class Group {
 /// What an instruction of a stage takes in from elsewhere.
 enum class Needs {
   Nothing,
-  Activation,  // of the stage before, or the receive of it
+  Activation,  // from the stage before, or the receive of it
   Gradient,    // from the stage after, or the receive of it
   OtherEnd,    // the send
 };
@@ -64,21 +64,22 @@ enum class Needs {
 struct InstructionTraits {
   std::string_view word{};  // between stage and microbatch
   Role role = Role::Compute;
-  std::optional<ActionKind> action{};  // of a Schedule
+  std::optional<ActionKind> action{};  // which a Schedule has for it
   std::string_view deepspeed{};        // its name there; empty: none
   bool in_torch = true;                // torch has a word for it
   Work work = Work::None;
   Needs needs = Needs::Nothing;
   Payload payload = Payload::None;
-  // Of a transfer: the stage at its other end lies so many further on, and what completes it there.
+  // A transfer has the other end so many stages further on, where an instruction of that kind
+  // completes it.
   int towards = 0;
   std::optional<InstructionKind> other_end{};
-  // Of a collective: who takes part, and how often its ring passes on all pieces: a sum twice, what
-  // only scatters or gathers once.
+  // A collective says who takes part, and how often its ring passes on all pieces: a sum does so
+  // twice, what only scatters or gathers once.
   Group group = Group::None;
   int rounds = 0;
-  bool waits_for_collectives = false;  // of its rank, before it in the list
-  InstructionKind kind{};              // of the row: set where the table is made
+  bool waits_for_collectives = false;  // those that its rank has before it in the list
+  InstructionKind kind{};              // the row's own, set where the table is made
 };
 
 /// All that is true of a kind of instruction: a kind without a row does not compile.
@@ -248,9 +249,42 @@ constexpr bool is_receive(InstructionKind kind) { return traits_of(kind).role ==
 constexpr bool makes_input_gradient(InstructionKind kind) {
   return traits_of(kind).action && makes_input_gradient(*traits_of(kind).action);
 }
-/// … or add to the gradients of the weights.
+/// Whether they add to the gradients of the weights.
 constexpr bool makes_weight_gradient(InstructionKind kind) {
   return traits_of(kind).action && makes_weight_gradient(*traits_of(kind).action);
+}
+/// Whether instructions of this kind belong to the backward of a microbatch, R among them.
+constexpr bool is_of_backward(InstructionKind kind) {
+  return traits_of(kind).action && traits_of(kind).work != Work::Forward;
+}
+/// Whether they run a forward that has been run before.
+constexpr bool runs_forward_again(InstructionKind kind) {
+  return traits_of(kind).work == Work::Rerun;
+}
+/// Whether they have waits of their own for collectives: one of these for all that takes part, and
+/// what waits for those before it.
+constexpr bool has_collective_waits(InstructionKind kind) {
+  return is_collective(kind) || traits_of(kind).waits_for_collectives;
+}
+/// The receive that brings what they take in from another stage; nothing for those that take in
+/// nothing. Its other end is the send that takes their own result on.
+constexpr std::optional<InstructionKind> receive_for(InstructionKind kind) {
+  switch (traits_of(kind).needs) {
+    case Needs::Activation:
+      return InstructionKind::ReceiveActivation;
+    case Needs::Gradient:
+      return InstructionKind::ReceiveGradient;
+    case Needs::Nothing:
+    case Needs::OtherEnd:
+      return {};
+  }
+  return {};
+}
+/// Which kinds make what a receive brings; one of them stands on the stage that it is from.
+constexpr std::array<InstructionKind, 2> makers_for(InstructionKind receive) {
+  if (receive == InstructionKind::ReceiveActivation)
+    return {InstructionKind::Forward, InstructionKind::Forward};
+  return {InstructionKind::Backward, InstructionKind::InputGradient};
 }
 InstructionKind instruction_kind(ActionKind kind);
 
@@ -258,7 +292,7 @@ struct Instruction {
   InstructionKind kind = InstructionKind::Forward;
   int stage = 0;
   int microbatch = -1;  // -1 where an instruction concerns the whole stage
-  int slot = -1;        // of the stage's buffers, held from the first use of the microbatch to the
+  int slot = -1;        // the stage's buffer that the microbatch holds from its first use to its
                         // last; -1 without microbatch
   bool fused_with_next = false;  // as in Action: both start together and overlap
   friend bool operator==(const Instruction&, const Instruction&) = default;

@@ -1,5 +1,7 @@
 #pragma once
 
+// The proof that a Program can run to its end, which everybody calls who is about to run one.
+
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {

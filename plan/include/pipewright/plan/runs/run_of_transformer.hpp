@@ -1,5 +1,7 @@
 #pragma once
 
+// From the sizes of a transformer to a row of a table of training runs.
+
 #include "pipewright/plan/model/megatron_arguments.hpp"
 #include "pipewright/plan/runs/training_run.hpp"
 

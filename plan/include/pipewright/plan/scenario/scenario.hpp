@@ -13,20 +13,17 @@
 #include "pipewright/plan/costs/training_memory.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
-#include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/model_shape.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
 
-using ModelShape = std::variant<GptShape, AlexNetShape>;
-
 struct DataSource {
-  std::string kind;  // text: bytes of one file; cifar10: data_batch_*.bin
-  std::filesystem::path
-      path;  // the file, or for cifar10 the folder; relative to the scenario's file
+  std::string kind;  // the name of a `DataKind`: text, cifar10
+  /// A file or a folder, as the kind has it; in a file relative to the scenario's folder.
+  std::filesystem::path path;
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
@@ -45,7 +42,7 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-/// Of all pipelines side by side.
+/// How many ranks all pipelines side by side have.
 inline int ranks_of_job(const Pipeline& pipeline) { return pipeline.ranks * pipeline.replicas; }
 
 /// What the learning rate does after its warm-up, until the last step.
@@ -74,7 +71,7 @@ struct Training {
   RecomputeMode recompute = RecomputeMode::None;
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
-  double jitter = 0;  // standard deviation of every duration over its mean
+  double jitter = 0;  // every duration's standard deviation over its mean
   CpuBranch cpu_branch = CpuBranch::Best;
   bool cuda_graphs = false;  // a microbatch's forward and backward are one launch each
   friend bool operator==(const Training&, const Training&) = default;
@@ -91,7 +88,7 @@ struct ProfileSettings {
 
 struct Scenario {
   std::string name;
-  ModelShape model;
+  ModelShape model;  // such as GptShape{.blocks = 3}
   DataSource data;
   Cluster cluster;
   Pipeline pipeline;

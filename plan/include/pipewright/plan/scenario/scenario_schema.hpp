@@ -1,5 +1,7 @@
 #pragma once
 
+// The JSON Schema of scenario files, with which editors complete and check them.
+
 #include <string>
 
 namespace pipewright::plan {

@@ -33,7 +33,7 @@ constexpr bool makes_weight_gradient(ActionKind kind) {
   return kind == ActionKind::Backward || kind == ActionKind::WeightGradient;
 }
 
-/// Of the action alone, fused or not: "1F2".
+/// The action by itself, "1F2", whether it is fused or not.
 std::string to_string(const Action& action);
 
 /// Nothing when the text is no action.

@@ -1,5 +1,7 @@
 #pragma once
 
+// Where the stages of a schedule lie, read off from the ranks that have their actions.
+
 #include "pipewright/plan/partition/placement.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The proof that a Schedule is complete and can be run in its order.
+
 #include "pipewright/plan/schedules/schedule.hpp"
 
 namespace pipewright::plan {

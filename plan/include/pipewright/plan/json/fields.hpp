@@ -3,6 +3,7 @@
 // Structs whose fields stand in a list each, `visit_fields`: reading, writing and the JSON Schema
 // go over it. A field has its key, its value, which values are possible, and what it means.
 
+#include <algorithm>
 #include <concepts>
 #include <filesystem>
 #include <optional>
@@ -20,9 +21,9 @@ namespace pipewright::plan {
 struct FieldRule {
   bool needed = false;
   Range range{};
-  const std::vector<std::string>* words =
-      nullptr;                   // of an enumeration in their order, or of a text
-  const char* schema = nullptr;  // instead of what type, range and words say, as JSON
+  /// What an enumeration's values are called, in their order, or the words that a text can be.
+  const std::vector<std::string>* words = nullptr;
+  const char* schema = nullptr;  // JSON that stands for what type, range and words would say
 };
 
 inline FieldRule any() { return {}; }
@@ -152,6 +153,14 @@ Struct read_fields(JsonObject& object) {
   return value;
 }
 
+/// Whether a value that was read is the one in the file. Where it is not, an error was recorded,
+/// and a check across fields would judge the stand-in.
+template <class Value>
+bool taken(JsonObject& object, const std::string& key, const Value& value) {
+  const Json* written = object.find(key);
+  return written == nullptr || *written == Json(value);
+}
+
 template <class Struct>
 Json fields_json(const Struct& value);
 
@@ -189,6 +198,14 @@ Json fields_json(const Struct& value) {
       json[key] = std::move(written);
   });
   return json;
+}
+
+/// Whether all fields that were read are those in the file.
+template <class Struct>
+bool all_taken(JsonObject& object, const Struct& value) {
+  const Json read = fields_json(value);
+  return std::all_of(read.items().begin(), read.items().end(),
+                     [&](const auto& field) { return taken(object, field.key(), field.value()); });
 }
 
 }  // namespace pipewright::plan

@@ -1,0 +1,59 @@
+#pragma once
+
+// What makes a model real: its layers, the data that it learns from, and its loss. A model's file
+// in src/models ends with
+//
+//   template <>
+//   const ModelBuilder& builder_of<plan::GptShape>() {
+//     static const ModelBuilder gpt = declare_builder<plan::GptShape>({.layers = …});
+//     return gpt;
+//   }
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
+#include "pipewright/plan/model/model_shape.hpp"
+
+namespace pipewright::exec {
+
+struct ModelBuilder {
+  /// Those that `plan::model_of` describes. Random numbers of a layer depend on `seed`.
+  std::function<std::vector<LayerSpec>(const plan::ModelShape&, int seed)> layers;
+  /// Opens the data at a path. Throws InputError when they do not fit.
+  std::function<std::unique_ptr<Dataset>(const plan::ModelShape&, const std::filesystem::path&,
+                                         const BatchShape&)>
+      open;
+  Loss loss;
+};
+
+/// The same of one type of shape. A member that is left out does not compile.
+template <class Shape>
+struct BuilderDeclaration {
+  std::vector<LayerSpec> (*layers)(const Shape&, int seed);
+  std::unique_ptr<Dataset> (*open)(const Shape&, const std::filesystem::path&, const BatchShape&);
+  Loss loss;
+};
+
+template <class Shape>
+ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
+  return {
+      .layers = [layers = declared.layers](const plan::ModelShape& shape,
+                                           int seed) { return layers(shape.as<Shape>(), seed); },
+      .open = [open = declared.open](
+                  const plan::ModelShape& shape, const std::filesystem::path& path,
+                  const BatchShape& batch) { return open(shape.as<Shape>(), path, batch); },
+      .loss = declared.loss};
+}
+
+/// Each model of `plan::model_kinds()` has its own: without it, nothing links.
+template <class Shape>
+const ModelBuilder& builder_of();
+
+/// Throws InputError for a model that was declared to `plan` alone.
+const ModelBuilder& builder_of(const plan::ModelShape& shape);
+
+}  // namespace pipewright::exec

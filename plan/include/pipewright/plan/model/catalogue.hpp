@@ -1,0 +1,21 @@
+#pragma once
+
+// One line per model: the type of its shape. What plan declares of it and what exec builds of it
+// are found by this list; where one of the two is missing, nothing links.
+
+#define PIPEWRIGHT_MODELS(MODEL) \
+  MODEL(GptShape)                \
+  MODEL(AlexNetShape)
+
+#include "pipewright/plan/model/model_shape.hpp"
+
+namespace pipewright::plan {
+
+#define PIPEWRIGHT_DECLARE(Shape) \
+  struct Shape;                   \
+  template <>                     \
+  const ModelDescriptor& descriptor_of<Shape>();
+PIPEWRIGHT_MODELS(PIPEWRIGHT_DECLARE)
+#undef PIPEWRIGHT_DECLARE
+
+}  // namespace pipewright::plan

@@ -1,0 +1,79 @@
+#pragma once
+
+// How a model declares itself. Its file in src/model has `visit_fields` for its shape, what the
+// functions below say, and at its end
+//
+//   template <>
+//   const ModelDescriptor& descriptor_of<GptShape>() {
+//     static const ModelDescriptor gpt = declare_model<GptShape>({.meaning = …});
+//     return gpt;
+//   }
+//
+// A member that is left out, but for `check`, does not compile.
+
+#include "pipewright/plan/model/model_descriptor.hpp"
+
+namespace pipewright::plan {
+
+template <class Shape>
+struct ModelDeclaration {
+  const char* meaning;
+  DataKind data;
+  const char* unit;
+  Model (*layers)(const Shape&);
+  Sample (*sample)(const Shape&);
+  LayerEstimate (*estimate)(const Shape&, const Layer&);
+  /// What no field shows by itself: records an error for a shape that cannot be built.
+  void (*check)(const Shape&, JsonObject&) = nullptr;
+};
+
+template <class Shape>
+OrderedJson model_schema(const char* meaning) {
+  OrderedJson object = object_schema(meaning);
+  object["properties"]["kind"] = {{"const", Shape::kind}};
+  object["required"].push_back("kind");
+  add_fields<Shape>(object);
+  return object;
+}
+
+template <class Shape>
+std::vector<std::string> keys_of() {
+  std::vector<std::string> keys;
+  const Shape plain{};
+  visit_fields(plain, [&](const char* key, const auto&...) { keys.emplace_back(key); });
+  return keys;
+}
+
+/// Nothing where a value was refused; a stand-in for it is not checked.
+template <class Shape>
+std::optional<ModelShape> read_shape(JsonObject& object, void (*check)(const Shape&, JsonObject&)) {
+  const auto shape = read_fields<Shape>(object);
+  if (!all_taken(object, shape))
+    return {};
+  if (check != nullptr)
+    check(shape, object);
+  return shape;
+}
+
+template <class Shape>
+ModelDescriptor declare_model(const ModelDeclaration<Shape>& declared) {
+  return {
+      .kind = Shape::kind,
+      .meaning = declared.meaning,
+      .data = declared.data,
+      .unit = declared.unit,
+      .keys = keys_of<Shape>(),
+      .plain = [] { return ModelShape(Shape{}); },
+      .equal = [](const ModelShape& a,
+                  const ModelShape& b) { return a.as<Shape>() == b.as<Shape>(); },
+      .layers = [declared](const ModelShape& shape) { return declared.layers(shape.as<Shape>()); },
+      .sample = [declared](const ModelShape& shape) { return declared.sample(shape.as<Shape>()); },
+      .estimate = [declared](
+                      const ModelShape& shape,
+                      const Layer& layer) { return declared.estimate(shape.as<Shape>(), layer); },
+      .read = [declared](JsonObject& object) { return read_shape<Shape>(object, declared.check); },
+      .fields = [](const ModelShape& shape) { return fields_json(shape.as<Shape>()); },
+      .schema = [declared] { return model_schema<Shape>(declared.meaning); }};
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,55 @@
+#pragma once
+
+// All that a model says of itself, whatever the type of its shape. Reader, writer, schema, help,
+// predictions and tests go over the list of these; exec has what builds the layers
+// (exec/models/model_builder.hpp).
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/json/field_schema.hpp"
+#include "pipewright/plan/model/model_shape.hpp"
+
+namespace pipewright::plan {
+
+/// What a model learns from.
+struct DataKind {
+  std::string_view name;     // as a scenario's `data.kind` names it
+  std::string_view meaning;  // what lies at its path
+  bool is_folder = false;    // the path is a folder, not a file
+};
+inline constexpr DataKind text_data{.name = "text", .meaning = "the bytes of one file"};
+inline constexpr DataKind cifar10_data{
+    .name = "cifar10", .meaning = "data_batch_*.bin", .is_folder = true};
+
+struct ModelDescriptor {
+  std::string kind;     // as a scenario's `model.kind` names it
+  std::string meaning;  // a sentence
+  DataKind data;
+  std::string unit;               // what speed is counted in: "tokens", "images"
+  std::vector<std::string> keys;  // what its fields are called
+  std::function<ModelShape()> plain;
+  std::function<bool(const ModelShape&, const ModelShape&)> equal;
+  std::function<Model(const ModelShape&)> layers;
+  std::function<Sample(const ModelShape&)> sample;
+  std::function<LayerEstimate(const ModelShape&, const Layer&)> estimate;
+  /// Nothing when the object does not say soundly what the shape is; then it has an error.
+  std::function<std::optional<ModelShape>(JsonObject&)> read;
+  std::function<Json(const ModelShape&)> fields;
+  std::function<OrderedJson()> schema;
+};
+
+/// In the order of the schema.
+const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds();
+
+/// The data that models learn from, each once.
+const std::vector<DataKind>& data_kinds();
+
+/// The model that an object describes: its `kind` and that model's fields. Nothing when it does not
+/// say that soundly; then it has an error.
+std::optional<ModelShape> read_model_shape(JsonObject& object);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "pipewright/plan/model/catalogue.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
+
+namespace pipewright::plan {
+
+const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds() {
+#define CALL(Shape) descriptor_of<Shape>(),
+  static const std::vector<std::reference_wrapper<const ModelDescriptor>> all{
+      PIPEWRIGHT_MODELS(CALL)};
+#undef CALL
+  return all;
+}
+
+const std::vector<DataKind>& data_kinds() {
+  static const std::vector<DataKind> kinds = [] {
+    std::vector<DataKind> list;
+    for (const ModelDescriptor& model : model_kinds())
+      if (std::none_of(list.begin(), list.end(),
+                       [&](const DataKind& kind) { return kind.name == model.data.name; }))
+        list.push_back(model.data);
+    return list;
+  }();
+  return kinds;
+}
+
+std::optional<ModelShape> read_model_shape(JsonObject& object) {
+  std::vector<std::string> kinds;
+  for (const ModelDescriptor& model : model_kinds())
+    kinds.push_back(model.kind);
+  const std::string kind = object.choice("kind", kinds);
+  if (object.has("kind") && taken(object, "kind", kind))
+    for (const ModelDescriptor& model : model_kinds())
+      if (model.kind == kind)
+        return model.read(object);
+  // Which keys belong here is not known then, so those of all models are called known.
+  for (const ModelDescriptor& model : model_kinds())
+    for (const std::string& key : model.keys)
+      object.allow(key);
+  return {};
+}
+
+}  // namespace pipewright::plan

@@ -124,12 +124,12 @@ void compare(const char* what, const std::filesystem::path& file, int rounds) {
   print("as a whole", as_a_whole, whole[whole.size() / 2]);
 }
 
-/// A copy with a bracket too many in the event in its middle.
+/// A copy with a colon too few in the event in its middle.
 void damage(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::ifstream in(from, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto middle = text.find("\"ph\"", text.size() / 2);
-  text[middle + 4] = '}';
+  text[middle + 4] = ' ';
   std::ofstream(to, std::ios::binary) << text;
 }
 

@@ -64,7 +64,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   }
   do
     QApplication::processEvents();
-  while (window.is_searching());
+  while (window.workspace().is_looking_for_plans());
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -364,6 +365,21 @@ bool MemoryView::viewportEvent(QEvent* event) {
     return true;
   }
   return QAbstractScrollArea::viewportEvent(event);
+}
+
+PanelDescriptor panel::memory() {
+  return {.name = "memory",
+          .title = "Memory",
+          .help = "What each rank holds over time, and who holds the peak.",
+          .shortcut = "Alt+3",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* memory = new MemoryView(host.workspace);
+            host.observe_section([memory](const TimeScale& scale, double left, double width) {
+              memory->follow(scale, left, width);
+            });
+            return memory;
+          }};
 }
 
 }  // namespace pipewright::gui

@@ -13,6 +13,8 @@
 #include <functional>
 #include <map>
 
+#include "catalogue.hpp"
+#include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/plan_fields.hpp"
 #include "pipewright/gui/timeline/row_raster.hpp"
@@ -209,14 +211,9 @@ void PartitionStrip::move_border(int stage, int layer) {
 }
 
 void PartitionStrip::show_words() {
-  const auto colour = [](QWidget* widget, const QColor& to) {
-    const QString sheet = QString(".QLabel { color: %1; }").arg(to.name());
-    if (widget->styleSheet() != sheet)
-      widget->setStyleSheet(sheet);
-  };
-  colour(summary_, theme_->soft_text);
+  set_colour(summary_, theme_->soft_text);
   const bool refused = strip_ && workspace_.answer() == nullptr;
-  colour(effect_, refused ? theme_->warning : theme_->text);
+  set_colour(effect_, refused ? theme_->warning : theme_->text);
   summary_->setVisible(strip_.has_value());
   effect_->setVisible(strip_.has_value());
   balance_->setVisible(strip_.has_value());
@@ -466,6 +463,15 @@ void PartitionStrip::mouseReleaseEvent(QMouseEvent*) {
   dragged_layer_ = -1;
   workspace_.settle();
   update();
+}
+
+PanelDescriptor panel::partition() {
+  return {.name = "partition",
+          .title = "Partition",
+          .help = "The layers and the borders of stages: drag one.",
+          .shortcut = "Alt+2",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new PartitionStrip(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
@@ -169,6 +170,19 @@ void ResidualPanel::rebuild() {
              "plan under What if, and its actions are held against those before.",
              *theme_));
   }
+}
+
+PanelDescriptor panel::residuals() {
+  return {.name = "residuals",
+          .title = "Residuals",
+          .help = "Where the error of the prediction goes.",
+          .shortcut = "Alt+6",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* residuals = new ResidualPanel(host.workspace);
+            residuals->on_places = host.show_places;
+            return residuals;
+          }};
 }
 
 }  // namespace pipewright::gui

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
@@ -193,6 +194,19 @@ void SavingsPanel::rebuild() {
   critical_->show_shares("The critical path", time_words(answer->times.iteration),
                          critical_shares(*answer, *theme_));
   slack_->show_table(slack_table(*answer, workspace_.slack(), most_slack));
+}
+
+PanelDescriptor panel::savings() {
+  return {.name = "savings",
+          .title = "Savings",
+          .help = "What a millisecond less would save, wherever it is saved.",
+          .shortcut = "Alt+4",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* savings = new SavingsPanel(host.workspace);
+            savings->on_places = host.show_places;
+            return savings;
+          }};
 }
 
 }  // namespace pipewright::gui

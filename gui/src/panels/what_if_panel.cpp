@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "catalogue.hpp"
+#include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -19,13 +21,6 @@ namespace {
 constexpr int label_width = 114;
 constexpr int value_width = 84;
 constexpr std::size_t most_changes = 8;
-
-/// By a sheet, which outlives the window's; of labels alone, so that their tooltips keep theirs.
-void set_colour(QWidget* widget, const QColor& colour) {
-  const QString sheet = QString(".QLabel { color: %1; }").arg(colour.name());
-  if (widget->styleSheet() != sheet)
-    widget->setStyleSheet(sheet);
-}
 
 /// "iteration -1.2 ms (-3.1 %), bubble -0.9 ms (warm-up -1.1 ms, transfer +0.2 ms), peak +2 MB" in
 /// a line for each figure.
@@ -118,13 +113,6 @@ WhatIfPanel::WhatIfPanel(Workspace& workspace, QWidget* parent)
   all->addWidget(content_, 1);
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
   refresh(Workspace::Change::Document);
-}
-
-QLabel* WhatIfPanel::make_label(int pixels, bool bold) {
-  auto* label = new QLabel;
-  label->setFont(font_of(pixels, bold));
-  label->setTextFormat(Qt::PlainText);
-  return label;
 }
 
 void WhatIfPanel::add_heading(const char* text) {
@@ -482,6 +470,15 @@ void WhatIfPanel::show_changes() {
         in_lines(loop::difference(workspace_.baseline()->figures, answer->figures).text));
   else
     effect_->hide();
+}
+
+PanelDescriptor panel::what_if() {
+  return {.name = "what_if",
+          .title = "What if",
+          .help = "Fields and sliders for the plan: each change is answered at once.",
+          .shortcut = "Alt+9",
+          .dock = PanelDock::Side,
+          .make = [](PanelHost& host) -> MadePanel { return new WhatIfPanel(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

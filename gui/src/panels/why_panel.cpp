@@ -5,6 +5,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
 
@@ -372,6 +373,15 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
                       rank_of(own, waited.event), time_words(waited.over)));
   }
   return html.end_rows().take();
+}
+
+PanelDescriptor panel::why() {
+  return {.name = "why",
+          .title = "Why",
+          .help = "What you clicked on, and what held it back.",
+          .shortcut = "Alt+1",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new WhyPanel(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

@@ -63,6 +63,7 @@ class Workspace {
   };
   /// Calls `found` later, unless another document is opened or another search begins until then.
   void look_for_plans(BackgroundSearch<PlansFound>::Found found);
+  bool is_looking_for_plans() const { return plan_search_.is_running(); }
   /// The draft becomes this plan: a step that can be undone.
   void take_plan(const loop::DraftPlan& plan);
   /// What the answer is held against: the plan as it was opened, or was last kept.

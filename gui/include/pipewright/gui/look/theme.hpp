@@ -10,7 +10,7 @@
 #include <array>
 #include <string_view>
 
-#include "pipewright/gui/timeline/busy_sums.hpp"
+#include "pipewright/gui/look/event_classes.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::gui {

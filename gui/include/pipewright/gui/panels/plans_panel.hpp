@@ -25,7 +25,6 @@ class PlansPanel : public Panel<> {
 
   /// For the plan's batch, on as many devices as it uses.
   void search();
-  bool is_searching() const { return searching_; }
 
  private:
   void rebuild() override;
@@ -34,7 +33,6 @@ class PlansPanel : public Panel<> {
   QLabel* headline_;
   QPushButton* search_;
   FigureTableView* list_;
-  bool searching_ = false;
   std::optional<Workspace::PlansFound> found_;
 };
 

@@ -49,7 +49,6 @@ class WhatIfPanel : public QWidget {
     }
   };
 
-  QLabel* make_label(int pixels, bool bold = false);
   void add_heading(const char* text);
   Row& add_row(const char* label, const QString& name, const QString& help);
   void add_number(const PlanField* field);

@@ -8,9 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "pipewright/gui/look/event_classes.hpp"
+
 namespace pipewright::gui {
 
-inline constexpr std::size_t class_count = 8;
 /// By class of events, in seconds.
 using ClassTimes = std::array<double, class_count>;
 

@@ -55,7 +55,7 @@ FigureTable rank_table(const loop::Residuals& residuals) {
 FigureTable cause_table(const loop::Residuals& residuals) {
   FigureTable table;
   table.columns = {{"difference", "what it adds to the iteration", true},
-                   {"cause, along the measured critical path", "click to see where", false}};
+                   {"cause", "along the measured critical path; click to see where", false}};
   double largest = 0;
   for (const loop::ResidualCause& cause : residuals.causes)
     largest = std::max(largest, std::abs(cause.seconds));
@@ -111,10 +111,10 @@ ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
   causes_->setObjectName("residual_causes");
   actions_ = new FigureTableView;
   actions_->setObjectName("residual_actions");
-  budget->addWidget(titled("By rank", ranks_), 15);
-  budget->addWidget(titled("By cause", causes_), 13);
-  columns->addWidget(budget_, 28);
-  columns->addWidget(titled("Actions furthest off", actions_), 12);
+  budget->addWidget(titled("By rank", ranks_));
+  budget->addWidget(titled("By cause", causes_), 1);
+  columns->addWidget(budget_, 1);
+  columns->addWidget(titled("Actions furthest off", actions_));
   layout->addWidget(tables_, 1);
 
   causes_->on_chosen = [this](int key) {

@@ -130,9 +130,9 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   critical_ = new ShareBar;
   slack_ = new FigureTableView;
   slack_->setObjectName("slack_table");
-  columns->addWidget(titled("A millisecond less", savings_), 9);
-  columns->addWidget(critical_, 4, Qt::AlignTop);
-  columns->addWidget(titled("Room: could take longer for nothing", slack_), 8);
+  columns->addWidget(titled("A millisecond less", savings_), 1);
+  columns->addWidget(critical_, 0, Qt::AlignTop);
+  columns->addWidget(titled("Room: could take longer for nothing", slack_));
   layout->addWidget(columns_, 1);
 
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });

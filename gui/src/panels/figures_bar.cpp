@@ -201,8 +201,8 @@ void FiguresBar::show_headline() {
   show_alert(headline);
 }
 
-/// As many figures as fit beside the names and buttons, the first ones first: half a figure is
-/// none. What is said below the name is cut short for them.
+/// Shows as many figures as fit beside the names and buttons, the first ones first: half a figure
+/// is none. What is said below the name is cut short for them.
 void FiguresBar::fit() {
   constexpr int least_subtitle = 150;
   const QFontMetrics metrics = subtitle_->fontMetrics();

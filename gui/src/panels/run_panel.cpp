@@ -54,7 +54,7 @@ void SmallChart::show_points(std::vector<std::pair<double, double>> points, cons
   update();
 }
 
-/// From the least value to the greatest, band included, with some room.
+/// The least value and the greatest, band included, with some room.
 std::pair<double, double> SmallChart::range() const {
   double least = points_.front().second, most = least;
   for (const auto& [x, y] : points_) {

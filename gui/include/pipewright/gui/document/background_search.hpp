@@ -50,7 +50,7 @@ class BackgroundSearch {
     running_ = false;
     thread_.request_stop();
   }
-  /// Whether somebody will hear of what it finds.
+  /// Whether a search goes on whose result will be told.
   bool is_running() const { return running_; }
 
  private:

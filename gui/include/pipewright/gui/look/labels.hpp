@@ -10,8 +10,8 @@ namespace pipewright::gui {
 /// A label of plain text in this size.
 QLabel* make_label(int pixels, bool bold = false);
 
-/// By a style sheet, which outlives the window's; of labels alone, so that their tooltips keep
-/// theirs.
+/// Colours a label by a style sheet, which outlives the window's; of labels alone, so that their
+/// tooltips keep theirs.
 void set_colour(QWidget* widget, const QColor& colour);
 
 }  // namespace pipewright::gui

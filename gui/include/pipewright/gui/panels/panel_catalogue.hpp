@@ -70,7 +70,7 @@ struct PanelDescriptor {
   MadePanel (*make)(PanelHost& host);
 };
 
-/// In the order in which they are made and tabs stand.
+/// All panels, in the order in which they are made and their tabs stand.
 const std::vector<PanelDescriptor>& panels();
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// The fastest plans of what is open, searched when somebody asks: a list to sort, and each is a
+// The fastest plans of what is open, searched when a person asks: a list to sort, and each is a
 // click away.
 
 #include <QLabel>
@@ -23,7 +23,7 @@ class PlansPanel : public Panel<> {
   explicit PlansPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// For the plan's batch, on as many devices as it uses.
+  /// Searches for the plan's batch, on as many devices as it uses.
   void search();
 
  private:

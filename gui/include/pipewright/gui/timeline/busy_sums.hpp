@@ -12,7 +12,7 @@
 
 namespace pipewright::gui {
 
-/// By class of events, in seconds.
+/// Seconds by class of events.
 using ClassTimes = std::array<double, class_count>;
 
 /// Events that do not overlap, in order of time. The columns must outlive it.
@@ -52,7 +52,7 @@ class BusySums {
   std::span<const double> start_;
   std::span<const double> end_;
   std::span<const std::uint8_t> classes_;
-  // Of events 0, 8, 16, …: what lies before each, and when it begins.
+  // What lies before events 0, 8, 16, …, and when each begins.
   std::vector<ClassTimes> before_;
   std::vector<double> mark_start_;
 };

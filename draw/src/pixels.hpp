@@ -1,5 +1,7 @@
 #pragma once
 
+// Numbers of pixels as text.
+
 #include <fmt/format.h>
 
 #include <string>

@@ -64,7 +64,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   }
   do
     QApplication::processEvents();
-  while (window.is_searching());
+  while (window.workspace().is_looking_for_plans());
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;
@@ -72,11 +72,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Wanted wanted;
-  CLI::App app{"Shows scenarios, runs and traces of pipeline-parallel training."};
+void add_options(CLI::App& app, Wanted& wanted) {
   app.set_version_flag("--version", PIPEWRIGHT_VERSION);
   app.add_option("FILE", wanted.file,
                  "a scenario, a run's folder, a timeline, Program or schedule (CSV)");
@@ -92,11 +88,10 @@ int main(int argc, char** argv) {
   app.footer(
       "Without a file it opens the example that ships. What the window remembers lies in "
       "PIPEWRIGHT_SETTINGS, if that names a file.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+}
+
+/// Whether there is something to draw on: a picture needs no display.
+bool has_display(const Wanted& wanted) {
   if (!wanted.screenshot.empty()) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
     // Without a desktop Qt warns of what a picture does not need.
@@ -104,13 +99,29 @@ int main(int argc, char** argv) {
       if (type == QtCriticalMsg || type == QtFatalMsg)
         std::fprintf(stderr, "%s\n", message.toUtf8().constData());
     });
-  } else if (!qEnvironmentVariableIsSet("QT_QPA_PLATFORM") &&
-             !qEnvironmentVariableIsSet("DISPLAY") &&
-             !qEnvironmentVariableIsSet("WAYLAND_DISPLAY")) {
-    std::fputs("pipewright-gui: there is no display; --screenshot OUT.png draws without one\n",
-               stderr);
-    return 2;
+    return true;
   }
+  for (const char* variable : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"})
+    if (qEnvironmentVariableIsSet(variable))
+      return true;
+  std::fputs("pipewright-gui: there is no display; --screenshot OUT.png draws without one\n",
+             stderr);
+  return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Wanted wanted;
+  CLI::App app{"Shows scenarios, runs and traces of pipeline-parallel training."};
+  add_options(app, wanted);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!has_display(wanted))
+    return 2;
   QApplication application(argc, argv);
   QApplication::setApplicationName("pipewright");
   const bool desktop_is_dark = QApplication::palette().color(QPalette::Window).lightness() < 128;

@@ -269,7 +269,7 @@ constexpr double least_seconds = 1e-9;
 
 std::string signed_ms(double seconds) { return fmt::format("{:+.3f} ms", 1e3 * seconds); }
 
-std::string in_words(const Difference& difference, const Figures& before) {
+std::vector<std::string> parts_of(const Difference& difference, const Figures& before) {
   std::vector<std::string> parts;
   if (std::abs(difference.iteration_s) >= least_seconds)
     parts.push_back(fmt::format("iteration {} ({:+.1f} %)", signed_ms(difference.iteration_s),
@@ -285,7 +285,7 @@ std::string in_words(const Difference& difference, const Figures& before) {
   if (difference.peak != plan::Bytes{})
     parts.push_back(
         fmt::format("peak {:+.3f} MB", static_cast<double>(difference.peak.value) / 1e6));
-  return parts.empty() ? "no difference" : fmt::format("{}", fmt::join(parts, ", "));
+  return parts;
 }
 
 }  // namespace
@@ -298,7 +298,9 @@ Difference difference(const Figures& before, const Figures& after) {
   difference.peak = after.peak - before.peak;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     difference.idle_s[cause] = after.idle_s[cause] - before.idle_s[cause];
-  difference.text = in_words(difference, before);
+  difference.parts = parts_of(difference, before);
+  difference.text = difference.parts.empty() ? "no difference"
+                                             : fmt::format("{}", fmt::join(difference.parts, ", "));
   return difference;
 }
 

@@ -53,12 +53,12 @@ bool tried(Document& document, const std::string& what, Part&& part) {
 }
 
 /// Throws InputError for what is there but cannot be read as a file: a device, a pipe, a file that
-/// somebody else keeps to himself.
+/// another user does not share.
 void require_readable(const fs::path& path) {
   if (!fs::is_regular_file(path))
     throw plan::InputError("is neither a file nor a folder");
   if (!std::ifstream(path, std::ios::binary))
-    throw plan::InputError("may not be read: its permissions are somebody else's");
+    throw plan::InputError("may not be read: its permissions do not let you");
   if (fs::file_size(path) == 0)
     throw plan::InputError("is empty");
 }
@@ -90,7 +90,7 @@ void show_explained(Document& document, plan::Timeline timeline) {
   document.ran = std::move(ran);
 }
 
-/// A Program that nobody has timed is shown as if all its actions were alike.
+/// A Program without times is shown as if all its actions were alike.
 void open_program(Document& document, plan::Program program) {
   document.kind = Document::Kind::Program;
   plan::validate(program);
@@ -108,67 +108,93 @@ void open_program(Document& document, plan::Program program) {
 constexpr std::array run_files{"costs.json", "partition.json", "program.json",
                                "predicted.trace.json", "steps.jsonl"};
 
-/// A folder in which `run` or `train` has left what it has so far.
-void open_run(Document& document, const fs::path& folder) {
-  document.kind = Document::Kind::Run;
-  const bool ended = fs::exists(folder / "report.json");
-  const auto read = [&](const char* name, auto&& use) {
-    return fs::exists(folder / name) &&
-           tried(document, (folder / name).string(), [&] { use(read_json(folder / name)); });
-  };
-  loop::StoredRun run;
-  bool whole = true;
-  // What is not there yet is no problem while the run goes on.
-  const auto needed = [&](const char* name, auto&& use) {
-    if (!fs::exists(folder / name)) {
-      whole = false;
-      (ended ? document.problems : document.notes)
-          .push_back(fmt::format("{}: is {}", (folder / name).string(),
-                                 ended ? "missing" : "not there yet"));
+/// Reads the folder in which `run` or `train` has left what it has so far, file by file: what is
+/// wrong in one is a problem, and the rest is shown.
+class RunReader {
+ public:
+  RunReader(Document& document, const fs::path& folder)
+      : document_(document), folder_(folder), ended_(fs::exists(folder / "report.json")) {}
+
+  void read() {
+    document_.kind = Document::Kind::Run;
+    read_plan();
+    read_prediction();
+    read_steps();
+    read("report.json", [&](const auto& json) { run_.report = json.root(); });
+    if (whole_)
+      document_.run = std::move(run_);
+  }
+
+ private:
+  template <class Use>
+  bool read(const char* name, Use&& use) {
+    const fs::path file = folder_ / name;
+    return fs::exists(file) && tried(document_, file.string(), [&] { use(read_json(file)); });
+  }
+
+  /// What is not there yet is no problem while the run goes on.
+  template <class Use>
+  void need(const char* name, Use&& use) {
+    if (!fs::exists(folder_ / name)) {
+      whole_ = false;
+      (ended_ ? document_.problems : document_.notes)
+          .push_back(fmt::format("{}: is {}", (folder_ / name).string(),
+                                 ended_ ? "missing" : "not there yet"));
     } else if (!read(name, use)) {
-      whole = false;
+      whole_ = false;
     }
-  };
-  needed("scenario.json", [&](const auto& json) {
-    run.scenario = plan::scenario_from_json(json);
-    document.scenario = run.scenario;
-  });
-  needed("costs.json", [&](const auto& json) {
-    run.costs = plan::layer_costs_from_json(json);
-    document.costs = run.costs;
-  });
-  needed("partition.json",
-         [&](const auto& json) { run.partition = plan::partition_from_json(json).partition; });
-  needed("program.json", [&](const auto& json) {
-    run.program = plan::program_from_json(json);
-    plan::validate(run.program);
-    document.structure = std::make_shared<sim::Structure>(run.program);
-  });
-  needed("predicted.trace.json", [&](const auto& json) {
-    run.predicted = plan::timeline_from_trace(json);
-    document.predicted = plan::table_of(run.predicted);
-  });
-  read("rehearsed_costs.json", [&](const auto& json) {
-    run.rehearsed_costs = plan::layer_costs_from_json(json);
-    document.costs = run.rehearsed_costs;
-  });
-  // While it trains, its last step stands for the typical one.
-  const bool measured = fs::exists(folder / "measured.trace.json");
-  const char* const steps = measured ? "measured.trace.json" : "last_step.trace.json";
-  read(steps, [&](const auto& json) {
-    const plan::Timeline timeline = plan::timeline_from_trace(json);
-    document.measured = plan::table_of(timeline);
-    if (measured)
-      run.measured = timeline;
-    else
-      document.notes.push_back("The run has not ended: its last step so far is shown.");
-    if (document.structure)
-      show_explained(document, timeline);
-  });
-  read("report.json", [&](const auto& json) { run.report = json.root(); });
-  if (whole)
-    document.run = std::move(run);
-}
+  }
+
+  void read_plan() {
+    need("scenario.json", [&](const auto& json) {
+      run_.scenario = plan::scenario_from_json(json);
+      document_.scenario = run_.scenario;
+    });
+    need("costs.json", [&](const auto& json) {
+      run_.costs = plan::layer_costs_from_json(json);
+      document_.costs = run_.costs;
+    });
+    need("partition.json",
+         [&](const auto& json) { run_.partition = plan::partition_from_json(json).partition; });
+    need("program.json", [&](const auto& json) {
+      run_.program = plan::program_from_json(json);
+      plan::validate(run_.program);
+      document_.structure = std::make_shared<sim::Structure>(run_.program);
+    });
+  }
+
+  void read_prediction() {
+    need("predicted.trace.json", [&](const auto& json) {
+      run_.predicted = plan::timeline_from_trace(json);
+      document_.predicted = plan::table_of(run_.predicted);
+    });
+    read("rehearsed_costs.json", [&](const auto& json) {
+      run_.rehearsed_costs = plan::layer_costs_from_json(json);
+      document_.costs = run_.rehearsed_costs;
+    });
+  }
+
+  /// While it trains, its last step stands for the typical one.
+  void read_steps() {
+    const bool measured = fs::exists(folder_ / "measured.trace.json");
+    read(measured ? "measured.trace.json" : "last_step.trace.json", [&](const auto& json) {
+      const plan::Timeline timeline = plan::timeline_from_trace(json);
+      document_.measured = plan::table_of(timeline);
+      if (measured)
+        run_.measured = timeline;
+      else
+        document_.notes.push_back("The run has not ended: its last step so far is shown.");
+      if (document_.structure)
+        show_explained(document_, timeline);
+    });
+  }
+
+  Document& document_;
+  const fs::path& folder_;
+  const bool ended_;
+  bool whole_ = true;
+  loop::StoredRun run_;
+};
 
 // ---- files
 
@@ -252,7 +278,7 @@ void open_folder(Document& document, const fs::path& folder) {
   const bool is_run = std::any_of(run_files.begin() + 1, run_files.end(),
                                   [&](const char* name) { return fs::exists(folder / name); });
   if (is_run)
-    open_run(document, folder);
+    RunReader(document, folder).read();
   else if (fs::exists(folder / "scenario.json"))
     open_scenario(document, read_json(folder / "scenario.json"), folder / "scenario.json");
   else

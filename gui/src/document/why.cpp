@@ -43,16 +43,19 @@ Spent spent_by(const PaintedTable& table, int rank, double first, double last) {
   return spent;
 }
 
+Spent& Spent::operator+=(const Spent& other) {
+  busy += other.busy;
+  unnamed += other.unnamed;
+  transfer += other.transfer;
+  for (std::size_t cause = 0; cause < class_count; ++cause)
+    idle[cause] += other.idle[cause];
+  return *this;
+}
+
 Spent spent_by_all(const PaintedTable& table) {
   Spent all;
-  for (int rank = 0; rank < table.table().ranks; ++rank) {
-    const Spent spent = spent_by(table, rank, 0, table.length());
-    all.busy += spent.busy;
-    all.unnamed += spent.unnamed;
-    all.transfer += spent.transfer;
-    for (std::size_t cause = 0; cause < class_count; ++cause)
-      all.idle[cause] += spent.idle[cause];
-  }
+  for (int rank = 0; rank < table.table().ranks; ++rank)
+    all += spent_by(table, rank, 0, table.length());
   return all;
 }
 
@@ -159,7 +162,7 @@ ActionFacts facts_of(const Workspace& workspace, const PickedEvent& picked) {
   const int event = picked.ghost ? -1 : workspace.structure_event(picked.event);
   if (structure == nullptr || event < 0)
     return facts;
-  // A run's Program is that of the plan as long as nobody has changed it.
+  // A run's Program is that of the plan as long as the plan is unchanged.
   if (workspace.answer() != nullptr &&
       (workspace.shown() == Workspace::Shown::Plan ||
        (!workspace.changed() &&

@@ -202,7 +202,7 @@ void Workspace::set(const std::string& assignment) {
 void Workspace::move_boundary(int boundary, int layer) {
   if (!has_plan())
     return;
-  // A plan that was refused has borders too, once they are somebody's.
+  // A plan that was refused has borders too, once they were chosen by hand.
   const auto* chosen = std::get_if<std::vector<int>>(&draft().scenario.pipeline.partition);
   if (!answer_ && chosen == nullptr)
     return;

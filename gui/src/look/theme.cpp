@@ -9,14 +9,15 @@ namespace {
 std::array<ClassLook, class_count> kinds(bool dark) {
   const QColor grey = dark ? QColor("#8a93a0") : QColor("#9aa2ad");
   const QColor other = dark ? QColor("#a9b1bc") : QColor("#5b6068");
-  return {{{"F", "forward", QColor("#0072b2"), Hatch::None},
-           {"B", "backward", QColor("#009e73"), Hatch::Rising},
-           {"I", "input gradient", QColor("#56b4e9"), Hatch::Falling},
-           {"W", "weight gradient", QColor("#e6c700"), Hatch::Dots},
-           {"R", "recompute", QColor("#cc79a7"), Hatch::Lines},
-           {"LOAD", "load", grey, Hatch::None},
-           {"STEP", "optimizer step", QColor("#d55e00"), Hatch::Cross},
-           {"", "other", other, Hatch::None}}};
+  using Kind = plan::InstructionKind;
+  return {{{Kind::Forward, "forward", QColor("#0072b2"), Hatch::None},
+           {Kind::Backward, "backward", QColor("#009e73"), Hatch::Rising},
+           {Kind::InputGradient, "input gradient", QColor("#56b4e9"), Hatch::Falling},
+           {Kind::WeightGradient, "weight gradient", QColor("#e6c700"), Hatch::Dots},
+           {Kind::Recompute, "recompute", QColor("#cc79a7"), Hatch::Lines},
+           {Kind::Load, "load", grey, Hatch::None},
+           {Kind::OptimizerStep, "optimizer step", QColor("#d55e00"), Hatch::Cross},
+           {std::nullopt, "other", other, Hatch::None}}};
 }
 
 Theme make_light() {
@@ -84,7 +85,7 @@ const Theme& dark_theme() {
   return theme;
 }
 
-std::uint8_t kind_class(std::string_view kind) {
+std::uint8_t kind_class(plan::InstructionKind kind) {
   const auto& looks = light_theme().kinds;
   const auto found = std::find_if(looks.begin(), looks.end() - 1,
                                   [&](const ClassLook& look) { return look.kind == kind; });

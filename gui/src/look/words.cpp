@@ -24,7 +24,7 @@ QString in_unit(double value, const std::array<Unit, n>& units) {
       break;
     }
   const double shown = value / unit->size;
-  // Of what is left after rounding: 99.996 is "100.0".
+  // The digits are those of the rounded value: 99.996 is "100.0".
   const double rounded = std::abs(shown) * 1.00005;
   const int whole = shown == 0 ? 1 : static_cast<int>(std::floor(std::log10(rounded))) + 1;
   return QString::fromStdString(

@@ -5,9 +5,11 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QPainter>
+#include <QStyle>
 #include <QStyledItemDelegate>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pipewright/gui/look/words.hpp"
 
@@ -15,8 +17,9 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int figure_height = 24;
-constexpr int figure_bar = 40;
-constexpr int least_words = 60;
+constexpr int figure_bar = 36;
+constexpr int least_words = 60;  // of a column, in pixels
+constexpr int good_words = 280;
 constexpr int number_role = Qt::UserRole, bar_role = Qt::UserRole + 1, key_role = Qt::UserRole + 2;
 
 /// Sorted by its number where it has one.
@@ -49,7 +52,10 @@ class FigureTableView::Delegate : public QStyledItemDelegate {
     if (bar == 0)
       return;
     const Theme& theme = *view_->theme_;
-    const QRectF room(option.rect.left() + gap, option.rect.center().y() - 3.0, figure_bar, 7);
+    // A column that is wider than it needs to be has its bar beside the number all the same.
+    const int needed = view_->needed_[static_cast<std::size_t>(index.column())];
+    const QRectF room(option.rect.right() - needed + gap, option.rect.center().y() - 3.0,
+                      figure_bar, 7);
     const bool both_ways = view_->has_negative_[static_cast<std::size_t>(index.column())] != 0;
     const double zero = both_ways ? room.center().x() : room.left();
     const double length =
@@ -95,7 +101,6 @@ FigureTableView::FigureTableView(QWidget* parent) : QTableWidget(parent), theme_
   setSelectionBehavior(SelectRows);
   setSelectionMode(SingleSelection);
   setShowGrid(false);
-  setWordWrap(false);
   setFrameShape(NoFrame);
   setFocusPolicy(Qt::StrongFocus);
   setHorizontalScrollMode(ScrollPerPixel);
@@ -111,12 +116,10 @@ FigureTableView::FigureTableView(QWidget* parent) : QTableWidget(parent), theme_
 
 void FigureTableView::show_table(FigureTable table) {
   table_ = std::move(table);
-  has_negative_.assign(table_.columns.size(), 0);
   setSortingEnabled(false);
   clear();
   setColumnCount(static_cast<int>(table_.columns.size()));
   setRowCount(static_cast<int>(table_.rows.size()));
-  bool has_total = false;
   for (int c = 0; c < columnCount(); ++c) {
     const FigureTable::Column& column = table_.columns[static_cast<std::size_t>(c)];
     auto* title = new QTableWidgetItem(column.title);
@@ -124,41 +127,88 @@ void FigureTableView::show_table(FigureTable table) {
     title->setTextAlignment(Qt::AlignVCenter | (column.is_number ? Qt::AlignRight : Qt::AlignLeft));
     setHorizontalHeaderItem(c, title);
   }
-  std::vector<char> has_bar(table_.columns.size(), 0);
-  for (int r = 0; r < rowCount(); ++r) {
-    const FigureTable::Row& row = table_.rows[static_cast<std::size_t>(r)];
-    has_total = has_total || row.is_total;
-    for (std::size_t c = 0; c < row.cells.size(); ++c) {
-      const FigureCell& cell = row.cells[c];
-      auto* item = new FigureItem(cell.text);
-      item->setToolTip(cell.text);
-      item->setData(key_role, row.key);
-      if (table_.columns[c].is_number) {
-        item->setData(number_role, cell.number);
-        item->setTextAlignment(Qt::AlignVCenter | Qt::AlignRight);
-        if (cell.bar != 0) {
-          item->setData(bar_role, cell.bar);
-          has_bar[c] = 1;
-        }
-        has_negative_[c] = static_cast<char>(has_negative_[c] != 0 || cell.bar < 0);
-      }
-      if (row.is_total)
-        item->setFont(font_of(text_size, true));
-      setItem(r, static_cast<int>(c), item);
-    }
-  }
-  resizeColumnsToContents();
-  for (int c = 0; c < columnCount(); ++c)
-    setColumnWidth(
-        c, std::min(560, columnWidth(c) + gap +
-                             (has_bar[static_cast<std::size_t>(c)] != 0 ? figure_bar + gap : 0)));
-  // Words take what room there is; a number would stand far from its neighbours.
-  const bool ends_in_words = !table_.columns.empty() && !table_.columns.back().is_number;
-  if (ends_in_words)
-    setColumnWidth(columnCount() - 1, least_words);
-  horizontalHeader()->setStretchLastSection(ends_in_words);
+  has_negative_.assign(table_.columns.size(), 0);
+  for (int r = 0; r < rowCount(); ++r)
+    show_row(r);
+  setWordWrap(ends_in_words());
+  measure_columns();
+  fit_columns();
+  const bool has_total = std::any_of(table_.rows.begin(), table_.rows.end(),
+                                     [](const FigureTable::Row& row) { return row.is_total; });
   setSortingEnabled(!has_total);
   horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
+}
+
+void FigureTableView::show_row(int r) {
+  const FigureTable::Row& row = table_.rows[static_cast<std::size_t>(r)];
+  for (std::size_t c = 0; c < row.cells.size(); ++c) {
+    const FigureCell& cell = row.cells[c];
+    auto* item = new FigureItem(cell.text);
+    item->setToolTip(cell.text);
+    item->setData(key_role, row.key);
+    if (table_.columns[c].is_number) {
+      item->setData(number_role, cell.number);
+      item->setTextAlignment(Qt::AlignVCenter | Qt::AlignRight);
+      if (cell.bar != 0)
+        item->setData(bar_role, cell.bar);
+      has_negative_[c] = static_cast<char>(has_negative_[c] != 0 || cell.bar < 0);
+    }
+    if (row.is_total)
+      item->setFont(font_of(text_size, true));
+    setItem(r, static_cast<int>(c), item);
+  }
+}
+
+bool FigureTableView::ends_in_words() const {
+  return !table_.columns.empty() && !table_.columns.back().is_number;
+}
+
+/// What each column needs for its widest cell and its bar; words at the end can be narrower.
+void FigureTableView::measure_columns() {
+  resizeColumnsToContents();
+  needed_.clear();
+  for (int c = 0; c < columnCount(); ++c) {
+    const auto has_bar = [c](const FigureTable::Row& row) {
+      return row.cells[static_cast<std::size_t>(c)].bar != 0;
+    };
+    const bool any_bar = std::any_of(table_.rows.begin(), table_.rows.end(), has_bar);
+    needed_.push_back(std::min(560, columnWidth(c) + (any_bar ? figure_bar + gap : 0)));
+  }
+  if (ends_in_words())
+    needed_.back() = least_words;
+  updateGeometry();
+}
+
+/// All of the width: words at the end take what the numbers leave, and go on in a next line; where
+/// there are none, each column takes as much more.
+void FigureTableView::fit_columns() {
+  if (needed_.empty())
+    return;
+  const int columns = columnCount();
+  const int spare =
+      std::max(0, viewport()->width() - std::accumulate(needed_.begin(), needed_.end(), 0));
+  for (int c = 0; c < columns; ++c) {
+    const int share = ends_in_words() ? (c + 1 == columns ? spare : 0)
+                                      : spare * (c + 1) / columns - spare * c / columns;
+    setColumnWidth(c, needed_[static_cast<std::size_t>(c)] + share);
+  }
+  if (!ends_in_words())
+    return;
+  resizeRowsToContents();
+  for (int r = 0; r < rowCount(); ++r)
+    setRowHeight(r, rowHeight(r) + gap / 2);
+}
+
+void FigureTableView::resizeEvent(QResizeEvent* event) {
+  QTableWidget::resizeEvent(event);
+  fit_columns();
+}
+
+QSize FigureTableView::sizeHint() const {
+  const int needed = std::accumulate(needed_.begin(), needed_.end(), 0);
+  return {needed + (ends_in_words() ? good_words - least_words : 0) +
+              style()->pixelMetric(QStyle::PM_ScrollBarExtent),
+          QTableWidget::sizeHint().height()};
 }
 
 void FigureTableView::set_theme(const Theme& theme) {

@@ -4,7 +4,10 @@
 #include <QPainter>
 #include <QPointer>
 #include <QVBoxLayout>
+#include <algorithm>
 
+#include "catalogue.hpp"
+#include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -26,69 +29,72 @@ QColor tone_colour(const Theme& theme, Headline::Tone tone) {
   return theme.soft_text;
 }
 
-/// By a sheet, which outlives the window's; of labels alone, so that their tooltips keep theirs.
-void set_colour(QWidget* widget, const QColor& colour) {
-  const QString sheet = QString(".QLabel { color: %1; }").arg(colour.name());
-  if (widget->styleSheet() != sheet)
-    widget->setStyleSheet(sheet);
-}
-
-QLabel* label_of(int pixels, bool bold = false) {
-  auto* label = new QLabel;
-  label->setFont(font_of(pixels, bold));
-  label->setTextFormat(Qt::PlainText);
-  return label;
-}
-
 }  // namespace
 
 FiguresBar::FiguresBar(Workspace& workspace, QWidget* parent)
     : QWidget(parent), workspace_(workspace), theme_(&light_theme()) {
-  setObjectName("figures");
+  setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);  // a narrow window cuts it off
   auto* all = new QVBoxLayout(this);
   all->setContentsMargins(2 * gap, gap, 2 * gap, gap);
   all->setSpacing(gap);
   auto* line = new QHBoxLayout;
   line->setSpacing(4 * gap);
   all->addLayout(line);
-
-  auto* names = new QVBoxLayout;
-  names->setSpacing(2);
-  title_ = label_of(heading_size, true);
-  subtitle_ = label_of(text_size);
-  title_->setAccessibleName("What is shown");
-  names->addStretch();
-  names->addWidget(title_);
-  names->addWidget(subtitle_);
-  names->addStretch();
-  line->addLayout(names);
+  line->addLayout(make_names());
   for (std::size_t i = 0; i < most_figures; ++i) {
     blocks_.push_back(make_block(static_cast<int>(i)));
     line->addWidget(blocks_.back().box);
   }
   line->addStretch(1);
+  line->addLayout(make_buttons());
+  all->addWidget(make_alert());
 
+  remedy_timer_.setSingleShot(true);
+  remedy_timer_.setInterval(remedy_after_ms);
+  connect(&remedy_timer_, &QTimer::timeout, this, [this] { look_for_remedy(); });
+  workspace_.observe([this](Workspace::Change change) { refresh(change); });
+  show_headline();
+}
+
+/// What is shown, and below it how it was planned.
+QLayout* FiguresBar::make_names() {
+  auto* names = new QVBoxLayout;
+  names->setSpacing(2);
+  title_ = make_label(heading_size, true);
+  subtitle_ = make_label(text_size);
+  title_->setAccessibleName("What is shown");
+  names->addStretch();
+  names->addWidget(title_);
+  names->addWidget(subtitle_);
+  names->addStretch();
+  return names;
+}
+
+QToolButton* FiguresBar::make_side(const char* name, const char* text, const char* help,
+                                   Workspace::Shown shown) {
+  auto* button = new QToolButton;
+  button->setObjectName(name);
+  button->setText(text);
+  button->setToolTip(help);
+  button->setCheckable(true);
+  button->setFont(font_of(text_size));
+  connect(button, &QToolButton::clicked, this, [this, shown] {
+    workspace_.show(shown);
+    show_headline();
+  });
+  return button;
+}
+
+/// The run or the plan, and the baseline.
+QLayout* FiguresBar::make_buttons() {
   auto* buttons = new QHBoxLayout;
   buttons->setSpacing(0);
-  const auto add_side = [&](const char* name, const char* text, const char* help,
-                            Workspace::Shown shown) {
-    auto* button = new QToolButton;
-    button->setObjectName(name);
-    button->setText(text);
-    button->setToolTip(help);
-    button->setCheckable(true);
-    button->setFont(font_of(text_size));
-    connect(button, &QToolButton::clicked, this, [this, shown] {
-      workspace_.show(shown);
-      show_headline();
-    });
-    buttons->addWidget(button);
-    return button;
-  };
-  run_ = add_side("figures.run", "Run", "What was measured, before its prediction (Ctrl+1).",
-                  Workspace::Shown::Run);
-  plan_ = add_side("figures.plan", "Plan", "The draft as it is predicted (Ctrl+2).",
-                   Workspace::Shown::Plan);
+  run_ = make_side("figures.run", "Run", "What was measured, before its prediction (Ctrl+1).",
+                   Workspace::Shown::Run);
+  plan_ = make_side("figures.plan", "Plan", "The draft as it is predicted (Ctrl+2).",
+                    Workspace::Shown::Plan);
+  buttons->addWidget(run_);
+  buttons->addWidget(plan_);
   buttons->addSpacing(gap);
   keep_ = new QPushButton("Keep as baseline");
   keep_->setObjectName("figures.keep");
@@ -96,14 +102,17 @@ FiguresBar::FiguresBar(Workspace& workspace, QWidget* parent)
   keep_->setToolTip("Hold what comes next against the plan as it is now (Ctrl+K).");
   connect(keep_, &QPushButton::clicked, this, [this] { workspace_.keep_as_baseline(); });
   buttons->addWidget(keep_);
-  line->addLayout(buttons);
+  return buttons;
+}
 
+/// Why a plan is not possible, with the change that would fit.
+QWidget* FiguresBar::make_alert() {
   alert_ = new QWidget;
   alert_->setObjectName("figures.alert");
   auto* alert = new QHBoxLayout(alert_);
   alert->setContentsMargins(gap + 4, gap / 2, gap / 2, gap / 2);
   alert->setSpacing(2 * gap);
-  alert_text_ = label_of(text_size);
+  alert_text_ = make_label(text_size);
   alert_text_->setWordWrap(true);
   alert_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   alert_text_->setAccessibleName("Why the plan is not possible");
@@ -113,13 +122,7 @@ FiguresBar::FiguresBar(Workspace& workspace, QWidget* parent)
   connect(alert_button_, &QPushButton::clicked, this, [this] { apply_remedy(); });
   alert->addWidget(alert_text_, 1);
   alert->addWidget(alert_button_);
-  all->addWidget(alert_);
-
-  remedy_timer_.setSingleShot(true);
-  remedy_timer_.setInterval(remedy_after_ms);
-  connect(&remedy_timer_, &QTimer::timeout, this, [this] { look_for_remedy(); });
-  workspace_.observe([this](Workspace::Change change) { refresh(change); });
-  show_headline();
+  return alert_;
 }
 
 FiguresBar::Block FiguresBar::make_block(int place) {
@@ -129,10 +132,10 @@ FiguresBar::Block FiguresBar::make_block(int place) {
   auto* column = new QVBoxLayout(block.box);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  block.caption = label_of(small_size);
-  block.value = label_of(figure_size, true);
-  block.beside = label_of(text_size);
-  block.note = label_of(small_size);
+  block.caption = make_label(small_size);
+  block.value = make_label(figure_size, true);
+  block.beside = make_label(text_size);
+  block.note = make_label(small_size);
   auto* figure = new QHBoxLayout;
   figure->setSpacing(6);
   figure->addWidget(block.value, 0, Qt::AlignBaseline);
@@ -162,31 +165,31 @@ void FiguresBar::refresh(Workspace::Change change) {
     show_headline();
 }
 
+void FiguresBar::show_figure(const Block& block, const Headline::Figure& figure) {
+  block.caption->setText(figure.caption);
+  block.value->setText(figure.value);
+  block.beside->setText(figure.beside);
+  block.note->setText(figure.note);
+  block.box->setToolTip(figure.help);
+  block.box->setAccessibleName(QString("%1: %2 %3 %4")
+                                   .arg(figure.caption, figure.value, figure.beside, figure.note)
+                                   .simplified());
+  set_colour(block.caption, theme_->soft_text);
+  set_colour(block.value, theme_->text);
+  set_colour(block.beside, theme_->soft_text);
+  set_colour(block.note, tone_colour(*theme_, figure.tone));
+}
+
 void FiguresBar::show_headline() {
   const Headline headline = headline_of(workspace_);
   title_->setText(headline.title.isEmpty() ? "Pipewright" : headline.title);
   subtitle_text_ = headline.title.isEmpty() ? "Nothing is open" : headline.subtitle;
-  subtitle_->setToolTip(headline.subtitle_help);
+  subtitle_help_ = headline.subtitle_help;
   set_colour(title_, theme_->text);
   set_colour(subtitle_, theme_->soft_text);
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const Block& block = blocks_[i];
-    if (i >= headline.figures.size())
-      continue;
-    const Headline::Figure& figure = headline.figures[i];
-    block.caption->setText(figure.caption);
-    block.value->setText(figure.value);
-    block.beside->setText(figure.beside);
-    block.note->setText(figure.note);
-    block.box->setToolTip(figure.help);
-    block.box->setAccessibleName(QString("%1: %2 %3 %4")
-                                     .arg(figure.caption, figure.value, figure.beside, figure.note)
-                                     .simplified());
-    set_colour(block.caption, theme_->soft_text);
-    set_colour(block.value, theme_->text);
-    set_colour(block.beside, theme_->soft_text);
-    set_colour(block.note, tone_colour(*theme_, figure.tone));
-  }
+  figures_ = headline.figures.size();
+  for (std::size_t i = 0; i < std::min(blocks_.size(), figures_); ++i)
+    show_figure(blocks_[i], headline.figures[i]);
   const bool both = workspace_.has_plan() && workspace_.document().measured.has_value();
   run_->setVisible(both);
   plan_->setVisible(both);
@@ -194,13 +197,12 @@ void FiguresBar::show_headline() {
   plan_->setChecked(workspace_.shown() == Workspace::Shown::Plan);
   keep_->setVisible(workspace_.has_plan());
   keep_->setEnabled(workspace_.changed() && workspace_.answer() != nullptr);
-  figures_ = headline.figures.size();
   fit();
   show_alert(headline);
 }
 
-/// As many figures as fit beside the names and buttons, the first ones first: half a figure is
-/// none. What is said below the name is cut short for them.
+/// Shows as many figures as fit beside the names and buttons, the first ones first: half a figure
+/// is none. What is said below the name is cut short for them.
 void FiguresBar::fit() {
   constexpr int least_subtitle = 150;
   const QFontMetrics metrics = subtitle_->fontMetrics();
@@ -218,6 +220,11 @@ void FiguresBar::fit() {
     room -= fits ? needed : 0;
   }
   subtitle_->setText(metrics.elidedText(subtitle_text_, Qt::ElideRight, names + std::max(0, room)));
+  QStringList help{subtitle_help_};
+  if (subtitle_->text() != subtitle_text_)
+    help.prepend(subtitle_text_);  // what was cut short is read there
+  help.removeAll(QString());
+  subtitle_->setToolTip(help.join("\n"));
 }
 
 void FiguresBar::resizeEvent(QResizeEvent* event) {
@@ -290,6 +297,15 @@ void FiguresBar::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.fillRect(rect(), theme_->panel);
   painter.fillRect(QRect(0, height() - 1, width(), 1), theme_->line);
+}
+
+PanelDescriptor panel::figures() {
+  return {.name = "figures",
+          .title = "Figures",
+          .help = "What is shown, and its iteration, bubble, memory and throughput.",
+          .shortcut = "",
+          .dock = PanelDock::Above,
+          .make = [](PanelHost& host) -> MadePanel { return new FiguresBar(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

@@ -8,7 +8,9 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -109,7 +111,7 @@ void MemoryView::render_rank(int rank, double ratio) {
     const double from = scale_.first + column * per_pixel, to = from + per_pixel;
     if (to < 0 || from >= picture_.length())
       continue;
-    // Of all that falls into one pixel the most is shown, so that no peak is lost.
+    // A pixel shows the most that falls into it, so that no peak is lost.
     while (std::next(point) != points.end() && std::next(point)->time <= from)
       ++point;
     auto most = point;
@@ -212,7 +214,7 @@ void MemoryView::paint_measured(QPainter& painter, int rank) const {
 }
 
 void MemoryView::paint_marks(QPainter& painter, int rank) const {
-  const double top = row_top(rank), bottom = top + row_height_;
+  const double bottom = row_top(rank) + row_height_;
   painter.fillRect(QRectF(0, bottom - 0.5, viewport()->width(), 1), theme_->line);
   const auto cap = static_cast<double>(picture_.cap().value);
   if (cap > 0 && cap <= top_bytes_) {
@@ -220,58 +222,71 @@ void MemoryView::paint_marks(QPainter& painter, int rank) const {
     painter.drawLine(QPointF(left_, y_of(rank, cap)), QPointF(left_ + width_, y_of(rank, cap)));
   }
   paint_measured(painter, rank);
+  paint_peak(painter, rank);
+  paint_name(painter, rank);
+}
 
+/// "peak 1.200 GB"; of the rank that holds most also by whom, the three largest.
+QString MemoryView::peak_words(int rank) const {
+  const sim::MemoryPeak peak = picture_.peak(rank);
+  QString words = "peak " + byte_words(static_cast<double>(peak.held.value));
+  if (rank != fullest_ || picture_.owners().empty())
+    return words;
+  const auto point = held_at(picture_.owners()[static_cast<std::size_t>(rank)], peak.time);
+  std::vector<std::size_t> owners(sim::owner_count);
+  std::iota(owners.begin(), owners.end(), std::size_t{0});
+  std::sort(owners.begin(), owners.end(),
+            [&](std::size_t a, std::size_t b) { return point->held[a] > point->held[b]; });
+  for (std::size_t i = 0; i < 3 && point->held[owners[i]] > 0; ++i)
+    words += QString(i == 0 ? ": %1 %2" : ", %1 %2")
+                 .arg(owner_words(static_cast<sim::Owner>(owners[i])),
+                      byte_words(static_cast<double>(point->held[owners[i]])));
+  return words;
+}
+
+void MemoryView::paint_peak(QPainter& painter, int rank) const {
   const sim::MemoryPeak peak = picture_.peak(rank);
   const auto bytes = static_cast<double>(peak.held.value);
   const double x = left_ + scale_.x(peak.time), y = y_of(rank, bytes);
+  if (x < left_ || x > left_ + width_ || bytes <= 0)
+    return;
   painter.setFont(font_of(small_size, rank == fullest_));
-  if (x >= left_ && x <= left_ + width_ && bytes > 0) {
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(QPen(theme_->panel, 1.5));
-    painter.setBrush(rank == fullest_ ? theme_->warning : theme_->text);
-    painter.drawPolygon(QPolygonF{QPointF(x, y - 1), QPointF(x - 5, y - 9), QPointF(x + 5, y - 9)});
-    painter.setRenderHint(QPainter::Antialiasing, false);
-    QString words = "peak " + byte_words(bytes);
-    if (rank == fullest_ && !picture_.owners().empty()) {
-      // Who holds it, the two largest.
-      const auto point = held_at(picture_.owners()[static_cast<std::size_t>(rank)], peak.time);
-      std::vector<std::size_t> owners(sim::owner_count);
-      for (std::size_t owner = 0; owner < owners.size(); ++owner)
-        owners[owner] = owner;
-      std::sort(owners.begin(), owners.end(),
-                [&](std::size_t a, std::size_t b) { return point->held[a] > point->held[b]; });
-      for (std::size_t i = 0; i < 3 && point->held[owners[i]] > 0; ++i)
-        words += QString(i == 0 ? ": %1 %2" : ", %1 %2")
-                     .arg(owner_words(static_cast<sim::Owner>(owners[i])),
-                          byte_words(static_cast<double>(point->held[owners[i]])));
-    }
-    QRectF box(0, 0, painter.fontMetrics().horizontalAdvance(words) + 10, 16);
-    const bool left_of = x + 8 + box.width() > left_ + width_;
-    box.moveTopLeft({left_of ? x - 8 - box.width() : x + 8, std::max(top + 1, y - 16)});
-    QColor wash = theme_->panel;
-    wash.setAlphaF(0.86F);
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(wash);
-    painter.drawRoundedRect(box, 3, 3);
-    painter.setPen(rank == fullest_ ? theme_->warning : theme_->text);
-    painter.drawText(box, Qt::AlignCenter, words);
-  }
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(theme_->panel, 1.5));
+  painter.setBrush(rank == fullest_ ? theme_->warning : theme_->text);
+  painter.drawPolygon(QPolygonF{QPointF(x, y - 1), QPointF(x - 5, y - 9), QPointF(x + 5, y - 9)});
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  const QString words = peak_words(rank);
+  QRectF box(0, 0, painter.fontMetrics().horizontalAdvance(words) + 10, 16);
+  const bool left_of = x + 8 + box.width() > left_ + width_;
+  box.moveTopLeft({left_of ? x - 8 - box.width() : x + 8, std::max(row_top(rank) + 1, y - 16)});
+  QColor wash = theme_->panel;
+  wash.setAlphaF(0.86F);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(wash);
+  painter.drawRoundedRect(box, 3, 3);
+  painter.setPen(rank == fullest_ ? theme_->warning : theme_->text);
+  painter.drawText(box, Qt::AlignCenter, words);
+}
 
+/// The rank beside its row, and its peaks: predicted, and below it measured.
+void MemoryView::paint_name(QPainter& painter, int rank) const {
   painter.setFont(font_of(text_size));
   painter.setPen(theme_->text);
-  const QRectF header(10, top + between_rows, left_ - 20, row_height_ - between_rows);
+  const QRectF header(10, row_top(rank) + between_rows, left_ - 20, row_height_ - between_rows);
   painter.drawText(header, Qt::AlignTop | Qt::AlignLeft,
                    QString::fromStdString(plan::rank_name(workspace_.front()->table(), rank)));
   painter.setFont(font_of(small_size));
   painter.setPen(theme_->soft_text);
-  painter.drawText(header.adjusted(0, 17, 0, 0), Qt::AlignTop | Qt::AlignLeft, byte_words(bytes));
-  // Measured, after a piece of its line.
+  painter.drawText(header.adjusted(0, 17, 0, 0), Qt::AlignTop | Qt::AlignLeft,
+                   byte_words(static_cast<double>(picture_.peak(rank).held.value)));
   const auto measured = static_cast<double>(picture_.measured_peak(rank).held.value);
-  if (measured > 0 && !picture_.owners().empty()) {
-    painter.fillRect(QRectF(header.left(), header.top() + 39, 10, 2), theme_->text);
-    painter.drawText(header.adjusted(15, 33, 0, 0), Qt::AlignTop | Qt::AlignLeft,
-                     byte_words(measured));
-  }
+  if (measured <= 0 || picture_.owners().empty())
+    return;
+  // Behind a piece of its line.
+  painter.fillRect(QRectF(header.left(), header.top() + 39, 10, 2), theme_->text);
+  painter.drawText(header.adjusted(15, 33, 0, 0), Qt::AlignTop | Qt::AlignLeft,
+                   byte_words(measured));
 }
 
 void MemoryView::paint_hover(QPainter& painter) const {
@@ -290,7 +305,7 @@ void MemoryView::paintEvent(QPaintEvent*) {
     painter.drawText(viewport()->rect(), Qt::AlignCenter,
                      picture_.ranks() == 0
                          ? "Open a scenario or a run: what each rank holds over time stands here."
-                         : "Nobody sampled memory in this timeline.");
+                         : "This timeline has no samples of memory.");
     return;
   }
   if (dirty_)
@@ -364,6 +379,21 @@ bool MemoryView::viewportEvent(QEvent* event) {
     return true;
   }
   return QAbstractScrollArea::viewportEvent(event);
+}
+
+PanelDescriptor panel::memory() {
+  return {.name = "memory",
+          .title = "Memory",
+          .help = "What each rank holds over time, and who holds the peak.",
+          .shortcut = "Alt+3",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* memory = new MemoryView(host.workspace);
+            host.observe_section([memory](const TimeScale& scale, double left, double width) {
+              memory->follow(scale, left, width);
+            });
+            return memory;
+          }};
 }
 
 }  // namespace pipewright::gui

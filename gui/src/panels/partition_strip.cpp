@@ -13,6 +13,8 @@
 #include <functional>
 #include <map>
 
+#include "catalogue.hpp"
+#include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/plan_fields.hpp"
 #include "pipewright/gui/timeline/row_raster.hpp"
@@ -209,14 +211,9 @@ void PartitionStrip::move_border(int stage, int layer) {
 }
 
 void PartitionStrip::show_words() {
-  const auto colour = [](QWidget* widget, const QColor& to) {
-    const QString sheet = QString(".QLabel { color: %1; }").arg(to.name());
-    if (widget->styleSheet() != sheet)
-      widget->setStyleSheet(sheet);
-  };
-  colour(summary_, theme_->soft_text);
+  set_colour(summary_, theme_->soft_text);
   const bool refused = strip_ && workspace_.answer() == nullptr;
-  colour(effect_, refused ? theme_->warning : theme_->text);
+  set_colour(effect_, refused ? theme_->warning : theme_->text);
   summary_->setVisible(strip_.has_value());
   effect_->setVisible(strip_.has_value());
   balance_->setVisible(strip_.has_value());
@@ -306,26 +303,28 @@ void PartitionStrip::paint_stages(QPainter& painter) const {
   }
 }
 
-void PartitionStrip::paint_times(QPainter& painter) const {
-  const QRectF times = time_rect();
-  // The kind that most layers have needs no mark.
+/// The kind that most layers have, which needs no mark.
+std::string PartitionStrip::usual_kind() const {
   std::map<std::string, int> kinds;
   for (const StripLayer& layer : strip_->layers)
     ++kinds[layer.kind];
-  const std::string usual =
-      std::max_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      })->first;
+  return std::max_element(kinds.begin(), kinds.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+void PartitionStrip::paint_times(QPainter& painter) const {
+  const QRectF times = time_rect();
+  const std::string usual = usual_kind();
   painter.setFont(font_of(small_size));
   for (const StripStage& stage : strip_->stages) {
     const QColor fill = rank_colour(stage.rank);
     for (int at = stage.first; at < stage.last; ++at) {
       const auto i = static_cast<std::size_t>(at);
-      const StripLayer& layer = strip_->layers[i];
       const QRectF box(times.left() + places_[i], times.top(), places_[i + 1] - places_[i] - 1,
                        times.height());
       painter.fillRect(box, fill);
-      if (layer.kind != usual) {
+      if (strip_->layers[i].kind != usual) {
         QColor mark = theme_->text;
         mark.setAlphaF(0.16F);
         painter.fillRect(box, QBrush(mark, Qt::BDiagPattern));
@@ -335,25 +334,31 @@ void PartitionStrip::paint_times(QPainter& painter) const {
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(box.adjusted(1, 1, -1, -1));
       }
-      if (box.width() < narrowest_name)
-        continue;
-      painter.setPen(theme_->text);
-      const QString name = QString::fromStdString(layer.name);
-      QString shown = name;
-      if (painter.fontMetrics().horizontalAdvance(name) + 16 > box.width())
-        shown = QString::number(at);
-      if (painter.fontMetrics().horizontalAdvance(shown) + 4 > box.width())
-        continue;
-      const bool two_lines = shown == name && box.height() > 40 && box.width() > 60;
-      painter.drawText(box.adjusted(0, two_lines ? -14 : 0, 0, 0), Qt::AlignCenter, shown);
-      if (two_lines) {
-        QColor soft = theme_->text;
-        soft.setAlphaF(0.7F);
-        painter.setPen(soft);
-        painter.drawText(box.adjusted(0, 16, 0, 0), Qt::AlignCenter, time_words(layer.time_s));
-      }
+      paint_layer_name(painter, at, box);
     }
   }
+}
+
+/// Its name and time where there is room, or else its number.
+void PartitionStrip::paint_layer_name(QPainter& painter, int at, const QRectF& box) const {
+  if (box.width() < narrowest_name)
+    return;
+  const StripLayer& layer = strip_->layers[static_cast<std::size_t>(at)];
+  const QString name = QString::fromStdString(layer.name);
+  QString shown = name;
+  if (painter.fontMetrics().horizontalAdvance(name) + 16 > box.width())
+    shown = QString::number(at);
+  if (painter.fontMetrics().horizontalAdvance(shown) + 4 > box.width())
+    return;
+  painter.setPen(theme_->text);
+  const bool two_lines = shown == name && box.height() > 40 && box.width() > 60;
+  painter.drawText(box.adjusted(0, two_lines ? -14 : 0, 0, 0), Qt::AlignCenter, shown);
+  if (!two_lines)
+    return;
+  QColor soft = theme_->text;
+  soft.setAlphaF(0.7F);
+  painter.setPen(soft);
+  painter.drawText(box.adjusted(0, 16, 0, 0), Qt::AlignCenter, time_words(layer.time_s));
 }
 
 void PartitionStrip::paint_memory(QPainter& painter) const {
@@ -466,6 +471,15 @@ void PartitionStrip::mouseReleaseEvent(QMouseEvent*) {
   dragged_layer_ = -1;
   workspace_.settle();
   update();
+}
+
+PanelDescriptor panel::partition() {
+  return {.name = "partition",
+          .title = "Partition",
+          .help = "The layers and the borders of stages: drag one.",
+          .shortcut = "Alt+2",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new PartitionStrip(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

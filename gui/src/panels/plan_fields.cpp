@@ -12,6 +12,7 @@
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/scenario/scenario_schema.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -36,6 +37,7 @@ std::vector<Scale> scales_of(Unit unit) {
       return {{"×", 1}};
     case Unit::Count:
     case Unit::CountOrAuto:
+    case Unit::Choice:
       break;
   }
   return {};
@@ -53,9 +55,27 @@ const char* zero_words(Unit unit) {
     case Unit::Bandwidth:
     case Unit::Factor:
     case Unit::Count:
+    case Unit::Choice:
       break;
   }
   return nullptr;
+}
+
+/// How much "GB/s" is: what a person writes can lack the "/s", and be in small letters or the first
+/// one alone.
+std::optional<double> size_of(Unit unit, QString name) {
+  name.replace(QChar(0x03bc), QChar(0x00b5));  // both are written for micro
+  if (unit == Unit::Time && name.startsWith('u'))
+    name[0] = QChar(0x00b5);
+  for (const Scale& scale : scales_of(unit)) {
+    const QString whole = QString::fromUtf8(scale.name);
+    const auto is = [&](const QString& way) { return name.compare(way, Qt::CaseInsensitive) == 0; };
+    const bool has_prefix = whole.contains('B') && whole.size() > 1 && whole[0] != 'B';
+    if (is(whole) || is(whole.chopped(whole.endsWith("/s") ? 2 : 0)) ||
+        (has_prefix && is(whole.left(1))) || (unit == Unit::Factor && is("x")))
+      return scale.size;
+  }
+  return {};
 }
 
 QString four_figures(double value) { return QString::fromStdString(fmt::format("{:.4g}", value)); }
@@ -84,121 +104,204 @@ std::vector<double> counts(double least, double most) {
   return values;
 }
 
-QString words_of(const plan::Json& json) {
-  return json.is_string() ? QString::fromStdString(json.get<std::string>())
-                          : QString::fromStdString(json.dump());
+// ---- what the list of a scenario's fields says
+
+/// A field that refers to a definition has what that says.
+const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
+  if (const auto ways = field.find("oneOf"); ways != field.end())
+    for (const plan::Json& way : *ways)
+      if (way.contains("$ref"))
+        return resolved(schema, way);
+  if (const auto reference = field.find("$ref"); reference != field.end())
+    return schema.at(plan::Json::json_pointer(reference->get<std::string>().substr(1)));
+  return field;
 }
 
-/// A field's label and value as the panel has them, or else as the file does.
-void compare(const plan::Json& before, const plan::Json& after, const std::string& name,
-             std::vector<QString>& changes, const plan::Scenario& old_scenario,
-             const plan::Scenario& scenario) {
+/// "pipeline.ranks" as the scenario's JSON Schema has it.
+const plan::Json& schema_of(const std::string& name) {
+  static const plan::Json schema = plan::Json::parse(plan::scenario_schema());
+  const plan::Json* at = &schema;
+  for (const QString& key : QString::fromStdString(name).split('.'))
+    at = &resolved(schema, at->at("properties").at(key.toStdString()));
+  return *at;
+}
+
+std::string text_of(const plan::Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// All values of a field that has a list of them, or a least and a greatest number.
+std::vector<std::string> values_of(const plan::Json& field) {
+  std::vector<std::string> values;
+  if (const auto words = field.find("enum"); words != field.end()) {
+    for (const plan::Json& word : *words)
+      values.push_back(text_of(word));
+  } else if (field.contains("maximum")) {
+    for (int value = field.at("minimum").get<int>(); value <= field.at("maximum").get<int>();
+         ++value)
+      values.push_back(std::to_string(value));
+  } else if (const auto ways = field.find("oneOf"); ways != field.end()) {
+    for (const plan::Json& way : *ways)
+      if (way.contains("enum"))
+        return values_of(way);
+  }
+  return values;
+}
+
+// ---- what a person reads of it
+
+struct OptionWords {
+  const char* field;
+  const char* value;
+  const char* words;
+  const char* help;
+};
+constexpr std::array option_words{
+    OptionWords{"pipeline.partition", "profile", "balanced by time",
+                "Each stage takes as equal a time as layers allow."},
+    OptionWords{"pipeline.partition", "parameters", "balanced by parameters",
+                "Each stage holds as equally many parameters."},
+    OptionWords{"pipeline.partition", "uniform", "equally many layers",
+                "Each stage has as equally many layers."},
+    OptionWords{"training.recompute", "none", "none", "Keeps all activations."},
+    OptionWords{"training.recompute", "selective", "selective",
+                "Runs the attention core again: much memory for little time."},
+    OptionWords{"training.recompute", "full", "full",
+                "Keeps each layer's input alone and runs its forward again."},
+    OptionWords{"training.zero", "0", "off", "Each replica holds all of the optimizer's state."},
+    OptionWords{"training.zero", "1", "stage 1",
+                "Each replica holds and steps its shard of the optimizer's state."},
+    OptionWords{"training.precision", "full", "full", "All figures in the type that was measured."},
+    OptionWords{"training.precision", "mixed", "mixed",
+                "2 bytes a parameter and gradient, with a master copy in fp32."},
+    OptionWords{"training.optimizer", "adamw", "AdamW", "Two values for each parameter."},
+    OptionWords{"training.optimizer", "sgd", "SGD", "No state."},
+    OptionWords{"training.optimizer", "sgd-momentum", "SGD, momentum",
+                "One value for each parameter."}};
+
+QString schedule_help(const std::string& name) {
+  const plan::ScheduleDescriptor& schedule = plan::find_schedule(name);
+  QStringList help;
+  if (!schedule.takes.empty())
+    help << "Takes " + QString::fromStdString(schedule.takes) + ".";
+  if (!schedule.bubble.words.empty())
+    help << "Bubble: " + QString::fromStdString(schedule.bubble.words);
+  if (!schedule.activations.words.empty())
+    help << "Microbatches kept: " + QString::fromStdString(schedule.activations.words);
+  if (schedule.orders_by_times)
+    help << "Searches for its order: seconds for large sizes.";
+  return help.join('\n');
+}
+
+/// A value that has no words of its own here stands as it does in the file.
+PlanField::Option option_for(const std::string& field, const std::string& value) {
+  for (const OptionWords& words : option_words)
+    if (field == words.field && value == words.value)
+      return {value, words.words, words.help};
+  return {value, QString::fromStdString(value),
+          field == "pipeline.schedule" ? schedule_help(value) : QString()};
+}
+
+/// How a value is shown: as the panel has it, or else as the file does.
+QString shown_value(const PlanField* field, const plan::Json& value) {
+  if (value.is_null())
+    return "none";
+  if (field != nullptr && value.is_number() && field->unit != Unit::Choice)
+    return value_words(field->unit, value.get<double>());
+  if (field != nullptr)
+    for (const PlanField::Option& option : field->options)
+      if (option.value == text_of(value))
+        return option.words;
+  return QString::fromStdString(text_of(value));
+}
+
+void add_speed_changes(const plan::Json& before, const plan::Json& after,
+                       std::vector<QString>& changes) {
+  const auto speed = [](const plan::Json& speeds, std::size_t rank) {
+    return value_words(Unit::Factor, rank < speeds.size() ? speeds[rank].get<double>() : 1);
+  };
+  for (std::size_t rank = 0; rank < std::max(before.size(), after.size()); ++rank)
+    if (speed(before, rank) != speed(after, rank))
+      changes.push_back(
+          QString("Speed, rank %1 %2 → %3").arg(rank).arg(speed(before, rank), speed(after, rank)));
+}
+
+/// Adds the change of a field, or of all fields below an object.
+void add_changes(const plan::Json& before, const plan::Json& after, const std::string& name,
+                 std::vector<QString>& changes) {
   if (before == after)
     return;
   if (before.is_object() && after.is_object()) {
+    const auto below = [&](const std::string& key) {
+      return name.empty() ? key : name + "." + key;
+    };
     for (const auto& [key, value] : after.items())
-      compare(before.contains(key) ? before.at(key) : plan::Json(), value,
-              name.empty() ? key : name + "." + key, changes, old_scenario, scenario);
+      add_changes(before.contains(key) ? before.at(key) : plan::Json(), value, below(key), changes);
     for (const auto& [key, value] : before.items())
       if (!after.contains(key))
-        compare(value, plan::Json(), name.empty() ? key : name + "." + key, changes, old_scenario,
-                scenario);
+        add_changes(value, plan::Json(), below(key), changes);
     return;
   }
-  if (const PlanField* field = find_plan_field(name)) {
-    changes.push_back(QString("%1 %2 → %3")
-                          .arg(QString::fromUtf8(field->label),
-                               value_words(field->unit, field->value(old_scenario)),
-                               value_words(field->unit, field->value(scenario))));
+  const PlanField* const field = find_plan_field(name);
+  if (field != nullptr && field->unit == Unit::Factor) {
+    add_speed_changes(before, after, changes);
     return;
   }
-  if (name == "cluster.rank_speeds") {
-    for (int rank = 0; rank < scenario.pipeline.ranks; ++rank)
-      if (speed_of(old_scenario, rank) != speed_of(scenario, rank))
-        changes.push_back(QString("Speed, rank %1 %2 → %3")
-                              .arg(rank)
-                              .arg(value_words(Unit::Factor, speed_of(old_scenario, rank)),
-                                   value_words(Unit::Factor, speed_of(scenario, rank))));
-    return;
-  }
-  QString label = QString::fromStdString(name);
-  const PlanChoice* choice = nullptr;
-  for (const PlanChoice& candidate : plan_choices())
-    if (name == candidate.name) {
-      choice = &candidate;
-      label = candidate.label;
-    }
-  const auto side = [&](const plan::Json& json) {
-    const QString value = json.is_null() ? QString("none") : words_of(json);
-    if (choice != nullptr)
-      for (const PlanChoice::Option& option : choice->options)
-        if (value.toStdString() == option.value)
-          return option.words;
-    return value;
+  changes.push_back(
+      QString("%1 %2 → %3")
+          .arg(field != nullptr ? QString(field->label) : QString::fromStdString(name),
+               shown_value(field, before), shown_value(field, after)));
+}
+
+std::vector<PlanField> named_fields() {
+  return {
+      {"pipeline.schedule", "Pipeline", "Schedule", Unit::Choice, ""},
+      {"pipeline.ranks", "Pipeline", "Ranks", Unit::Count,
+       "They stand in a row, and each sends its activations to the next."},
+      {"pipeline.microbatches", "Pipeline", "Microbatches", Unit::Count,
+       "More of them fill the pipeline better: its ramps stay as long while the step grows."},
+      {"pipeline.chunks", "Pipeline", "Stages per rank", Unit::CountOrAuto,
+       "Several smaller stages on each rank shorten the ramps and send more."},
+      {"pipeline.replicas", "Pipeline", "Replicas", Unit::Count, "Each has data of its own."},
+      {"pipeline.partition", "Pipeline", "Partition", Unit::Choice,
+       "Drag a border in the Partition view to choose the boundaries by hand."},
+      {"training.recompute", "Work", "Recomputation", Unit::Choice,
+       "It takes less memory and more time."},
+      {"training.zero", "Work", "ZeRO", Unit::Choice, ""},
+      {"training.precision", "Work", "Precision", Unit::Choice, ""},
+      {"training.optimizer", "Work", "Optimizer", Unit::Choice, ""},
+      {"training.microbatch_size", "Work", "Microbatch size", Unit::Count,
+       "Times and activations grow with it."},
+      {"cluster.within_node.bandwidth_per_s", "Cluster", "Bandwidth, node", Unit::Bandwidth,
+       "Of a link between ranks of one node."},
+      {"cluster.within_node.latency_s", "Cluster", "Latency, node", Unit::Time,
+       "Of a link between ranks of one node."},
+      {"cluster.between_nodes.bandwidth_per_s", "Cluster", "Bandwidth, net", Unit::Bandwidth,
+       "Of a link between nodes."},
+      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net", Unit::Time,
+       "Of a link between nodes."},
+      {"cluster.device.memory_bytes", "Cluster", "Device memory", Unit::Bytes,
+       "A plan that needs more is refused, with the change that would fit."},
+      {"cluster.rank_speeds", "Speed of a rank", "Speed of the rank", Unit::Factor,
+       "A straggler at 0.8 × holds up all others."},
   };
-  changes.push_back(QString("%1 %2 → %3").arg(label, side(before), side(after)));
-}
-
-std::vector<PlanChoice::Option> schedule_options() {
-  std::vector<PlanChoice::Option> options;
-  for (const plan::ScheduleDescriptor& schedule : plan::schedules()) {
-    QStringList help;
-    if (!schedule.takes.empty())
-      help << "Takes " + QString::fromStdString(schedule.takes) + ".";
-    if (!schedule.bubble.words.empty())
-      help << "Bubble: " + QString::fromStdString(schedule.bubble.words);
-    if (!schedule.activations.words.empty())
-      help << "Microbatches kept: " + QString::fromStdString(schedule.activations.words);
-    if (schedule.orders_by_times)
-      help << "Searches for its order: seconds for large sizes.";
-    options.push_back({schedule.name, QString::fromStdString(schedule.name), help.join('\n')});
-  }
-  return options;
-}
-
-std::string partition_of(const plan::Scenario& scenario) {
-  const auto* method = std::get_if<std::string>(&scenario.pipeline.partition);
-  return method != nullptr ? *method : "";
 }
 
 }  // namespace
 
 const std::vector<PlanField>& plan_fields() {
-  static const std::vector<PlanField> fields{
-      {"pipeline.ranks", "Pipeline", "Ranks",
-       "Devices in a row. Each holds its share of the layers and hands activations on to the next.",
-       Unit::Count, [](const plan::Scenario& s) -> double { return s.pipeline.ranks; }},
-      {"pipeline.microbatches", "Pipeline", "Microbatches",
-       "Into how many parts a step's batch is cut. More of them fill the pipeline better: its "
-       "ramps stay as long while the step grows.",
-       Unit::Count, [](const plan::Scenario& s) -> double { return s.pipeline.microbatches; }},
-      {"pipeline.chunks", "Pipeline", "Stages per rank",
-       "Several smaller stages on each rank (virtual stages, chunks) shorten the ramps and send "
-       "more. auto: as few as the schedule can have.",
-       Unit::CountOrAuto, [](const plan::Scenario& s) -> double { return s.pipeline.chunks; }},
-      {"pipeline.replicas", "Pipeline", "Replicas",
-       "Pipelines side by side on other data, which sum their gradients in each step.", Unit::Count,
-       [](const plan::Scenario& s) -> double { return s.pipeline.replicas; }},
-      {"training.microbatch_size", "Work", "Microbatch size",
-       "Samples in one microbatch. Times and activations grow with it.", Unit::Count,
-       [](const plan::Scenario& s) -> double { return s.training.microbatch_size; }},
-      {"cluster.within_node.bandwidth_per_s", "Cluster", "Bandwidth, node",
-       "Of a link between ranks of one node, in bytes per second.", Unit::Bandwidth,
-       [](const plan::Scenario& s) { return s.cluster.within_node.bandwidth_per_s; }},
-      {"cluster.within_node.latency_s", "Cluster", "Latency, node",
-       "Before the first byte arrives, between ranks of one node.", Unit::Time,
-       [](const plan::Scenario& s) { return s.cluster.within_node.latency.value; }},
-      {"cluster.between_nodes.bandwidth_per_s", "Cluster", "Bandwidth, net",
-       "Of a link between nodes, in bytes per second.", Unit::Bandwidth,
-       [](const plan::Scenario& s) { return s.cluster.between_nodes.bandwidth_per_s; }},
-      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net",
-       "Before the first byte arrives, between nodes.", Unit::Time,
-       [](const plan::Scenario& s) { return s.cluster.between_nodes.latency.value; }},
-      {"cluster.device.memory_bytes", "Cluster", "Device memory",
-       "Of each device. A plan that needs more is refused, with the change that would fit.",
-       Unit::Bytes,
-       [](const plan::Scenario& s) { return static_cast<double>(s.cluster.device.memory.value); }},
-  };
+  static const std::vector<PlanField> fields = [] {
+    std::vector<PlanField> all = named_fields();
+    for (PlanField& field : all) {
+      const plan::Json& schema = schema_of(field.name);
+      const auto meaning = QString::fromStdString(schema.at("description").get<std::string>());
+      field.help = (meaning + " " + field.help).trimmed();
+      if (field.unit == Unit::Choice)
+        for (const std::string& value : values_of(schema))
+          field.options.push_back(option_for(field.name, value));
+    }
+    return all;
+  }();
   return fields;
 }
 
@@ -209,51 +312,22 @@ const PlanField* find_plan_field(const std::string& name) {
   return found == fields.end() ? nullptr : &*found;
 }
 
-const std::vector<PlanChoice>& plan_choices() {
-  static const std::vector<PlanChoice> choices{
-      {"pipeline.schedule", "Pipeline", "Schedule",
-       "In which order a rank runs forwards and backwards.", schedule_options(),
-       [](const plan::Scenario& s) { return s.pipeline.schedule; }},
-      {"pipeline.partition",
-       "Pipeline",
-       "Partition",
-       "How layers are cut into stages. Drag a border in the Partition view to choose it by hand.",
-       {{"profile", "balanced by time", "Each stage takes as equal a time as layers allow."},
-        {"parameters", "balanced by parameters", "Each stage holds as equally many parameters."},
-        {"uniform", "equally many layers", "Each stage has as equally many layers."}},
-       partition_of},
-      {"training.recompute",
-       "Work",
-       "Recomputation",
-       "What a backward computes again instead of keeping it: less memory, more time.",
-       {{"none", "none", "Keeps all activations."},
-        {"selective", "selective", "Runs the attention core again: much memory for little time."},
-        {"full", "full", "Keeps each layer's input alone and runs its forward again."}},
-       [](const plan::Scenario& s) { return plan::to_string(s.training.recompute); }},
-      {"training.zero",
-       "Work",
-       "ZeRO",
-       "Whether the optimizer's state is divided among the replicas.",
-       {{"0", "off", "Each replica holds all of the optimizer's state."},
-        {"1", "stage 1", "Each replica holds and steps its shard of the optimizer's state."}},
-       [](const plan::Scenario& s) { return std::to_string(s.training.zero); }},
-      {"training.precision",
-       "Work",
-       "Precision",
-       "In what parameters and gradients are kept.",
-       {{"full", "full", "All figures in the type that was measured."},
-        {"mixed", "mixed", "2 bytes a parameter and gradient, with a master copy in fp32."}},
-       [](const plan::Scenario& s) { return plan::to_string(s.training.precision); }},
-      {"training.optimizer",
-       "Work",
-       "Optimizer",
-       "It decides how much state stands beside each parameter.",
-       {{"adamw", "AdamW", "Two values for each parameter."},
-        {"sgd", "SGD", "No state."},
-        {"sgd-momentum", "SGD, momentum", "One value for each parameter."}},
-       [](const plan::Scenario& s) { return plan::to_string(s.training.optimizer); }},
-  };
-  return choices;
+namespace {
+
+const plan::Json& value_in(const plan::Json& scenario, const PlanField& field) {
+  const QString path = "/" + QString(field.name).replace('.', '/');
+  return scenario.at(plan::Json::json_pointer(path.toStdString()));
+}
+
+}  // namespace
+
+double number_of(const PlanField& field, const plan::Json& scenario) {
+  return value_in(scenario, field).get<double>();
+}
+
+std::string option_of(const PlanField& field, const plan::Json& scenario) {
+  const plan::Json& value = value_in(scenario, field);
+  return value.is_array() ? std::string() : text_of(value);
 }
 
 QString value_words(Unit unit, double value) {
@@ -279,29 +353,15 @@ std::optional<double> read_value(Unit unit, const QString& text, const QString& 
   const double value = match.captured(1).toDouble();
   if (!std::isfinite(value))
     return {};
-  const auto scales = scales_of(unit);
-  const auto size_of = [&](QString name) -> std::optional<double> {
-    name.replace(QChar(0x03bc), QChar(0x00b5));  // both are written for micro
-    if (unit == Unit::Time && name.startsWith('u'))
-      name[0] = QChar(0x00b5);
-    for (const Scale& scale : scales) {
-      const QString whole = QString::fromUtf8(scale.name);
-      if (name.compare(whole, Qt::CaseInsensitive) == 0 ||
-          name.compare(whole.chopped(whole.endsWith("/s") ? 2 : 0), Qt::CaseInsensitive) == 0 ||
-          (whole.contains('B') && whole.size() > 1 && whole[0] != 'B' &&
-           name.compare(whole.left(1), Qt::CaseInsensitive) == 0) ||
-          (unit == Unit::Factor && name.compare("x", Qt::CaseInsensitive) == 0))
-        return scale.size;
-    }
-    return {};
-  };
   const QString written = match.captured(2).trimmed();
   if (!written.isEmpty()) {
-    const auto size = size_of(written);
+    const auto size = size_of(unit, written);
     return size ? std::optional(value * *size) : std::nullopt;
   }
+  const auto scales = scales_of(unit);
   const auto of_shown = number.match(shown.simplified());
-  const auto size = of_shown.hasMatch() ? size_of(of_shown.captured(2).trimmed()) : std::nullopt;
+  const auto size =
+      of_shown.hasMatch() ? size_of(unit, of_shown.captured(2).trimmed()) : std::nullopt;
   return value * size.value_or(scales.empty() ? 1 : scales.back().size);
 }
 
@@ -336,6 +396,8 @@ std::vector<double> slider_values(Unit unit, double now, double most) {
     case Unit::Factor:
       for (int step = 2; step <= 40; ++step)
         values.push_back(step / 20.0);
+      break;
+    case Unit::Choice:
       break;
   }
   const bool known = std::any_of(values.begin(), values.end(), [&](double value) {
@@ -385,7 +447,7 @@ std::string speed_assignment(const plan::Scenario& scenario, int rank, double sp
 
 std::vector<QString> changes_between(const plan::Scenario& before, const plan::Scenario& after) {
   std::vector<QString> changes;
-  compare(to_json(before), to_json(after), "", changes, before, after);
+  add_changes(to_json(before), to_json(after), "", changes);
   return changes;
 }
 

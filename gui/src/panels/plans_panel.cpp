@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QVBoxLayout>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
 
@@ -53,8 +54,7 @@ PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
   workspace.observe([this](Workspace::Change change) {
     if (change != Workspace::Change::Document)
       return;
-    searching_ = false;  // it was for another document
-    found_.reset();
+    found_.reset();  // they were of another document
     outdate();
   });
 }
@@ -66,23 +66,21 @@ void PlansPanel::set_theme(const Theme& theme) {
 }
 
 void PlansPanel::search() {
-  if (!workspace_.has_plan() || searching_)
+  if (!workspace_.has_plan() || workspace_.is_looking_for_plans())
     return;
-  searching_ = true;
   found_.reset();
-  outdate();
   workspace_.look_for_plans([this](const std::optional<Workspace::PlansFound>& found) {
-    searching_ = false;
     found_ = found ? *found : Workspace::PlansFound{.refusal = "there is too little memory"};
     outdate();
   });
+  outdate();
 }
 
 QString PlansPanel::headline() const {
   if (!workspace_.has_plan())
     return heading("There is no plan to search from") + "<br><br>" +
            soft("Open a scenario or the folder of a run.", *theme_);
-  if (searching_)
+  if (workspace_.is_looking_for_plans())
     return heading("Searching …");
   if (!found_)
     return heading("Ranks, replicas, schedules and borders for the same batch") + "<br><br>" +
@@ -100,9 +98,27 @@ QString PlansPanel::headline() const {
 void PlansPanel::rebuild() {
   headline_->setText(headline());
   search_->setVisible(workspace_.has_plan());
-  search_->setEnabled(!searching_);
+  search_->setEnabled(!workspace_.is_looking_for_plans());
   list_->setVisible(found_ && !found_->plans.empty());
   list_->show_table(plan_list(found_ ? found_->plans : std::vector<loop::DraftPlan>{}));
+}
+
+PanelDescriptor panel::plans() {
+  return {.name = "plans",
+          .title = "Plans",
+          .help = "The fastest plans for the same batch, searched when you ask.",
+          .shortcut = "Alt+5",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* plans = new PlansPanel(host.workspace);
+            return {plans,
+                    {{.id = "plan.search",
+                      .menu = "Edit",
+                      .text = "Search the fastest plans",
+                      .shortcut = "Ctrl+P",
+                      .run = [plans] { plans->search(); },
+                      .enabled = [&host] { return host.workspace.has_plan(); }}}};
+          }};
 }
 
 }  // namespace pipewright::gui

@@ -7,6 +7,7 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -119,6 +120,15 @@ void ProblemsPanel::fill() {
 void ProblemsPanel::refresh(Workspace::Change change) {
   if (change == Workspace::Change::Document || change == Workspace::Change::Plan)
     fill();
+}
+
+PanelDescriptor panel::problems() {
+  return {.name = "problems",
+          .title = "Problems",
+          .help = "What could not be read, and what was taken for granted.",
+          .shortcut = "Alt+7",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new ProblemsPanel(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

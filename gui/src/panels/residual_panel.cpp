@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
@@ -54,7 +55,7 @@ FigureTable rank_table(const loop::Residuals& residuals) {
 FigureTable cause_table(const loop::Residuals& residuals) {
   FigureTable table;
   table.columns = {{"difference", "what it adds to the iteration", true},
-                   {"cause, along the measured critical path", "click to see where", false}};
+                   {"cause", "along the measured critical path; click to see where", false}};
   double largest = 0;
   for (const loop::ResidualCause& cause : residuals.causes)
     largest = std::max(largest, std::abs(cause.seconds));
@@ -110,10 +111,10 @@ ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
   causes_->setObjectName("residual_causes");
   actions_ = new FigureTableView;
   actions_->setObjectName("residual_actions");
-  budget->addWidget(titled("By rank", ranks_), 15);
-  budget->addWidget(titled("By cause", causes_), 13);
-  columns->addWidget(budget_, 28);
-  columns->addWidget(titled("Actions furthest off", actions_), 12);
+  budget->addWidget(titled("By rank", ranks_));
+  budget->addWidget(titled("By cause", causes_), 1);
+  columns->addWidget(budget_, 1);
+  columns->addWidget(titled("Actions furthest off", actions_));
   layout->addWidget(tables_, 1);
 
   causes_->on_chosen = [this](int key) {
@@ -169,6 +170,19 @@ void ResidualPanel::rebuild() {
              "plan under What if, and its actions are held against those before.",
              *theme_));
   }
+}
+
+PanelDescriptor panel::residuals() {
+  return {.name = "residuals",
+          .title = "Residuals",
+          .help = "Where the error of the prediction goes.",
+          .shortcut = "Alt+6",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* residuals = new ResidualPanel(host.workspace);
+            residuals->on_places = host.show_places;
+            return residuals;
+          }};
 }
 
 }  // namespace pipewright::gui

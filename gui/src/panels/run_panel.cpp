@@ -3,12 +3,13 @@
 #include <QGridLayout>
 #include <QHBoxLayout>
 #include <QPainter>
-#include <QPainterPath>
+#include <QPolygonF>
 #include <QScrollBar>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -53,6 +54,21 @@ void SmallChart::show_points(std::vector<std::pair<double, double>> points, cons
   update();
 }
 
+/// The least value and the greatest, band included, with some room.
+std::pair<double, double> SmallChart::range() const {
+  double least = points_.front().second, most = least;
+  for (const auto& [x, y] : points_) {
+    least = std::min(least, y);
+    most = std::max(most, y);
+  }
+  if (band_) {
+    least = std::min(least, band_->first);
+    most = std::max(most, band_->second);
+  }
+  const double room = std::max((most - least) * 0.08, std::abs(most) * 1e-6 + 1e-300);
+  return {least - room, most + room};
+}
+
 void SmallChart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setFont(font_of(small_size));
@@ -65,54 +81,62 @@ void SmallChart::paintEvent(QPaintEvent*) {
   painter.fillRect(plot, theme_->window);
   if (points_.size() < 2)
     return;
-  double least = points_.front().second, most = least;
-  for (const auto& [x, y] : points_) {
-    least = std::min(least, y);
-    most = std::max(most, y);
-  }
-  if (band_) {
-    least = std::min(least, band_->first);
-    most = std::max(most, band_->second);
-  }
-  const double room = std::max((most - least) * 0.08, std::abs(most) * 1e-6 + 1e-300);
-  least -= room;
-  most += room;
-  const double first = points_.front().first, last = points_.back().first;
-  const auto x_of = [&](double x) {
-    return plot.left() + (x - first) / std::max(last - first, 1e-12) * plot.width();
-  };
-  const auto y_of = [&](double y) {
-    return plot.bottom() - (y - least) / (most - least) * plot.height();
+  const auto [least, most] = range();
+  const double first = points_.front().first, steps = points_.back().first - first;
+  const auto place = [&, least = least, most = most](double x, double y) {
+    return QPointF(plot.left() + (x - first) / std::max(steps, 1e-12) * plot.width(),
+                   plot.bottom() - (y - least) / (most - least) * plot.height());
   };
   if (band_) {
     QColor wash = theme_->accent;
     wash.setAlphaF(0.14F);
-    painter.fillRect(QRectF(QPointF(plot.left(), y_of(band_->second)),
-                            QPointF(plot.right(), y_of(band_->first))),
+    painter.fillRect(QRectF(QPointF(plot.left(), place(first, band_->second).y()),
+                            QPointF(plot.right(), place(first, band_->first).y())),
                      wash);
   }
-  QPainterPath path(QPointF(x_of(points_.front().first), y_of(points_.front().second)));
+  QPolygonF line;
   for (const auto& [x, y] : points_)
-    path.lineTo(x_of(x), y_of(y));
+    line << place(x, y);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(QPen(theme_->accent, 1.6, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
-  painter.drawPath(path);
+  painter.drawPolyline(line);
   painter.setPen(Qt::NoPen);
   painter.setBrush(theme_->accent);
-  painter.drawEllipse(QPointF(x_of(last), y_of(points_.back().second)), 3, 3);
+  painter.drawEllipse(line.back(), 3, 3);
 }
 
 // ---- the panel
 
-RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
-    : QWidget(parent), workspace_(workspace), control_(control), theme_(&light_theme()) {
+RunPanel::RunPanel(PanelHost& host, QWidget* parent)
+    : QWidget(parent),
+      host_(host),
+      workspace_(host.workspace),
+      control_(host.runs),
+      theme_(&light_theme()) {
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(2 * gap, gap, 2 * gap, gap);
   layout->setSpacing(3 * gap);
+  layout->addLayout(make_state(), 4);
+  losses_ = new SmallChart("loss");
+  times_ = new SmallChart("time of a step");
+  times_->setToolTip("Shaded: the band that was predicted, as far as the machine's speed drifts.");
+  layout->addWidget(losses_, 2);
+  layout->addWidget(times_, 2);
+  layout->addWidget(make_words(), 4);
+  workspace_.observe([this](Workspace::Change change) {
+    if (change == Workspace::Change::Document || change == Workspace::Change::Plan)
+      refresh();
+  });
+  control_.observe([this] { refresh(); });
+  set_theme(*theme_);
+}
 
+/// Where it stands, in words and figures, and what can be done.
+QLayout* RunPanel::make_state() {
   auto* left = new QVBoxLayout;
   left->setSpacing(gap);
   heading_ = new QLabel;
+  heading_->setObjectName("run_heading");
   heading_->setFont(font_of(heading_size, true));
   says_ = new QLabel;
   says_->setWordWrap(true);
@@ -123,7 +147,13 @@ RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
   left->addWidget(heading_);
   left->addWidget(says_);
   left->addWidget(alarm_);
+  left->addWidget(make_figures());
+  left->addStretch(1);
+  left->addLayout(make_buttons());
+  return left;
+}
 
+QWidget* RunPanel::make_figures() {
   figures_ = new QWidget;
   auto* grid = new QGridLayout(figures_);
   grid->setContentsMargins(0, 0, 0, 0);
@@ -145,41 +175,41 @@ RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
   speed_ = figure(2, "per second");
   left_ = figure(3, "left");
   grid->setColumnStretch(4, 1);
-  left->addWidget(figures_);
-  left->addStretch(1);
+  return figures_;
+}
 
-  auto* buttons = new QHBoxLayout;
-  const auto button = [&](const char* text, const char* help, std::function<void()>& run) {
-    auto* made = new QPushButton(text);
-    made->setToolTip(help);
-    connect(made, &QPushButton::clicked, this, [&run] {
-      if (run)
-        run();
-    });
-    buttons->addWidget(made);
-    return made;
-  };
-  run_ =
-      button("Run", "Profiles, predicts, trains and compares this plan on this machine.", on_run);
-  train_ = button("Train", "Trains by this plan with checkpoints: it can be stopped and resumed.",
-                  on_train);
-  stop_ =
-      button("Stop", "Ends after the step that it is at; a second time ends it at once.", on_stop);
-  resume_ = button("Resume", "Goes on from the newest checkpoint.", on_resume);
-  open_ = button("Show the run", "Opens what the run has left so far.", on_open);
+QPushButton* RunPanel::make_button(const char* text, const char* help, const char* command) {
+  auto* button = new QPushButton(text);
+  button->setObjectName(command);
+  button->setToolTip(help);
+  connect(button, &QPushButton::clicked, this, [this, command] { host_.trigger(command); });
+  return button;
+}
+
+QLayout* RunPanel::make_buttons() {
+  run_ = make_button("Run", "Profiles, predicts, trains and compares this plan on this machine.",
+                     "run.start");
+  train_ = make_button(
+      "Train", "Trains by this plan with checkpoints: it can be stopped and resumed.", "run.train");
+  stop_ = make_button("Stop", "Ends after the step that it is at; a second time ends it at once.",
+                      "run.stop");
+  resume_ = make_button("Resume", "Goes on from the newest checkpoint.", "run.resume");
+  open_ = make_button("Show the run", "Opens what the run has left so far.", "run.open");
   follow_ = new QCheckBox("Follow the last step");
   follow_->setToolTip("While it trains, the timeline shows the last step.");
-  follow_->setChecked(true);
+  follow_->setChecked(control_.is_followed());
+  connect(follow_, &QCheckBox::toggled, this,
+          [this](bool followed) { control_.set_followed(followed); });
+  auto* buttons = new QHBoxLayout;
+  for (QPushButton* button : {run_, train_, stop_, resume_, open_})
+    buttons->addWidget(button);
   buttons->addWidget(follow_);
   buttons->addStretch(1);
-  left->addLayout(buttons);
-  layout->addLayout(left, 4);
+  return buttons;
+}
 
-  losses_ = new SmallChart("loss");
-  times_ = new SmallChart("time of a step");
-  times_->setToolTip("Shaded: the band that was predicted, as far as the machine's speed drifts.");
-  layout->addWidget(losses_, 2);
-  layout->addWidget(times_, 2);
+/// What the program says, as it says it.
+QWidget* RunPanel::make_words() {
   words_ = new QPlainTextEdit;
   words_->setReadOnly(true);
   words_->setLineWrapMode(QPlainTextEdit::NoWrap);
@@ -190,13 +220,7 @@ RunPanel::RunPanel(Workspace& workspace, RunControl& control, QWidget* parent)
   fixed.setStyleHint(QFont::Monospace);
   fixed.setPixelSize(small_size);
   words_->setFont(fixed);
-  layout->addWidget(words_, 4);
-
-  workspace_.observe([this](Workspace::Change change) {
-    if (change == Workspace::Change::Document || change == Workspace::Change::Plan)
-      refresh();
-  });
-  set_theme(*theme_);
+  return words_;
 }
 
 void RunPanel::set_theme(const Theme& theme) {
@@ -263,29 +287,41 @@ void RunPanel::refresh() {
     words_->setPlainText(control_.words());
     words_->verticalScrollBar()->setValue(words_->verticalScrollBar()->maximum());
   }
-  if (!seen)
-    return;
-  if (watch->alarm())
-    alarm_->setText(QString::fromStdString(watch->alarm()->text));
-  const loop::StepLine& last = watch->steps().back();
+  if (seen)
+    show_steps(*watch);
+}
+
+void RunPanel::show_steps(const RunWatch& watch) {
+  if (watch.alarm())
+    alarm_->setText(QString::fromStdString(watch.alarm()->text));
+  const loop::StepLine& last = watch.steps().back();
   step_->setText(QString("%1 / %2").arg(last.step + 1).arg(last.steps));
   loss_->setText(QString::number(last.loss, 'f', 3));
   speed_->setText(
       QString("%1 %2").arg(count_words(last.units_per_s), QString::fromStdString(last.unit)));
   std::vector<std::pair<double, double>> losses, times;
   double sum = 0;
-  for (const loop::StepLine& step : watch->steps()) {
+  for (const loop::StepLine& step : watch.steps()) {
     losses.emplace_back(step.step, step.loss);
     times.emplace_back(step.step, step.seconds);
     sum += step.seconds;
   }
-  left_->setText(duration_words(sum / static_cast<double>(watch->steps().size()) *
+  left_->setText(duration_words(sum / static_cast<double>(watch.steps().size()) *
                                 (last.steps - last.step - 1)));
   losses_->show_points(std::move(losses), QString::number(last.loss, 'f', 4));
   std::optional<std::pair<double, double>> band;
-  if (watch->band())
-    band = {watch->band()->least_s, watch->band()->most_s};
+  if (watch.band())
+    band = {watch.band()->least_s, watch.band()->most_s};
   times_->show_points(std::move(times), time_words(last.seconds), band);
+}
+
+PanelDescriptor panel::training() {
+  return {.name = "training",
+          .title = "Run",
+          .help = "Runs or trains by this plan, and follows it.",
+          .shortcut = "Alt+8",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new RunPanel(host); }};
 }
 
 }  // namespace pipewright::gui

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
@@ -129,9 +130,9 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   critical_ = new ShareBar;
   slack_ = new FigureTableView;
   slack_->setObjectName("slack_table");
-  columns->addWidget(titled("A millisecond less", savings_), 9);
-  columns->addWidget(critical_, 4, Qt::AlignTop);
-  columns->addWidget(titled("Room: could take longer for nothing", slack_), 8);
+  columns->addWidget(titled("A millisecond less", savings_), 1);
+  columns->addWidget(critical_, 0, Qt::AlignTop);
+  columns->addWidget(titled("Room: could take longer for nothing", slack_));
   layout->addWidget(columns_, 1);
 
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
@@ -193,6 +194,19 @@ void SavingsPanel::rebuild() {
   critical_->show_shares("The critical path", time_words(answer->times.iteration),
                          critical_shares(*answer, *theme_));
   slack_->show_table(slack_table(*answer, workspace_.slack(), most_slack));
+}
+
+PanelDescriptor panel::savings() {
+  return {.name = "savings",
+          .title = "Savings",
+          .help = "What a millisecond less would save, wherever it is saved.",
+          .shortcut = "Alt+4",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel {
+            auto* savings = new SavingsPanel(host.workspace);
+            savings->on_places = host.show_places;
+            return savings;
+          }};
 }
 
 }  // namespace pipewright::gui

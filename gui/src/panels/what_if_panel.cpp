@@ -1,7 +1,6 @@
 #include "pipewright/gui/panels/what_if_panel.hpp"
 
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QPainter>
 #include <QScrollArea>
@@ -10,6 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "catalogue.hpp"
+#include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -20,32 +21,7 @@ constexpr int label_width = 114;
 constexpr int value_width = 84;
 constexpr std::size_t most_changes = 8;
 
-/// By a sheet, which outlives the window's; of labels alone, so that their tooltips keep theirs.
-void set_colour(QWidget* widget, const QColor& colour) {
-  const QString sheet = QString(".QLabel { color: %1; }").arg(colour.name());
-  if (widget->styleSheet() != sheet)
-    widget->setStyleSheet(sheet);
-}
-
-/// "iteration -1.2 ms (-3.1 %), bubble -0.9 ms (warm-up -1.1 ms, transfer +0.2 ms), peak +2 MB" in
-/// a line for each figure.
-QString in_lines(const std::string& difference) {
-  QString lines;
-  int depth = 0;
-  for (std::size_t i = 0; i < difference.size(); ++i) {
-    const char c = difference[i];
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      lines += '\n';
-      ++i;  // the space behind it
-    } else {
-      lines += QChar(c == '-' && i > 0 && difference[i - 1] == ' ' ? u'−' : c);
-    }
-  }
-  return lines;
-}
-
-/// With a mark that more can be chosen: a sheet takes the style's away.
+/// A combo box with a mark that more can be chosen: a style sheet takes the style's own away.
 class Choice : public QComboBox {
  protected:
   void paintEvent(QPaintEvent* event) override {
@@ -77,54 +53,43 @@ WhatIfPanel::WhatIfPanel(Workspace& workspace, QWidget* parent)
   auto* content = new QVBoxLayout(content_);
   content->setContentsMargins(0, 0, 0, 0);
   content->setSpacing(0);
-  auto* scroll = new QScrollArea;
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setWidgetResizable(true);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  auto* rows = new QWidget;
-  rows_layout_ = new QVBoxLayout(rows);
-  rows_layout_->setContentsMargins(12, 0, 12, gap);
-  rows_layout_->setSpacing(4);
-  const char* group = "";
-  const auto open_group = [&](const char* name) {
-    if (std::strcmp(group, name) != 0)
-      add_heading(name);
-    group = name;
-  };
-  for (const char* wanted : {"Pipeline", "Work", "Cluster"}) {
-    for (const PlanChoice& choice : plan_choices())
-      if (std::strcmp(choice.group, wanted) == 0 &&
-          std::strcmp(choice.name, "pipeline.partition") != 0) {
-        open_group(wanted);
-        add_choice(choice);
-      }
-    for (const PlanField& field : plan_fields())
-      if (std::strcmp(field.group, wanted) == 0) {
-        open_group(wanted);
-        add_number(&field);
-      }
-    for (const PlanChoice& choice : plan_choices())
-      if (std::strcmp(choice.group, wanted) == 0 &&
-          std::strcmp(choice.name, "pipeline.partition") == 0)
-        add_choice(choice);
-  }
-  add_heading("Speed of a rank");
-  add_number(nullptr);
-  rows_layout_->addStretch(1);
-  scroll->setWidget(rows);
-  content->addWidget(scroll, 1);
+  content->addWidget(make_rows(), 1);
   make_changes(content);
   all->addWidget(content_, 1);
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
   refresh(Workspace::Change::Document);
 }
 
-QLabel* WhatIfPanel::make_label(int pixels, bool bold) {
-  auto* label = new QLabel;
-  label->setFont(font_of(pixels, bold));
-  label->setTextFormat(Qt::PlainText);
-  return label;
+/// A row for each field, below the heading of its group.
+QWidget* WhatIfPanel::make_rows() {
+  auto* rows = new QWidget;
+  rows_layout_ = new QVBoxLayout(rows);
+  rows_layout_->setContentsMargins(12, 0, 12, gap);
+  rows_layout_->setSpacing(4);
+  const char* group = "";
+  for (const PlanField& field : plan_fields()) {
+    if (std::strcmp(group, field.group) != 0)
+      add_heading(field.group);
+    group = field.group;
+    Row& row = add_row(field);
+    if (row.is_choice()) {
+      add_options(row);
+      continue;
+    }
+    if (row.is_speed())
+      add_rank(row);
+    add_slider(row);
+    add_edit(row);
+    setTabOrder(row.slider, row.edit);
+  }
+  rows_layout_->addStretch(1);
+  auto* scroll = new QScrollArea;
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setWidget(rows);
+  return scroll;
 }
 
 void WhatIfPanel::add_heading(const char* text) {
@@ -135,23 +100,24 @@ void WhatIfPanel::add_heading(const char* text) {
   rows_layout_->addWidget(heading);
 }
 
-WhatIfPanel::Row& WhatIfPanel::add_row(const char* label, const QString& name,
-                                       const QString& help) {
+WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field) {
+  const QString name = field.name;
   rows_.push_back(std::make_unique<Row>());
   Row& row = *rows_.back();
+  row.field = &field;
   row.box = new QWidget;
   row.box->setObjectName("what_if." + name);
   auto* column = new QVBoxLayout(row.box);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(2);
-  auto* line = new QHBoxLayout;
-  line->setSpacing(gap);
+  row.line = new QHBoxLayout;
+  row.line->setSpacing(gap);
   row.label = make_label(text_size);
-  row.label->setText(label);
+  row.label->setText(field.label);
   row.label->setFixedWidth(label_width);
-  row.label->setToolTip(help);
-  line->addWidget(row.label);
-  column->addLayout(line);
+  row.label->setToolTip(field.help);
+  row.line->addWidget(row.label);
+  column->addLayout(row.line);
   row.error = make_label(small_size);
   row.error->setWordWrap(true);
   row.error->setObjectName("what_if.error." + name);
@@ -161,97 +127,86 @@ WhatIfPanel::Row& WhatIfPanel::add_row(const char* label, const QString& name,
   return row;
 }
 
-void WhatIfPanel::add_number(const PlanField* field) {
-  const QString name = field != nullptr ? field->name : "cluster.rank_speeds";
-  const QString help = field != nullptr
-                           ? field->help
-                           : "How fast a rank computes beside the device that was measured: a "
-                             "straggler at 0.8 × holds up all others.";
-  Row& row = add_row(field != nullptr ? field->label : "Speed", name, help);
-  Row* const at = &row;
-  row.field = field;
-  auto* line = static_cast<QHBoxLayout*>(row.box->layout()->itemAt(0)->layout());
-  if (field == nullptr) {
-    row.label->hide();
-    row.combo = new Choice;
-    row.combo->setFont(font_of(text_size));
-    row.combo->setFixedWidth(label_width);
-    row.combo->setToolTip(help);
-    row.combo->setAccessibleName("Rank whose speed is set");
-    row.combo->installEventFilter(this);
-    connect(row.combo, &QComboBox::currentIndexChanged, this, [this, at] { show_row(*at); });
-    line->insertWidget(0, row.combo);
-  }
-  const QString label = field != nullptr ? field->label : "Speed of the rank";
+/// The rank whose speed is set, in the label's place.
+void WhatIfPanel::add_rank(Row& row) {
+  row.label->hide();
+  row.combo = new Choice;
+  row.combo->setFont(font_of(text_size));
+  row.combo->setFixedWidth(label_width);
+  row.combo->setToolTip(row.field->help);
+  row.combo->setAccessibleName("Rank whose speed is set");
+  row.combo->installEventFilter(this);
+  connect(row.combo, &QComboBox::currentIndexChanged, this, [this, &row] { show_row(row); });
+  row.line->insertWidget(0, row.combo);
+}
+
+void WhatIfPanel::add_slider(Row& row) {
   row.slider = new QSlider(Qt::Horizontal);
-  row.slider->setObjectName("what_if.slider." + name);
-  row.slider->setAccessibleName(label);
-  row.slider->setAccessibleDescription(help);
-  row.slider->setToolTip(help);
+  row.slider->setObjectName(QString("what_if.slider.") + row.field->name);
+  row.slider->setAccessibleName(row.field->label);
+  row.slider->setAccessibleDescription(row.field->help);
+  row.slider->setToolTip(row.field->help);
   row.slider->setMinimumWidth(60);
   row.slider->setPageStep(4);
   row.slider->installEventFilter(this);
-  connect(row.slider, &QSlider::valueChanged, this, [this, at](int place) {
-    set_number(*at, at->values[static_cast<std::size_t>(
-                        std::clamp(place, 0, static_cast<int>(at->values.size()) - 1))]);
+  connect(row.slider, &QSlider::valueChanged, this, [this, &row](int place) {
+    const int last = static_cast<int>(row.values.size()) - 1;
+    set_number(row, row.values[static_cast<std::size_t>(std::clamp(place, 0, last))]);
   });
   connect(row.slider, &QSlider::sliderReleased, this, [this] { workspace_.settle(); });
-  line->addWidget(row.slider, 1);
+  row.line->addWidget(row.slider, 1);
+}
 
+void WhatIfPanel::add_edit(Row& row) {
   row.edit = new QLineEdit;
-  row.edit->setObjectName("what_if.field." + name);
+  row.edit->setObjectName(QString("what_if.field.") + row.field->name);
   row.edit->setFont(font_of(text_size));
   row.edit->setAlignment(Qt::AlignRight);
   row.edit->setFixedWidth(value_width);
-  row.edit->setAccessibleName(label);
-  row.edit->setAccessibleDescription(help);
-  row.edit->setToolTip(help);
+  row.edit->setAccessibleName(row.field->label);
+  row.edit->setAccessibleDescription(row.field->help);
+  row.edit->setToolTip(row.field->help);
   row.edit->installEventFilter(this);
-  connect(row.edit, &QLineEdit::editingFinished, this, [this, at] {
-    if (!at->edit->isModified() || !workspace_.has_plan())
-      return;
-    at->edit->setModified(false);
-    const QString text = at->edit->text();
-    const auto value = read_value(at->unit(), text, value_words(at->unit(), value_of(*at)));
-    if (value) {
-      set_number(*at, *value);
-      workspace_.settle();
-      return;
-    }
-    show_number(*at, value_of(*at));
-    at->error->setText(QString("“%1” is no value here: it can be such as %2")
-                           .arg(text, value_words(at->unit(), value_of(*at))));
-    at->error->show();
-  });
-  line->addWidget(row.edit);
-  setTabOrder(row.slider, row.edit);
+  connect(row.edit, &QLineEdit::editingFinished, this, [this, &row] { take_text(row); });
+  row.line->addWidget(row.edit);
 }
 
-void WhatIfPanel::add_choice(const PlanChoice& choice) {
-  Row& row = add_row(choice.label, choice.name, choice.help);
-  Row* const at = &row;
-  row.choice = &choice;
-  auto* line = static_cast<QHBoxLayout*>(row.box->layout()->itemAt(0)->layout());
+void WhatIfPanel::take_text(Row& row) {
+  if (!row.edit->isModified() || !workspace_.has_plan())
+    return;
+  row.edit->setModified(false);
+  const QString text = row.edit->text(), shown = value_words(row.field->unit, value_of(row));
+  if (const auto value = read_value(row.field->unit, text, shown)) {
+    set_number(row, *value);
+    workspace_.settle();
+    return;
+  }
+  show_number(row, value_of(row));
+  row.error->setText(QString("“%1” is no value here: it can be such as %2").arg(text, shown));
+  row.error->show();
+}
+
+void WhatIfPanel::add_options(Row& row) {
   row.combo = new Choice;
-  row.combo->setObjectName(QString("what_if.choice.") + choice.name);
+  row.combo->setObjectName(QString("what_if.choice.") + row.field->name);
   row.combo->setFont(font_of(text_size));
-  row.combo->setAccessibleName(choice.label);
-  row.combo->setAccessibleDescription(choice.help);
+  row.combo->setAccessibleName(row.field->label);
+  row.combo->setAccessibleDescription(row.field->help);
   row.combo->setMaxVisibleItems(30);
   row.combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   row.combo->installEventFilter(this);
-  for (const PlanChoice::Option& option : choice.options) {
+  for (const PlanField::Option& option : row.field->options) {
     row.combo->addItem(option.words, QString::fromStdString(option.value));
     row.combo->setItemData(row.combo->count() - 1, option.help, Qt::ToolTipRole);
   }
-  connect(row.combo, &QComboBox::currentIndexChanged, this, [this, at] {
-    const QString value = at->combo->currentData().toString();
+  connect(row.combo, &QComboBox::currentIndexChanged, this, [this, &row] {
+    const QString value = row.combo->currentData().toString();
     if (value.isEmpty())
       return;
-    set(*at, std::string(at->choice->name) + "=" + value.toStdString());
+    set(row, std::string(row.field->name) + "=" + value.toStdString());
     workspace_.settle();
   });
-  line->addWidget(row.combo, 1);
+  row.line->addWidget(row.combo, 1);
 }
 
 void WhatIfPanel::make_changes(QVBoxLayout* into) {
@@ -299,8 +254,7 @@ void WhatIfPanel::set_theme(const Theme& theme) {
     set_colour(label, theme.soft_text);
   for (const auto& row : rows_) {
     set_colour(row->error, theme.warning);
-    if (row->label != nullptr)
-      set_colour(row->label, theme.text);
+    set_colour(row->label, theme.text);
   }
   changes_box_->setObjectName("what_if_changes");
   changes_box_->setStyleSheet(
@@ -333,17 +287,15 @@ int WhatIfPanel::chosen_rank(const Row& row) const {
 }
 
 double WhatIfPanel::value_of(const Row& row) const {
-  const plan::Scenario& scenario = workspace_.draft().scenario;
-  return row.field != nullptr ? row.field->value(scenario) : speed_of(scenario, chosen_rank(row));
+  return row.is_speed() ? speed_of(workspace_.draft().scenario, chosen_rank(row))
+                        : number_of(*row.field, now_);
 }
 
 void WhatIfPanel::set_number(Row& row, double value) {
   if (!workspace_.has_plan())
     return;
-  if (row.field != nullptr)
-    set(row, assignment_of(*row.field, value));
-  else
-    set(row, speed_assignment(workspace_.draft().scenario, chosen_rank(row), value));
+  set(row, row.is_speed() ? speed_assignment(workspace_.draft().scenario, chosen_rank(row), value)
+                          : assignment_of(*row.field, value));
 }
 
 void WhatIfPanel::set(Row& row, const std::string& assignment) {
@@ -375,6 +327,8 @@ void WhatIfPanel::refresh(Workspace::Change change) {
                           "its plan. Open a scenario or a run's folder.");
     return;
   }
+  now_ = to_json(workspace_.draft().scenario);
+  before_ = to_json(workspace_.baseline_draft().scenario);
   if (change == Workspace::Change::Document)
     for (const auto& row : rows_) {
       row->error->hide();
@@ -389,11 +343,11 @@ void WhatIfPanel::show_row(Row& row) {
   if (!workspace_.has_plan())
     return;
   const plan::Scenario& scenario = workspace_.draft().scenario;
-  if (row.choice != nullptr) {
+  if (row.is_choice()) {
     show_choice(row);
     return;
   }
-  if (row.field == nullptr) {
+  if (row.is_speed()) {
     const QSignalBlocker blocker(row.combo);
     const int ranks = scenario.pipeline.ranks;
     while (row.combo->count() > ranks)
@@ -412,23 +366,22 @@ void WhatIfPanel::show_number(Row& row, double value) {
   const bool known = std::any_of(row.values.begin(), row.values.end(), [&](double each) {
     return std::abs(each - value) <= 1e-9 * std::abs(value);
   });
-  if (!known || (!row.slider->isSliderDown() && row.field != nullptr &&
-                 row.unit() == PlanField::Unit::CountOrAuto))
-    row.values = slider_values(row.unit(), value,
-                               row.field != nullptr ? slider_most(*row.field, scenario) : 2);
+  const PlanField::Unit unit = row.field->unit;
+  if (!known || (!row.slider->isSliderDown() && unit == PlanField::Unit::CountOrAuto))
+    row.values = slider_values(unit, value, slider_most(*row.field, scenario));
   const QSignalBlocker blocker(row.slider);
   row.slider->setRange(0, static_cast<int>(row.values.size()) - 1);
   row.slider->setValue(slider_place(row.values, value));
   if (!row.edit->hasFocus() || !row.edit->isModified())
-    row.edit->setText(value_words(row.unit(), value));
+    row.edit->setText(value_words(unit, value));
 }
 
 void WhatIfPanel::show_choice(Row& row) {
   const QSignalBlocker blocker(row.combo);
-  const std::string value = row.choice->value(workspace_.draft().scenario);
+  const std::string value = option_of(*row.field, now_);
   int index = row.combo->findData(QString::fromStdString(value));
   // What was chosen otherwise stands last, for as long as it is so.
-  const int options = static_cast<int>(row.choice->options.size());
+  const int options = static_cast<int>(row.field->options.size());
   while (row.combo->count() > options)
     row.combo->removeItem(options);
   if (index < 0 || index >= options) {
@@ -436,8 +389,14 @@ void WhatIfPanel::show_choice(Row& row) {
     index = options;
   }
   row.combo->setCurrentIndex(index);
-  row.combo->setToolTip(QString::fromUtf8(row.choice->help) + "\n" +
+  row.combo->setToolTip(row.field->help + "\n" +
                         row.combo->itemData(index, Qt::ToolTipRole).toString());
+}
+
+bool WhatIfPanel::differs(const Row& row) const {
+  return row.is_choice()
+             ? option_of(*row.field, before_) != option_of(*row.field, now_)
+             : !row.is_speed() && number_of(*row.field, before_) != number_of(*row.field, now_);
 }
 
 void WhatIfPanel::show_changes() {
@@ -450,38 +409,45 @@ void WhatIfPanel::show_changes() {
                                        : QString("Nothing to redo."));
   back_->setEnabled(workspace_.changed());
   for (const auto& row : rows_)
-    if (row->label != nullptr && row->field != nullptr) {
-      const double before = row->field->value(workspace_.baseline_draft().scenario);
-      const bool differs = before != row->field->value(workspace_.draft().scenario);
-      row->label->setFont(font_of(text_size, differs));
-    } else if (row->choice != nullptr) {
-      row->label->setFont(
-          font_of(text_size, row->choice->value(workspace_.baseline_draft().scenario) !=
-                                 row->choice->value(workspace_.draft().scenario)));
-    }
+    row->label->setFont(font_of(text_size, differs(*row)));
+  set_colour(changes_, workspace_.changed() ? theme_->text : theme_->soft_text);
   if (!workspace_.changed()) {
     changes_->setText("Nothing yet: turn something above, or drag a border of stages.");
-    set_colour(changes_, theme_->soft_text);
     effect_->hide();
     return;
   }
-  set_colour(changes_, theme_->text);
-  std::vector<QString> changes =
+  const std::vector<QString> changes =
       changes_between(workspace_.baseline_draft().scenario, workspace_.draft().scenario);
   QStringList lines(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(
                                                            std::min(changes.size(), most_changes)));
   if (changes.size() > most_changes)
     lines << QString("… and %1 more").arg(changes.size() - most_changes);
   changes_->setText(lines.join('\n'));
+  show_effect();
+}
+
+/// A line for each figure that differs.
+void WhatIfPanel::show_effect() {
   const loop::Answer* answer = workspace_.answer();
-  effect_->show();
-  if (answer == nullptr)
+  effect_->setVisible(answer == nullptr || workspace_.baseline() != nullptr);
+  if (answer == nullptr) {
     effect_->setText("It is not possible: see above the timeline why.");
-  else if (workspace_.baseline() != nullptr)
-    effect_->setText(
-        in_lines(loop::difference(workspace_.baseline()->figures, answer->figures).text));
-  else
-    effect_->hide();
+  } else if (workspace_.baseline() != nullptr) {
+    QStringList lines;
+    for (const std::string& part :
+         loop::difference(workspace_.baseline()->figures, answer->figures).parts)
+      lines << QString::fromStdString(part);
+    effect_->setText(lines.isEmpty() ? QString("no difference") : lines.join('\n'));
+  }
+}
+
+PanelDescriptor panel::what_if() {
+  return {.name = "what_if",
+          .title = "What if",
+          .help = "Fields and sliders for the plan: each change is answered at once.",
+          .shortcut = "Alt+9",
+          .dock = PanelDock::Side,
+          .make = [](PanelHost& host) -> MadePanel { return new WhatIfPanel(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

@@ -5,6 +5,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"
 
@@ -88,6 +89,65 @@ FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) 
   return figures;
 }
 
+/// The columns of an area: those alone that a row has something in.
+class AreaColumns {
+ public:
+  explicit AreaColumns(const std::vector<AreaRow>& rows) {
+    for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
+      if (std::any_of(rows.begin(), rows.end(),
+                      [&](const AreaRow& row) { return row.spent.idle[cause] > 0; }))
+        causes_.push_back(cause);
+    bool any_unnamed = false;
+    for (const AreaRow& row : rows) {
+      any_held_ = any_held_ || row.held.has_value();
+      any_unnamed = any_unnamed || row.spent.unnamed > 0;
+    }
+    with_unnamed_ = any_unnamed && !causes_.empty();
+  }
+
+  bool any_held() const { return any_held_; }
+
+  std::vector<FigureTable::Column> titles() const {
+    std::vector<FigureTable::Column> titles{{"rank", "", false},
+                                            {"compute", "time in which the rank computes", true},
+                                            {"idle", "time in which it does not", true}};
+    for (const std::size_t at : causes_) {
+      const auto cause = static_cast<plan::IdleCause>(at);
+      titles.push_back({of_std(plan::to_string(cause)), meaning_of(cause), true});
+    }
+    if (with_unnamed_)
+      titles.push_back({"no cause", "idle time whose cause is not known", true});
+    titles.push_back({"sends", "time in which it sends, beside all else", true});
+    if (any_held_) {
+      titles.push_back({"memory at start", "what it holds when the area begins", true});
+      titles.push_back({"at end", "what it holds when the area ends", true});
+      titles.push_back({"peak", "the most it holds in between", true});
+    }
+    return titles;
+  }
+
+  FigureTable::Row cells(const QString& name, const Spent& spent,
+                         const std::optional<HeldWithin>& held) const {
+    FigureTable::Row row;
+    row.cells = {words_cell(name), time_cell(spent.busy), time_cell(spent.idle_sum())};
+    for (const std::size_t cause : causes_)
+      row.cells.push_back(time_cell(spent.idle[cause]));
+    if (with_unnamed_)
+      row.cells.push_back(time_cell(spent.unnamed));
+    row.cells.push_back(time_cell(spent.transfer));
+    const HeldWithin shown = held.value_or(HeldWithin{});
+    if (any_held_)
+      for (const std::int64_t bytes : {shown.start, shown.end, shown.peak})
+        row.cells.push_back(bytes_cell(static_cast<double>(bytes)));
+    return row;
+  }
+
+ private:
+  std::vector<std::size_t> causes_;
+  bool with_unnamed_ = false;
+  bool any_held_ = false;
+};
+
 }  // namespace
 
 QString step_sentence(const PaintedTable& table) {
@@ -112,65 +172,23 @@ FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
   if (!table.facts().is_iteration)
     return trace_area_table(table, area);
   const std::vector<AreaRow> rows = area_rows(table, area);
+  const AreaColumns columns(rows);
   FigureTable figures;
-  figures.columns = {{"rank", "", false},
-                     {"compute", "time in which the rank computes", true},
-                     {"idle", "time in which it does not", true}};
-  std::vector<std::size_t> causes;
-  bool any_held = false, any_unnamed = false;
-  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
-    if (std::any_of(rows.begin(), rows.end(),
-                    [&](const AreaRow& row) { return row.spent.idle[cause] > 0; })) {
-      causes.push_back(cause);
-      const auto which = static_cast<plan::IdleCause>(cause);
-      figures.columns.push_back({of_std(plan::to_string(which)), meaning_of(which), true});
-    }
-  for (const AreaRow& row : rows) {
-    any_held = any_held || row.held.has_value();
-    any_unnamed = any_unnamed || row.spent.unnamed > 0;
-  }
-  if (any_unnamed && !causes.empty())
-    figures.columns.push_back({"no cause", "idle time whose cause is not known", true});
-  figures.columns.push_back({"sends", "time in which it sends, beside all else", true});
-  if (any_held) {
-    figures.columns.push_back({"memory at start", "what it holds when the area begins", true});
-    figures.columns.push_back({"at end", "what it holds when the area ends", true});
-    figures.columns.push_back({"peak", "the most it holds in between", true});
-  }
-
-  const auto cells_of = [&](const QString& name, const Spent& spent,
-                            const std::optional<HeldWithin>& held) {
-    FigureTable::Row row;
-    row.cells = {words_cell(name), time_cell(spent.busy), time_cell(spent.idle_sum())};
-    for (const std::size_t cause : causes)
-      row.cells.push_back(time_cell(spent.idle[cause]));
-    if (any_unnamed && !causes.empty())
-      row.cells.push_back(time_cell(spent.unnamed));
-    row.cells.push_back(time_cell(spent.transfer));
-    if (any_held)
-      for (const std::int64_t bytes :
-           {held ? held->start : 0, held ? held->end : 0, held ? held->peak : 0})
-        row.cells.push_back(bytes_cell(static_cast<double>(bytes)));
-    return row;
-  };
+  figures.columns = columns.titles();
   Spent all;
   HeldWithin held;
   for (const AreaRow& row : rows) {
     figures.rows.push_back(
-        cells_of(of_std(plan::rank_name(table.table(), row.rank)), row.spent, row.held));
-    all.busy += row.spent.busy;
-    all.unnamed += row.spent.unnamed;
-    all.transfer += row.spent.transfer;
-    for (std::size_t cause = 0; cause < class_count; ++cause)
-      all.idle[cause] += row.spent.idle[cause];
+        columns.cells(of_std(plan::rank_name(table.table(), row.rank)), row.spent, row.held));
+    all += row.spent;
     if (row.held) {
       held.start += row.held->start;
       held.end += row.held->end;
       held.peak = std::max(held.peak, row.held->peak);
     }
   }
-  FigureTable::Row total = cells_of("all", all, held);
-  if (any_held)
+  FigureTable::Row total = columns.cells("all", all, held);
+  if (columns.any_held())
     total.cells.back().text += " (largest)";
   total.is_total = true;
   figures.rows.push_back(std::move(total));
@@ -183,11 +201,14 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
   layout->setContentsMargins(0, 0, 0, 0);
   pages_ = new QStackedWidget;
   layout->addWidget(pages_);
+  pages_->addWidget(make_words());
+  pages_->addWidget(make_area());
+  QObject::connect(words_, &QLabel::linkActivated, this,
+                   [this](const QString& link) { follow(link); });
+}
 
-  auto* page = new QWidget;
-  auto* columns = new QHBoxLayout(page);
-  columns->setContentsMargins(2 * gap, 3 * gap / 2, 2 * gap, gap);
-  columns->setSpacing(5 * gap);
+/// An action or a bubble in words, and beside it what idle time is made of.
+QWidget* WhyPanel::make_words() {
   words_ = new QLabel;
   words_->setObjectName("why_words");
   words_->setTextFormat(Qt::RichText);
@@ -198,6 +219,12 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
   words_->setFont(font_of(text_size));
   of_rank_ = new ShareBar;
   of_all_ = new ShareBar;
+  auto* page = new QWidget;
+  page->setAutoFillBackground(true);
+  page->setBackgroundRole(QPalette::Base);
+  auto* columns = new QHBoxLayout(page);
+  columns->setContentsMargins(2 * gap, 3 * gap / 2, 2 * gap, gap);
+  columns->setSpacing(5 * gap);
   columns->addWidget(words_, 5);
   columns->addStretch(0);
   columns->addWidget(of_rank_, 2, Qt::AlignTop);
@@ -207,10 +234,11 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setFocusPolicy(Qt::NoFocus);
-  page->setAutoFillBackground(true);
-  page->setBackgroundRole(QPalette::Base);
-  pages_->addWidget(scroll);
+  return scroll;
+}
 
+/// An area, rank by rank.
+QWidget* WhyPanel::make_area() {
   auto* area = new QWidget;
   area->setAutoFillBackground(true);
   area->setBackgroundRole(QPalette::Base);
@@ -223,10 +251,7 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
   table_->setObjectName("why_table");
   lines->addWidget(area_title_);
   lines->addWidget(table_, 1);
-  pages_->addWidget(area);
-
-  QObject::connect(words_, &QLabel::linkActivated, this,
-                   [this](const QString& link) { follow(link); });
+  return area;
 }
 
 void WhyPanel::set_theme(const Theme& theme) {
@@ -352,9 +377,7 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
   const auto why = workspace_.why_idle(picked.rank, picked.time);
   if (!why) {
     return html
-        .paragraph(
-            "There is no Program beside this timeline, so nobody can say what it waited "
-            "for.")
+        .paragraph("There is no Program beside this timeline, so what it waited for is not known.")
         .take();
   }
   html.paragraph(upper_first(of_std(why->sentence).toHtmlEscaped()) + ".");
@@ -423,6 +446,15 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
                       rank_of(own, waited.event), time_words(waited.over)));
   }
   return html.end_rows().take();
+}
+
+PanelDescriptor panel::why() {
+  return {.name = "why",
+          .title = "Why",
+          .help = "What you clicked on, and what held it back.",
+          .shortcut = "Alt+1",
+          .dock = PanelDock::Details,
+          .make = [](PanelHost& host) -> MadePanel { return new WhyPanel(host.workspace); }};
 }
 
 }  // namespace pipewright::gui

@@ -14,47 +14,24 @@
 namespace pipewright::gui {
 namespace {
 
-/// By its kind; what is no instruction by its name, so that equal names look alike.
+/// The class of a name that is no instruction: equal names look alike.
 std::uint8_t class_of_name(const std::string& name) {
-  if (plan::parse_instruction(name))
-    return kind_class(plan::kind_of(name));
   return static_cast<std::uint8_t>(std::hash<std::string>{}(name) % class_count);
 }
 
-/// Tens of thousands of names are of a few kinds, and only the first of a kind is looked at
-/// closely.
-std::vector<std::uint8_t> classes_of_names(const std::vector<std::string>& names) {
-  constexpr std::size_t most_digits = 9;  // more need not be a number that is possible
-  constexpr std::size_t most_letters = 7;
-  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
-  struct Kind {
-    std::uint64_t letters = 0;
-    std::uint8_t of = 0;
-  };
-  std::vector<Kind> kinds;
+/// The class of each name is that of its kind. A table that was simulated carries the kinds; one
+/// that was read has names alone.
+std::vector<std::uint8_t> classes_of_names(const plan::EventTable& table) {
   std::vector<std::uint8_t> classes;
-  classes.reserve(names.size());
-  for (const std::string& name : names) {
-    std::size_t begin = 0, end = name.size();
-    while (begin < end && is_digit(name[begin]))
-      ++begin;
-    while (end > begin && is_digit(name[end - 1]))
-      --end;
-    const std::size_t behind = name.size() - end;
-    if (begin == 0 || begin == end || end - begin > most_letters || begin > most_digits ||
-        behind > most_digits) {
-      classes.push_back(class_of_name(name));
-      continue;
-    }
-    // "2STEP" takes no microbatch and "2F0" needs one: they are kept apart from "2STEP0" and "2F".
-    std::uint64_t letters = behind > 0 ? 1 : 0;
-    for (std::size_t at = begin; at < end; ++at)
-      letters = letters << 8 | static_cast<unsigned char>(name[at]);
-    auto kind = std::find_if(kinds.begin(), kinds.end(),
-                             [&](const Kind& known) { return known.letters == letters; });
-    if (kind == kinds.end())
-      kind = kinds.insert(kinds.end(), {letters, class_of_name(name)});
-    classes.push_back(kind->of);
+  classes.reserve(table.names.size());
+  if (table.kinds.size() == table.names.size()) {
+    for (const plan::InstructionKind kind : table.kinds)
+      classes.push_back(kind_class(kind));
+    return classes;
+  }
+  for (const std::string& name : table.names) {
+    const auto instruction = plan::parse_instruction(name);
+    classes.push_back(instruction ? kind_class(instruction->kind) : class_of_name(name));
   }
   return classes;
 }
@@ -83,6 +60,12 @@ std::vector<Interval> united(const std::vector<Interval>& with, const plan::Even
   for (; next != with.end(); ++next)
     add(next->start, next->end);
   return all;
+}
+
+/// Whether a table's events are actions; in a foreign trace their classes mean nothing.
+bool are_actions(const plan::EventTable& table) {
+  return !table.kinds.empty() ||
+         (!table.names.empty() && plan::parse_instruction(table.names.front()));
 }
 
 }  // namespace
@@ -123,7 +106,7 @@ PaintedTable::PaintedTable(plan::EventTable table)
 void PaintedTable::set_kinds() {
   if (are_kinds_)
     return;
-  const std::vector<std::uint8_t> of_name = classes_of_names(table_.names);
+  const std::vector<std::uint8_t> of_name = classes_of_names(table_);
   classes_.resize(table_.size());
   sum_tracks([&](const plan::EventTrack& track) {
     for (std::uint64_t event = track.begin; event < track.end; ++event)
@@ -131,8 +114,8 @@ void PaintedTable::set_kinds() {
   });
   are_kinds_ = true;
   has_kind_.fill(false);
-  if (table_.names.empty() || !plan::parse_instruction(table_.names.front()))
-    return;  // a foreign trace: its classes mean nothing
+  if (!are_actions(table_))
+    return;
   for (std::size_t track = 0; track < tracks_.size(); ++track)
     if (table_.tracks[track].row == plan::Row::Compute)
       for (std::size_t c = 0; const double seconds : tracks_[track].between(0, length()))

@@ -6,9 +6,10 @@ namespace pipewright::gui {
 namespace {
 
 constexpr double least_row = 18;
-constexpr double greatest_row = 104;
+constexpr double greatest_row = 600;  // one rank alone need not fill a tall screen
 constexpr double collapsed_row = 10;
-constexpr double wire = 4;               // a thin band
+constexpr double least_wire = 4;         // a thin band
+constexpr double wire_part = 1 / 30.0;   // of a tall row
 constexpr double least_with_wires = 26;  // lower rows show compute alone
 
 }  // namespace
@@ -67,6 +68,7 @@ std::vector<TrackBand> bands_of(const PaintedTable& table, int rank, double top,
   for (std::size_t track = tracks.begin; track < tracks.end; ++track)
     ++(table.table().tracks[track].row == plan::Row::Compute ? compute : wires);
   const bool show_wires = height >= least_with_wires && wires > 0 && compute > 0;
+  const double wire = std::max(least_wire, height * wire_part);
   const double wires_height = show_wires ? std::min(wires * (wire + 1), height * 0.4) : 0;
   const double each = (height - wires_height) / std::max(1, compute > 0 ? compute : wires);
   const double thin = show_wires ? wires_height / wires : 0;

@@ -95,6 +95,24 @@ QRgb colour_of(const ClassTimes& times, const ClassColours& colours, QRgb rest, 
   return mix.colour();
 }
 
+/// The colour of a pixel that no event fills, which is `whole` seconds long.
+QRgb mixed_pixel(const Sweep::Pixel& pixel, const Sweep::Pixel& below, const PaintedTrack& track,
+                 double whole) {
+  QRgb rest = track.blank;
+  if (below.whole)
+    rest = track.ground_colours.fill[track.ground->class_of(below.event)];
+  if (!pixel.mixed)
+    return below.mixed ? colour_of(below.times, track.ground_colours, track.blank, whole) : rest;
+  if (below.mixed) {
+    // The ground shows between the events alone, so its share is of what they leave.
+    double left = whole;
+    for (const double part : pixel.times)
+      left -= part;
+    rest = colour_of(below.times, track.ground_colours, track.blank, left > 0 ? left : whole);
+  }
+  return colour_of(pixel.times, track.colours, rest, whole);
+}
+
 /// Whether the pattern has a mark at a pixel.
 bool marks(Hatch hatch, int x, int y) {
   switch (hatch) {
@@ -145,91 +163,89 @@ ClassColours colours_of(const QColor& colour) {
   return colours;
 }
 
-const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, TimeScale scale,
-                                               const BusySums& sums, const ClassColours& colours,
-                                               const BusySums* ground,
-                                               const ClassColours& ground_colours, QRgb blank,
-                                               QRgb outside, double length, double wide) {
-  wide_.clear();
-  const auto width = static_cast<std::size_t>(std::max(0, band.width));
-  line_.assign(width, outside);
-  hatch_.assign(width, 0);
-  const double begin_x = std::clamp(std::floor(scale.x(0)), 0.0, static_cast<double>(width));
-  const double end_x = std::clamp(std::ceil(scale.x(length)), 0.0, static_cast<double>(width));
+/// What the pixels of a line have in common.
+struct RowRaster::Line {
+  const Band& band;
+  const TimeScale& scale;
+  const PaintedTrack& track;
+};
 
-  Sweep work(&sums, scale.time(begin_x)), idle(ground, scale.time(begin_x));
+const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, TimeScale scale,
+                                               const PaintedTrack& track) {
+  const auto width = static_cast<std::size_t>(std::max(0, band.width));
+  line_.assign(width, track.outside);
+  hatch_.assign(width, 0);
+  any_hatch_ = seen_any_ = false;
+  wide_.clear();
+  const double begin_x = std::clamp(std::floor(scale.x(0)), 0.0, static_cast<double>(width));
+  const double end_x =
+      std::clamp(std::ceil(scale.x(track.length)), 0.0, static_cast<double>(width));
+
+  Sweep work(&track.sums, scale.time(begin_x)), idle(track.ground, scale.time(begin_x));
   Sweep::Pixel pixel, below;
-  bool any_hatch = false;
-  bool seen_any = false;
-  std::uint64_t seen = 0;  // the last event that was looked at for being wide
+  const Line line{band, scale, track};
   for (auto p = static_cast<std::size_t>(begin_x); p < static_cast<std::size_t>(end_x); ++p) {
     const double from = scale.time(static_cast<double>(p)),
                  to = scale.time(static_cast<double>(p) + 1);
     work.next(from, to, pixel);
     idle.next(from, to, below);
-    if (pixel.whole) {
-      const std::uint8_t c = sums.class_of(pixel.event);
-      line_[p] = colours.fill[c];
-      const double pixels = (sums.end(pixel.event) - sums.start(pixel.event)) / scale.per_pixel;
-      if (pixels >= narrowest_hatched && band.height >= lowest_hatched &&
-          colours.hatch[c] != Hatch::None) {
-        hatch_[p] = static_cast<std::uint8_t>(colours.hatch[c]);
-        any_hatch = true;
-      }
-      if (!seen_any || seen != pixel.event) {
-        // An edge parts it from what came before.
-        if (pixels >= narrowest_edged && seen_any && p > 0 && seen + 1 == pixel.event)
-          line_[p - 1] = mixed(line_[p - 1], blank, 0.65);
-        seen = pixel.event;
-        seen_any = true;
-        if (pixels >= wide) {
-          const double x = std::max(0.0, scale.x(sums.start(pixel.event)));
-          wide_.push_back(
-              {pixel.event, x,
-               std::min(static_cast<double>(width), scale.x(sums.end(pixel.event))) - x});
-        }
-      }
-      continue;
-    }
-    QRgb rest = blank;
-    if (below.whole)
-      rest = ground_colours.fill[ground->class_of(below.event)];
-    else if (below.mixed)
-      rest = colour_of(below.times, ground_colours, blank, scale.per_pixel);
-    if (!pixel.mixed) {
-      line_[p] = rest;
-      continue;
-    }
-    // The ground shows between the events alone, so its share is of what they leave.
-    double left = scale.per_pixel;
-    for (const double part : pixel.times)
-      left -= part;
-    if (below.mixed && left > 0)
-      rest = colour_of(below.times, ground_colours, blank, left);
-    line_[p] = colour_of(pixel.times, colours, rest, scale.per_pixel);
+    if (pixel.whole)
+      paint_event(line, p, pixel.event);
+    else
+      line_[p] = mixed_pixel(pixel, below, track, scale.per_pixel);
   }
+  copy_to(image, band);
+  return wide_;
+}
 
-  const auto bytes = width * sizeof(QRgb);
+/// A pixel that one event fills.
+void RowRaster::paint_event(const Line& line, std::size_t pixel, std::uint64_t event) {
+  const BusySums& sums = line.track.sums;
+  const ClassColours& colours = line.track.colours;
+  const std::uint8_t c = sums.class_of(event);
+  line_[pixel] = colours.fill[c];
+  const double pixels = (sums.end(event) - sums.start(event)) / line.scale.per_pixel;
+  if (pixels >= narrowest_hatched && line.band.height >= lowest_hatched &&
+      colours.hatch[c] != Hatch::None) {
+    hatch_[pixel] = static_cast<std::uint8_t>(colours.hatch[c]);
+    any_hatch_ = true;
+  }
+  if (seen_any_ && seen_ == event)
+    return;
+  // An edge parts it from what came before.
+  if (pixels >= narrowest_edged && seen_any_ && pixel > 0 && seen_ + 1 == event)
+    line_[pixel - 1] = mixed(line_[pixel - 1], line.track.blank, 0.65);
+  seen_ = event;
+  seen_any_ = true;
+  if (pixels < line.track.wide)
+    return;
+  const double x = std::max(0.0, line.scale.x(sums.start(event)));
+  const double end = std::min(static_cast<double>(line_.size()), line.scale.x(sums.end(event)));
+  wide_.push_back({event, x, end - x});
+}
+
+/// The line and its hatches, over and over down the band.
+void RowRaster::copy_to(QImage& image, const Band& band) const {
   // Not scanLine: it counts its calls in the image, which bands in other threads share.
   const auto line_at = [&](int y) {
     return reinterpret_cast<QRgb*>(const_cast<uchar*>(image.constScanLine(y))) + band.left;
   };
-  if (!any_hatch) {
+  const auto bytes = line_.size() * sizeof(QRgb);
+  if (!any_hatch_) {
     for (int y = std::max(0, band.top); y < std::min(image.height(), band.top + band.height); ++y)
       std::memcpy(line_at(y), line_.data(), bytes);
-    return wide_;
+    return;
   }
   std::vector<QRgb> patterned;
   for (int phase = 0; phase < period; ++phase) {
     patterned = line_;
-    for (std::size_t p = 0; p < width; ++p)
+    for (std::size_t p = 0; p < line_.size(); ++p)
       if (hatch_[p] != 0 && marks(static_cast<Hatch>(hatch_[p]), static_cast<int>(p), phase))
         patterned[p] = mixed(patterned[p], qRgb(255, 255, 255), 0.2);
     for (int y = band.top + phase; y < band.top + band.height; y += period)
       if (y >= 0 && y < image.height())
         std::memcpy(line_at(y), patterned.data(), bytes);
   }
-  return wide_;
 }
 
 }  // namespace pipewright::gui

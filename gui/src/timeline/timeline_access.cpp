@@ -12,7 +12,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// Of a row, at the most: whoever wants more zooms in.
+/// A row tells at most so many of its parts; one who wants more zooms in.
 constexpr std::size_t most_parts = 200;
 constexpr double narrowest_part = 1;  // pixels; a gap between two actions that is less is none
 
@@ -20,7 +20,7 @@ QString rank_words(const plan::EventTable& table, int rank) {
   return QString::fromStdString(plan::rank_name(table, rank));
 }
 
-/// "most of it warm-up"; empty where nobody looked for causes.
+/// "most of it warm-up"; empty where causes are not known.
 QString most_of_idle(const PaintedTable& table, int rank, double first, double last) {
   const ClassTimes causes = table.idle(rank).between(first, last);
   const auto most = std::max_element(causes.begin(), causes.end());
@@ -217,12 +217,15 @@ class RowAccess final : public QAccessibleInterface {
     return parts_;
   }
 
-  /// Compute actions in the order of time, and the gaps between them.
-  std::vector<Picked> parts_in_view() const {
+  /// Actions of one rank in view, and how far it is idle before the first and behind the last.
+  struct Seen {
+    std::vector<std::uint64_t> events;
+    double idle_from = 0, idle_until = 0;
+  };
+  Seen seen_events() const {
     const PaintedTable& table = *view_->front();
     const auto [first, last] = seen();
-    std::vector<std::uint64_t> events;
-    double idle_from = 0, idle_until = table.length();
+    Seen all{{}, 0, table.length()};
     const auto tracks = table.tracks_of(rank_);
     for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
       if (table.table().tracks[track].row != plan::Row::Compute)
@@ -230,35 +233,43 @@ class RowAccess final : public QAccessibleInterface {
       const BusySums& sums = table.sums(track);
       std::uint64_t event = sums.begun_before(first);
       if (event > 0)
-        idle_from = std::max(idle_from, sums.end(event - 1));
+        all.idle_from = std::max(all.idle_from, sums.end(event - 1));
       if (event > 0 && sums.end(event - 1) > first)
         --event;
       for (std::size_t taken = 0;
            event < sums.size() && sums.start(event) < last && taken < most_parts; ++event, ++taken)
-        events.push_back(table.table().tracks[track].begin + event);
+        all.events.push_back(table.table().tracks[track].begin + event);
       if (event < sums.size())
-        idle_until = std::min(idle_until, sums.start(event));
+        all.idle_until = std::min(all.idle_until, sums.start(event));
     }
     const auto& start = table.table().start;
-    const auto& end = table.table().end;
-    std::sort(events.begin(), events.end(),
+    std::sort(all.events.begin(), all.events.end(),
               [&](std::uint64_t a, std::uint64_t b) { return start[a] < start[b]; });
-    std::vector<Picked> parts;
+    return all;
+  }
+
+  /// Compute actions in the order of time, and the gaps between them.
+  std::vector<Picked> parts_in_view() const {
+    const auto& start = view_->front()->table().start;
+    const auto& end = view_->front()->table().end;
+    const Seen all = seen_events();
+    const auto [first, last] = seen();
     const double least = narrowest_part * view_->scale().per_pixel;
-    const auto add_gap = [&](double from, double to) {
+    std::vector<Picked> parts;
+    const auto add_gap = [&, first = first, last = last](double from, double to) {
       if (to - from >= least && from < last && to > first)
         parts.emplace_back(
             PickedIdle{rank_, (std::max(from, first) + std::min(to, last)) / 2, from, to});
     };
-    double busy_until = idle_from;
-    if (!events.empty() && start[events.front()] < idle_from)
-      busy_until = start[events.front()];
-    for (const std::uint64_t event : events) {
+    double busy_until = all.idle_from;
+    if (!all.events.empty() && start[all.events.front()] < all.idle_from)
+      busy_until = start[all.events.front()];
+    for (const std::uint64_t event : all.events) {
       add_gap(busy_until, start[event]);
       parts.emplace_back(PickedEvent{false, event});
       busy_until = std::max(busy_until, end[event]);
     }
-    add_gap(busy_until, std::max(idle_until, busy_until));
+    add_gap(busy_until, std::max(all.idle_until, busy_until));
     if (parts.size() > most_parts)
       parts.resize(most_parts);
     return parts;

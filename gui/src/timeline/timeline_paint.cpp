@@ -102,10 +102,10 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
     // Causes are of a rank, and many tracks of it would each repeat them.
     const bool with_causes = compute && bands.front().track == at.track && !ghost;
     thread_local RowRaster raster;  // rows are painted by several threads
-    const auto& wide =
-        raster.paint(image_, band, pixels, table.sums(at.track), colours_for(kind, ghost),
-                     with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
-                     theme_->plot.rgb(), table.length(), narrowest_label * scale);
+    const auto& wide = raster.paint(image_, band, pixels,
+                                    {table.sums(at.track), colours_for(kind, ghost),
+                                     with_causes ? &table.idle(row.rank) : nullptr, causes, blank,
+                                     theme_->plot.rgb(), table.length(), narrowest_label * scale});
     if (at.height < 11 || (ghost && overlaid_))
       continue;
     const std::lock_guard lock(labels_mutex_);
@@ -182,7 +182,7 @@ void TimelineView::render() {
   // Pinned rows come last and cover what scrolls beneath them.
   for (const PlacedRow* row : pinned)
     render_row(*row, scale);
-  // In an order that does not depend on which thread was first.
+  // The order must not depend on which thread was first.
   std::sort(labels_.begin(), labels_.end(), [](const Label& a, const Label& b) {
     return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
   });
@@ -199,8 +199,7 @@ void TimelineView::render_map(double scale) {
   map_.fill(theme_->plot);
   const TimeScale all = fitted(0, front_->length(), width);
   const int ranks = static_cast<int>(layout_.rows.size());
-  const ClassColours causes = colours_of(theme_->causes);
-  // In the order of the rows; where there are more rows than lines, some of them.
+  // The map has the order of the rows; where there are more rows than lines, it has some of them.
   const int shown = std::min(ranks, height);
   for (int i = 0; i < shown; ++i) {
     const int rank = layout_
@@ -215,8 +214,14 @@ void TimelineView::render_map(double scale) {
       ClassColours colours = colours_for(plan::Row::Compute, false);
       colours.hatch.fill(Hatch::None);
       raster_.paint(map_, {0, width, top, std::max(1, bottom - top - (bottom - top > 3 ? 1 : 0))},
-                    all, front_->sums(track), colours, nullptr, causes, theme_->idle.rgb(),
-                    theme_->plot.rgb(), front_->length(), 1e9);
+                    all,
+                    {front_->sums(track),
+                     colours,
+                     nullptr,
+                     {},
+                     theme_->idle.rgb(),
+                     theme_->plot.rgb(),
+                     front_->length()});
       break;
     }
   }
@@ -244,50 +249,14 @@ void TimelineView::paint_headers(QPainter& painter) const {
   const double bottom = viewport()->height();
   painter.fillRect(QRectF(0, 0, header_width, bottom), theme_->panel);
   painter.fillRect(QRectF(0, 0, viewport()->width(), rows_top), theme_->panel);
-  const double first = std::max(0.0, scale_.first);
-  const double last = std::min(front_->length(), scale_.time(plot_width()));
   for (const PlacedRow& row : layout_.rows) {
     const double y = row_y(row);
-    if (y + row.height < rows_top || y > bottom)
-      continue;
-    if (!row.pinned && y < rows_top + layout_.pinned_height - row.height)
+    const bool below_pinned = row.pinned || y >= rows_top + layout_.pinned_height - row.height;
+    if (y + row.height < rows_top || y > bottom || !below_pinned)
       continue;
     painter.setClipRect(QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height,
                                viewport()->width(), bottom));
-    const RowParts parts = parts_of(row);
-    const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - beside_name,
-                      parts.front_height);
-    if (parts.ghost_height >= 11) {
-      painter.setFont(font_of(small_size - 1));
-      painter.setPen(theme_->soft_text);
-      const QRectF ghost(10, y + parts.ghost_top, header_width - 20, parts.ghost_height);
-      painter.drawText(
-          ghost, Qt::AlignVCenter | Qt::AlignRight,
-          painter.fontMetrics().elidedText(QString::fromStdString(ghost_->table().name),
-                                           Qt::ElideRight, static_cast<int>(ghost.width())));
-    }
-    painter.setFont(font_of(row.height < 16 ? small_size - 2 : text_size));
-    painter.setPen(theme_->text);
-    painter.drawText(name, Qt::AlignVCenter | Qt::AlignLeft,
-                     painter.fontMetrics().elidedText(
-                         QString::fromStdString(plan::rank_name(front_->table(), row.rank)),
-                         Qt::ElideMiddle, static_cast<int>(name.width())));
-    if (row.pinned) {
-      painter.setBrush(theme_->selection);
-      painter.setPen(Qt::NoPen);
-      painter.drawEllipse(QPointF(13, y + row.height / 2), 3, 3);
-    }
-    if (row.height >= 26)
-      painter.fillRect(QRectF(0, y + row.height - 0.5, viewport()->width(), 1), theme_->line);
-    if (last > first) {
-      painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
-      painter.setPen(theme_->soft_text);
-      painter.drawText(
-          QRectF(header_width - 56, name.top(), 46, name.height()),
-          Qt::AlignVCenter | Qt::AlignRight,
-          QString::number(100 * front_->busy(row.rank, first, last) / (last - first), 'f', 0) +
-              " %");
-    }
+    paint_header(painter, row);
   }
   painter.setClipping(false);
   painter.setPen(theme_->soft_text);
@@ -296,6 +265,45 @@ void TimelineView::paint_headers(QPainter& painter) const {
                    Qt::AlignVCenter | Qt::AlignLeft, "busy in view");
   painter.fillRect(QRectF(0, rows_top - 1, viewport()->width(), 1), theme_->line);
   painter.fillRect(QRectF(header_width - 1, 0, 1, bottom), theme_->line);
+}
+
+/// The name of a row, how busy it is in view, and above it the name of what stands behind.
+void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
+  const double y = row_y(row);
+  const RowParts parts = parts_of(row);
+  const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - beside_name,
+                    parts.front_height);
+  const auto write = [&](const QRectF& box, Qt::Alignment side, const QString& words,
+                         Qt::TextElideMode cut) {
+    painter.drawText(box, Qt::AlignVCenter | side,
+                     painter.fontMetrics().elidedText(words, cut, static_cast<int>(box.width())));
+  };
+  if (parts.ghost_height >= 11) {
+    painter.setFont(font_of(small_size - 1));
+    painter.setPen(theme_->soft_text);
+    write({10, y + parts.ghost_top, header_width - 20, parts.ghost_height}, Qt::AlignRight,
+          QString::fromStdString(ghost_->table().name), Qt::ElideRight);
+  }
+  painter.setFont(font_of(row.height < 16 ? small_size - 2 : text_size));
+  painter.setPen(theme_->text);
+  write(name, Qt::AlignLeft, QString::fromStdString(plan::rank_name(front_->table(), row.rank)),
+        Qt::ElideMiddle);
+  if (row.pinned) {
+    painter.setBrush(theme_->selection);
+    painter.setPen(Qt::NoPen);
+    painter.drawEllipse(QPointF(13, y + row.height / 2), 3, 3);
+  }
+  if (row.height >= 26)
+    painter.fillRect(QRectF(0, y + row.height - 0.5, viewport()->width(), 1), theme_->line);
+  const double first = std::max(0.0, scale_.first);
+  const double last = std::min(front_->length(), scale_.time(plot_width()));
+  if (last <= first)
+    return;
+  painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
+  painter.setPen(theme_->soft_text);
+  const double busy = front_->busy(row.rank, first, last) / (last - first);
+  painter.drawText(QRectF(header_width - 56, name.top(), 46, name.height()),
+                   Qt::AlignVCenter | Qt::AlignRight, QString::number(100 * busy, 'f', 0) + " %");
 }
 
 void TimelineView::paint_ruler(QPainter& painter) const {
@@ -328,46 +336,49 @@ void TimelineView::paint_map_frame(QPainter& painter) const {
   painter.drawRect(QRectF(header_width + left, top, std::max(2.0, right - left), height));
 }
 
-void TimelineView::paint_critical(QPainter& painter) const {
-  const auto critical = front_->table().critical;
-  if (!show_critical_ || critical.empty() || critical.size() > 200'000)
-    return;
-  // One line under the bars of the path, up or down where it crosses to another rank.
+/// Where the line under the compute of a rank lies; below 0: the rank is not shown.
+std::vector<double> TimelineView::lines_under_compute() const {
+  std::vector<double> lines(static_cast<std::size_t>(front_->table().ranks), -1e9);
+  for (const PlacedRow& row : layout_.rows) {
+    const RowParts parts = parts_of(row);
+    const auto bands = bands_of(*front_, row.rank, parts.front_top, parts.front_height);
+    const double bottom = bands.empty() ? row.height : bands.front().top + bands.front().height;
+    lines[static_cast<std::size_t>(row.rank)] = row_y(row) + bottom - 2;
+  }
+  return lines;
+}
+
+/// One line under the bars of the path, up or down where it crosses to another rank.
+QPainterPath TimelineView::critical_line() const {
+  const plan::EventTable& table = front_->table();
+  const std::vector<double> lines = lines_under_compute();
+  const double seen = plot_width();
   QPainterPath path;
   bool begun = false;
-  const double seen = plot_width();
-  QPointF at;
-  for (const std::uint64_t event : critical) {
-    const double x0 = scale_.x(front_->table().start[event]),
-                 x1 = scale_.x(front_->table().end[event]);
-    const std::size_t track = front_->track_of(event);
-    const plan::EventTrack& of = front_->table().tracks[track];
-    const QRectF row = row_rect(of.rank);
-    if (row.isEmpty())
-      continue;
-    double y = row.bottom() - 2;
-    for (const PlacedRow& placed : layout_.rows)
-      if (placed.rank == of.rank) {
-        const RowParts parts = parts_of(placed);
-        const auto bands = bands_of(*front_, of.rank, parts.front_top, parts.front_height);
-        if (!bands.empty())
-          y = row_y(placed) + bands.front().top + bands.front().height - 2;
-        break;
-      }
-    if (x1 < -seen || x0 > 2 * seen)
+  for (const std::uint64_t event : table.critical) {
+    const double x0 = scale_.x(table.start[event]), x1 = scale_.x(table.end[event]);
+    const plan::EventTrack& of = table.tracks[front_->track_of(event)];
+    const double y = lines[static_cast<std::size_t>(of.rank)];
+    if (y < -1e8 || x1 < -seen || x0 > 2 * seen)
       continue;
     const QPointF from(header_width + x0, y), to(header_width + x1, y);
-    const bool is_compute = of.row == plan::Row::Compute;
-    if (!begun) {
+    if (!begun)
       path.moveTo(from);
-      begun = true;
-    } else if (of.row != plan::Row::Receive) {
+    else if (of.row != plan::Row::Receive)
       path.lineTo(from);
-    }
-    if (is_compute || of.row != plan::Row::Send)
+    begun = true;
+    if (of.row != plan::Row::Send)
       path.lineTo(to);
-    at = to;
   }
+  return path;
+}
+
+void TimelineView::paint_critical(QPainter& painter) const {
+  constexpr std::size_t most_critical = 200'000;
+  const auto critical = front_->table().critical;
+  if (!show_critical_ || critical.empty() || critical.size() > most_critical)
+    return;
+  const QPainterPath path = critical_line();
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setBrush(Qt::NoBrush);
   QColor halo = theme_->plot;

@@ -426,41 +426,50 @@ void TimelineView::mouseMoveEvent(QMouseEvent* event) {
       set_scale(moved);
       break;
     }
-    case Drag::Area: {
-      if (!moved_)
-        break;
-      PickedArea area{
-          std::min(drag_time_, snapped(mouse_)), std::max(drag_time_, snapped(mouse_)), {}};
-      const double top = std::min(drag_from_.y(), mouse_.y()),
-                   bottom = std::max(drag_from_.y(), mouse_.y());
-      for (const PlacedRow& row : layout_.rows)
-        if (row_y(row) < bottom && row_y(row) + row.height > top)
-          area.ranks.push_back(row.rank);
-      pick(area);
+    case Drag::Area:
+      select_area();
       break;
-    }
     case Drag::Row:
       viewport()->update();
       break;
     case Drag::None:
-      if (on_hover && front_) {
-        const Picked under = pick_at(mouse_);
-        if (under != hovered_) {
-          hovered_ = under;
-          viewport()->update();
-        }
-        if (const auto* picked = std::get_if<PickedEvent>(&under))
-          on_hover(describe(*picked));
-        else if (const auto* idle = std::get_if<PickedIdle>(&under))
-          on_hover(QString("%1 %2 for %3")
-                       .arg(QString::fromStdString(plan::rank_name(front_->table(), idle->rank)),
-                            front_->facts().is_iteration ? "idle" : "has no event",
-                            time_words(idle->end - idle->start)));
-        else
-          on_hover({});
-      }
+      hover();
       break;
   }
+}
+
+/// Picks the area between where the mouse was pressed and where it is now.
+void TimelineView::select_area() {
+  if (!moved_)
+    return;
+  const double time = snapped(mouse_);
+  const double top = std::min(drag_from_.y(), mouse_.y()),
+               bottom = std::max(drag_from_.y(), mouse_.y());
+  PickedArea area{std::min(drag_time_, time), std::max(drag_time_, time), {}};
+  for (const PlacedRow& row : layout_.rows)
+    if (row_y(row) < bottom && row_y(row) + row.height > top)
+      area.ranks.push_back(row.rank);
+  pick(area);
+}
+
+/// Says what lies under the mouse.
+void TimelineView::hover() {
+  if (!on_hover || !front_)
+    return;
+  const Picked under = pick_at(mouse_);
+  if (under != hovered_) {
+    hovered_ = under;
+    viewport()->update();
+  }
+  if (const auto* picked = std::get_if<PickedEvent>(&under))
+    on_hover(describe(*picked));
+  else if (const auto* idle = std::get_if<PickedIdle>(&under))
+    on_hover(QString("%1 %2 for %3")
+                 .arg(QString::fromStdString(plan::rank_name(front_->table(), idle->rank)),
+                      front_->facts().is_iteration ? "idle" : "has no event",
+                      time_words(idle->end - idle->start)));
+  else
+    on_hover({});
 }
 
 void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
@@ -544,7 +553,12 @@ bool TimelineView::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip && front_) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const Picked under = pick_at(help->pos());
-    if (const auto* picked = std::get_if<PickedEvent>(&under))
+    const PlacedRow* const row = help->pos().x() < header_width ? row_at(help->pos().y()) : nullptr;
+    if (row != nullptr)  // a long name is cut there
+      QToolTip::showText(help->globalPos(),
+                         QString::fromStdString(plan::rank_name(front_->table(), row->rank)),
+                         viewport());
+    else if (const auto* picked = std::get_if<PickedEvent>(&under))
       QToolTip::showText(help->globalPos(), describe(*picked), viewport());
     else if (std::get_if<PickedIdle>(&under) != nullptr && front_->facts().is_iteration)
       QToolTip::showText(help->globalPos(), "Idle: click to see what held it back.", viewport());

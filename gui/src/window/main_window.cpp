@@ -6,7 +6,6 @@
 #include <QMenuBar>
 #include <QMimeData>
 #include <QStatusBar>
-#include <QVBoxLayout>
 #include <map>
 
 #include "pipewright/gui/look/words.hpp"
@@ -25,12 +24,24 @@ std::vector<Arrow> arrows_of(const std::vector<std::uint64_t>& chain) {
 
 }  // namespace
 
-MainWindow::MainWindow() : commands_(this), theme_(&light_theme()) {
+MainWindow::MainWindow()
+    : commands_(this),
+      theme_(&light_theme()),
+      host_{
+          .workspace = workspace_,
+          .runs = run_control_,
+          .show_places = [this](const Places& places) { show_places(places); },
+          .trigger = [this](const char* command) { commands_.find(command)->trigger(); },
+          .observe_section =
+              [this](PanelHost::Section told) { section_observers_.push_back(std::move(told)); }} {
   setObjectName("pipewright");
   setWindowTitle("Pipewright");
   setAcceptDrops(true);
   resize(1440, 900);
+  make_timeline();
+  make_docks();
   make_panels();
+  make_services();
   make_commands();
   make_menus();
   workspace_.observe([this](Workspace::Change change) { refresh(change); });
@@ -38,56 +49,14 @@ MainWindow::MainWindow() : commands_(this), theme_(&light_theme()) {
   commands_.refresh();
 }
 
-void MainWindow::make_panels() {
+void MainWindow::make_timeline() {
   auto* centre = new QWidget;
-  auto* layout = new QVBoxLayout(centre);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  figures_ = new FiguresBar(workspace_);
+  centre_ = new QVBoxLayout(centre);
+  centre_->setContentsMargins(0, 0, 0, 0);
+  centre_->setSpacing(0);
   timeline_ = new TimelineView;
-  figures_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);  // a narrow window cuts it off
-  layout->addWidget(figures_);
-  layout->addWidget(timeline_, 1);
+  centre_->addWidget(timeline_, 1);
   setCentralWidget(centre);
-
-  tabs_ = new QTabWidget;
-  tabs_->setDocumentMode(true);
-  tabs_->setObjectName("details");
-  const auto add = [&](auto* panel, const char* name, const char* title, const char* help) {
-    panel->setObjectName(name);
-    tabs_->setTabToolTip(tabs_->addTab(panel, title), help);
-    return panel;
-  };
-  why_ = add(new WhyPanel(workspace_), "why", "Why", "What you clicked on, and what held it back.");
-  partition_ = add(new PartitionStrip(workspace_), "partition", "Partition",
-                   "The layers and the borders of stages: drag one.");
-  memory_ = add(new MemoryView(workspace_), "memory", "Memory",
-                "What each rank holds over time, and who holds the peak.");
-  savings_ = add(new SavingsPanel(workspace_), "savings", "Savings",
-                 "What a millisecond less would save, wherever it is saved.");
-  plans_ = add(new PlansPanel(workspace_), "plans", "Plans",
-               "The fastest plans for the same batch, searched when you ask.");
-  residuals_ = add(new ResidualPanel(workspace_), "residuals", "Residuals",
-                   "Where the error of the prediction goes.");
-  problems_ = add(new ProblemsPanel(workspace_), "problems", "Problems",
-                  "What could not be read, and what was taken for granted.");
-  run_panel_ = add(new RunPanel(workspace_, run_control_), "training", "Run",
-                   "Runs or trains by this plan, and follows it.");
-  details_ = new QDockWidget("Details", this);
-  details_->setObjectName("details_dock");
-  details_->setTitleBarWidget(new QWidget);
-  details_->setWidget(tabs_);
-  addDockWidget(Qt::BottomDockWidgetArea, details_);
-
-  what_if_ = new WhatIfPanel(workspace_);
-  what_if_->setObjectName("what_if");
-  what_if_dock_ = new QDockWidget("What if", this);
-  what_if_dock_->setObjectName("what_if_dock");
-  what_if_dock_->setWidget(what_if_);
-  addDockWidget(Qt::RightDockWidgetArea, what_if_dock_);
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
-  resizeDocks({details_}, {260}, Qt::Vertical);
-  resizeDocks({what_if_dock_}, {300}, Qt::Horizontal);
 
   hover_ = new QLabel;
   statusBar()->addWidget(hover_, 1);
@@ -99,24 +68,78 @@ void MainWindow::make_panels() {
     if (!std::holds_alternative<std::monostate>(picked))
       show_view("why");
   };
-  const auto show_places = [this](const Places& places) {
-    workspace_.pick(places.first);
-    timeline_->reveal(places.first);
-    timeline_->set_highlight(places.events);
-  };
-  residuals_->on_places = show_places;
-  savings_->on_places = show_places;
-  timeline_->on_scale = [this] {
-    memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
-  };
+  timeline_->on_scale = [this] { tell_section(); };
   timeline_->set_empty_text(
       "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
-  make_services();
+}
+
+void MainWindow::tell_section() {
+  for (const PanelHost::Section& told : section_observers_)
+    told(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+}
+
+void MainWindow::show_places(const Places& places) {
+  workspace_.pick(places.first);
+  timeline_->reveal(places.first);
+  timeline_->set_highlight(places.events);
+}
+
+void MainWindow::make_docks() {
+  tabs_ = new QTabWidget;
+  tabs_->setDocumentMode(true);
+  tabs_->setObjectName("details");
+  details_ = new QDockWidget("Details", this);
+  details_->setObjectName("details_dock");
+  details_->setTitleBarWidget(new QWidget);
+  details_->setWidget(tabs_);
+  addDockWidget(Qt::BottomDockWidgetArea, details_);
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+}
+
+void MainWindow::make_panels() {
+  for (const PanelDescriptor& declared : panels())
+    add_panel(declared);
+  resizeDocks({details_}, {260}, Qt::Vertical);
+}
+
+void MainWindow::add_panel(const PanelDescriptor& declared) {
+  const MadePanel made = declared.make(host_);
+  made.widget->setObjectName(declared.name);
+  QDockWidget* dock = nullptr;
+  switch (declared.dock) {
+    case PanelDock::Above:
+      centre_->insertWidget(centre_->indexOf(timeline_), made.widget);
+      break;
+    case PanelDock::Details:
+      tabs_->setTabToolTip(tabs_->addTab(made.widget, declared.title), declared.help);
+      dock = details_;
+      break;
+    case PanelDock::Side:
+      dock = new QDockWidget(declared.title, this);
+      dock->setObjectName(QString(declared.name) + "_dock");
+      dock->setWidget(made.widget);
+      addDockWidget(Qt::RightDockWidgetArea, dock);
+      resizeDocks({dock}, {300}, Qt::Horizontal);
+      break;
+  }
+  panels_.push_back({declared, made, dock});
+}
+
+QWidget* MainWindow::panel(const QString& name) const {
+  for (const Shown& shown : panels_)
+    if (name == shown.declared.name)
+      return shown.made.widget;
+  return nullptr;
 }
 
 void MainWindow::make_commands() {
-  const auto has_plan = [this] { return workspace_.has_plan(); };
-  const auto has_table = [this] { return workspace_.front() != nullptr; };
+  make_open_commands();
+  make_plan_commands();
+  make_view_commands();
+  make_service_commands();
+}
+
+void MainWindow::make_open_commands() {
   commands_.add("file.open", "File", "Open file…", QKeySequence::Open, [this] {
     const QString path = QFileDialog::getOpenFileName(this, "Open");
     if (!path.isEmpty())
@@ -130,6 +153,9 @@ void MainWindow::make_commands() {
                 });
   add_save_commands(commands_, workspace_, this);
   commands_.add("file.quit", "File", "Quit", QKeySequence::Quit, [this] { close(); });
+}
+
+void MainWindow::make_plan_commands() {
   commands_.add(
       "edit.undo", "Edit", "Undo", QKeySequence::Undo, [this] { workspace_.undo(); },
       [this] { return workspace_.has_plan() && workspace_.history().can_undo(); });
@@ -138,46 +164,59 @@ void MainWindow::make_commands() {
       [this] { return workspace_.has_plan() && workspace_.history().can_redo(); });
   commands_.add(
       "plan.keep", "Edit", "Compare with the plan as it is now", QKeySequence("Ctrl+K"),
-      [this] { workspace_.keep_as_baseline(); }, has_plan);
-  commands_.add(
-      "plan.search", "Edit", "Search the fastest plans", QKeySequence("Ctrl+P"),
-      [this] {
-        show_view("plans");
-        plans_->search();
-      },
-      has_plan);
+      [this] { workspace_.keep_as_baseline(); }, [this] { return workspace_.has_plan(); });
+  make_panel_commands();
+}
+
+/// What panels can do, each of which is brought to the front for it.
+void MainWindow::make_panel_commands() {
+  for (const Shown& shown : panels_)
+    for (const PanelCommand& command : shown.made.commands)
+      commands_.add(
+          command.id, command.menu, command.text, QKeySequence(command.shortcut),
+          [this, name = QString(shown.declared.name), run = command.run] {
+            show_view(name);
+            run();
+          },
+          command.enabled);
+}
+
+void MainWindow::make_view_commands() {
+  const auto has_ghost = [this] { return workspace_.ghost() != nullptr; };
   commands_.add(
       "view.run", "View", "Show the run beside its prediction", QKeySequence("Ctrl+1"),
       [this] { workspace_.show(Workspace::Shown::Run); },
       [this] { return workspace_.document().measured.has_value(); });
   commands_.add(
       "view.plan", "View", "Show the plan", QKeySequence("Ctrl+2"),
-      [this] { workspace_.show(Workspace::Shown::Plan); }, has_plan);
-  QAction* heat = commands_.add(
-      "view.heat", "View", "Colour by difference from the prediction", QKeySequence("H"),
-      [this] { workspace_.set_heat(!workspace_.heat()); },
-      [this] { return workspace_.ghost() != nullptr; });
-  heat->setCheckable(true);
-  QAction* over = commands_.add(
-      "view.over", "View", "Lay both over each other", QKeySequence("O"),
-      [this] { timeline_->set_overlaid(commands_.find("view.over")->isChecked()); },
-      [this] { return workspace_.ghost() != nullptr; });
-  over->setCheckable(true);
-  QAction* critical = commands_.add(
-      "view.critical", "View", "Critical path", QKeySequence("C"),
-      [this] { timeline_->set_show_critical(commands_.find("view.critical")->isChecked()); });
-  critical->setCheckable(true);
-  critical->setChecked(true);
+      [this] { workspace_.show(Workspace::Shown::Plan); },
+      [this] { return workspace_.has_plan(); });
+  const auto add_switch = [this](const char* id, const char* text, const char* shortcut,
+                                 std::function<void()> run, std::function<bool()> enabled) {
+    QAction* action =
+        commands_.add(id, "View", text, QKeySequence(shortcut), std::move(run), std::move(enabled));
+    action->setCheckable(true);
+    return action;
+  };
+  add_switch(
+      "view.heat", "Colour by difference from the prediction", "H",
+      [this] { workspace_.set_heat(!workspace_.heat()); }, has_ghost);
+  add_switch(
+      "view.over", "Lay both over each other", "O",
+      [this] { timeline_->set_overlaid(commands_.find("view.over")->isChecked()); }, has_ghost);
+  add_switch("view.critical", "Critical path", "C",
+             [this] { timeline_->set_show_critical(commands_.find("view.critical")->isChecked()); },
+             {})
+      ->setChecked(true);
   commands_.add(
       "view.fit", "View", "Fit the selection, or all", QKeySequence("F"),
-      [this] { timeline_->fit(); }, has_table);
-  QAction* dark = commands_.add("view.dark", "View", "Dark", QKeySequence("Ctrl+Shift+D"),
-                                [this] { set_dark(!theme_->dark); });
-  dark->setCheckable(true);
-  for (const QString& name : view_names())
-    if (name != "timeline" && name != "what_if")
-      commands_.add("view." + name, "View", "Show: " + name, {}, [this, name] { show_view(name); });
-  make_service_commands();
+      [this] { timeline_->fit(); }, [this] { return workspace_.front() != nullptr; });
+  add_switch("view.dark", "Dark", "Ctrl+Shift+D", [this] { set_dark(!theme_->dark); }, {});
+  for (const Shown& shown : panels_)
+    if (shown.dock != nullptr)
+      commands_.add(QString("view.") + shown.declared.name, "View",
+                    QString("Show: ") + shown.declared.title, QKeySequence(shown.declared.shortcut),
+                    [this, name = QString(shown.declared.name)] { show_view(name); });
 }
 
 void MainWindow::make_menus() {
@@ -201,22 +240,25 @@ void MainWindow::open(const std::filesystem::path& path) {
 }
 
 const std::vector<QString>& MainWindow::view_names() {
-  static const std::vector<QString> names{"timeline", "why",    "partition", "memory",
-                                          "savings",  "plans",  "residuals", "problems",
-                                          "training", "what_if"};
+  static const std::vector<QString> names = [] {
+    std::vector<QString> all{"timeline"};
+    for (const PanelDescriptor& declared : panels())
+      all.push_back(declared.name);
+    return all;
+  }();
   return names;
 }
 
 bool MainWindow::show_view(const QString& name) {
-  for (int tab = 0; tab < tabs_->count(); ++tab)
-    if (tabs_->widget(tab)->objectName() == name) {
-      details_->show();
-      tabs_->setCurrentIndex(tab);
+  for (const Shown& shown : panels_)
+    if (name == shown.declared.name) {
+      if (shown.dock != nullptr)
+        shown.dock->show();
+      if (shown.dock == details_)
+        tabs_->setCurrentWidget(shown.made.widget);
       return true;
     }
-  if (name == "what_if")
-    what_if_dock_->show();
-  return name == "what_if" || name == "timeline";
+  return name == "timeline";
 }
 
 void MainWindow::set_dark(bool dark) {
@@ -224,15 +266,8 @@ void MainWindow::set_dark(bool dark) {
   QApplication::setPalette(palette_of(*theme_));
   setStyleSheet(style_of(*theme_));
   timeline_->set_theme(*theme_);
-  figures_->set_theme(*theme_);
-  what_if_->set_theme(*theme_);
-  why_->set_theme(*theme_);
-  residuals_->set_theme(*theme_);
-  savings_->set_theme(*theme_);
-  plans_->set_theme(*theme_);
-  memory_->set_theme(*theme_);
-  partition_->set_theme(*theme_);
-  problems_->set_theme(*theme_);
+  for (const Shown& shown : panels_)
+    shown.made.set_theme(*theme_);
   theme_services();
   commands_.find("view.dark")->setChecked(dark);
 }
@@ -247,7 +282,7 @@ void MainWindow::refresh(Workspace::Change change) {
     case Workspace::Change::Tables:
       timeline_->set_heat(workspace_.heat() && workspace_.ghost() != nullptr);
       timeline_->show_tables(workspace_.front(), workspace_.ghost());
-      memory_->follow(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+      tell_section();
       break;
     case Workspace::Change::Pick:
       follow_pick(workspace_.picked());

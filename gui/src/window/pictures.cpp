@@ -28,7 +28,7 @@ void require_drawable(const plan::EventTable& table) {
                     table.name.empty() ? "the timeline" : table.name, table.size(), most_events));
 }
 
-/// As `run` calls its own figure.
+/// The title that `run` gives its own figure.
 std::string title_of(const plan::Scenario& scenario) {
   return fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
                      scenario.pipeline.ranks, scenario.pipeline.microbatches);

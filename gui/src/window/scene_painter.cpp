@@ -14,7 +14,7 @@ QColor colour_of(const std::string& name, std::optional<double> opacity) {
   return colour;
 }
 
-/// As SVG has it: what names no colour is filled black, and drawn around not at all.
+/// The colours follow SVG: what names no colour is filled black, and drawn around not at all.
 QBrush brush_of(const draw::Look& look) {
   if (look.fill == "none")
     return Qt::NoBrush;

@@ -12,7 +12,6 @@
 #include <QRegularExpression>
 #include <QStatusBar>
 #include <QTimer>
-#include <QVBoxLayout>
 
 #include "pipewright/gui/document/example.hpp"
 #include "pipewright/gui/window/main_window.hpp"
@@ -46,24 +45,15 @@ void MainWindow::attempt(const std::function<void()>& what) {
 
 void MainWindow::make_services() {
   find_bar_ = new FindBar(*timeline_);
-  static_cast<QVBoxLayout*>(centralWidget()->layout())->addWidget(find_bar_);
+  centre_->addWidget(find_bar_);
   notes_ = new NotesLayer(*timeline_);
   notes_->on_clicked = [this](std::size_t note) { edit_note_at(note); };
   palette_ =
       new CommandPalette([this](const QString& typed) { return palette_entries(typed); }, this);
-  run_control_.on_change = [this] {
-    run_panel_->refresh();
+  run_control_.observe([this] {
     commands_.refresh();
     follow_run();
-  };
-  const auto trigger = [this](const char* id) {
-    return [this, id] { commands_.find(id)->trigger(); };
-  };
-  run_panel_->on_run = trigger("run.start");
-  run_panel_->on_train = trigger("run.train");
-  run_panel_->on_stop = trigger("run.stop");
-  run_panel_->on_resume = trigger("run.resume");
-  run_panel_->on_open = trigger("run.open");
+  });
   make_tour();
 }
 
@@ -200,7 +190,6 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 }
 
 void MainWindow::theme_services() {
-  run_panel_->set_theme(*theme_);
   notes_->set_theme(*theme_);
   palette_->set_theme(*theme_);
   tour_->set_theme(*theme_);
@@ -255,7 +244,7 @@ void MainWindow::start_run(RunRequest::What what) {
 
 void MainWindow::follow_run() {
   const RunWatch* watch = run_control_.watch();
-  if (watch == nullptr || !run_panel_->follows())
+  if (watch == nullptr || !run_control_.is_followed())
     return;
   const bool ended = run_control_.phase() == RunControl::Phase::Ended;
   if (watch->timelines() <= timelines_seen_ && !(ended && timelines_seen_ >= 0))
@@ -335,7 +324,7 @@ void MainWindow::make_tour() {
        {tabs_, "Every bubble has a reason",
         "Click a pale stretch: here it says what held the rank back, and arrows show the way.",
         [this] { show_view("why"); }},
-       {what_if_, "What would happen if",
+       {panel("what_if"), "What would happen if",
         "Other ranks, microbatches, schedules or links: each change is simulated at once and held "
         "against the plan before. Undo takes it back.",
         [this] { show_view("what_if"); }},

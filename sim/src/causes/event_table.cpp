@@ -58,6 +58,7 @@ void EventTableMaker::number_names() {
     if (number == unknown) {
       number = static_cast<std::uint32_t>(names_.size());
       names_.push_back(to_string(i));
+      kinds_.push_back(i.kind);
     }
     name_of_[static_cast<std::size_t>(event)] = number;
   }
@@ -91,6 +92,7 @@ plan::EventTable EventTableMaker::table_of(const Times& times, const EventTableP
   columns->reserve(places_.size());
   plan::EventTable table{.name = "predicted", .ranks = ranks, .length = {times.iteration}};
   table.names = names_;
+  table.kinds = kinds_;
   for (const RowOfRank& row : rows_)
     fill_row(row, times, *columns, table.tracks);
 

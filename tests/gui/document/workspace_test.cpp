@@ -70,6 +70,16 @@ TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][documen
   CHECK(!workspace.why_idle(99, 0));
 }
 
+TEST_CASE("a plan's events carry their kinds", "[gui][document]") {
+  Workspace workspace;
+  workspace.open(scenario);
+  const plan::EventTable& table = workspace.front()->table();
+  REQUIRE(table.kinds.size() == table.names.size());
+  REQUIRE(table.names.size() > 10);
+  for (std::size_t name = 0; name < table.names.size(); ++name)
+    CHECK(plan::parse_instruction(table.names[name])->kind == table.kinds[name]);
+}
+
 TEST_CASE("a change is answered, undone and done again", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);

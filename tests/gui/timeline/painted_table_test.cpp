@@ -10,6 +10,7 @@
 namespace painted_table_test {
 
 using namespace pipewright;
+using Kind = plan::InstructionKind;
 using gui::PaintedTable;
 
 TEST_CASE("each rank has its tracks, each event its track", "[gui][timeline]") {
@@ -68,36 +69,36 @@ TEST_CASE("many events are summed by several threads as by one", "[gui][timeline
   for (int rank = 0; rank < 8; ++rank) {
     CHECK(painted.busy(rank, 0, 30'000) == Approx(15'000));
     const auto sums = painted.sums(painted.tracks_of(rank).begin).between(0, 30'000);
-    CHECK(sums[gui::kind_class("F")] == Approx(5'000));
-    CHECK(sums[gui::kind_class("B")] == Approx(10'000));
+    CHECK(sums[gui::kind_class(Kind::Forward)] == Approx(5'000));
+    CHECK(sums[gui::kind_class(Kind::Backward)] == Approx(10'000));
   }
 }
 
 TEST_CASE("classes can mean something else, and kinds again", "[gui][timeline]") {
   PaintedTable painted(plan::table_of(test::small_pipeline()));
   const auto class_of_first = [&] { return painted.sums(0).class_of(0); };
-  CHECK(class_of_first() == gui::kind_class("F"));
+  CHECK(class_of_first() == gui::kind_class(Kind::Forward));
   painted.set_classes(std::vector<std::uint8_t>(painted.table().size(), 6));
   CHECK(class_of_first() == 6);
   painted.set_kinds();
-  CHECK(class_of_first() == gui::kind_class("F"));
+  CHECK(class_of_first() == gui::kind_class(Kind::Forward));
 }
 
 TEST_CASE("the class of a name is that of its kind, whatever names stand before it",
           "[gui][timeline]") {
   plan::Timeline timeline{
       .name = "names", .ranks = 1, .length = plan::Seconds{20}, .spans = {}, .memory = {}};
-  const auto other = gui::kind_class("");
+  const auto other = static_cast<std::uint8_t>(gui::class_count - 1);
   // An instruction, or what is almost one; nothing: its class is up to its name.
   const std::vector<std::pair<std::string, std::optional<std::uint8_t>>> names{
-      {"0F0", gui::kind_class("F")},
-      {"17F123", gui::kind_class("F")},
-      {"3B1", gui::kind_class("B")},
-      {"2STEP", gui::kind_class("STEP")},
-      {"3STEP", gui::kind_class("STEP")},
+      {"0F0", gui::kind_class(Kind::Forward)},
+      {"17F123", gui::kind_class(Kind::Forward)},
+      {"3B1", gui::kind_class(Kind::Backward)},
+      {"2STEP", gui::kind_class(Kind::OptimizerStep)},
+      {"3STEP", gui::kind_class(Kind::OptimizerStep)},
       {"1SEND_F4", other},
-      {"0F1#2", gui::kind_class("F#2")},
-      {"1W0", gui::kind_class("W")},
+      {"0F1#2", gui::kind_class(Kind::Forward)},
+      {"1W0", gui::kind_class(Kind::WeightGradient)},
       {"2F99999999999999999999", {}},
       {"2STEP1", {}},
       {"2F", {}},
@@ -119,6 +120,21 @@ TEST_CASE("the class of a name is that of its kind, whatever names stand before 
     else
       CHECK(found == std::hash<std::string>{}(names[event].first) % gui::class_count);
   }
+}
+
+TEST_CASE("a table that carries kinds is painted by them, whatever its names", "[gui][timeline]") {
+  plan::EventTable table = plan::table_of({.name = "renamed",
+                                           .ranks = 1,
+                                           .length = plan::Seconds{2},
+                                           .spans = {{0, plan::Row::Compute, "first", {0}, {1}},
+                                                     {0, plan::Row::Compute, "0F0", {1}, {2}}},
+                                           .memory = {}});
+  table.kinds = {Kind::OptimizerStep, Kind::Backward};
+  const PaintedTable painted(std::move(table));
+  CHECK(painted.sums(0).class_of(0) == gui::kind_class(Kind::OptimizerStep));
+  CHECK(painted.sums(0).class_of(1) == gui::kind_class(Kind::Backward));
+  CHECK(painted.has_kind(gui::kind_class(Kind::Backward)));
+  CHECK_FALSE(painted.has_kind(gui::kind_class(Kind::Forward)));
 }
 
 TEST_CASE("a table without events, ranks or idle time is nothing to fall over", "[gui][timeline]") {

@@ -28,8 +28,8 @@ QImage painted(const BusySums& sums, TimeScale scale, double length, int width,
   QImage image(width, 8, QImage::Format_RGB32);
   image.fill(qRgb(1, 2, 3));
   gui::RowRaster raster;
-  raster.paint(image, {0, width, 0, 8}, scale, sums, colours, ground, grounds, idle_colour, outside,
-               length, 1e9);
+  raster.paint(image, {0, width, 0, 8}, scale,
+               {sums, colours, ground, grounds, idle_colour, outside, length});
   return image;
 }
 
@@ -144,8 +144,8 @@ TEST_CASE("wide events are told, with the part of them that is seen", "[gui][tim
   const BusySums sums(start, end, classes);
   QImage image(100, 4, QImage::Format_RGB32);
   gui::RowRaster raster;
-  const auto wide = raster.paint(image, {0, 100, 0, 4}, gui::fitted(5, 15, 100), sums,
-                                 flat_colours(), nullptr, {}, idle_colour, outside, 20, 22);
+  const auto wide = raster.paint(image, {0, 100, 0, 4}, gui::fitted(5, 15, 100),
+                                 {sums, flat_colours(), nullptr, {}, idle_colour, outside, 20, 22});
   REQUIRE(wide.size() == 2);
   CHECK(wide[0].event == 0);
   CHECK(wide[0].x == 0);
@@ -164,10 +164,10 @@ TEST_CASE("a band leaves the rest of the image alone, and may reach beyond it", 
   auto hatched = flat_colours();
   hatched.hatch.fill(gui::Hatch::Cross);
   for (const auto& colours : {flat_colours(), hatched}) {
-    raster.paint(image, {10, 20, -5, 10}, gui::fitted(0, 1, 20), sums, colours, nullptr, {},
-                 idle_colour, outside, 1, 22);
-    raster.paint(image, {10, 20, 15, 10}, gui::fitted(0, 1, 20), sums, colours, nullptr, {},
-                 idle_colour, outside, 1, 22);
+    raster.paint(image, {10, 20, -5, 10}, gui::fitted(0, 1, 20),
+                 {sums, colours, nullptr, {}, idle_colour, outside, 1, 22});
+    raster.paint(image, {10, 20, 15, 10}, gui::fitted(0, 1, 20),
+                 {sums, colours, nullptr, {}, idle_colour, outside, 1, 22});
   }
   CHECK(image.pixel(9, 2) == qRgb(9, 9, 9));
   CHECK(image.pixel(30, 2) == qRgb(9, 9, 9));

@@ -120,8 +120,10 @@ TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") 
   QImage screen;
   const bool shown = waited_for([&] {
     screen = screen_of(file);
-    return share_of(screen, theme.kinds[gui::kind_class("F")].fill) > 0.01 &&
-           share_of(screen, theme.kinds[gui::kind_class("B")].fill) > 0.01;
+    return share_of(screen, theme.kinds[gui::kind_class(plan::InstructionKind::Forward)].fill) >
+               0.01 &&
+           share_of(screen, theme.kinds[gui::kind_class(plan::InstructionKind::Backward)].fill) >
+               0.01;
   });
   QTest::qWait(300);  // the rest of the window
   screen = screen_of(file);
@@ -165,7 +167,8 @@ TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
   const QImage picture(QString::fromStdString(file.string()));
   CHECK(picture.size() == QSize(1100, 700));
   CHECK(share_of(picture.convertToFormat(QImage::Format_RGB32),
-                 gui::light_theme().kinds[gui::kind_class("F")].fill) > 0.005);
+                 gui::light_theme().kinds[gui::kind_class(plan::InstructionKind::Forward)].fill) >
+        0.005);
 }
 
 TEST_CASE("a screenshot of what cannot be read is none: 2, and why", "[gui][xvfb]") {

@@ -12,7 +12,7 @@ namespace pipewright::draw {
 
 /// Colours are those of SVG, "#1f2630". What is empty is not painted, or left to who paints.
 struct Look {
-  std::string name{};  // of what is shown, where somebody may look for it: "F", "idle", "critical"
+  std::string name{};  // of what is shown, for those who look for it: "F", "idle", "critical"
   std::string fill{};  // "none" where lines enclose something that stays as it is
   std::optional<double> fill_opacity{};
   std::string stroke{};

@@ -124,9 +124,10 @@ struct Difference {
   double bubble_s = 0;
   std::array<double, plan::idle_cause_count> idle_s{};
   plan::Bytes peak;
-  /// "iteration -1.204 ms (-3.1 %), bubble -0.900 ms (warm-up -1.100 ms, transfer +0.200 ms),
-  /// peak +2.0 MB"; "no difference" where there is none.
-  std::string text;
+  /// Each figure that differs: "iteration -1.204 ms (-3.1 %)",
+  /// "bubble -0.900 ms (warm-up -1.100 ms, transfer +0.200 ms)", "peak +2.000 MB".
+  std::vector<std::string> parts;
+  std::string text;  // all of them; "no difference" where there is none
 };
 Difference difference(const Figures& before, const Figures& after);
 

@@ -23,6 +23,7 @@ class BackgroundSearch {
   /// Calls `found` later, unless another search begins or this one is stopped until then.
   void start(Work work, Found found) {
     stop();
+    running_ = true;
     // One after the other: it is the new thread that waits for the old one.
     thread_ = std::jthread([this, before = std::move(thread_), work = std::move(work),
                             found = std::move(found)](const std::stop_token& stop) mutable {
@@ -35,17 +36,25 @@ class BackgroundSearch {
       }
       QMetaObject::invokeMethod(
           &here_,
-          [stop, result = std::move(result), found = std::move(found)] {
-            if (!stop.stop_requested())
-              found(result);
+          [this, stop, result = std::move(result), found = std::move(found)] {
+            if (stop.stop_requested())
+              return;
+            running_ = false;
+            found(result);
           },
           Qt::QueuedConnection);
     });
   }
   /// Does not wait for the search to end.
-  void stop() { thread_.request_stop(); }
+  void stop() {
+    running_ = false;
+    thread_.request_stop();
+  }
+  /// Whether a search goes on whose result will be told.
+  bool is_running() const { return running_; }
 
  private:
+  bool running_ = false;
   QObject here_;  // outlives the thread, which posts to it
   std::jthread thread_;
 };

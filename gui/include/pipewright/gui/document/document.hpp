@@ -18,7 +18,7 @@
 
 namespace pipewright::gui {
 
-/// By event of a Structure: its times, and which event of a table it is.
+/// The times of each event of a Structure, and which event of a table it is.
 struct Ran {
   sim::Times times;
   std::vector<std::uint64_t> places;
@@ -32,12 +32,12 @@ struct Document {
   std::vector<std::string> problems;  // lines: file, place and reason
   std::vector<std::string> notes;     // what a reader should know, such as that costs are estimated
 
-  /// With these, a plan can be asked what would happen if.
+  /// A plan with these can be asked what would happen if.
   std::optional<plan::Scenario> scenario;
   std::optional<plan::LayerCosts> costs;
 
   std::optional<loop::StoredRun> run;
-  /// Of the Program that the timelines are of, where one is known.
+  /// The structure of the timelines' Program, where one is known.
   std::shared_ptr<const sim::Structure> structure;
   std::optional<plan::EventTable> predicted;
   std::optional<plan::EventTable> measured;  // or what else was opened

@@ -13,14 +13,14 @@ namespace pipewright::gui {
 class MemoryPicture {
  public:
   MemoryPicture() = default;
-  /// Of a run: its owners as predicted, and what was measured.
+  /// The picture of a run: its owners as predicted, and what was measured.
   explicit MemoryPicture(const Workspace& workspace);
 
   int ranks() const { return ranks_; }
   double length() const { return length_; }
   plan::Bytes cap() const { return cap_; }  // of each rank; 0: none is known
   bool is_measured() const { return is_measured_; }
-  /// By rank; empty where no plan is known.
+  /// The owners of each rank; empty where no plan is known.
   const std::vector<std::vector<sim::OwnersPoint>>& owners() const { return owners_; }
   /// What was sampled of a rank, of a run or a foreign trace; empty: nothing was.
   std::span<const plan::EventTable::Memory> samples(int rank) const;

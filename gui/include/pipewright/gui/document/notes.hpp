@@ -1,6 +1,6 @@
 #pragma once
 
-// What somebody noted beside a timeline. It lies in a file of its own, FILE.notes.json: data are
+// Notes beside a timeline. They lie in a file of its own, FILE.notes.json: data are
 // never touched.
 
 #include <filesystem>

@@ -21,8 +21,8 @@ struct PredictedBand {
   double most_s = 0;
   friend bool operator==(const PredictedBand&, const PredictedBand&) = default;
 };
-/// As far around the prediction as the machine's speed drifted while the costs were measured, and
-/// at least 5 %.
+/// The band reaches as far around the prediction as the machine's speed drifted while the costs
+/// were measured, and at least 5 %.
 PredictedBand band_of(double predicted_s, double drift);
 
 struct Alarm {
@@ -32,15 +32,15 @@ struct Alarm {
   double factor = 1;  // its compute time over the predicted one
   std::string text;   // "a step takes 15.2 ms, and 12.0 to 13.3 ms were predicted: rank 2 …"
 };
-/// Of the last steps, the first two left out; nothing while there are fewer than three, or they are
-/// within the band. The tables say which rank it is; either may be null.
+/// The alarm of the last steps, the first two left out; nothing while there are fewer than three,
+/// or they are within the band. The tables say which rank it is; either may be null.
 std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop::StepLine>& steps,
                               const plan::EventTable* predicted, const plan::EventTable* measured);
 
 /// Compute time of each rank, in seconds.
 std::vector<double> busy_of(const plan::EventTable& table);
 
-/// A folder in which somebody trains.
+/// A folder in which a training leaves its steps.
 class RunWatch {
  public:
   explicit RunWatch(std::filesystem::path folder);

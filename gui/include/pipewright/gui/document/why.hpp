@@ -14,12 +14,13 @@ namespace pipewright::gui {
 struct Spent {
   double busy = 0;      // seconds of compute
   ClassTimes idle{};    // by IdleCause
-  double unnamed = 0;   // idle for a cause that nobody looked for
+  double unnamed = 0;   // idle for a cause that is not known
   double transfer = 0;  // of sends, beside what else it does
   double idle_sum() const;
+  Spent& operator+=(const Spent& other);
 };
 Spent spent_by(const PaintedTable& table, int rank, double first, double last);
-/// Of all ranks together, over the whole iteration.
+/// The sum over all ranks and the whole iteration.
 Spent spent_by_all(const PaintedTable& table);
 /// The cause with most idle time; nothing where there is none.
 std::optional<plan::IdleCause> largest_cause(const Spent& spent);

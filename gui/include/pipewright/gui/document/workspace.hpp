@@ -48,12 +48,12 @@ class Workspace {
   bool has_plan() const { return history_.has_value(); }
   const loop::Draft& draft() const { return history_->now(); }
   const loop::DraftHistory& history() const { return *history_; }
-  /// Of the draft; null where it is refused or there is none.
+  /// The draft's answer; null where it is refused or there is none.
   const loop::Answer* answer() const { return answer_ ? &*answer_ : nullptr; }
   /// Why there is no answer; empty where there is one.
   const loop::Refusal& refusal() const { return refusal_; }
   /// Looks for the single change with which the memory suffices. It takes some time, so `found` is
-  /// called later, and never where the draft has changed until then or somebody else has asked.
+  /// called later, and never where the draft has changed until then or another search has begun.
   void look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found);
   /// The fastest plans for the draft's batch on as many devices, or why there are none.
   struct PlansFound {
@@ -63,6 +63,7 @@ class Workspace {
   };
   /// Calls `found` later, unless another document is opened or another search begins until then.
   void look_for_plans(BackgroundSearch<PlansFound>::Found found);
+  bool is_looking_for_plans() const { return plan_search_.is_running(); }
   /// The draft becomes this plan: a step that can be undone.
   void take_plan(const loop::DraftPlan& plan);
   /// What the answer is held against: the plan as it was opened, or was last kept.
@@ -97,7 +98,7 @@ class Workspace {
   bool heat() const { return heat_; }
   void set_heat(bool heat);
 
-  /// Of the front table's events, in their Program; null where none is known.
+  /// The structure of the front table's Program; null where none is known.
   const sim::Structure* structure() const;
   /// When its events ran; null where no structure is known or the table is not of it.
   const sim::Times* times() const;
@@ -115,7 +116,7 @@ class Workspace {
   const std::optional<loop::Residuals>& residuals() const { return residuals_; }
   /// What a millisecond less would save; empty without a plan.
   const std::vector<loop::Saving>& savings() const;
-  /// By event of the answer's Structure, in seconds.
+  /// The slack of each event of the answer's Structure, in seconds.
   const std::vector<double>& slack() const;
 
  private:

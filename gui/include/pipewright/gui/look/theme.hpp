@@ -8,9 +8,9 @@
 #include <QPalette>
 #include <QString>
 #include <array>
-#include <string_view>
+#include <optional>
 
-#include "pipewright/gui/timeline/busy_sums.hpp"
+#include "pipewright/gui/look/event_classes.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::gui {
@@ -20,8 +20,8 @@ enum class Hatch { None, Rising, Falling, Dots, Lines, Cross };
 
 /// How a class of events looks.
 struct ClassLook {
-  const char* kind;     // "F"; empty for all others
-  const char* meaning;  // "forward"
+  std::optional<plan::InstructionKind> kind;  // nothing: all others
+  const char* meaning;                        // "forward"
   QColor fill;  // Okabe and Ito's colours, which an eye without one kind of cones parts as well
   Hatch hatch = Hatch::None;
 };
@@ -37,7 +37,7 @@ struct Theme {
   bool dark = false;
   QColor window, panel, line, text, soft_text, accent, warning;
   QColor plot;  // the ground of rows beyond the iteration
-  QColor idle;  // where a rank computes nothing and nobody knows why
+  QColor idle;  // where a rank computes nothing, for no known cause
   QColor grid;
   QColor selection;
   QColor send, receive, reduce;
@@ -50,8 +50,8 @@ struct Theme {
 const Theme& light_theme();
 const Theme& dark_theme();
 
-/// The class of an instruction by its kind ("F", "B", …); the last class for all others.
-std::uint8_t kind_class(std::string_view kind);
+/// The class of an instruction by its kind; the last class for all that have no look of their own.
+std::uint8_t kind_class(plan::InstructionKind kind);
 
 QPalette palette_of(const Theme& theme);
 /// The style sheet of all widgets.

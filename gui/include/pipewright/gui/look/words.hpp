@@ -20,7 +20,7 @@ QString percent_words(double part);
 QString counted(std::integral auto count, const char* one, const char* many) {
   return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
 }
-/// As a sentence begins.
+/// The text with a capital, as a sentence begins.
 QString upper_first(QString text);
 /// "stage 3: backward of microbatch 5"; empty for what is no instruction.
 QString action_words(const std::string& action);

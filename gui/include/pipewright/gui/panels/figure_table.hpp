@@ -36,11 +36,11 @@ struct FigureTable {
 
 FigureCell words_cell(const QString& words);
 FigureCell time_cell(double seconds);
-/// With its sign; `largest` is what a whole bar stands for, 0: no bar.
+/// A time with its sign; `largest` is what a whole bar stands for, 0: no bar.
 FigureCell difference_cell(double seconds, double largest = 0);
 FigureCell bytes_cell(double bytes);
 
-/// As tab-separated values, in the order of the rows, with the titles above.
+/// The table as tab-separated values, in the order of the rows, with the titles above.
 QString tsv_of(const FigureTable& table);
 
 class FigureTableView : public QTableWidget {
@@ -54,15 +54,24 @@ class FigureTableView : public QTableWidget {
 
   std::function<void(int key)> on_chosen;  // by click or Enter
 
+  /// As wide as its columns need to be.
+  QSize sizeHint() const override;
+
  protected:
+  void resizeEvent(QResizeEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
   class Delegate;
+  void show_row(int row);
+  bool ends_in_words() const;
+  void measure_columns();
+  void fit_columns();
   void choose(int row);
 
   FigureTable table_;
   std::vector<char> has_negative_;  // by column: its bars go both ways
+  std::vector<int> needed_;         // pixels, by column
   const Theme* theme_;
 };
 

@@ -4,6 +4,7 @@
 // to what it is held against.
 
 #include <QLabel>
+#include <QLayout>
 #include <QPushButton>
 #include <QTimer>
 #include <QToolButton>
@@ -34,9 +35,15 @@ class FiguresBar : public QWidget {
     QLabel* beside = nullptr;
     QLabel* note = nullptr;
   };
+  QLayout* make_names();
   Block make_block(int place);
+  QToolButton* make_side(const char* name, const char* text, const char* help,
+                         Workspace::Shown shown);
+  QLayout* make_buttons();
+  QWidget* make_alert();
   void refresh(Workspace::Change change);
   void show_headline();
+  void show_figure(const Block& block, const Headline::Figure& figure);
   void fit();
   void show_alert(const Headline& headline);
   void look_for_remedy();
@@ -46,7 +53,7 @@ class FiguresBar : public QWidget {
   const Theme* theme_;
   QLabel* title_ = nullptr;
   QLabel* subtitle_ = nullptr;
-  QString subtitle_text_;  // all of it
+  QString subtitle_text_, subtitle_help_;  // all of it, and what was taken for granted
   std::vector<Block> blocks_;
   std::size_t figures_ = 0;  // that there are to show
   QToolButton* run_ = nullptr;

@@ -42,6 +42,9 @@ class MemoryView : public Panel<QAbstractScrollArea> {
   void paint_legend(QPainter& painter) const;
   void paint_measured(QPainter& painter, int rank) const;
   void paint_marks(QPainter& painter, int rank) const;
+  QString peak_words(int rank) const;
+  void paint_peak(QPainter& painter, int rank) const;
+  void paint_name(QPainter& painter, int rank) const;
   void paint_hover(QPainter& painter) const;
 
   bool dirty_ = true;

@@ -1,7 +1,7 @@
 #pragma once
 
 // What panels that show the workspace have in common: they are made anew when it changes, but only
-// where somebody sees them; else when they are shown.
+// where they are seen; else when they are shown.
 
 #include <QTimer>
 #include <QWidget>
@@ -48,12 +48,12 @@ class Panel : public Widget {
 
   /// Shows what is so now.
   virtual void rebuild() = 0;
-  /// At once, seen or not.
+  /// Shows it at once, seen or not.
   void renew() {
     stale_ = false;
     rebuild();
   }
-  /// At once where it is seen.
+  /// Shows it at once where it is seen.
   void outdate() {
     stale_ = true;
     if (this->isVisible())

@@ -40,7 +40,9 @@ class PartitionStrip : public Panel<> {
   void show_words();
 
   void paint_stages(QPainter& painter) const;
+  std::string usual_kind() const;
   void paint_times(QPainter& painter) const;
+  void paint_layer_name(QPainter& painter, int layer, const QRectF& box) const;
   void paint_memory(QPainter& painter) const;
   QString layer_words(int layer) const;
   QRectF time_rect() const;

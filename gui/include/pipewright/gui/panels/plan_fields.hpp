@@ -1,7 +1,8 @@
 #pragma once
 
-// The fields of a plan that a person can turn: what they are called, what they mean, which values a
-// slider goes through, and how a value is written and read.
+// The fields of a plan that a person can turn. What a field means, which values it can have and
+// what it holds come from the list of a scenario's fields; here stands what it is called, and how
+// its value is written, read and gone through by a slider.
 
 #include <QString>
 #include <optional>
@@ -9,39 +10,34 @@
 #include <vector>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::gui {
 
 struct PlanField {
-  enum class Unit { Count, CountOrAuto, Bandwidth, Time, Bytes, Factor };
-  const char* name;   // "pipeline.ranks"
-  const char* group;  // its heading
-  const char* label;
-  const char* help;
-  Unit unit;
-  double (*value)(const plan::Scenario& scenario);
-};
-/// Numbers, in the order in which they stand below each other.
-const std::vector<PlanField>& plan_fields();
-/// Null where there is none of this name.
-const PlanField* find_plan_field(const std::string& name);
-
-struct PlanChoice {
+  enum class Unit { Count, CountOrAuto, Bandwidth, Time, Bytes, Factor, Choice };
   struct Option {
     std::string value;  // "profile"
     QString words;      // "balanced by time"
     QString help;
   };
-  const char* name;
-  const char* group;
+  const char* name;   // "pipeline.ranks"
+  const char* group;  // its heading
   const char* label;
-  const char* help;
-  std::vector<Option> options;
-  /// Empty: something that is no option, such as boundaries chosen by hand.
-  std::string (*value)(const plan::Scenario& scenario);
+  Unit unit;
+  QString help;                   // what it means, and what it does
+  std::vector<Option> options{};  // of a choice
 };
-const std::vector<PlanChoice>& plan_choices();
+/// All fields, in the order in which they stand below each other.
+const std::vector<PlanField>& plan_fields();
+/// Null where there is none of this name.
+const PlanField* find_plan_field(const std::string& name);
+
+/// The field's number in a scenario that is written as JSON.
+double number_of(const PlanField& field, const plan::Json& scenario);
+/// The value of a choice there; empty: none of its options, such as boundaries chosen by hand.
+std::string option_of(const PlanField& field, const plan::Json& scenario);
 
 /// "100 GB/s", "2 µs", "auto", "0.8 ×": what `read_value` reads again.
 QString value_words(PlanField::Unit unit, double value);
@@ -53,7 +49,7 @@ std::string assignment_of(const PlanField& field, double value);
 std::vector<double> slider_values(PlanField::Unit unit, double now, double most);
 /// The place of the value that is nearest, as a slider counts: by ratio.
 int slider_place(const std::vector<double>& values, double value);
-/// As far as the field's slider goes in this scenario.
+/// How far the field's slider goes in this scenario.
 double slider_most(const PlanField& field, const plan::Scenario& scenario);
 
 /// "cluster.rank_speeds=[1,0.5]" for one rank at another speed; all equal to 1 is no list at all.

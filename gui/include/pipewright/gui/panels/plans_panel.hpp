@@ -1,6 +1,6 @@
 #pragma once
 
-// The fastest plans of what is open, searched when somebody asks: a list to sort, and each is a
+// The fastest plans of what is open, searched when a person asks: a list to sort, and each is a
 // click away.
 
 #include <QLabel>
@@ -23,9 +23,8 @@ class PlansPanel : public Panel<> {
   explicit PlansPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// For the plan's batch, on as many devices as it uses.
+  /// Searches for the plan's batch, on as many devices as it uses.
   void search();
-  bool is_searching() const { return searching_; }
 
  private:
   void rebuild() override;
@@ -34,7 +33,6 @@ class PlansPanel : public Panel<> {
   QLabel* headline_;
   QPushButton* search_;
   FigureTableView* list_;
-  bool searching_ = false;
   std::optional<Workspace::PlansFound> found_;
 };
 

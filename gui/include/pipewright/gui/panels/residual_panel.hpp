@@ -23,7 +23,7 @@ class ResidualPanel : public Panel<> {
   explicit ResidualPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Somebody has chosen a line: these events are meant.
+  /// Called when a line is chosen: these events are meant.
   std::function<void(const Places&)> on_places;
 
  private:

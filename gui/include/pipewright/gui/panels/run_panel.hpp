@@ -5,6 +5,7 @@
 
 #include <QCheckBox>
 #include <QLabel>
+#include <QLayout>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QStackedWidget>
@@ -12,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/look/theme.hpp"
-#include "pipewright/gui/window/run_control.hpp"
+#include "pipewright/gui/panels/panel_catalogue.hpp"
 
 namespace pipewright::gui {
 
@@ -27,11 +26,14 @@ class SmallChart : public QWidget {
   void show_points(std::vector<std::pair<double, double>> points, const QString& last,
                    std::optional<std::pair<double, double>> band = {});
   QSize sizeHint() const override { return {260, 120}; }
+  std::size_t points() const { return points_.size(); }
 
  protected:
   void paintEvent(QPaintEvent* event) override;
 
  private:
+  std::pair<double, double> range() const;
+
   QString title_, last_;
   const Theme* theme_;
   std::vector<std::pair<double, double>> points_;
@@ -40,19 +42,21 @@ class SmallChart : public QWidget {
 
 class RunPanel : public QWidget {
  public:
-  /// Both must outlive it.
-  RunPanel(Workspace& workspace, RunControl& control, QWidget* parent = nullptr);
+  /// Its buttons ask the host for commands: "run.start", "run.stop", … It must outlive the panel.
+  explicit RunPanel(PanelHost& host, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
-  /// Shows where the training stands now.
-  void refresh();
-  /// Whether the timeline shows the last step while it trains.
-  bool follows() const { return follow_->isChecked(); }
-
-  std::function<void()> on_run, on_train, on_stop, on_resume, on_open;
 
  private:
+  QLayout* make_state();
+  QWidget* make_figures();
+  QPushButton* make_button(const char* text, const char* help, const char* command);
+  QLayout* make_buttons();
+  QWidget* make_words();
+  void refresh();
   void show_state();
+  void show_steps(const RunWatch& watch);
 
+  PanelHost& host_;
   Workspace& workspace_;
   RunControl& control_;
   const Theme* theme_;

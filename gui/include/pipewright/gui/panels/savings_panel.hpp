@@ -14,7 +14,7 @@
 
 namespace pipewright::gui {
 
-/// Of all parts, or of one; the key is the place in `savings`.
+/// The savings of all parts, or of one; the key is the place in `savings`.
 FigureTable saving_table(const std::vector<loop::Saving>& savings,
                          std::optional<loop::Saving::Part> part);
 /// The actions that compute, those with most room first; the key is the event.
@@ -27,7 +27,7 @@ class SavingsPanel : public Panel<> {
   explicit SavingsPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Somebody has chosen a line: these events are meant.
+  /// Called when a line is chosen: these events are meant.
   std::function<void(const Places&)> on_places;
 
  private:

@@ -1,5 +1,8 @@
 #pragma once
 
+// Parts that panels have in common: headings, words that need not be read, a page of lines, a
+// widget with a title.
+
 #include <QLabel>
 #include <QVBoxLayout>
 #include <QWidget>
@@ -8,7 +11,7 @@
 
 namespace pipewright::gui {
 
-/// In rich text: a line that is read first, and words that need not be.
+/// Rich text: a line that is read first, and words that need not be.
 inline QString heading(const QString& text) {
   return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
       .arg(heading_size)

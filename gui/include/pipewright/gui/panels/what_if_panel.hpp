@@ -4,6 +4,7 @@
 // refused in words.
 
 #include <QComboBox>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -12,7 +13,7 @@
 #include <QVBoxLayout>
 #include <QWidget>
 #include <functional>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
@@ -34,8 +35,7 @@ class WhatIfPanel : public QWidget {
  private:
   /// A number with its slider, or a choice.
   struct Row {
-    const PlanField* field = nullptr;    // null: the speed of a rank, or a choice
-    const PlanChoice* choice = nullptr;  //
+    const PlanField* field = nullptr;
     QWidget* box = nullptr;
     QLabel* label = nullptr;
     QSlider* slider = nullptr;
@@ -43,17 +43,19 @@ class WhatIfPanel : public QWidget {
     QComboBox* combo = nullptr;  // of a choice its options, of speeds the rank
     QLabel* error = nullptr;
     std::vector<double> values{};  // of the slider
+    QHBoxLayout* line = nullptr;
 
-    PlanField::Unit unit() const {
-      return field != nullptr ? field->unit : PlanField::Unit::Factor;
-    }
+    bool is_choice() const { return field->unit == PlanField::Unit::Choice; }
+    bool is_speed() const { return field->unit == PlanField::Unit::Factor; }
   };
 
-  QLabel* make_label(int pixels, bool bold = false);
+  QWidget* make_rows();
   void add_heading(const char* text);
-  Row& add_row(const char* label, const QString& name, const QString& help);
-  void add_number(const PlanField* field);
-  void add_choice(const PlanChoice& choice);
+  Row& add_row(const PlanField& field);
+  void add_rank(Row& row);
+  void add_slider(Row& row);
+  void add_edit(Row& row);
+  void add_options(Row& row);
   void make_changes(QVBoxLayout* into);
 
   void refresh(Workspace::Change change);
@@ -61,12 +63,16 @@ class WhatIfPanel : public QWidget {
   void show_number(Row& row, double value);
   void show_choice(Row& row);
   void show_changes();
+  bool differs(const Row& row) const;
+  void show_effect();
+  void take_text(Row& row);
   void set(Row& row, const std::string& assignment);
   void set_number(Row& row, double value);
   double value_of(const Row& row) const;
   int chosen_rank(const Row& row) const;
 
   Workspace& workspace_;
+  plan::Json now_, before_;  // the draft's scenario and the baseline's, as they are written
   const Theme* theme_;
   QLabel* empty_ = nullptr;
   QWidget* content_ = nullptr;

@@ -29,6 +29,8 @@ class WhyPanel : public Panel<> {
   const FigureTableView& table() const { return *table_; }
 
  private:
+  QWidget* make_words();
+  QWidget* make_area();
   void rebuild() override;
   void show_picked();
   void follow(const QString& link);

@@ -8,10 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "pipewright/gui/look/event_classes.hpp"
+
 namespace pipewright::gui {
 
-inline constexpr std::size_t class_count = 8;
-/// By class of events, in seconds.
+/// Seconds by class of events.
 using ClassTimes = std::array<double, class_count>;
 
 /// Events that do not overlap, in order of time. The columns must outlive it.
@@ -51,7 +52,7 @@ class BusySums {
   std::span<const double> start_;
   std::span<const double> end_;
   std::span<const std::uint8_t> classes_;
-  // Of events 0, 8, 16, …: what lies before each, and when it begins.
+  // What lies before events 0, 8, 16, …, and when each begins.
   std::vector<ClassTimes> before_;
   std::vector<double> mark_start_;
 };

@@ -23,8 +23,8 @@ struct PlacedLegend {
 
 inline constexpr double legend_box = 16;  // with the space behind it
 
-/// From `left` to `right`. What does not fit in one row goes on in the next, where a heading begins
-/// if there is one.
+/// Places entries from `left` to `right`. What does not fit in one row goes on in the next, where a
+/// heading begins if there is one.
 PlacedLegend placed(const std::vector<LegendEntry>& entries, const QFontMetricsF& metrics,
                     double left, double right);
 

@@ -38,7 +38,7 @@ class PaintedTable;
 /// What a rank does at an instant: the action that it computes, or the whole of its gap.
 Picked picked_at(const PaintedTable& table, int rank, double time);
 
-/// Ranks and times as somebody writes them: "1@12.5" or "0-3@10-20", in milliseconds.
+/// Ranks and times as a person writes them: "1@12.5" or "0-3@10-20", in milliseconds.
 struct Pointed {
   int first_rank = 0;
   int last_rank = 0;

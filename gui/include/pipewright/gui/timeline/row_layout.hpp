@@ -1,6 +1,6 @@
 #pragma once
 
-// In which order ranks stand below each other, and where, as a value.
+// The order in which ranks stand below each other, and where, as a value.
 
 #include <set>
 #include <string>

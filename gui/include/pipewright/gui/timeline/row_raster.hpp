@@ -40,21 +40,36 @@ struct Band {
   int height = 0;
 };
 
+/// The events of a track, and what stands around them.
+struct PaintedTrack {
+  const BusySums& sums;
+  ClassColours colours{};
+  const BusySums* ground = nullptr;  // shows between the events; null: `blank` does
+  ClassColours ground_colours{};
+  QRgb blank = 0;
+  QRgb outside = 0;  // beyond [0, length]
+  double length = 0;
+  double wide = 1e9;  // pixels: an event that has as many is told
+};
+
 class RowRaster {
  public:
-  /// `image` must be nobody else's (QImage::detach); bands of it that have no pixel in common may
-  /// be painted at the same time, each by a RowRaster of its own. Paints `sums` over what `ground`
-  /// has, or over `blank` where it is null; beyond [0, length] in `outside`. Returns events at
-  /// least `wide` pixels wide.
+  /// `image` must have its pixels alone (QImage::detach); bands of it that have no pixel in common
+  /// may be painted at the same time, each by a RowRaster of its own. Returns the wide events.
   const std::vector<WideEvent>& paint(QImage& image, const Band& band, TimeScale scale,
-                                      const BusySums& sums, const ClassColours& colours,
-                                      const BusySums* ground, const ClassColours& ground_colours,
-                                      QRgb blank, QRgb outside, double length, double wide);
+                                      const PaintedTrack& track);
 
  private:
+  struct Line;
+  void paint_event(const Line& line, std::size_t pixel, std::uint64_t event);
+  void copy_to(QImage& image, const Band& band) const;
+
   std::vector<QRgb> line_;
   std::vector<std::uint8_t> hatch_;
+  bool any_hatch_ = false;
   std::vector<WideEvent> wide_;
+  bool seen_any_ = false;
+  std::uint64_t seen_ = 0;  // the last event that filled a pixel
 };
 
 }  // namespace pipewright::gui

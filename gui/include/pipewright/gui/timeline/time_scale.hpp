@@ -17,7 +17,7 @@ struct TimeScale {
   friend bool operator==(const TimeScale&, const TimeScale&) = default;
 };
 
-/// From `first` to `last` in so many pixels.
+/// The scale that shows `first` to `last` in so many pixels.
 inline TimeScale fitted(double first, double last, double pixels) {
   return {first, std::max(last - first, 1e-12) / std::max(pixels, 1.0)};
 }
@@ -32,7 +32,7 @@ inline TimeScale zoomed(TimeScale scale, double factor, double x, double length,
   return scale;
 }
 
-/// With an instant in the middle.
+/// The scale with an instant in the middle.
 inline TimeScale centred(TimeScale scale, double time, double pixels) {
   scale.first = time - pixels / 2 * scale.per_pixel;
   return scale;

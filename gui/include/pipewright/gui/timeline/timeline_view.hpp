@@ -5,6 +5,7 @@
 
 #include <QAbstractScrollArea>
 #include <QImage>
+#include <QPainterPath>
 #include <array>
 #include <functional>
 #include <memory>
@@ -22,7 +23,7 @@
 
 namespace pipewright::gui {
 
-/// From the end of one event to the start of another, of the front table.
+/// An arrow from the end of one event of the front table to the start of another.
 struct Arrow {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
@@ -58,7 +59,7 @@ class TimelineView : public QAbstractScrollArea {
 
   const Picked& picked() const { return picked_; }
   void pick(Picked picked);
-  /// To the next action of the same rank, or the one before.
+  /// Picks the next action of the same rank, or the one before.
   void walk(int by);
 
   /// Moves what was picked into sight, and nearer where it is too narrow to be seen.
@@ -125,6 +126,8 @@ class TimelineView : public QAbstractScrollArea {
   double snapped(QPointF at) const;
   void zoom(double factor, double x);
   void pan(double pixels);
+  void select_area();
+  void hover();
 
   void render();
   void find_legend();
@@ -136,10 +139,13 @@ class TimelineView : public QAbstractScrollArea {
   void render_map(double scale);
   void paint_labels(QPainter& painter) const;
   void paint_headers(QPainter& painter) const;
+  void paint_header(QPainter& painter, const PlacedRow& row) const;
   void paint_ruler(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
   void paint_hovered(QPainter& painter) const;
   void paint_map_frame(QPainter& painter) const;
+  std::vector<double> lines_under_compute() const;
+  QPainterPath critical_line() const;
   void paint_critical(QPainter& painter) const;
   void paint_picked(QPainter& painter) const;
   void paint_arrows(QPainter& painter) const;

@@ -18,7 +18,8 @@ namespace pipewright::gui {
 /// The events that `typed` means, in order of time: an action ("2F5") of exactly this name, or else
 /// each whose name has it somewhere, case aside.
 std::vector<std::uint64_t> found_events(const plan::EventTable& table, const std::string& typed);
-/// Of what was found, the one after (or before) an instant; the first after the last.
+/// The event after (or before) an instant among those that were found; behind the last comes the
+/// first.
 std::optional<std::uint64_t> neighbour(const plan::EventTable& table,
                                        const std::vector<std::uint64_t>& found,
                                        std::optional<std::uint64_t> now, bool forward);
@@ -30,7 +31,7 @@ class FindBar : public QWidget {
 
   void find();
   void filter();
-  /// To the next that was found, or the one before.
+  /// Goes to the next that was found, or to the one before.
   void step(bool forward);
   /// Shows and finds at once.
   void find(const QString& typed);

@@ -6,27 +6,19 @@
 #include <QLabel>
 #include <QMainWindow>
 #include <QTabWidget>
+#include <QVBoxLayout>
 #include <filesystem>
 #include <memory>
 
+#include "pipewright/gui/document/run_control.hpp"
 #include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/panels/figures_bar.hpp"
-#include "pipewright/gui/panels/memory_view.hpp"
-#include "pipewright/gui/panels/partition_strip.hpp"
-#include "pipewright/gui/panels/plans_panel.hpp"
-#include "pipewright/gui/panels/problems_panel.hpp"
-#include "pipewright/gui/panels/residual_panel.hpp"
-#include "pipewright/gui/panels/run_panel.hpp"
-#include "pipewright/gui/panels/savings_panel.hpp"
-#include "pipewright/gui/panels/what_if_panel.hpp"
-#include "pipewright/gui/panels/why_panel.hpp"
+#include "pipewright/gui/panels/panel_catalogue.hpp"
 #include "pipewright/gui/timeline/timeline_view.hpp"
 #include "pipewright/gui/window/command_palette.hpp"
 #include "pipewright/gui/window/commands.hpp"
 #include "pipewright/gui/window/find_bar.hpp"
 #include "pipewright/gui/window/notes_layer.hpp"
 #include "pipewright/gui/window/remembered.hpp"
-#include "pipewright/gui/window/run_control.hpp"
 #include "pipewright/gui/window/tour.hpp"
 
 namespace pipewright::gui {
@@ -40,8 +32,8 @@ class MainWindow : public QMainWindow {
   static const std::vector<QString>& view_names();
   /// Brings one of them to the front; false where there is none of this name.
   bool show_view(const QString& name);
-  /// Whether plans are being searched that will be shown.
-  bool is_searching() const { return plans_->is_searching(); }
+  /// The widget of a panel; null where there is none of this name.
+  QWidget* panel(const QString& name) const;
   void set_dark(bool dark);
 
   /// Where it stood, what was open and how it looked, from now on in `file`; empty: where the
@@ -68,8 +60,17 @@ class MainWindow : public QMainWindow {
   void dropEvent(QDropEvent* event) override;
 
  private:
+  void make_timeline();
+  void make_docks();
   void make_panels();
+  void add_panel(const PanelDescriptor& declared);
+  void show_places(const Places& places);
+  void tell_section();
   void make_commands();
+  void make_open_commands();
+  void make_plan_commands();
+  void make_view_commands();
+  void make_panel_commands();
   void make_menus();
   void refresh(Workspace::Change change);
   void follow_pick(const Picked& picked);
@@ -97,22 +98,20 @@ class MainWindow : public QMainWindow {
   Commands commands_;
   const Theme* theme_;
   TimelineView* timeline_ = nullptr;
-  FiguresBar* figures_ = nullptr;
+  RunControl run_control_;
+  PanelHost host_;
+  std::vector<PanelHost::Section> section_observers_;
+  struct Shown {
+    PanelDescriptor declared;
+    MadePanel made;
+    QDockWidget* dock;  // null: it is always seen
+  };
+  std::vector<Shown> panels_;
+  QVBoxLayout* centre_ = nullptr;  // what stands above the timeline, it, and what stands below
   QTabWidget* tabs_ = nullptr;
   QDockWidget* details_ = nullptr;
-  QDockWidget* what_if_dock_ = nullptr;
-  WhatIfPanel* what_if_ = nullptr;
-  WhyPanel* why_ = nullptr;
-  ResidualPanel* residuals_ = nullptr;
-  SavingsPanel* savings_ = nullptr;
-  PlansPanel* plans_ = nullptr;
-  MemoryView* memory_ = nullptr;
-  PartitionStrip* partition_ = nullptr;
-  ProblemsPanel* problems_ = nullptr;
   QLabel* hover_ = nullptr;
 
-  RunControl run_control_;
-  RunPanel* run_panel_ = nullptr;
   FindBar* find_bar_ = nullptr;
   NotesLayer* notes_ = nullptr;
   CommandPalette* palette_ = nullptr;

@@ -40,7 +40,7 @@ class NotesLayer : public QWidget {
   std::vector<Note> notes_;
 };
 
-/// What somebody made of a note.
+/// What became of a note that was edited.
 struct EditedNote {
   enum class What { Kept, Saved, Deleted };
   What what = What::Kept;

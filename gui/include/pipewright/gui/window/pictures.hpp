@@ -10,8 +10,9 @@
 
 namespace pipewright::gui {
 
-/// Of a plan what `simulate --svg` draws, of a run its timeline.svg, of anything else its timeline.
-/// Throws InputError where there is nothing to draw, or more than a figure can hold.
+/// The picture of a plan is what `simulate --svg` draws, that of a run its timeline.svg, of
+/// anything else its timeline. Throws InputError where there is nothing to draw, or more than a
+/// figure can hold.
 draw::Scene picture_of(const Workspace& workspace);
 
 /// SVG, PDF or PNG, by the name. Throws InputError for another name, and what plan::write_file

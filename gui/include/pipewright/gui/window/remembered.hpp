@@ -11,7 +11,7 @@ namespace pipewright::gui {
 
 class Remembered {
  public:
-  /// In `file`, or, where that is empty, where the desktop keeps such things.
+  /// It is kept in `file`, or, where that is empty, where the desktop keeps such things.
   explicit Remembered(const QString& file);
 
   std::optional<QByteArray> geometry() const { return bytes("window/geometry"); }

@@ -30,6 +30,7 @@ struct EventTable {
   int ranks = 0;
   Seconds length;
   std::vector<std::string> names{};       // of events, each once
+  std::vector<InstructionKind> kinds{};   // by name, where all are instructions; empty: not known
   std::vector<std::string> rank_names{};  // of a foreign trace; empty: "rank 0", "rank 1", …
   std::vector<EventTrack> tracks{};       // by rank, then by row
 

@@ -51,6 +51,7 @@ class EventTableMaker {
 
   const Structure& structure_;
   std::vector<std::string> names_;
+  std::vector<plan::InstructionKind> kinds_;
   std::vector<std::uint32_t> name_of_;  // by event
   std::vector<RowOfRank> rows_;         // by rank, then by row
   std::vector<int> row_events_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "figure_text.hpp"
+#include "text/figure_text.hpp"
 
 namespace pipewright::draw {
 namespace {

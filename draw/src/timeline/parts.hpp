@@ -28,7 +28,7 @@ std::vector<Label> draw_bars(Scene& scene, const plan::Timeline& timeline, doubl
                              const Figure& figure);
 void draw_labels(Scene& scene, const std::vector<Label>& labels);
 
-/// What a bar says when somebody points at it.
+/// What a bar says when it is pointed at.
 std::string tooltip_of(const plan::Span& span);
 std::string tooltip_of(const plan::IdleSpan& idle);
 

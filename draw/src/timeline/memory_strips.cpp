@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "figure_text.hpp"
 #include "parts.hpp"
+#include "text/figure_text.hpp"
 
 namespace pipewright::draw {
 namespace {
 
-/// In order of time, and of several samples at one instant the last: the others held for no time.
+/// The samples in order of time, and of several at one instant the last: the others held for no
+/// time.
 std::vector<const plan::MemorySample*> lasting(std::vector<const plan::MemorySample*> samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [](const auto* a, const auto* b) { return a->time < b->time; });
@@ -46,7 +47,7 @@ void draw_curve(Scene& scene, const std::vector<const plan::MemorySample*>& samp
   scene.add(std::move(line));
 }
 
-/// At the first strip; it is the same for all.
+/// Labels the first strip; the scale is the same for all.
 void draw_scale(Scene& scene, double top, const Figure& figure) {
   const double base = top + figure.rows.strip;
   Lines axis{{.fill = "none", .stroke = soft, .stroke_width = 0.8}};

@@ -24,11 +24,11 @@ struct Axis {
   double at(double value) const;
 };
 
-/// From a round number to a round number around these values; from 0 unless they lie close together
-/// and far from it.
+/// An axis from a round number to a round number around these values; from 0 unless they lie close
+/// together and far from it.
 Axis value_axis(const std::vector<double>& values);
 
-/// From the least of these values to the largest, with ticks at round numbers between them.
+/// An axis from the least of these values to the largest, with ticks at round numbers between them.
 Axis quantity_axis(const std::vector<double>& values);
 
 /// The same with equal factors equally far apart. Ticks are powers of two where all values are.

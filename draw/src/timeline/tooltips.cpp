@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "figure_text.hpp"
 #include "parts.hpp"
+#include "text/figure_text.hpp"
 
 namespace pipewright::draw {
 namespace {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "pipewright/gui/document/run_watch.hpp"
 #include "pipewright/loop/what_if.hpp"
@@ -71,16 +72,24 @@ class RunControl {
   /// The first time it may end its step; the second time it is ended.
   void stop();
 
-  std::function<void()> on_change;
+  /// Called after each change, in the order of observing.
+  void observe(std::function<void()> observer) { observers_.push_back(std::move(observer)); }
+
+  /// Whether who looks on is shown the last step while it trains.
+  bool is_followed() const { return followed_; }
+  void set_followed(bool followed) { followed_ = followed; }
 
  private:
   void look();
   void hear();
   void ended(int code, QProcess::ExitStatus status);
   void tell() {
-    if (on_change)
-      on_change();
+    for (const auto& observer : observers_)
+      observer();
   }
+
+  std::vector<std::function<void()>> observers_;
+  bool followed_ = true;
 
   QString program_;
   QProcess process_;

@@ -1,4 +1,4 @@
-#include "pipewright/gui/window/run_control.hpp"
+#include "pipewright/gui/document/run_control.hpp"
 
 #include <fmt/chrono.h>
 #include <signal.h>
@@ -94,7 +94,7 @@ RunControl::RunControl() {
 }
 
 RunControl::~RunControl() {
-  on_change = nullptr;
+  observers_.clear();
   process_.disconnect();
   if (process_.state() == QProcess::NotRunning)
     return;

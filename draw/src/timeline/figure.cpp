@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "figure_text.hpp"
 #include "pipewright/plan/program/program.hpp"
+#include "text/figure_text.hpp"
 
 namespace pipewright::draw {
 namespace {
@@ -21,7 +21,7 @@ RowSizes row_sizes(int most_ranks) {
 }
 
 /// The font in which the longest number fits the usual bar of a kind, so that a kind has its labels
-/// everywhere or nowhere; one that nobody could read is left out.
+/// everywhere or nowhere; one that could not be read is left out.
 double label_font(std::vector<double> widths, std::size_t digits, double largest) {
   if (widths.empty())
     return 0;

@@ -1,12 +1,12 @@
 #include "legend.hpp"
 
 #include "looks.hpp"
-#include "text_width.hpp"
+#include "text/text_width.hpp"
 
 namespace pipewright::draw {
 namespace {
 
-constexpr double font = 11;
+constexpr double key_font = 11;
 constexpr double box_width = 14;
 constexpr double line_width = 24;
 constexpr double after_symbol = 5;
@@ -17,12 +17,12 @@ constexpr double line_height = 17;
 
 double Legend::place(double symbol, const std::string& text, const char* fill) {
   const double text_left = symbol > 0 ? symbol + after_symbol : 0;
-  const std::string shown = shortened(text, font, right_ - left_ - text_left);
-  const double width = text_left + text_width(shown, font);
+  const std::string shown = shortened(text, key_font, right_ - left_ - text_left);
+  const double width = text_left + text_width(shown, key_font);
   if (x_ + width > right_)
     end_line();
   const double x = x_;
-  scene_.words(x + text_left, y_, shown, {.size = font, .fill = fill});
+  scene_.words(x + text_left, y_, shown, {.size = key_font, .fill = fill});
   x_ += width + between_keys;
   return x;
 }

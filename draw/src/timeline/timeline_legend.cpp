@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "figure_text.hpp"
-#include "legend.hpp"
+#include "marks/legend.hpp"
 #include "parts.hpp"
+#include "text/figure_text.hpp"
 
 namespace pipewright::draw {
 namespace {

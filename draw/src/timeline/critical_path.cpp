@@ -49,7 +49,7 @@ void draw_critical_path(Scene& scene, const plan::Timeline& timeline, double top
   Course course;
   for (const std::size_t index : timeline.critical) {
     const plan::Span& span = timeline.spans[index];
-    // On the lower edge of the bars, where no number stands.
+    // The line lies on the lower edge of the bars, where no number stands.
     const double y = figure.rank_top(top, span.rank) + figure.rows.bar - 1.4;
     // A transfer leaves where the send begins and is there when the receive ends; how long the one
     // or the other stood waiting is not part of the path.

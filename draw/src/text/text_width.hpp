@@ -8,7 +8,7 @@
 
 namespace pipewright::draw {
 
-/// In pixels, in Helvetica or one of the fonts made to its measure.
+/// The width in pixels, in Helvetica or one of the fonts made to its measure.
 double text_width(std::string_view text, double font_size, bool bold = false);
 
 /// The text, or as much of its beginning as fits with an ellipsis behind it.

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "figure_text.hpp"
 #include "parts.hpp"
-#include "text_width.hpp"
+#include "text/figure_text.hpp"
+#include "text/text_width.hpp"
 
 namespace pipewright::draw {
 

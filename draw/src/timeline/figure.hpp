@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "looks.hpp"
+#include "marks/looks.hpp"
 #include "pipewright/plan/program/program.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
@@ -53,7 +53,8 @@ struct Figure {
   double ranks_height(int ranks) const { return ranks * (row_height() + rows.gap) - rows.gap; }
   double strip_top(double top, int rank) const { return top + rank * (rows.strip + rows.gap); }
   double strips_height(int ranks) const { return ranks * (rows.strip + rows.gap) - rows.gap; }
-  /// From the top of a rank's row to the top of what is drawn of this row of the timeline.
+  /// The distance from the top of a rank's row to the top of what is drawn of this row of the
+  /// timeline.
   double wire_offset(plan::Row row) const;
   int tick_count() const;
 };

@@ -24,7 +24,7 @@ struct KindLook {
   const char* fill;
   const char* meaning;
 };
-/// In the order of the legend; the last is for kinds that are not listed.
+/// The looks in the order of the legend; the last is for kinds that are not listed.
 constexpr std::array<KindLook, 8> kind_looks{{
     {"F", "#3f78c0", "forward"},
     {"B", "#43a05c", "backward"},

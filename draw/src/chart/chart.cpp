@@ -10,35 +10,35 @@
 #include <map>
 #include <set>
 
-#include "axis.hpp"
-#include "legend.hpp"
-#include "looks.hpp"
+#include "marks/axis.hpp"
+#include "marks/legend.hpp"
+#include "marks/looks.hpp"
 #include "pipewright/draw/scene.hpp"
 #include "pipewright/plan/error.hpp"
-#include "text_width.hpp"
+#include "text/text_width.hpp"
 
 namespace pipewright::draw {
 namespace {
 
-constexpr double width = 860;
-constexpr double margin = 20;
-constexpr double right = width - margin - 12;
+constexpr double chart_width = 860;
+constexpr double chart_margin = 20;
+constexpr double chart_right = chart_width - chart_margin - 12;
 constexpr double plot_height = 330;
-constexpr double inset = 14;  // between the frame and the first and last x
+constexpr double plot_inset = 14;  // between the frame and the first and last x
 constexpr double tick_font = 11;
 constexpr double axis_label_font = 12;
 constexpr double slant = 35;          // degrees, of names that have no room side by side
 constexpr double longest_name = 170;  // in pixels; longer ones are shortened
 constexpr double radians_per_degree = 0.017453292519943295;
 
-/// In this order: dark enough on white, apart in lightness or hue for every eye; and each comes
-/// with a shape of its own, for prints in black and white.
+/// The colours of lines in this order: dark enough on white, apart in lightness or hue for every
+/// eye; and each comes with a shape of its own, for prints in black and white.
 constexpr std::array<const char*, 7> line_colors{"#1f5fa8", "#d9600f", "#12806a", "#b5457f",
                                                  "#5b3fa3", "#8a6d0b", "#39424e"};
 
 const char* color_of(std::size_t line) { return line_colors[line % line_colors.size()]; }
 
-/// From the eighth line on colours come again, and the line is dashed.
+/// The eighth line has the first colour again and is dashed, as are all that follow.
 Look look_of(std::size_t line, const char* name) {
   return {.name = name,
           .fill = "none",
@@ -149,13 +149,13 @@ double tick_text_height(const Plot& plot) {
 /// name of the x axis, where names are slanted.
 void place_left(Plot& plot) {
   constexpr double axis_label = 22;
-  plot.left = margin + axis_label + widest_text(plot.y.ticks) + 10;
-  const double side_by_side = (right - plot.left) / std::max<double>(1, plot.x.ticks.size());
+  plot.left = chart_margin + axis_label + widest_text(plot.y.ticks) + 10;
+  const double side_by_side = (chart_right - plot.left) / std::max<double>(1, plot.x.ticks.size());
   plot.slanted = widest_text(plot.x.ticks) > side_by_side - 8;
   if (plot.slanted && !plot.x.ticks.empty()) {
     const double reach =
         text_width(plot.x.ticks.front().text, tick_font) * std::cos(slant * radians_per_degree);
-    plot.left = std::max(plot.left, margin + reach - side_by_side / 2);
+    plot.left = std::max(plot.left, chart_margin + reach - side_by_side / 2);
   }
 }
 
@@ -175,8 +175,8 @@ Plot lay_out_plot(const Chart& chart, double top) {
   for (Tick& tick : plot.x.ticks)
     tick.text = shortened(tick.text, tick_font, longest_name);
   place_left(plot);
-  plot.x.pixel_from = plot.left + (named ? 0 : inset);
-  plot.x.pixel_to = right - (named ? 0 : inset);
+  plot.x.pixel_from = plot.left + (named ? 0 : plot_inset);
+  plot.x.pixel_to = chart_right - (named ? 0 : plot_inset);
   return plot;
 }
 
@@ -185,12 +185,12 @@ void draw_y_axis(Scene& scene, const Chart& chart, const Plot& plot) {
   for (const Tick& tick : plot.y.ticks) {
     const double y = plot.y.at(tick.value);
     grid.move_to(plot.left, y);
-    grid.across_to(right);
+    grid.across_to(chart_right);
     scene.words(plot.left - 8, y + 0.36 * tick_font, tick.text,
                 {.size = tick_font, .anchor = Anchor::End});
   }
   scene.add(std::move(grid));
-  scene.words(margin + 12, (plot.top + plot.bottom) / 2,
+  scene.words(chart_margin + 12, (plot.top + plot.bottom) / 2,
               shortened(chart.y_label, axis_label_font, plot_height),
               {.size = axis_label_font, .anchor = Anchor::Middle, .turn = -90});
 }
@@ -198,7 +198,7 @@ void draw_y_axis(Scene& scene, const Chart& chart, const Plot& plot) {
 void draw_x_axis(Scene& scene, const Chart& chart, const Plot& plot) {
   Lines line{{.name = "axis", .fill = "none", .stroke = axis_line, .stroke_width = 1}};
   line.move_to(plot.left, plot.bottom);
-  line.across_to(right);
+  line.across_to(chart_right);
   for (const Tick& tick : plot.x.ticks) {
     const double x = plot.x.at(tick.value);
     line.move_to(x, plot.bottom);
@@ -210,8 +210,8 @@ void draw_x_axis(Scene& scene, const Chart& chart, const Plot& plot) {
       scene.words(x, plot.bottom + 18, tick.text, {.size = tick_font, .anchor = Anchor::Middle});
   }
   scene.add(std::move(line));
-  scene.words((plot.left + right) / 2, plot.bottom + tick_text_height(plot) + 18,
-              shortened(chart.x_label, axis_label_font, right - plot.left),
+  scene.words((plot.left + chart_right) / 2, plot.bottom + tick_text_height(plot) + 18,
+              shortened(chart.x_label, axis_label_font, chart_right - plot.left),
               {.size = axis_label_font, .anchor = Anchor::Middle});
 }
 
@@ -244,7 +244,7 @@ void draw_line(Scene& scene, const ChartLine& line, std::size_t index,
 
 /// Returns where the letters of its last line stand.
 double draw_chart_legend(Scene& scene, const Chart& chart, double y) {
-  Legend legend(scene, margin, width - margin, y);
+  Legend legend(scene, chart_margin, chart_width - chart_margin, y);
   for (std::size_t i = 0; i < chart.lines.size(); ++i)
     legend.line(chart.lines[i].name, look_of(i, ""), [&](double x, double middle) {
       Lines marker{{.fill = color_of(i)}};
@@ -257,10 +257,11 @@ double draw_chart_legend(Scene& scene, const Chart& chart, double y) {
 }  // namespace
 
 Scene chart_scene(const Chart& chart) {
-  Scene scene{.title = chart.title, .width = width};
-  scene.words(margin, margin + 16, shortened(chart.title, 18, width - 2 * margin, true),
+  Scene scene{.title = chart.title, .width = chart_width};
+  scene.words(chart_margin, chart_margin + 16,
+              shortened(chart.title, 18, chart_width - 2 * chart_margin, true),
               {.size = 18, .fill = dark, .bold = true});
-  const double legend_end = draw_chart_legend(scene, chart, margin + 40);
+  const double legend_end = draw_chart_legend(scene, chart, chart_margin + 40);
   const Plot plot = lay_out_plot(chart, legend_end + 20);
   draw_y_axis(scene, chart, plot);
   draw_x_axis(scene, chart, plot);

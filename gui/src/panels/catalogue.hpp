@@ -1,0 +1,25 @@
+#pragma once
+
+// One line per panel: the function with which its file ends.
+
+#include "pipewright/gui/panels/panel_catalogue.hpp"
+
+#define PIPEWRIGHT_PANELS(PANEL) \
+  PANEL(figures)                 \
+  PANEL(why)                     \
+  PANEL(partition)               \
+  PANEL(memory)                  \
+  PANEL(savings)                 \
+  PANEL(plans)                   \
+  PANEL(residuals)               \
+  PANEL(problems)                \
+  PANEL(training)                \
+  PANEL(what_if)
+
+namespace pipewright::gui::panel {
+
+#define PIPEWRIGHT_DECLARE(name) PanelDescriptor name();
+PIPEWRIGHT_PANELS(PIPEWRIGHT_DECLARE)
+#undef PIPEWRIGHT_DECLARE
+
+}  // namespace pipewright::gui::panel

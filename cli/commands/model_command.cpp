@@ -5,6 +5,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "print/console.hpp"
 #include "print/model_table.hpp"
 
@@ -25,22 +26,20 @@ struct ModelOptions {
 /// What the file says, unless the command line says otherwise.
 plan::DescribedTransformer asked_for(const ModelOptions& options) {
   plan::DescribedTransformer transformer = plan::read_transformer(options.file);
-  plan::TransformerSharding& sharding = transformer.sharding;
-  sharding.tensor = options.tensor.value_or(sharding.tensor);
-  sharding.expert = options.expert.value_or(sharding.expert);
-  sharding.context = options.context.value_or(sharding.context);
-  sharding.microbatch = options.microbatch.value_or(sharding.microbatch);
-  sharding.sequence = options.sequence.value_or(sharding.sequence);
-  sharding.sequence_parallel = sharding.sequence_parallel || options.sequence_parallel;
-  sharding.predictions = options.predictions;
+  auto& [training, cut] = transformer;
+  cut.tensor = options.tensor.value_or(cut.tensor);
+  cut.expert = options.expert.value_or(cut.expert);
+  cut.context = options.context.value_or(cut.context);
+  cut.microbatch = options.microbatch.value_or(cut.microbatch);
+  cut.sequence_parallel = cut.sequence_parallel || options.sequence_parallel;
+  if (!options.recompute.empty())
+    cut.recompute = plan::recompute_mode(options.recompute);
+  training.sequence = options.sequence.value_or(training.sequence);
+  training.predictions = options.predictions;
   if (!options.attention.empty())
-    sharding.attention =
+    training.attention =
         options.attention == "scores" ? plan::AttentionKind::Scores : plan::AttentionKind::Fused;
-  for (const auto mode :
-       {plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full})
-    if (plan::to_string(mode) == options.recompute)
-      transformer.recompute = mode;
-  if (const auto faults = plan::faults_of(transformer.config, sharding); !faults.empty())
+  if (const auto faults = plan::faults_of(training, cut); !faults.empty())
     throw plan::InputError(fmt::format("{}: {}", options.file, fmt::join(faults, "\n")));
   return transformer;
 }
@@ -48,8 +47,8 @@ plan::DescribedTransformer asked_for(const ModelOptions& options) {
 int show_model(const ModelOptions& options) {
   const plan::DescribedTransformer transformer = asked_for(options);
   if (!options.out.empty())
-    plan::write_file(options.out, to_json(plan::transformer_model(transformer.config,
-                                                                  transformer.sharding.sequence))
+    plan::write_file(options.out, to_json(plan::transformer_model(transformer.training.model,
+                                                                  transformer.training.sequence))
                                           .dump(2) +
                                       "\n");
   if (options.json)

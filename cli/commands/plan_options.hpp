@@ -1,12 +1,11 @@
 #pragma once
 
-// The options of `pipewright plan`.
+// What `pipewright plan` is told, and which of it is for a model by its sizes, which for a
+// scenario.
 
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "pipewright/sim/planner/plan_search.hpp"
 
 namespace pipewright::cli {
 
@@ -41,15 +40,17 @@ struct PlanOptions {
   bool json = false;
 };
 
-/// What only --replan asks about.
-inline bool tells_of_trouble(const PlanOptions& options) {
-  return !options.lost.empty() || !options.slow.empty() || !options.checkpoints.empty() ||
-         options.step.has_value();
-}
-constexpr const char* trouble_without_replan =
-    "--lost, --slow, --checkpoints, --step: are for --replan";
+/// Throws plan::InputError with the first option that says nothing for what is planned, or that is
+/// missing for it.
+void require_fitting(const PlanOptions& options);
+
+/// "planning: 3 of 40 candidates, best so far 1.234 s with …": the words behind "best so far" are
+/// empty while there is no plan.
+std::string progress_words(std::size_t decided, std::size_t candidates, const std::string& best);
 
 /// Plans of a scenario's own model with the costs of its layers. Gives the exit code.
 int plan_scenario(const PlanOptions& options);
+/// Plans of a transformer by its sizes, on a cluster. Likewise.
+int plan_model(const PlanOptions& options);
 
 }  // namespace pipewright::cli

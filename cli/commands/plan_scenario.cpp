@@ -20,37 +20,6 @@
 namespace pipewright::cli {
 namespace {
 
-void require_fitting(const PlanOptions& options) {
-  const auto refuse_if = [](bool is_given, const char* option, const char* why) {
-    if (is_given)
-      throw plan::InputError(fmt::format("{}: {}", option, why));
-  };
-  const char* const with_model = "is for --model; a scenario has its own";
-  refuse_if(!options.model.empty(), "--model", "a scenario has a model already: give one of them");
-  refuse_if(options.batch != 0, "--batch", with_model);
-  refuse_if(options.sequence.has_value(), "--sequence", with_model);
-  refuse_if(!options.tensor.empty(), "--tensor",
-            "a scenario is trained without tensor parallelism");
-  refuse_if(!options.context.empty(), "--context", "a scenario is trained without context groups");
-  refuse_if(!options.expert.empty(), "--expert", "a scenario's models have no experts");
-  refuse_if(options.regret > 0, "--regret", "is for --model: measured costs have no constants");
-  refuse_if(options.explain > 0, "--explain",
-            "is for --model; `pipewright simulate` tells all of a scenario's plan");
-  refuse_if(!options.svg.empty(), "--svg", "is for --model with --pareto");
-  refuse_if(options.pareto, "--pareto", "is for --model");
-  refuse_if(options.exhaustive, "--exhaustive", "is for --model");
-  refuse_if(!options.partition.empty(), "--partition",
-            "is for --model; a scenario's borders are moved until no move helps");
-  if (!options.replan && tells_of_trouble(options))
-    throw plan::InputError(trouble_without_replan);
-}
-
-plan::RecomputeMode recompute_mode(const std::string& word) {
-  const auto& words = plan::recompute_modes();
-  return static_cast<plan::RecomputeMode>(std::find(words.begin(), words.end(), word) -
-                                          words.begin());
-}
-
 /// "2=0.8".
 std::pair<int, double> slow_rank(const std::string& text) {
   const auto at = text.find('=');
@@ -81,7 +50,7 @@ loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& l
                          .microbatch = options.microbatch,
                          .zero = options.zero};
   for (const std::string& word : options.recompute)
-    space.recompute.push_back(recompute_mode(word));
+    space.recompute.push_back(plan::recompute_mode(word));
   if (options.gpus == 0) {
     space.devices = static_cast<int>(left.ranks.size());
     space.speeds = left.speeds;
@@ -116,33 +85,39 @@ Replan replan_of(const PlanOptions& options, const loop::Draft& before,
   return replan;
 }
 
+loop::Draft asked_for(const PlanOptions& options) {
+  loop::Draft draft{.scenario = read_scenario({.file = options.scenario,
+                                               .assignments = options.assignments,
+                                               .data_path = "",
+                                               .cluster = options.cluster})};
+  catch_interrupts();
+  draft.costs = costs_for(draft.scenario, options.costs);
+  return draft;
+}
+
+loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
+                           const loop::DevicesLeft& left) {
+  ProgressLine line;
+  const auto show = [&](std::size_t decided, std::size_t candidates, const loop::DraftPlan* best) {
+    line.show(progress_words(decided, candidates,
+                             best == nullptr
+                                 ? ""
+                                 : fmt::format("{:.3f} ms with {}", 1e3 * best->figures.iteration_s,
+                                               loop::words_of(*best))));
+    return !interrupted();
+  };
+  loop::DraftAnswer answer = loop::search_drafts(draft, space_of(options, left),
+                                                 {.most_plans = options.top, .progress = show});
+  line.clear();
+  return answer;
+}
+
 }  // namespace
 
 int plan_scenario(const PlanOptions& options) {
-  require_fitting(options);
-  const loop::Draft before = [&] {
-    loop::Draft draft{.scenario = read_scenario({.file = options.scenario,
-                                                 .assignments = options.assignments,
-                                                 .data_path = "",
-                                                 .cluster = options.cluster})};
-    catch_interrupts();
-    draft.costs = costs_for(draft.scenario, options.costs);
-    return draft;
-  }();
+  const loop::Draft before = asked_for(options);
   const loop::DevicesLeft left = devices_of(options, before.scenario);
-  ProgressLine line;
-  const loop::DraftAnswer answer = loop::search_drafts(
-      before, space_of(options, left),
-      {.most_plans = options.top,
-       .progress = [&](std::size_t done, std::size_t candidates, const loop::DraftPlan* best) {
-         line.show(fmt::format("planning: {} of {} candidates{}", done, candidates,
-                               best == nullptr ? ""
-                                               : fmt::format(", best so far {:.3f} ms with {}",
-                                                             1e3 * best->figures.iteration_s,
-                                                             loop::words_of(*best))));
-         return !interrupted();
-       }});
-  line.clear();
+  const loop::DraftAnswer answer = searched(options, before, left);
   std::optional<Replan> replan;
   if (options.replan && !answer.plans.empty())
     replan = replan_of(options, before, left, answer.plans.front());

@@ -20,7 +20,7 @@ double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
 }
 
 /// The errors of the runs whose time is known.
-std::vector<sim::RunError> errors_of(const std::vector<plan::TrainingRun>& runs,
+std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
                                      const std::vector<sim::PredictedRun>& predicted, Kind kind) {
   std::vector<sim::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
@@ -32,7 +32,7 @@ std::vector<sim::RunError> errors_of(const std::vector<plan::TrainingRun>& runs,
 }
 
 /// The errors of peaks of memory, in bytes; nothing where none was measured.
-std::vector<sim::RunError> memory_errors_of(const std::vector<plan::TrainingRun>& runs,
+std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>& runs,
                                             const std::vector<sim::PredictedRun>& predicted) {
   std::vector<sim::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
@@ -87,20 +87,6 @@ sim::PredictionError memory_across(const CalibrationReport& report) {
   return without_order(sim::error_of(all));
 }
 
-const char* word(plan::RunRecompute recompute) {
-  switch (recompute) {
-    case plan::RunRecompute::Unknown:
-      return "unknown";
-    case plan::RunRecompute::None:
-      return "none";
-    case plan::RunRecompute::Selective:
-      return "selective";
-    case plan::RunRecompute::Full:
-      return "full";
-  }
-  return "";
-}
-
 plan::Json constants_json(const sim::Calibration& calibration) {
   plan::Json constants = plan::Json::object();
   for (const sim::FittedConstant& constant : calibration.constants)
@@ -113,7 +99,7 @@ plan::Json constants_json(const sim::Calibration& calibration) {
 }
 
 plan::Json run_json(const sim::RunError& error) {
-  const plan::TrainingRun& run = *error.run;
+  const plan::MeasuredRun& run = *error.run;
   return {{"id", run.id},
           {"line", run.line},
           {"predicted_s", error.predicted_s},
@@ -147,9 +133,9 @@ std::string worst_table(const std::vector<sim::RunError>& errors) {
       fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11}  {:>10}  {:>8}\n", "worst", "tp",
                   "dp", "pp", "mb", "predicted s", "measured s", "error %");
   for (const sim::RunError& error : worst_first(errors)) {
-    const plan::TrainingRun& run = *error.run;
+    const plan::MeasuredRun& run = *error.run;
     text += fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11.4f}  {:>10.4f}  {:>+8.1f}\n",
-                        run.id, run.tensor, run.data, run.pipeline, run.microbatch,
+                        run.id, run.cut.tensor, run.cut.data, run.cut.pipeline, run.cut.microbatch,
                         error.predicted_s, error.measured_s, 100 * error.error());
   }
   return text;
@@ -171,7 +157,7 @@ std::string calibration_table(const CalibrationReport& report) {
   const auto& calibration = report.calibration;
   std::string text = constants_table(calibration);
   text += fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
-                      word(calibration.within_node), word(calibration.between_nodes));
+                      to_string(calibration.within_node), to_string(calibration.between_nodes));
   text += fmt::format("classes of layers: {}\n\n",
                       calibration.class_spread > 0
                           ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
@@ -219,8 +205,8 @@ plan::Json to_json(const CalibrationReport& report) {
     if (const auto memory = memory_across(report); memory.rows > 0)
       json["across_halves"]["peak_memory"] = sim::to_json(memory);
   const auto& calibration = report.calibration;
-  json["recompute_within_node"] = word(calibration.within_node);
-  json["recompute_between_nodes"] = word(calibration.between_nodes);
+  json["recompute_within_node"] = to_string(calibration.within_node);
+  json["recompute_between_nodes"] = to_string(calibration.between_nodes);
   json["classes"] = calibration.cluster.machine->layers.size();
   json["constants"] = constants_json(calibration);
   json["worst"] = plan::Json::array();

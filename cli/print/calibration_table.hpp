@@ -16,10 +16,10 @@ struct CalibrationReport {
   bool learnt_from_them = false;  // whether the predicted runs are those
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
-  std::vector<plan::TrainingRun> runs;
+  std::vector<plan::MeasuredRun> runs;
   std::vector<sim::PredictedRun> predicted;
   /// By split; of the runs that were learnt from.
-  std::vector<plan::TrainingRun> learnt_runs;
+  std::vector<plan::MeasuredRun> learnt_runs;
   std::vector<std::vector<sim::PredictedRun>> across_halves;
 };
 

@@ -104,13 +104,13 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
                         1e3 * plan.figures.iteration_s, plan.figures.units_per_s,
                         100 * bubble_of(plan), mb(plan.figures.peak), loop::words_of(plan));
   }
-  if (answer.too_large_plan)
-    text += fmt::format(
-        "\n{} {}: {:.3f} ms, but a rank needs {:.1f} MB, and a device has {:.1f} MB\n",
-        answer.plans.empty() ? "No plan fits. The smallest is"
-                             : "The next faster one does not fit.",
-        loop::words_of(*answer.too_large_plan), 1e3 * answer.too_large_plan->figures.iteration_s,
-        mb(answer.too_large_plan->figures.peak), mb(cap));
+  if (answer.nearest)
+    text +=
+        fmt::format("\n{} {}: {:.3f} ms, but a rank needs {:.1f} MB, and a device has {:.1f} MB\n",
+                    answer.plans.empty() ? "No plan fits. The smallest is"
+                                         : "The next faster one does not fit.",
+                    loop::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
+                    mb(answer.nearest->figures.peak), mb(cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
   text += fmt::format(
@@ -143,9 +143,9 @@ plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answe
                   {"seconds", answer.seconds},
                   {"interrupted", answer.interrupted},
                   {"plans", std::move(plans)}};
-  if (answer.too_large_plan)
+  if (answer.nearest)
     json[answer.plans.empty() ? "smallest" : "too_large_but_faster"] =
-        draft_json(*answer.too_large_plan, cap);
+        draft_json(*answer.nearest, cap);
   if (replan)
     json["replan"] = replan_json(*replan, answer.plans.front());
   return json;

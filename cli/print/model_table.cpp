@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "pipewright/plan/model/transformer_layers.hpp"
+
 namespace pipewright::cli {
 namespace {
 
@@ -41,13 +43,13 @@ std::string numbers(const TransformerLayer& layer, plan::RecomputeMode recompute
                      millions(layer.kept_under(recompute)), millions(layer.output));
 }
 
-std::string how(const plan::TransformerSharding& sharding, plan::RecomputeMode recompute) {
+std::string how(const plan::TransformerTraining& training, const plan::Cut& cut) {
   return fmt::format(
       "microbatches of {} × {} tokens; tensor {}{}, expert {}, context {}; recompute {}, {}\n",
-      sharding.microbatch, sharding.sequence, sharding.tensor,
-      sharding.sequence_parallel ? " with sequence parallelism" : "", sharding.expert,
-      sharding.context, plan::to_string(recompute),
-      sharding.attention == plan::AttentionKind::Fused ? "fused attention" : "scores in memory");
+      cut.microbatch, training.sequence, cut.tensor,
+      cut.sequence_parallel ? " with sequence parallelism" : "", cut.expert, cut.context,
+      plan::to_string(cut.recompute),
+      training.attention == plan::AttentionKind::Fused ? "fused attention" : "scores in memory");
 }
 
 plan::Json numbers_json(const TransformerLayer& layer) {
@@ -69,17 +71,18 @@ plan::Json numbers_json(const TransformerLayer& layer) {
 }  // namespace
 
 std::string model_table(const plan::DescribedTransformer& transformer) {
-  const auto layers = plan::layers_of(transformer.config, transformer.sharding);
+  const auto layers = plan::layers_of(transformer.training, transformer.cut);
   const TransformerLayer total = plan::total_of(layers);
-  std::string text = fmt::format("{}: {} parameters", transformer.config.name, total.parameters);
+  std::string text =
+      fmt::format("{}: {} parameters", transformer.training.model.name, total.parameters);
   if (total.expert_parameters > 0)
     text += fmt::format(", {} of them of experts; a token meets {}", total.expert_parameters,
                         total.active_parameters);
-  if (transformer.config.predictions > 0)
-    text += transformer.sharding.predictions
+  if (transformer.training.model.predictions > 0)
+    text += transformer.training.predictions
                 ? ", with the modules that predict further tokens"
                 : ", without the modules that predict further tokens (--predictions)";
-  text += "\n" + how(transformer.sharding, transformer.recompute);
+  text += "\n" + how(transformer.training, transformer.cut);
   text +=
       fmt::format("{:<20}  {:<17}  {:>15}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}\n", "", "",
                   "parameters", "on device", "products", "attention", "weights", "kept", "output");
@@ -89,23 +92,24 @@ std::string model_table(const plan::DescribedTransformer& transformer) {
     const std::string name =
         row.count == 1 ? row.layer.name : fmt::format("{} … {}", row.layer.name, row.last);
     text += fmt::format("{:<20}  {:<17}  {}", name, plan::to_string(row.layer.kind),
-                        numbers(row.layer, transformer.recompute));
+                        numbers(row.layer, transformer.cut.recompute));
   }
-  return text + fmt::format("{:<20}  {:<17}  {}", "all", "", numbers(total, transformer.recompute));
+  return text +
+         fmt::format("{:<20}  {:<17}  {}", "all", "", numbers(total, transformer.cut.recompute));
 }
 
 plan::Json model_json(const plan::DescribedTransformer& transformer) {
-  const auto layers = plan::layers_of(transformer.config, transformer.sharding);
-  const plan::TransformerSharding& sharding = transformer.sharding;
-  plan::Json json = {{"name", transformer.config.name},
-                     {"tensor", sharding.tensor},
-                     {"sequence_parallel", sharding.sequence_parallel},
-                     {"expert", sharding.expert},
-                     {"context", sharding.context},
-                     {"microbatch", sharding.microbatch},
-                     {"sequence", sharding.sequence},
-                     {"recompute", plan::to_string(transformer.recompute)},
-                     {"predictions", sharding.predictions},
+  const auto layers = plan::layers_of(transformer.training, transformer.cut);
+  const auto& [training, cut] = transformer;
+  plan::Json json = {{"name", transformer.training.model.name},
+                     {"tensor", cut.tensor},
+                     {"sequence_parallel", cut.sequence_parallel},
+                     {"expert", cut.expert},
+                     {"context", cut.context},
+                     {"microbatch", cut.microbatch},
+                     {"sequence", training.sequence},
+                     {"recompute", plan::to_string(transformer.cut.recompute)},
+                     {"predictions", training.predictions},
                      {"total", numbers_json(plan::total_of(layers))},
                      {"layers", plan::Json::array()}};
   for (const TransformerLayer& layer : layers) {

@@ -10,35 +10,24 @@
 namespace pipewright::cli {
 namespace {
 
-const char* word_of(plan::RunRecompute recompute) {
-  switch (recompute) {
-    case plan::RunRecompute::Selective:
-      return "selective";
-    case plan::RunRecompute::Full:
-      return "full";
-    case plan::RunRecompute::None:
-    case plan::RunRecompute::Unknown:
-      return "none";
-  }
-  return "none";
-}
-
 /// How many layers the stages have: "20", or "19×7 12" where they are not alike.
-std::string layers_words(const plan::TrainingRun& run) {
+std::string layers_words(const plan::TransformerConfig& model, const plan::Cut& cut) {
   std::string words;
-  for (int stage = 0; stage < run.stages();) {
-    const int first = stage, layers = run.layers_of(stage);
-    while (stage < run.stages() && run.layers_of(stage) == layers)
+  const int stages = cut.stages();
+  for (int stage = 0; stage < stages;) {
+    const int first = stage, layers = cut.layers_of(stage, model.layers);
+    while (stage < stages && cut.layers_of(stage, model.layers) == layers)
       ++stage;
     words += fmt::format("{}{}", words.empty() ? "" : " ", layers);
-    if (stage - first > 1 && stage - first < run.stages())
+    if (stage - first > 1 && stage - first < stages)
       words += fmt::format("×{}", stage - first);
   }
   return words;
 }
 
 /// In what a plan differs from the next: "pp 16 instead of 8, ZeRO 1 instead of 0".
-std::string change_between(const plan::TrainingRun& from, const plan::TrainingRun& to) {
+std::string change_between(const plan::TransformerConfig& model, const plan::Cut& from,
+                           const plan::Cut& to) {
   std::string words;
   const auto add = [&](const char* name, const auto& before, const auto& after) {
     if (before != after)
@@ -51,9 +40,9 @@ std::string change_between(const plan::TrainingRun& from, const plan::TrainingRu
   add("ep", from.expert, to.expert);
   add("schedule", from.schedule_name(), to.schedule_name());
   add("chunks", from.chunks, to.chunks);
-  add("layers", layers_words(from), layers_words(to));
+  add("layers", layers_words(model, from), layers_words(model, to));
   add("microbatch", from.microbatch, to.microbatch);
-  add("recompute", std::string(word_of(from.recompute)), std::string(word_of(to.recompute)));
+  add("recompute", to_string(from.recompute), to_string(to.recompute));
   add("ZeRO", from.zero, to.zero);
   add("sequence parallel", from.sequence_parallel ? "yes" : "no",
       to.sequence_parallel ? std::string("yes") : std::string("no"));
@@ -62,83 +51,84 @@ std::string change_between(const plan::TrainingRun& from, const plan::TrainingRu
 
 double gb(double bytes) { return bytes / 1e9; }
 
-std::string too_large_words(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
-  return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB", words_of(plan.run),
-                     gb(plan.peak_bytes),
-                     cluster.device.name.empty() ? "a device" : cluster.device.name,
-                     gb(static_cast<double>(cluster.device.memory.value)));
+std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan) {
+  const plan::Device& device = found.cluster.device;
+  return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB",
+                     words_of(found.training.model, plan.cut), gb(plan.peak_bytes),
+                     device.name.empty() ? "a device" : device.name,
+                     gb(static_cast<double>(device.memory.value)));
 }
 
-std::vector<int> layers_by_stage(const plan::TrainingRun& run) {
+std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const plan::Cut& cut) {
   std::vector<int> layers;
-  for (int stage = 0; stage < run.stages(); ++stage)
-    layers.push_back(run.layers_of(stage));
+  for (int stage = 0; stage < cut.stages(); ++stage)
+    layers.push_back(cut.layers_of(stage, model.layers));
   return layers;
 }
 
-std::vector<double> peaks_by_rank(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
+std::vector<double> peaks_by_rank(const PlansFound& found, const plan::Cut& cut) {
   std::vector<double> peaks;
-  for (const sim::RankAccount& rank : account_of(cluster, plan).ranks)
+  for (const sim::RankAccount& rank : sim::account_of(found.cluster, found.training, cut).ranks)
     peaks.push_back(rank.total());
   return peaks;
 }
 
-plan::Json json_of(const plan::Cluster& cluster, const sim::FoundPlan& plan) {
-  const plan::TrainingRun& run = plan.run;
-  return {{"gpus", run.gpus},
-          {"tensor", run.tensor},
-          {"pipeline", run.pipeline},
-          {"data", run.data},
-          {"context", run.context},
-          {"expert", run.expert},
-          {"chunks", run.chunks},
-          {"microbatch", run.microbatch},
-          {"microbatches", run.microbatches()},
-          {"schedule", run.schedule_name()},
-          {"stage_layers", layers_by_stage(run)},
-          {"recompute", word_of(run.recompute)},
-          {"zero", run.zero},
-          {"sequence_parallel", run.sequence_parallel},
+plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
+  const plan::Cut& cut = plan.cut;
+  const plan::Bytes memory = found.cluster.device.memory;
+  return {{"gpus", cut.devices()},
+          {"tensor", cut.tensor},
+          {"pipeline", cut.pipeline},
+          {"data", cut.data},
+          {"context", cut.context},
+          {"expert", cut.expert},
+          {"chunks", cut.chunks},
+          {"microbatch", cut.microbatch},
+          {"microbatches", cut.microbatches(found.training.batch)},
+          {"schedule", cut.schedule_name()},
+          {"stage_layers", layers_by_stage(found.training.model, cut)},
+          {"recompute", to_string(cut.recompute)},
+          {"zero", cut.zero},
+          {"sequence_parallel", cut.sequence_parallel},
           {"iteration_s", plan.iteration_s},
           {"least_s", plan.least_s},
           {"tokens_per_s", plan.tokens_per_s},
           {"mfu", plan.mfu},
           {"bubble", plan.bubble},
           {"peak_bytes", plan.peak_bytes},
-          {"peak_bytes_by_rank", peaks_by_rank(cluster, plan)},
-          {"fits", cluster.device.memory.value <= 0 ||
-                       plan.peak_bytes <= static_cast<double>(cluster.device.memory.value)},
-          {"gpu_hours_per_billion_tokens", run.gpus * 1e9 / plan.tokens_per_s / 3600},
-          {"megatron_arguments", sim::megatron_arguments(run)},
-          {"scenario", to_json(sim::scenario_of(cluster, plan))}};
+          {"peak_bytes_by_rank", peaks_by_rank(found, cut)},
+          {"fits", memory.value <= 0 || plan.peak_bytes <= static_cast<double>(memory.value)},
+          {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
+          {"megatron_arguments", sim::megatron_arguments(found.training, cut)},
+          {"scenario", to_json(sim::scenario_of(found.cluster, found.training, cut))}};
 }
 
 }  // namespace
 
-std::string words_of(const plan::TrainingRun& run) {
-  std::string words = fmt::format("tp {}, pp {}, dp {}", run.tensor, run.pipeline, run.data);
-  if (run.context > 1)
-    words += fmt::format(", cp {}", run.context);
-  if (run.experts > 0)
-    words += fmt::format(", ep {}", run.expert);
-  words += fmt::format(", microbatch {}", run.microbatch);
-  if (!run.schedule.empty())
-    words += ", " + run.schedule;
-  else if (run.chunks > 1)
-    words += fmt::format(", {} chunks", run.chunks);
-  if (!run.stage_layers.empty())
-    words += fmt::format(", layers {}", layers_words(run));
-  if (run.recompute != plan::RunRecompute::None)
-    words += fmt::format(", {} recomputation", word_of(run.recompute));
-  if (run.zero > 0)
-    words += fmt::format(", ZeRO {}", run.zero);
-  if (run.sequence_parallel)
+std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut) {
+  std::string words = fmt::format("tp {}, pp {}, dp {}", cut.tensor, cut.pipeline, cut.data);
+  if (cut.context > 1)
+    words += fmt::format(", cp {}", cut.context);
+  if (model.has_mixture())
+    words += fmt::format(", ep {}", cut.expert);
+  words += fmt::format(", microbatch {}", cut.microbatch);
+  if (!cut.schedule.empty())
+    words += ", " + cut.schedule;
+  else if (cut.chunks > 1)
+    words += fmt::format(", {} chunks", cut.chunks);
+  if (!cut.stage_layers.empty())
+    words += fmt::format(", layers {}", layers_words(model, cut));
+  if (cut.recompute != plan::RecomputeMode::None)
+    words += fmt::format(", {} recomputation", to_string(cut.recompute));
+  if (cut.zero > 0)
+    words += fmt::format(", ZeRO {}", cut.zero);
+  if (cut.sequence_parallel)
     words += ", sequence parallel";
   return words;
 }
 
-std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                        const std::optional<sim::Regret>& regret) {
+std::string plans_table(const PlansFound& found) {
+  const sim::PlanAnswer& answer = found.answer;
   std::string text;
   if (!answer.plans.empty())
     text += fmt::format("{:>4}  {:>11}  {:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
@@ -148,21 +138,21 @@ std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& ans
     text += fmt::format(
         "{:>4}  {:>9.3f} s  {:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
         at + 1, plan.iteration_s, plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble,
-        gb(plan.peak_bytes), plan.run.gpus * 1e9 / plan.tokens_per_s / 3600, words_of(plan.run));
+        gb(plan.peak_bytes), plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
+        words_of(found.training.model, plan.cut));
   }
-  if (answer.too_large_but_faster)
+  if (answer.nearest && !answer.plans.empty())
     text += fmt::format("\nThe next faster one takes {:.3f} s and does not fit. {}\n",
-                        answer.too_large_but_faster->iteration_s,
-                        too_large_words(cluster, *answer.too_large_but_faster));
-  if (regret)
+                        answer.nearest->iteration_s, too_large_words(found, *answer.nearest));
+  if (found.regret)
     text += fmt::format(
         "\nWith constants drawn by their uncertainty, plan 1 is the best of these in {:.0f} % of "
         "the "
         "draws and takes {:.2f} % longer than the best on average.\n",
-        100 * regret->best_share, 100 * regret->mean);
-  if (answer.smallest)
-    text += fmt::format("No plan fits. The smallest is {}\n",
-                        too_large_words(cluster, *answer.smallest));
+        100 * found.regret->best_share, 100 * found.regret->mean);
+  if (answer.nearest && answer.plans.empty())
+    text +=
+        fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
   text += fmt::format(
       "\n{} candidates in {:.2f} s: {} too large, {} proved to be slower, {} simulated{}\n",
       answer.candidates, answer.seconds, answer.too_large, answer.bounded, answer.simulated,
@@ -170,23 +160,24 @@ std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& ans
   return text;
 }
 
-std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                           std::size_t number) {
+std::string plan_explained(const PlansFound& found, std::size_t number) {
+  const sim::PlanAnswer& answer = found.answer;
   const sim::FoundPlan& plan = answer.plans[number];
-  const sim::PlanAccount account = account_of(cluster, plan);
+  const plan::TransformerConfig& model = found.training.model;
+  const sim::PlanAccount account = sim::account_of(found.cluster, found.training, plan.cut);
   const auto ms = [](const plan::PassSeconds& pass) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
-  std::string text =
-      fmt::format("plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
-                  words_of(plan.run), plan.iteration_s, plan.run.microbatches());
+  std::string text = fmt::format(
+      "plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
+      words_of(model, plan.cut), plan.iteration_s, plan.cut.microbatches(found.training.batch));
   text += "forward + backward of a microbatch\n";
   text += fmt::format("  a layer        {}\n", ms(account.times.layer));
-  if (plan.run.dense_layers > 0)
+  if (model.leading_dense_layers() > 0)
     text += fmt::format("  a dense layer  {}\n", ms(account.times.dense_layer));
   text += fmt::format("  the embedding  {}\n  the head       {}\n", ms(account.times.embedding),
                       ms(account.times.head));
-  if (plan.run.pipeline > 1)
+  if (plan.cut.pipeline > 1)
     text +=
         fmt::format("a transfer between stages: {:.3f} ms within a node, {:.3f} ms between nodes\n",
                     1e3 * account.times.hop_s, 1e3 * account.times.network_hop_s);
@@ -206,19 +197,19 @@ std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& 
   if (number > 0)
     text += fmt::format("\nPlan {} takes {:.3f} s less: {}\n", number,
                         plan.iteration_s - answer.plans[number - 1].iteration_s,
-                        change_between(plan.run, answer.plans[number - 1].run));
-  if (number == 0 && answer.too_large_but_faster)
+                        change_between(model, plan.cut, answer.plans[number - 1].cut));
+  if (number == 0 && answer.nearest)
     text += fmt::format("\nThe next faster one does not fit. {}\n",
-                        too_large_words(cluster, *answer.too_large_but_faster));
+                        too_large_words(found, *answer.nearest));
   return text;
 }
 
-draw::Chart chart_of(const sim::PlanAnswer& answer) {
+draw::Chart chart_of(const PlansFound& found) {
+  const sim::PlanAnswer& answer = found.answer;
+  const std::string& model = found.training.model.name;
   draw::Chart chart;
-  chart.title =
-      fmt::format("{}: {} plans, of {} candidates",
-                  answer.plans.front().run.model.empty() ? "plans" : answer.plans.front().run.model,
-                  answer.plans.size(), answer.candidates);
+  chart.title = fmt::format("{}: {} plans, of {} candidates", model.empty() ? "plans" : model,
+                            answer.plans.size(), answer.candidates);
   chart.x_label = "memory of the fullest device, GB";
   chart.y_label = "seconds an iteration";
   draw::ChartLine line;
@@ -228,14 +219,15 @@ draw::Chart chart_of(const sim::PlanAnswer& answer) {
   return chart;
 }
 
-plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                   const std::optional<sim::Regret>& regret) {
+plan::Json to_json(const PlansFound& found) {
+  const sim::PlanAnswer& answer = found.answer;
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
-    plan::Json plan = json_of(cluster, answer.plans[at]);
-    plan["change_to_next"] = at + 1 < answer.plans.size()
-                                 ? change_between(answer.plans[at].run, answer.plans[at + 1].run)
-                                 : "";
+    plan::Json plan = json_of(found, answer.plans[at]);
+    plan["change_to_next"] =
+        at + 1 < answer.plans.size()
+            ? change_between(found.training.model, answer.plans[at].cut, answer.plans[at + 1].cut)
+            : "";
     plans.push_back(std::move(plan));
   }
   plan::Json json{{"format", "pipewright/plans/1"},
@@ -247,14 +239,13 @@ plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
                   {"seconds", answer.seconds},
                   {"interrupted", answer.interrupted},
                   {"plans", std::move(plans)}};
-  if (regret) {
-    json["regret_percent"] = 100 * regret->mean;
-    json["best_share"] = regret->best_share;
+  if (found.regret) {
+    json["regret_percent"] = 100 * found.regret->mean;
+    json["best_share"] = found.regret->best_share;
   }
-  if (answer.too_large_but_faster)
-    json["too_large_but_faster"] = json_of(cluster, *answer.too_large_but_faster);
-  if (answer.smallest)
-    json["smallest"] = json_of(cluster, *answer.smallest);
+  if (answer.nearest)
+    json[answer.plans.empty() ? "smallest" : "too_large_but_faster"] =
+        json_of(found, *answer.nearest);
   return json;
 }
 

@@ -11,16 +11,21 @@
 
 namespace pipewright::cli {
 
+/// What was searched and what was found.
+struct PlansFound {
+  const plan::Cluster& cluster;
+  const plan::TransformerTraining& training;
+  const sim::PlanAnswer& answer;
+  std::optional<sim::Regret> regret{};
+};
+
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
-std::string words_of(const plan::TrainingRun& run);
-std::string plans_table(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                        const std::optional<sim::Regret>& regret);
+std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut);
+std::string plans_table(const PlansFound& found);
 /// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
-std::string plan_explained(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                           std::size_t plan);
+std::string plan_explained(const PlansFound& found, std::size_t plan);
 /// The plans' times over their memory.
-draw::Chart chart_of(const sim::PlanAnswer& answer);
-plan::Json to_json(const plan::Cluster& cluster, const sim::PlanAnswer& answer,
-                   const std::optional<sim::Regret>& regret);
+draw::Chart chart_of(const PlansFound& found);
+plan::Json to_json(const PlansFound& found);
 
 }  // namespace pipewright::cli

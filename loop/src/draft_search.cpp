@@ -61,101 +61,82 @@ void require_searchable(const DraftSpace& space) {
 struct DraftCandidate {
   plan::Scenario scenario;
   std::vector<int> devices;
-  double least_s = 0;      // the bound
-  double iteration_s = 0;  // once it is simulated
-  plan::Bytes peak;
-  bool fits = false;
+  // Once it is simulated.
+  double iteration_s = 0;
+  plan::Bytes peak{};
 };
 
-class DraftSearcher {
+sim::PlanFigures figures_of(const DraftCandidate& candidate) {
+  return {candidate.iteration_s, static_cast<double>(candidate.peak.value)};
+}
+
+/// Between what a search of a draft chooses: all candidates, one after the other.
+class DraftChoices {
  public:
-  DraftSearcher(const Draft& draft, const DraftSpace& space, const DraftSearchOptions& options)
-      : base_(draft), space_(space), options_(options), cap_(draft.scenario.cluster.device.memory) {
-    const plan::Pipeline& pipeline = draft.scenario.pipeline;
-    speeds_ = space.speeds;
+  DraftChoices(const plan::Scenario& base, const DraftSpace& space)
+      : base_(base), space_(space), speeds_(space.speeds) {
+    const plan::Pipeline& pipeline = base.pipeline;
     devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
     if (speeds_.empty())
       speeds_.assign(static_cast<std::size_t>(devices_), 1);
-    samples_ = pipeline.replicas * pipeline.microbatches * draft.scenario.training.microbatch_size;
-    const int groups = draft.scenario.training.gradient_groups;
+    samples_ = pipeline.replicas * pipeline.microbatches * base.training.microbatch_size;
+    const int groups = base.training.gradient_groups;
     groups_ = groups > 0 ? groups : pipeline.replicas;
   }
 
-  DraftAnswer run() {
-    std::vector<DraftCandidate> all = candidates();
-    answer_.candidates = all.size();
-    for (DraftCandidate& candidate : all)
-      candidate.least_s = least_iteration(costs_for(candidate), candidate.scenario);
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.least_s < b.least_s; });
-    for (const DraftCandidate& candidate : all) {
-      ++done_;
-      if (candidate.least_s > slowest_wanted())
-        ++answer_.bounded;
-      else
-        simulate(candidate);
-      if (!goes_on())
-        break;
-    }
-    std::stable_sort(simulated_.begin(), simulated_.end(),
-                     [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
-    refine();
-    find_too_large();
-    return std::move(answer_);
-  }
-
- private:
-  // ---- what there is to choose from ----------------------------------------------------------
-
-  std::vector<DraftCandidate> candidates() const {
-    std::vector<DraftCandidate> found;
-    const int layers = static_cast<int>(model_of(base_.scenario).layers.size());
+  std::vector<DraftCandidate> all() {
+    const int layers = static_cast<int>(model_of(base_).layers.size());
     for (const int ranks : asked_or(space_.ranks, up_to(std::min(devices_, layers))))
       for (const int replicas : up_to(devices_ / std::max(1, ranks)))
         if (uses_enough(ranks * replicas) && (!space_.keeps_bits || groups_ % replicas == 0))
-          with_ranks(ranks, replicas, layers, found);
-    return found;
+          with_ranks(ranks, replicas, layers);
+    return std::move(found_);
   }
 
+ private:
   bool uses_enough(int used) const { return devices_ <= small_job || 4 * used > 3 * devices_; }
 
-  void with_ranks(int ranks, int replicas, int layers, std::vector<DraftCandidate>& found) const {
-    const plan::Training& training = base_.scenario.training;
+  void with_ranks(int ranks, int replicas, int layers) {
+    const plan::Training& training = base_.training;
     const std::vector<int> own{training.microbatch_size};
     for (const int microbatch : space_.keeps_bits ? own : asked_or(space_.microbatch, own)) {
       if (samples_ % (replicas * microbatch) != 0)
         continue;
+      plan::Scenario scenario = base_;
+      scenario.pipeline.ranks = ranks;
+      scenario.pipeline.replicas = replicas;
+      scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
+      scenario.pipeline.partition = "profile";
+      scenario.training.microbatch_size = microbatch;
+      scenario.training.microbatch_lengths.clear();
+      if (space_.keeps_bits)
+        scenario.training.gradient_groups = groups_;
+      const std::vector<int> devices = put_on_fastest(scenario);
       for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
         for (const int chunks :
              asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
-          for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
-            for (const int zero : asked_or(space_.zero, {training.zero})) {
-              if (ranks * chunks > layers || (ranks == 1 && schedule != "1f1b") ||
-                  (zero > 0 && replicas == 1 && training.zero == 0))
-                continue;
-              DraftCandidate& candidate = found.emplace_back();
-              plan::Scenario& scenario = candidate.scenario;
-              scenario = base_.scenario;
-              scenario.pipeline.ranks = ranks;
-              scenario.pipeline.replicas = replicas;
-              scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
-              scenario.pipeline.schedule = schedule;
-              scenario.pipeline.chunks = chunks;
-              scenario.pipeline.partition = "profile";
-              scenario.training.microbatch_size = microbatch;
-              scenario.training.recompute = recompute;
-              scenario.training.zero = zero;
-              scenario.training.microbatch_lengths.clear();
-              if (space_.keeps_bits)
-                scenario.training.gradient_groups = groups_;
-              place(candidate);
-            }
+          if (ranks * chunks <= layers && (ranks > 1 || schedule == "1f1b")) {
+            scenario.pipeline.schedule = schedule;
+            scenario.pipeline.chunks = chunks;
+            with_memory({.scenario = scenario, .devices = devices});
+          }
     }
   }
 
-  /// On the fastest devices, in their order. A rank's replicas wait for the slowest of them.
-  void place(DraftCandidate& candidate) const {
-    plan::Scenario& scenario = candidate.scenario;
+  void with_memory(DraftCandidate candidate) {
+    const plan::Training& training = base_.training;
+    for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
+      for (const int zero : asked_or(space_.zero, {training.zero})) {
+        if (zero > 0 && candidate.scenario.pipeline.replicas == 1 && training.zero == 0)
+          continue;
+        candidate.scenario.training.recompute = recompute;
+        candidate.scenario.training.zero = zero;
+        found_.push_back(candidate);
+      }
+  }
+
+  /// In their order. A rank's replicas wait for the slowest of them.
+  std::vector<int> put_on_fastest(plan::Scenario& scenario) const {
     const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
     const auto replicas = static_cast<std::size_t>(scenario.pipeline.replicas);
     std::vector<int> devices(speeds_.size());
@@ -172,157 +153,99 @@ class DraftSearcher {
           std::min(by_rank[at / replicas], speeds_[static_cast<std::size_t>(devices[at])]);
     if (std::all_of(by_rank.begin(), by_rank.end(), [](double speed) { return speed == 1; }))
       by_rank.clear();
-    candidate.devices = std::move(devices);
+    return devices;
   }
 
-  // ---- one after the other -------------------------------------------------------------------
+  const plan::Scenario& base_;
+  const DraftSpace& space_;
+  std::vector<double> speeds_;
+  int devices_ = 0, samples_ = 0, groups_ = 1;
+  std::vector<DraftCandidate> found_;
+};
 
-  /// A candidate's plan, for whatever borders.
-  class Bench {
-   public:
-    Bench(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-          sim::StructureCache& structures)
-        : scenario_(scenario),
-          costs_(costs),
-          plan_(sim::lay_out(roomy(scenario), costs_, &structures)),
-          simulator_(*plan_.structure),
-          memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
-      require_usable(plan_.costs, plan_.program());
-      if (const int groups = scenario_.training.gradient_groups; groups > 0)
-        plan::require_whole_groups(plan_.program(), scenario_.pipeline.replicas, groups);
-    }
-
-    const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
-    sim::CutNeed need(const std::vector<int>& boundaries) {
-      const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
-      const sim::Times& times = simulator_.run_shared(costs);
-      return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
-    }
-    int layers() const { return static_cast<int>(costs_.layers.size()); }
-
-   private:
-    /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
-    static plan::Scenario roomy(plan::Scenario scenario) {
-      if (!plan::find_schedule(scenario.pipeline.schedule).takes_memory_units)
-        scenario.cluster.device.memory = {};
-      return scenario;
-    }
-
-    const plan::Scenario& scenario_;
-    const plan::LayerCosts& costs_;
-    const sim::ScenarioPlan plan_;
-    sim::Simulator simulator_;
-    sim::MemoryModel memory_;
-  };
-
-  /// They differ with the size of microbatches alone.
-  const plan::LayerCosts& costs_for(const DraftCandidate& candidate) {
-    const auto [at, is_new] = costs_.try_emplace(candidate.scenario.training.microbatch_size);
-    if (is_new)
-      at->second = costs_of(draft_of(candidate));
-    return at->second;
+/// A candidate's simulator, for whatever borders.
+class BorderSimulator {
+ public:
+  BorderSimulator(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                  sim::StructureCache& structures)
+      : scenario_(scenario),
+        costs_(costs),
+        plan_(sim::lay_out(roomy(scenario), costs_, &structures)),
+        simulator_(*plan_.structure),
+        memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
+    require_usable(plan_.costs, plan_.program());
+    if (const int groups = scenario_.training.gradient_groups; groups > 0)
+      plan::require_whole_groups(plan_.program(), scenario_.pipeline.replicas, groups);
   }
 
-  Draft draft_of(const DraftCandidate& candidate) const {
-    return {candidate.scenario, base_.costs};
+  /// Those that balance the layers.
+  const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
+  sim::CutNeed need(const std::vector<int>& boundaries) {
+    const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
+    const sim::Times& times = simulator_.run_shared(costs);
+    return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
+  }
+  int layers() const { return static_cast<int>(costs_.layers.size()); }
+
+ private:
+  /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
+  static plan::Scenario roomy(plan::Scenario scenario) {
+    if (!plan::find_schedule(scenario.pipeline.schedule).takes_memory_units)
+      scenario.cluster.device.memory = {};
+    return scenario;
   }
 
-  Bench bench_of(const DraftCandidate& candidate) {
-    return {candidate.scenario, costs_for(candidate), structures_};
+  const plan::Scenario& scenario_;
+  const plan::LayerCosts& costs_;
+  const sim::ScenarioPlan plan_;
+  sim::Simulator simulator_;
+  sim::MemoryModel memory_;
+};
+
+/// The candidates of a draft with stages that balance the layers, as `sim::search` goes over them.
+/// It keeps all that were simulated.
+class BalancedDrafts {
+ public:
+  using Plan = DraftCandidate;
+
+  BalancedDrafts(const Draft& base, const DraftSpace& space)
+      : base_(base), candidates_(DraftChoices(base.scenario, space).all()) {}
+
+  std::size_t size() const { return candidates_.size(); }
+  double memory() const { return static_cast<double>(cap().value); }
+  plan::Bytes cap() const { return base_.scenario.cluster.device.memory; }
+  bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
+
+  sim::Bound bound(std::size_t at) {
+    const DraftCandidate& candidate = candidates_[at];
+    return {.candidate = at,
+            .least_s = iteration_without_bubble(costs_for(candidate), candidate.scenario)};
   }
 
-  bool fits(plan::Bytes peak) const { return cap_ == plan::Bytes{} || peak <= cap_; }
-
-  /// Of as many plans as are wanted, the slowest that is known; infinite while there are fewer.
-  double slowest_wanted() const {
-    return quickest_.size() < static_cast<std::size_t>(options_.most_plans)
-               ? std::numeric_limits<double>::infinity()
-               : quickest_.back();
-  }
-
-  void simulate(const DraftCandidate& candidate) {
+  std::optional<DraftCandidate> price(const sim::Bound& bound) {
     try {
-      Bench bench = bench_of(candidate);
-      const sim::CutNeed need = bench.need(bench.boundaries());
-      ++answer_.simulated;
-      DraftCandidate& kept = simulated_.emplace_back(candidate);
-      kept.iteration_s = need.iteration.value;
-      kept.peak = need.peak;
-      kept.fits = fits(need.peak);
-      if (kept.fits) {
-        quickest_.insert(std::upper_bound(quickest_.begin(), quickest_.end(), kept.iteration_s),
-                         kept.iteration_s);
-        if (quickest_.size() > static_cast<std::size_t>(options_.most_plans))
-          quickest_.pop_back();
-      }
+      DraftCandidate candidate = candidates_[bound.candidate];
+      BorderSimulator simulator = simulator_of(candidate);
+      const sim::CutNeed need = simulator.need(simulator.boundaries());
+      candidate.iteration_s = need.iteration.value;
+      candidate.peak = need.peak;
+      return simulated_.emplace_back(std::move(candidate));
     } catch (const plan::InputError&) {
-      ++answer_.impossible;
+      return {};
     } catch (const plan::Infeasible&) {
-      ++answer_.impossible;
+      return {};
     }
   }
 
-  bool goes_on() {
-    const DraftPlan* const best = answer_.plans.empty() ? nullptr : &answer_.plans.front();
-    if (options_.progress && !options_.progress(done_, answer_.candidates, best))
-      answer_.interrupted = true;
-    return !answer_.interrupted;
+  /// The quickest first.
+  const std::vector<DraftCandidate>& simulated() {
+    std::stable_sort(simulated_.begin(), simulated_.end(),
+                     [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+    return simulated_;
   }
 
-  /// Moves the borders of the quickest; once interrupted, leaves them as they are.
-  void refine() {
-    const std::size_t most =
-        std::max(least_refined, refined_for_each * static_cast<std::size_t>(options_.most_plans));
-    for (std::size_t at = 0; at < simulated_.size(); ++at) {
-      const DraftCandidate& candidate = simulated_[at];
-      if (at < most && !answer_.interrupted) {
-        refine(candidate);
-        goes_on();
-      } else if (!candidate.fits) {
-        ++answer_.too_large;
-      } else if (answer_.interrupted && !enough_plans()) {
-        add(candidate, bench_of(candidate).boundaries());
-      }
-    }
-  }
-
-  void refine(const DraftCandidate& candidate) {
-    Bench bench = bench_of(candidate);
-    try {
-      const auto found = sim::fastest_partition(
-          bench.layers(), bench.boundaries(),
-          [&](const std::vector<int>& boundaries) {
-            const sim::CutNeed need = bench.need(boundaries);
-            if (!fits(need.peak))
-              note_too_large(candidate, boundaries, need);
-            return need;
-          },
-          cap_ == plan::Bytes{} ? std::nullopt : std::optional(cap_));
-      answer_.simulated += static_cast<std::size_t>(found.simulated) - 1;
-      add(candidate, found.partition.boundaries);
-    } catch (const plan::Infeasible&) {
-      ++answer_.too_large;
-    }
-  }
-
-  bool enough_plans() const {
-    return answer_.plans.size() >= static_cast<std::size_t>(options_.most_plans);
-  }
-
-  void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
-    if (auto found = plan_of(candidate, boundaries)) {
-      auto& plans = answer_.plans;
-      // Of equals, the one that needs less memory.
-      const auto rank = [](const DraftPlan& plan) {
-        return std::pair{plan.figures.iteration_s, plan.figures.peak};
-      };
-      const auto place = std::upper_bound(
-          plans.begin(), plans.end(), *found,
-          [&](const DraftPlan& a, const DraftPlan& b) { return rank(a) < rank(b); });
-      plans.insert(place, std::move(*found));
-      if (plans.size() > static_cast<std::size_t>(options_.most_plans))
-        plans.pop_back();
-    }
+  BorderSimulator simulator_of(const DraftCandidate& candidate) {
+    return {candidate.scenario, costs_for(candidate), structures_};
   }
 
   std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
@@ -339,25 +262,99 @@ class DraftSearcher {
     return found;
   }
 
+ private:
+  Draft draft_of(const DraftCandidate& candidate) const {
+    return {candidate.scenario, base_.costs};
+  }
+
+  /// They differ with the size of microbatches alone.
+  const plan::LayerCosts& costs_for(const DraftCandidate& candidate) {
+    const auto [at, is_new] = costs_.try_emplace(candidate.scenario.training.microbatch_size);
+    if (is_new)
+      at->second = costs_of(draft_of(candidate));
+    return at->second;
+  }
+
+  const Draft& base_;
+  const std::vector<DraftCandidate> candidates_;
+  std::vector<DraftCandidate> simulated_;
+  std::map<int, plan::LayerCosts> costs_;  // by size of the microbatches
+  sim::StructureCache structures_;
+  WhatIf what_if_{std::numeric_limits<int>::max()};
+};
+
+/// Moves the borders of the quickest; once interrupted, leaves them as they are.
+class BorderSearch {
+ public:
+  BorderSearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
+               const sim::SearchAccount& account)
+      : drafts_(drafts), options_(options), best_(options.most_plans, false) {
+    static_cast<sim::SearchAccount&>(answer_) = account;
+    answer_.too_large = 0;  // with balanced stages
+  }
+
+  DraftAnswer run() {
+    const std::vector<DraftCandidate>& all = drafts_.simulated();
+    const std::size_t most =
+        std::max(least_refined, refined_for_each * static_cast<std::size_t>(options_.most_plans));
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const DraftCandidate& candidate = all[at];
+      if (at < most && !answer_.interrupted) {
+        refine(candidate);
+        ask();
+      } else if (!drafts_.fits(candidate.peak)) {
+        ++answer_.too_large;
+      } else if (answer_.interrupted && !best_.is_full()) {
+        add(candidate, drafts_.simulator_of(candidate).boundaries());
+      }
+    }
+    answer_.plans = best_.take();
+    find_nearest();
+    return std::move(answer_);
+  }
+
+ private:
   struct TooLarge {
     DraftCandidate candidate;
     std::vector<int> boundaries;
     sim::CutNeed need;
   };
 
-  /// Of a candidate's cuts, the quickest.
-  void note_too_large(const DraftCandidate& candidate, const std::vector<int>& boundaries,
-                      const sim::CutNeed& need) {
-    if (too_large_.empty() || noted_ != &candidate) {
-      too_large_.push_back({candidate, boundaries, need});
-      noted_ = &candidate;
-    } else if (need.iteration < too_large_.back().need.iteration) {
-      too_large_.back().boundaries = boundaries;
-      too_large_.back().need = need;
+  void refine(const DraftCandidate& candidate) {
+    BorderSimulator simulator = drafts_.simulator_of(candidate);
+    std::optional<TooLarge> quickest;  // of the cuts that do not fit
+    const auto need_of = [&](const std::vector<int>& boundaries) {
+      const sim::CutNeed need = simulator.need(boundaries);
+      if (!drafts_.fits(need.peak) && (!quickest || need.iteration < quickest->need.iteration))
+        quickest = {candidate, boundaries, need};
+      return need;
+    };
+    const plan::Bytes cap = drafts_.cap();
+    try {
+      const auto found =
+          sim::fastest_partition(simulator.layers(), simulator.boundaries(), need_of,
+                                 cap == plan::Bytes{} ? std::nullopt : std::optional(cap));
+      answer_.simulated += static_cast<std::size_t>(found.simulated) - 1;
+      add(candidate, found.partition.boundaries);
+    } catch (const plan::Infeasible&) {
+      ++answer_.too_large;
     }
+    if (quickest)
+      too_large_.push_back(std::move(*quickest));
   }
 
-  void find_too_large() {
+  void ask() {
+    const DraftPlan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
+    if (options_.progress && !options_.progress(answer_.candidates, answer_.candidates, best))
+      answer_.interrupted = true;
+  }
+
+  void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
+    if (auto found = drafts_.plan_of(candidate, boundaries))
+      best_.add(std::move(*found));
+  }
+
+  void find_nearest() {
     const double best = answer_.plans.empty() ? std::numeric_limits<double>::infinity()
                                               : answer_.plans.front().figures.iteration_s;
     const TooLarge* nearest = nullptr;
@@ -369,25 +366,15 @@ class DraftSearcher {
       return;
     DraftCandidate roomy = nearest->candidate;
     roomy.scenario.cluster.device.memory = {};
-    answer_.too_large_plan = plan_of(roomy, nearest->boundaries);
-    if (answer_.too_large_plan)
-      answer_.too_large_plan->draft.scenario.cluster.device.memory = cap_;
+    answer_.nearest = drafts_.plan_of(roomy, nearest->boundaries);
+    if (answer_.nearest)
+      answer_.nearest->draft.scenario.cluster.device.memory = drafts_.cap();
   }
 
-  const Draft& base_;
-  const DraftSpace& space_;
+  BalancedDrafts& drafts_;
   const DraftSearchOptions& options_;
-  const plan::Bytes cap_;
-  std::vector<double> speeds_;
-  int devices_ = 0, samples_ = 0, groups_ = 1;
-  std::vector<double> quickest_;
-  std::size_t done_ = 0;
-  std::map<int, plan::LayerCosts> costs_;  // by size of the microbatches
-  sim::StructureCache structures_;
-  WhatIf what_if_{std::numeric_limits<int>::max()};
-  std::vector<DraftCandidate> simulated_;
+  sim::BestPlans<DraftPlan> best_;
   std::vector<TooLarge> too_large_;
-  const DraftCandidate* noted_ = nullptr;  // whose cuts the last of them is one of
   DraftAnswer answer_;
 };
 
@@ -404,7 +391,11 @@ int stages_per_rank(const plan::Pipeline& pipeline) {
 
 }  // namespace
 
-double least_iteration(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
+sim::PlanFigures figures_of(const DraftPlan& plan) {
+  return {plan.figures.iteration_s, static_cast<double>(plan.figures.peak.value)};
+}
+
+double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
   if (scenario.training.jitter > 0)
     return 0;
   const auto work = [](const auto& layer) {
@@ -457,7 +448,13 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options) {
   const auto started = std::chrono::steady_clock::now();
   require_searchable(space);
-  DraftAnswer answer = DraftSearcher(draft, space, options).run();
+  BalancedDrafts drafts(draft, space);
+  const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
+    return !options.progress || options.progress(decided, candidates, nullptr);
+  };
+  const sim::SearchAccount account =
+      sim::search(drafts, {.most_plans = options.most_plans, .progress = ask});
+  DraftAnswer answer = BorderSearch(drafts, options, account).run();
   if (answer.candidates == 0)
     throw plan::InputError(
         fmt::format("nothing divides {} samples among {} devices: no plan to look at",

@@ -4,7 +4,8 @@
 #include <string_view>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 #include "reader.hpp"
 
 namespace runs_fuzz {
@@ -23,10 +24,10 @@ void try_text(std::string_view text) {
   Cluster cluster;
   cluster.devices_per_node = 8;
   cluster.device.flops_per_s = cluster.device.memory_bandwidth_per_s = 1e12;
-  for (const TrainingRun& run : table.runs) {
+  for (const MeasuredRun& run : table.runs) {
     demand(run.microbatches() > 0, "a run has a microbatch");
-    demand(run.layers % (run.pipeline * run.chunks) == 0, "stages have whole layers");
-    const auto work = transformer_work(cluster, run, RunRecompute::None);
+    demand(run.training.model.layers % run.cut.stages() == 0, "stages have whole layers");
+    const auto work = transformer_work(cluster, run.training, run.cut);
     const auto times = transformer_times(work, {});
     demand(std::isfinite(times.layer.forward) && times.layer.forward > 0, "a layer takes time");
     demand(std::isfinite(times.head.backward) && std::isfinite(times.only_end_s),

@@ -7,6 +7,7 @@
 #include "json_text.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
 #include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "reader.hpp"
 
 namespace transformer_fuzz {
@@ -16,10 +17,10 @@ using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::document_of;
 
-void count(const TransformerConfig& config, const TransformerSharding& sharding) {
-  if (!faults_of(config, sharding).empty())
+void count(const TransformerTraining& training, const Cut& cut) {
+  if (!faults_of(training, cut).empty())
     return;
-  const auto layers = layers_of(config, sharding);
+  const auto layers = layers_of(training, cut);
   for (const TransformerLayer& layer : layers) {
     demand(layer.parameters > 0 && layer.device_parameters > 0, "a layer has parameters");
     demand(layer.expert_parameters <= layer.parameters, "experts are a part of them");
@@ -36,18 +37,21 @@ void try_text(std::string_view text) {
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos &&
                        text[text.find_first_not_of(" \t\r\n")] == '{';
   const auto transformer = accepted([&] {
-    return is_json ? DescribedTransformer{.config = transformer_from_config(document_of(text)),
-                                          .sharding = {.sequence = 64},
-                                          .recompute = RecomputeMode::None}
-                   : transformer_from_megatron(text, "fuzz");
+    return is_json
+               ? DescribedTransformer{.training = {.model =
+                                                       transformer_from_config(document_of(text)),
+                                                   .sequence = 64},
+                                      .cut = {}}
+               : transformer_from_megatron(text, "fuzz");
   });
-  if (!transformer || transformer->config.layers > 200)  // long ones take long
+  if (!transformer || transformer->training.model.layers > 200)  // long ones take long
     return;
-  count(transformer->config, transformer->sharding);
-  count(transformer->config, {.tensor = 2, .sequence_parallel = true, .sequence = 64});
-  count(transformer->config, {.expert = 2, .context = 4, .microbatch = 3, .sequence = 64});
-  const Model model = transformer_model(transformer->config, 1);
-  demand(model.layers.size() == static_cast<std::size_t>(transformer->config.layers) + 2,
+  const TransformerConfig& config = transformer->training.model;
+  count(transformer->training, transformer->cut);
+  count({.model = config, .sequence = 64}, {.tensor = 2, .sequence_parallel = true});
+  count({.model = config, .sequence = 64}, {.context = 4, .expert = 2, .microbatch = 3});
+  const Model model = transformer_model(config, 1);
+  demand(model.layers.size() == static_cast<std::size_t>(config.layers) + 2,
          "a model has its layers");
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("No plan is faster than its bound, and what the bound spares is not mi
     const auto all = search_drafts(draft, space, {.most_plans = 100'000});
     CHECK(all.bounded == 0);
     for (const DraftPlan& plan : all.plans)
-      CHECK(loop::least_iteration(*plan.draft.costs, plan.draft.scenario) <=
+      CHECK(loop::iteration_without_bubble(*plan.draft.costs, plan.draft.scenario) <=
             plan.figures.iteration_s * (1 + 1e-12));
     const auto few = search_drafts(draft, space, {.most_plans = 2});
     spared += few.bounded;
@@ -168,13 +168,13 @@ TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draf
     CHECK(plan.figures.peak < best);
   if (!tight.plans.empty())
     CHECK(tight.plans.front().figures.iteration_s >= free.plans.front().figures.iteration_s);
-  REQUIRE(tight.too_large_plan);
-  CHECK(tight.too_large_plan->figures.peak >= best);
+  REQUIRE(tight.nearest);
+  CHECK(tight.nearest->figures.peak >= best);
   draft.scenario.cluster.device.memory = {1};
   const auto none = search_drafts(draft, {.devices = 2});
   CHECK(none.plans.empty());
-  REQUIRE(none.too_large_plan);
-  CHECK(none.too_large_plan->figures.peak > plan::Bytes{1});
+  REQUIRE(none.nearest);
+  CHECK(none.nearest->figures.peak > plan::Bytes{1});
 }
 
 TEST_CASE("A batch that nothing divides is refused", "[loop][draft_search]") {

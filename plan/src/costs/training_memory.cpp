@@ -12,11 +12,6 @@ const std::vector<std::string>& precisions() {
   return names;
 }
 
-const std::vector<std::string>& recompute_modes() {
-  static const std::vector<std::string> names{"none", "full", "selective"};
-  return names;
-}
-
 const std::vector<std::string>& hand_overs() {
   static const std::vector<std::string> names{"reference", "copy"};
   return names;
@@ -28,10 +23,6 @@ std::string to_string(Optimizer optimizer) {
 
 std::string to_string(Precision precision) {
   return precisions()[static_cast<std::size_t>(precision)];
-}
-
-std::string to_string(RecomputeMode mode) {
-  return recompute_modes()[static_cast<std::size_t>(mode)];
 }
 
 std::string to_string(HandOver hand_over) {

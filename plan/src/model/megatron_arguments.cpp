@@ -238,24 +238,24 @@ void read_ends(MegatronFields& fields, TransformerConfig& config) {
   fields.size_or(config.predictions, "--mtp-num-layers", 0, 0, 100);
 }
 
-void read_sharding(MegatronFields& fields, DescribedTransformer& transformer) {
-  TransformerSharding& sharding = transformer.sharding;
-  fields.size_or(sharding.tensor, "--tensor-model-parallel-size", 1);
-  sharding.sequence_parallel = fields.has("--sequence-parallel") && sharding.tensor > 1;
-  fields.size_or(sharding.expert, "--expert-model-parallel-size", 1);
-  fields.size_or(sharding.context, "--context-parallel-size", 1);
-  fields.size_or(sharding.microbatch, "--micro-batch-size", 1);
+void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
+  Cut& cut = transformer.cut;
+  fields.size_or(cut.tensor, "--tensor-model-parallel-size", 1);
+  cut.sequence_parallel = fields.has("--sequence-parallel") && cut.tensor > 1;
+  fields.size_or(cut.expert, "--expert-model-parallel-size", 1);
+  fields.size_or(cut.context, "--context-parallel-size", 1);
+  fields.size_or(cut.microbatch, "--micro-batch-size", 1);
   // Of `auto` and others Megatron takes a fused kernel where there is one.
   const std::string backend =
       fields.choice("--attention-backend", {"auto", "flash", "fused", "unfused", "local"});
   if (backend == "unfused" || backend == "local")
-    sharding.attention = AttentionKind::Scores;
+    transformer.training.attention = AttentionKind::Scores;
   const std::string recompute =
       fields.choice("--recompute-granularity", {"none", "full", "selective"});
   if (recompute == "full")
-    transformer.recompute = RecomputeMode::Full;
+    cut.recompute = RecomputeMode::Full;
   else if (recompute == "selective" || fields.has("--recompute-activations"))
-    transformer.recompute = RecomputeMode::Selective;
+    cut.recompute = RecomputeMode::Selective;
 }
 
 }  // namespace
@@ -263,7 +263,7 @@ void read_sharding(MegatronFields& fields, DescribedTransformer& transformer) {
 DescribedTransformer transformer_from_megatron(std::string_view text, const std::string& name) {
   MegatronFields fields(text, name);
   DescribedTransformer transformer;
-  TransformerConfig& config = transformer.config;
+  TransformerConfig& config = transformer.training.model;
   config.name = std::filesystem::path(name).stem().string();
   fields.size(config.layers, "--num-layers", most_layers);
   fields.size(config.hidden, "--hidden-size");
@@ -271,10 +271,10 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
   read_attention(fields, config);
   read_feed_forward(fields, config);
   read_ends(fields, config);
-  fields.size(transformer.sharding.sequence, "--seq-length", most_tokens);
-  fields.size_or(config.longest, "--max-position-embeddings", transformer.sharding.sequence, 1,
+  fields.size(transformer.training.sequence, "--seq-length", most_tokens);
+  fields.size_or(config.longest, "--max-position-embeddings", transformer.training.sequence, 1,
                  most_tokens);
-  read_sharding(fields, transformer);
+  read_cut(fields, transformer);
   fields.tell_missing();
   if (fields.faults().empty())
     for (const ConfigFault& fault : faults_of(config))
@@ -294,9 +294,9 @@ DescribedTransformer read_transformer(const std::string& file) {
   if (begin == std::string::npos || text[begin] != '{')
     return transformer_from_megatron(text, file);
   DescribedTransformer transformer;
-  transformer.config = transformer_from_config(JsonDocument::parse(std::move(text), file));
-  const int longest = transformer.config.longest;
-  transformer.sharding.sequence = longest > 0 ? std::min(longest, usual_sequence) : usual_sequence;
+  transformer.training.model = transformer_from_config(JsonDocument::parse(std::move(text), file));
+  const int longest = transformer.training.model.longest;
+  transformer.training.sequence = longest > 0 ? std::min(longest, usual_sequence) : usual_sequence;
   return transformer;
 }
 

@@ -31,6 +31,21 @@ bool TransformerConfig::has_experts(int layer) const {
   return static_cast<std::size_t>(layer) < sparse.size() && sparse[static_cast<std::size_t>(layer)];
 }
 
+bool TransformerConfig::has_mixture() const {
+  return experts > 0 && std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+}
+
+int TransformerConfig::leading_dense_layers() const {
+  return has_mixture()
+             ? static_cast<int>(std::find(sparse.begin(), sparse.end(), true) - sparse.begin())
+             : 0;
+}
+
+void TransformerConfig::set_mixture_behind(int dense_layers) {
+  sparse.assign(static_cast<std::size_t>(layers), true);
+  std::fill_n(sparse.begin(), std::min(dense_layers, layers), false);
+}
+
 int TransformerConfig::seen(int layer, int sequence) const {
   return window > 0 && layer >= window_from ? std::min(window, sequence) : sequence;
 }

@@ -21,15 +21,16 @@ std::int64_t whole(double count) { return static_cast<std::int64_t>(count); }
 
 class LayerCounting {
  public:
-  LayerCounting(const TransformerConfig& config, const TransformerSharding& sharding)
-      : c_(config),
-        s_(sharding),
-        t_(sharding.tensor),
-        tokens_cut_(sharding.sequence_parallel ? t_ : 1),
-        tokens_(1.0 * sharding.microbatch * sharding.sequence / sharding.context) {}
+  LayerCounting(const TransformerTraining& training, const Cut& cut)
+      : training_(training),
+        c_(training.model),
+        cut_(cut),
+        t_(cut.tensor),
+        tokens_cut_(cut.sequence_parallel ? t_ : 1),
+        tokens_(1.0 * cut.microbatch * training.sequence / cut.context) {}
 
   TransformerLayer embedding() const {
-    auto layer = made(TransformerLayerKind::Embedding, weights_of_embedding(c_, s_.tensor));
+    auto layer = made(TransformerLayerKind::Embedding, weights_of_embedding(c_, cut_.tensor));
     count(layer, weights_of_embedding(c_, 1));
     layer.name = "embedding";
     const double kept = c_.dropout ? mask_bytes * c_.hidden / tokens_cut_ : 0;
@@ -54,8 +55,8 @@ class LayerCounting {
     auto layer = made(TransformerLayerKind::Prediction, weights_of_prediction(c_));
     layer.name = fmt::format("prediction{}", index);
     layer.attention_flops = attention_flops(last);
-    const auto head = weights_of_head(c_, s_.tensor);
-    layer.product_flops += tokens_ * weight_total(head, s_).token_flops;
+    const auto head = weights_of_head(c_, cut_.tensor);
+    layer.product_flops += tokens_ * weight_total(head, cut_).token_flops;
     const double ends = 4 * value_bytes * c_.hidden / tokens_cut_ + head_bytes();
     keep(layer, ends + block_bytes(sparse) + scores(last), ends + block_bytes(sparse),
          ends + input_bytes());
@@ -63,17 +64,17 @@ class LayerCounting {
   }
 
   TransformerLayer head() const {
-    auto layer = made(TransformerLayerKind::Head, weights_of_head(c_, s_.tensor));
+    auto layer = made(TransformerLayerKind::Head, weights_of_head(c_, cut_.tensor));
     count(layer, weights_of_head(c_, 1));
     layer.name = "head";
     keep(layer, head_bytes(), head_bytes(), head_bytes());
-    layer.output = whole_bytes(tokens_ * kept_logit * padded_vocabulary(c_, s_.tensor) / t_);
+    layer.output = whole_bytes(tokens_ * kept_logit * padded_vocabulary(c_, cut_.tensor) / t_);
     return layer;
   }
 
  private:
   TransformerLayer made(TransformerLayerKind kind, const std::vector<Weight>& weights) const {
-    const WeightTotal sum = weight_total(weights, s_, c_.kv_heads);
+    const WeightTotal sum = weight_total(weights, cut_, c_.kv_heads);
     TransformerLayer layer;
     layer.kind = kind;
     count(layer, weights);
@@ -103,17 +104,17 @@ class LayerCounting {
   /// Queries with keys, and scores with values; those of tokens that come later are counted too.
   double attention_flops(int index) const {
     const double channels = 1.0 * c_.head_channels + c_.rope_channels + c_.value_channels;
-    return 2 * tokens_ * c_.seen(index, s_.sequence) * c_.heads / t_ * channels;
+    return 2 * tokens_ * c_.seen(index, training_.sequence) * c_.heads / t_ * channels;
   }
 
   // Bytes for one token.
   double input_bytes() const { return value_bytes * c_.hidden / tokens_cut_; }
 
   double scores(int index) const {
-    if (s_.attention == AttentionKind::Fused)
+    if (training_.attention == AttentionKind::Fused)
       return 0;
-    return (c_.dropout ? kept_masked_score : kept_score) * c_.heads * c_.seen(index, s_.sequence) /
-           t_;
+    return (c_.dropout ? kept_masked_score : kept_score) * c_.heads *
+           c_.seen(index, training_.sequence) / t_;
   }
 
   /// Both norms' inputs and outputs, what the attention and the feed-forward multiply, masks.
@@ -141,11 +142,12 @@ class LayerCounting {
 
   double head_bytes() const {
     return 2 * value_bytes * c_.hidden / tokens_cut_ +
-           kept_logit * padded_vocabulary(c_, s_.tensor) / t_;
+           kept_logit * padded_vocabulary(c_, cut_.tensor) / t_;
   }
 
+  const TransformerTraining& training_;
   const TransformerConfig& c_;
-  const TransformerSharding& s_;
+  const Cut& cut_;
   const double t_;
   const double tokens_cut_;
   const double tokens_;
@@ -194,74 +196,76 @@ Bytes TransformerLayer::kept_under(RecomputeMode mode) const {
   return kept;
 }
 
-void add_tensor_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+namespace {
+
+void add_tensor_faults(const TransformerConfig& config, const Cut& cut,
                        std::vector<std::string>& faults) {
   const auto tensor_fits = [&](int size) {
     return cuts_heads(config, size) && cuts_widths(config, size);
   };
-  if (!tensor_fits(sharding.tensor))
+  if (!tensor_fits(cut.tensor))
     faults.push_back(fmt::format(
-        "a tensor size of {} does not divide {}; {} would do", sharding.tensor,
-        cuts_heads(config, sharding.tensor)
+        "a tensor size of {} does not divide {}; {} would do", cut.tensor,
+        cuts_heads(config, cut.tensor)
             ? fmt::format("all widths ({} and {})", config.hidden,
                           std::max(config.feed_forward, config.expert_feed_forward))
         : config.is_latent()
             ? fmt::format("{} heads", config.heads)
             : fmt::format("{} heads, {} of them of keys and values", config.heads, config.kv_heads),
-        nearest_sizes(sharding.tensor, config.heads, tensor_fits)));
+        nearest_sizes(cut.tensor, config.heads, tensor_fits)));
 }
 
-void add_expert_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+void add_expert_faults(const TransformerConfig& config, const Cut& cut,
                        std::vector<std::string>& faults) {
   const auto expert_fits = [&](int size) { return config.experts % size == 0; };
-  if (config.experts == 0 && sharding.expert > 1)
+  if (config.experts == 0 && cut.expert > 1)
     faults.push_back(fmt::format("an expert size of {} was asked for, but the model has no experts",
-                                 sharding.expert));
-  else if (!expert_fits(sharding.expert))
+                                 cut.expert));
+  else if (!expert_fits(cut.expert))
     faults.push_back(fmt::format("an expert size of {} does not divide {} experts; {} would do",
-                                 sharding.expert, config.experts,
-                                 nearest_sizes(sharding.expert, config.experts, expert_fits)));
+                                 cut.expert, config.experts,
+                                 nearest_sizes(cut.expert, config.experts, expert_fits)));
 }
 
-void add_sequence_faults(const TransformerConfig& config, const TransformerSharding& sharding,
+void add_sequence_faults(const TransformerTraining& training, const Cut& cut,
                          std::vector<std::string>& faults) {
-  const auto context_fits = [&](int size) { return sharding.sequence % size == 0; };
-  if (!context_fits(sharding.context))
+  const TransformerConfig& config = training.model;
+  const auto context_fits = [&](int size) { return training.sequence % size == 0; };
+  if (!context_fits(cut.context))
     faults.push_back(fmt::format(
-        "a context size of {} does not divide a sequence of {}; {} would do", sharding.context,
-        sharding.sequence, nearest_sizes(sharding.context, sharding.sequence, context_fits)));
-  else if (sharding.sequence_parallel &&
-           sharding.sequence / sharding.context % sharding.tensor != 0)
+        "a context size of {} does not divide a sequence of {}; {} would do", cut.context,
+        training.sequence, nearest_sizes(cut.context, training.sequence, context_fits)));
+  else if (cut.sequence_parallel && training.sequence / cut.context % cut.tensor != 0)
     faults.push_back(
         fmt::format("{} tokens of a device do not divide among the {} that cut them "
                     "between tensor cuts",
-                    sharding.sequence / sharding.context, sharding.tensor));
-  if (config.learned_positions && sharding.sequence > config.longest)
+                    training.sequence / cut.context, cut.tensor));
+  if (config.learned_positions && training.sequence > config.longest)
     faults.push_back(fmt::format("a sequence of {} is longer than the {} positions that it learns",
-                                 sharding.sequence, config.longest));
+                                 training.sequence, config.longest));
 }
 
-/// What of the sizes does not go together, and what would.
-std::vector<std::string> faults_of(const TransformerConfig& config,
-                                   const TransformerSharding& sharding) {
+}  // namespace
+
+std::vector<std::string> faults_of(const TransformerTraining& training, const Cut& cut) {
   std::vector<std::string> faults;
-  add_tensor_faults(config, sharding, faults);
-  add_expert_faults(config, sharding, faults);
-  add_sequence_faults(config, sharding, faults);
-  if (sharding.predictions && config.predictions == 0)
+  add_tensor_faults(training.model, cut, faults);
+  add_expert_faults(training.model, cut, faults);
+  add_sequence_faults(training, cut, faults);
+  if (training.predictions && training.model.predictions == 0)
     faults.emplace_back("the model has no modules that predict further tokens");
   return faults;
 }
 
-std::vector<TransformerLayer> layers_of(const TransformerConfig& config,
-                                        const TransformerSharding& sharding) {
-  if (const auto faults = faults_of(config, sharding); !faults.empty())
+std::vector<TransformerLayer> layers_of(const TransformerTraining& training, const Cut& cut) {
+  const TransformerConfig& config = training.model;
+  if (const auto faults = faults_of(training, cut); !faults.empty())
     throw InputError(listed_lines(faults));
-  const LayerCounting counting(config, sharding);
+  const LayerCounting counting(training, cut);
   std::vector<TransformerLayer> layers{counting.embedding()};
   for (int index = 0; index < config.layers; ++index)
     layers.push_back(counting.block(index));
-  for (int index = 0; sharding.predictions && index < config.predictions; ++index)
+  for (int index = 0; training.predictions && index < config.predictions; ++index)
     layers.push_back(counting.prediction(index));
   layers.push_back(counting.head());
   return layers;
@@ -288,12 +292,12 @@ TransformerLayer total_of(const std::vector<TransformerLayer>& layers) {
 }
 
 std::int64_t parameters_of(const TransformerConfig& config) {
-  return total_of(layers_of(config, {})).parameters;
+  return total_of(layers_of({.model = config})).parameters;
 }
 
 Model transformer_model(const TransformerConfig& config, int sequence) {
   Model model{.name = config.name, .layers = {}};
-  for (const TransformerLayer& layer : layers_of(config, {.sequence = sequence})) {
+  for (const TransformerLayer& layer : layers_of({.model = config, .sequence = sequence})) {
     const bool is_head = layer.kind == TransformerLayerKind::Head;
     Layer plain;
     plain.name = layer.name;

@@ -137,17 +137,16 @@ std::vector<Weight> weights_of_head(const TransformerConfig& config, int tensor)
            .tied = config.tied}};
 }
 
-WeightTotal weight_total(const std::vector<Weight>& weights, const TransformerSharding& sharding,
-                         int kv_heads) {
+WeightTotal weight_total(const std::vector<Weight>& weights, const Cut& cut, int kv_heads) {
   WeightTotal sum;
   for (const Weight& weight : weights) {
     const double bias = weight.bias ? weight.out : 0, one = weight.in * weight.out + bias;
-    const double parts = ways(weight.cut, sharding.tensor, kv_heads);
+    const double parts = ways(weight.cut, cut.tensor, kv_heads);
     const double here =
         weight.in * weight.out / parts + (weight.cut == WeightCut::Rows ? bias : bias / parts);
     const bool routed = weight.experts > 0;
     const double all = routed ? weight.experts * one : one;
-    const double held = routed ? weight.experts / sharding.expert * here : here;
+    const double held = routed ? weight.experts / cut.expert * here : here;
     sum.parameters += all;
     sum.active_parameters += routed ? weight.used * one : one;
     sum.tied_parameters += weight.tied ? all : 0;
@@ -157,8 +156,8 @@ WeightTotal weight_total(const std::vector<Weight>& weights, const TransformerSh
       sum.device_expert_parameters += held;
     }
     // What is not cut by channels, the devices of a group cut by tokens if they can.
-    const bool cuts_tokens = weight.cut == WeightCut::Whole && sharding.sequence_parallel;
-    const double tokens = (routed ? weight.used : 1.0) / (cuts_tokens ? sharding.tensor : 1);
+    const bool cuts_tokens = weight.cut == WeightCut::Whole && cut.sequence_parallel;
+    const double tokens = (routed ? weight.used : 1.0) / (cuts_tokens ? cut.tensor : 1);
     if (weight.multiplied)
       sum.token_flops += 2 * tokens * weight.in * weight.out / parts;
   }

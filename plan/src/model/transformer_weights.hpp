@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/plan/model/transformer_config.hpp"
-#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/partition/cut.hpp"
 
 namespace pipewright::plan {
 
@@ -38,8 +38,7 @@ struct WeightTotal {
   double device_parameters = 0, device_expert_parameters = 0;
   double token_flops = 0;  // for one token on one device
 };
-/// What the parts of TransformerSharding that cut weights make of them.
-WeightTotal weight_total(const std::vector<Weight>& weights, const TransformerSharding& sharding,
-                         int kv_heads = 1);
+/// What those numbers of a cut that concern weights make of them.
+WeightTotal weight_total(const std::vector<Weight>& weights, const Cut& cut, int kv_heads = 1);
 
 }  // namespace pipewright::plan

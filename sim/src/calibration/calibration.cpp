@@ -9,33 +9,39 @@
 
 #include "class_fit.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/runs/transformer_memory.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
 
 namespace pipewright::sim {
 namespace {
 
 using plan::ConstantRule;
 using plan::MachineConstants;
-using plan::RunRecompute;
-using plan::TrainingRun;
+using plan::MeasuredRun;
+using plan::RecomputeMode;
+
+void require_figures(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs) {
+  sim::require_figures(cluster);
+  for (const MeasuredRun& run : runs)
+    require_nodes(cluster, run.cut.devices(), "run " + run.id);
+}
 
 /// Whether some run does not say if it recomputes.
-bool is_unsaid(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs, bool several) {
-  return std::any_of(runs.begin(), runs.end(), [&](const TrainingRun& run) {
-    return run.recompute == RunRecompute::Unknown && on_several_nodes(cluster, run) == several;
+bool is_unsaid(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs, bool several) {
+  return std::any_of(runs.begin(), runs.end(), [&](const MeasuredRun& run) {
+    return !run.tells_recompute && on_several_nodes(cluster, run.cut.devices()) == several;
   });
 }
 
 /// The physics under what explains the times best.
-Physics best_physics(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs,
+Physics best_physics(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
                      Assumption& assumed) {
   const auto choices = [](bool unsaid) {
-    return unsaid ? std::vector{RunRecompute::None, RunRecompute::Full}
-                  : std::vector{RunRecompute::None};
+    return unsaid ? std::vector{RecomputeMode::None, RecomputeMode::Full}
+                  : std::vector{RecomputeMode::None};
   };
   std::optional<Physics> best;
-  for (const RunRecompute within : choices(is_unsaid(cluster, runs, false)))
-    for (const RunRecompute between : choices(is_unsaid(cluster, runs, true))) {
+  for (const RecomputeMode within : choices(is_unsaid(cluster, runs, false)))
+    for (const RecomputeMode between : choices(is_unsaid(cluster, runs, true))) {
       Physics physics = fit_physics(cluster, Runs(cluster, runs, {within, between}));
       if (best && best->cost <= physics.cost)
         continue;
@@ -67,7 +73,7 @@ std::vector<FittedConstant> constants_of(const plan::Machine& prior, const Physi
 
 }  // namespace
 
-Calibration calibrate(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs) {
+Calibration calibrate(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs) {
   require_figures(cluster, runs);
   Assumption assumed;
   Physics physics = best_physics(cluster, runs, assumed);
@@ -79,7 +85,7 @@ Calibration calibrate(const plan::Cluster& cluster, const std::vector<TrainingRu
                      .between_nodes = assumed.between,
                      .class_spread = 0,
                      .physics_error = physics.mean_error};
-  plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  plan::Machine machine = machine_of(cluster);
   const plan::Machine prior = machine;
   machine.constants = physics.constants;
   machine.spread = physics.spread;
@@ -99,7 +105,7 @@ Calibration calibrate(const plan::Cluster& cluster, const std::vector<TrainingRu
 }
 
 std::vector<PredictedRun> predict_runs(const Calibration& calibration,
-                                       const std::vector<TrainingRun>& runs) {
+                                       const std::vector<MeasuredRun>& runs) {
   const plan::Cluster& cluster = calibration.cluster;
   require_figures(cluster, runs);
   const Assumption assumed{calibration.within_node, calibration.between_nodes};
@@ -108,21 +114,21 @@ std::vector<PredictedRun> predict_runs(const Calibration& calibration,
   std::vector<PredictedRun> predicted;
   for (std::size_t row = 0; row < all.size(); ++row) {
     PredictedRun own{.physics_s = all.time(simulator, row, calibration.physics)};
-    const plan::LayerClass* const known = class_in(cluster.machine->layers, all[row]);
+    const plan::LayerClass* const known =
+        class_in(cluster.machine->layers, layer_class_of(all[row]));
     own.class_known = known != nullptr;
     own.iteration_s =
         known == nullptr ? all.time(simulator, row, calibration.physics)
                          : all.time(simulator, row, cluster.machine->constants, factors_of(*known));
-    own.peak_bytes =
-        plan::peak_of(plan::transformer_memory(all[row], assumed_of(cluster, all[row], assumed)),
-                      calibration.physics);
+    own.peak_bytes = plan::peak_of(plan::transformer_memory(all[row].training, all.cut(row)),
+                                   calibration.physics);
     predicted.push_back(own);
   }
   return predicted;
 }
 
 std::vector<std::vector<PredictedRun>> predict_across_halves(const plan::Cluster& cluster,
-                                                             const std::vector<TrainingRun>& runs,
+                                                             const std::vector<MeasuredRun>& runs,
                                                              int splits) {
   std::vector<std::vector<PredictedRun>> all;
   for (int split = 0; split < splits; ++split) {
@@ -133,7 +139,7 @@ std::vector<std::vector<PredictedRun>> predict_across_halves(const plan::Cluster
       std::swap(order[at - 1], order[random() % at]);
     auto& predicted = all.emplace_back(runs.size());
     for (const std::size_t half : {0U, 1U}) {
-      std::vector<TrainingRun> learnt, others;
+      std::vector<MeasuredRun> learnt, others;
       std::vector<std::size_t> places;
       for (std::size_t at = 0; at < order.size(); ++at)
         if (at % 2 == half) {

@@ -5,23 +5,31 @@
 
 namespace pipewright::sim {
 
-using plan::TrainingRun;
+using plan::MeasuredRun;
 
-plan::RunRecompute assumed_of(const plan::Cluster& cluster, const TrainingRun& run,
-                              const Assumption& assumed) {
-  return on_several_nodes(cluster, run) ? assumed.between : assumed.within;
+plan::Cut assumed_cut(const plan::Cluster& cluster, const MeasuredRun& run,
+                      const Assumption& assumed) {
+  return run.cut_if(on_several_nodes(cluster, run.cut.devices()) ? assumed.between
+                                                                 : assumed.within);
 }
 
-Runs::Runs(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs,
+plan::LayerClass layer_class_of(const MeasuredRun& run) {
+  return plan::layer_class_of(run.training, run.cut);
+}
+
+Runs::Runs(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
            const Assumption& assumed)
     : runs_(runs) {
-  for (const TrainingRun& run : runs)
-    work_.push_back(plan::transformer_work(cluster, run, assumed_of(cluster, run, assumed)));
+  for (const MeasuredRun& run : runs) {
+    cuts_.push_back(assumed_cut(cluster, run, assumed));
+    work_.push_back(plan::transformer_work(cluster, run.training, cuts_.back()));
+  }
 }
 
 double Runs::time(RunSimulator& simulator, std::size_t row, const plan::MachineConstants& constants,
                   const plan::LayerFactors& factors) const {
-  return simulator.iteration(runs_[row], work_[row], constants, factors);
+  return simulator.iteration(runs_[row].training, cuts_[row],
+                             plan::transformer_times(work_[row], constants, factors));
 }
 
 double Runs::residual(RunSimulator& simulator, std::size_t row,
@@ -32,7 +40,7 @@ double Runs::residual(RunSimulator& simulator, std::size_t row,
 
 Classes::Classes(const Runs& runs) {
   for (std::size_t row = 0; row < runs.size(); ++row) {
-    const plan::LayerClass own = plan::layer_class_of(runs[row]);
+    const plan::LayerClass own = layer_class_of(runs[row]);
     const auto found =
         std::find_if(classes.begin(), classes.end(),
                      [&](const plan::LayerClass& known) { return plan::same_layers(known, own); });

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "pipewright/plan/runs/training_run.hpp"
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
 
@@ -14,20 +14,23 @@ namespace pipewright::sim {
 
 /// What runs that do not say so did, within a node and on several.
 struct Assumption {
-  plan::RunRecompute within = plan::RunRecompute::None;
-  plan::RunRecompute between = plan::RunRecompute::None;
+  plan::RecomputeMode within = plan::RecomputeMode::None;
+  plan::RecomputeMode between = plan::RecomputeMode::None;
 };
-plan::RunRecompute assumed_of(const plan::Cluster& cluster, const plan::TrainingRun& run,
-                              const Assumption& assumed);
+plan::Cut assumed_cut(const plan::Cluster& cluster, const plan::MeasuredRun& run,
+                      const Assumption& assumed);
+plan::LayerClass layer_class_of(const plan::MeasuredRun& run);
 
 /// `cluster` and `runs` must outlive it.
 class Runs {
  public:
-  Runs(const plan::Cluster& cluster, const std::vector<plan::TrainingRun>& runs,
+  Runs(const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs,
        const Assumption& assumed);
 
   std::size_t size() const { return runs_.size(); }
-  const plan::TrainingRun& operator[](std::size_t row) const { return runs_[row]; }
+  const plan::MeasuredRun& operator[](std::size_t row) const { return runs_[row]; }
+  /// How it was cut, with what is assumed of it.
+  const plan::Cut& cut(std::size_t row) const { return cuts_[row]; }
   double time(RunSimulator& simulator, std::size_t row, const plan::MachineConstants& constants,
               const plan::LayerFactors& factors = {}) const;
   /// log(predicted / measured).
@@ -35,7 +38,8 @@ class Runs {
                   const plan::LayerFactors& factors = {}) const;
 
  private:
-  const std::vector<plan::TrainingRun>& runs_;
+  const std::vector<plan::MeasuredRun>& runs_;
+  std::vector<plan::Cut> cuts_;
   std::vector<plan::TransformerWork> work_;
 };
 

@@ -7,7 +7,7 @@ namespace pipewright::sim {
 
 using plan::ConstantRule;
 using plan::MachineConstants;
-using plan::TrainingRun;
+using plan::MeasuredRun;
 
 ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physics& physics,
                      ClassWidth width) {
@@ -62,11 +62,11 @@ namespace {
 const std::vector<ClassWidth> class_widths{{0.03, 0.02}, {0.1, 0.005}, {0.3, 0.001}};
 
 /// Every other run of each class in turn.
-std::vector<char> halves(const std::vector<TrainingRun>& runs) {
+std::vector<char> halves(const std::vector<MeasuredRun>& runs) {
   std::vector<plan::LayerClass> seen;
   std::vector<char> half;
-  for (const TrainingRun& run : runs) {
-    const plan::LayerClass own = plan::layer_class_of(run);
+  for (const MeasuredRun& run : runs) {
+    const plan::LayerClass own = layer_class_of(run);
     auto found = std::find_if(seen.begin(), seen.end(), [&](const plan::LayerClass& known) {
       return plan::same_layers(known, own);
     });
@@ -80,14 +80,14 @@ std::vector<char> halves(const std::vector<TrainingRun>& runs) {
 /// The mean error of one half's runs from the classes of the other; of the physics alone without a
 /// width. Only runs whose class both halves have tell something; if those are fewer than half of
 /// all, nothing does.
-double error_across(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs,
+double error_across(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
                     const Assumption& assumed, const Physics& physics,
                     const std::optional<ClassWidth>& width) {
   const std::vector<char> half = halves(runs);
   double sum = 0;
   int count = 0;
   for (const char learnt : {0, 1}) {
-    std::vector<TrainingRun> own, other;
+    std::vector<MeasuredRun> own, other;
     for (std::size_t row = 0; row < runs.size(); ++row)
       (half[row] == learnt ? own : other).push_back(runs[row]);
     if (own.empty() || other.empty())
@@ -99,7 +99,8 @@ double error_across(const plan::Cluster& cluster, const std::vector<TrainingRun>
                                : ClassFit{.constants = physics.constants, .classes = known};
     RunSimulator simulator(cluster);
     for (std::size_t row = 0; row < to.size(); ++row)
-      if (const plan::LayerClass* const own_class = class_in(fit.classes, to[row])) {
+      if (const plan::LayerClass* const own_class =
+              class_in(fit.classes, layer_class_of(to[row]))) {
         sum += std::abs(
             std::expm1(to.residual(simulator, row, fit.constants, factors_of(*own_class))));
         ++count;
@@ -111,7 +112,7 @@ double error_across(const plan::Cluster& cluster, const std::vector<TrainingRun>
 }  // namespace
 
 std::optional<ClassWidth> best_width(const plan::Cluster& cluster,
-                                     const std::vector<TrainingRun>& runs,
+                                     const std::vector<MeasuredRun>& runs,
                                      const Assumption& assumed, const Physics& physics) {
   constexpr double clearly = 0.8;
   double best = clearly * error_across(cluster, runs, assumed, physics, {});

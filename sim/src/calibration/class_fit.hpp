@@ -26,7 +26,7 @@ ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physi
 /// The width that predicts one half of the runs from the other best, if it does so clearly better
 /// than the physics.
 std::optional<ClassWidth> best_width(const plan::Cluster& cluster,
-                                     const std::vector<plan::TrainingRun>& runs,
+                                     const std::vector<plan::MeasuredRun>& runs,
                                      const Assumption& assumed, const Physics& physics);
 
 }  // namespace pipewright::sim

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/plan/runs/transformer_memory.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
 
 namespace pipewright::sim {
 
 using plan::ConstantRule;
 using plan::MachineConstants;
-using plan::TrainingRun;
+using plan::MeasuredRun;
 
 namespace {
 
@@ -65,7 +65,7 @@ void note_fit(Physics& physics, const std::vector<const ConstantRule*>& rules,
 }
 
 Physics fit_physics(const plan::Cluster& cluster, const Runs& runs) {
-  const plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  const plan::Machine machine = machine_of(cluster);
   const auto rules = rules_for(ConstantRule::Use::Physics);
   RunSimulator simulator(cluster);
   FitProblem problem{.shared = parameters_of(rules, machine.constants, machine.spread),
@@ -94,15 +94,16 @@ Physics fit_physics(const plan::Cluster& cluster, const Runs& runs) {
   return physics;
 }
 
-void fit_memory(const plan::Cluster& cluster, const std::vector<TrainingRun>& runs,
+void fit_memory(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
                 const Assumption& assumed, Physics& physics) {
-  const plan::Machine machine = cluster.machine.value_or(plan::Machine{});
+  const plan::Machine machine = machine_of(cluster);
   std::vector<std::vector<plan::RankMemory>> ranks;
   std::vector<double> peaks;
   std::vector<int> classes;
   for (std::size_t row = 0; row < runs.size(); ++row)
     if (runs[row].peak_memory) {
-      ranks.push_back(plan::transformer_memory(runs[row], assumed_of(cluster, runs[row], assumed)));
+      ranks.push_back(
+          plan::transformer_memory(runs[row].training, assumed_cut(cluster, runs[row], assumed)));
       peaks.push_back(static_cast<double>(runs[row].peak_memory->value));
       classes.push_back(static_cast<int>(classes.size()));
     }

@@ -31,7 +31,7 @@ void note_fit(Physics& physics, const std::vector<const plan::ConstantRule*>& ru
 
 Physics fit_physics(const plan::Cluster& cluster, const Runs& runs);
 /// Puts the constants of memory that the runs' peaks tell into the physics.
-void fit_memory(const plan::Cluster& cluster, const std::vector<plan::TrainingRun>& runs,
+void fit_memory(const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs,
                 const Assumption& assumed, Physics& physics);
 
 }  // namespace pipewright::sim

@@ -19,8 +19,10 @@ using Group = std::vector<RunError>;
 std::vector<Group> groups_of(const std::vector<RunError>& errors) {
   std::map<std::tuple<std::string, int, int, int, int, int, int>, Group> groups;
   for (const RunError& error : errors) {
-    const plan::TrainingRun& run = *error.run;
-    groups[{run.model, run.layers, run.hidden, run.heads, run.sequence, run.gpus, run.global_batch}]
+    const plan::MeasuredRun& run = *error.run;
+    const plan::TransformerConfig& model = run.training.model;
+    groups[{model.name, model.layers, model.hidden, model.heads, run.training.sequence,
+            run.cut.devices(), run.training.batch}]
         .push_back(error);
   }
   std::vector<Group> large;

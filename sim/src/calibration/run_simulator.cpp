@@ -6,16 +6,14 @@
 
 namespace pipewright::sim {
 
-using plan::TrainingRun;
-
 namespace {
 
 /// A transfer holds both ends, as Megatron's do.
-plan::Program program_of(const TrainingRun& run) {
-  const plan::ScheduleRequest request{.name = std::string(run.schedule_name()),
-                                      .ranks = run.pipeline,
-                                      .microbatches = run.microbatches(),
-                                      .chunks = run.chunks,
+plan::Program program_of(const plan::Cut& cut, int microbatches) {
+  const plan::ScheduleRequest request{.name = std::string(cut.schedule_name()),
+                                      .ranks = cut.pipeline,
+                                      .microbatches = microbatches,
+                                      .chunks = cut.chunks,
                                       .rank_of_stage = {},
                                       .costs = {},
                                       .memory_units = {}};
@@ -25,7 +23,8 @@ plan::Program program_of(const TrainingRun& run) {
 }  // namespace
 
 struct RunSimulator::Pipeline {
-  explicit Pipeline(const TrainingRun& run) : structure(program_of(run)), simulator(structure) {}
+  Pipeline(const plan::Cut& cut, int microbatches)
+      : structure(program_of(cut, microbatches)), simulator(structure) {}
   Structure structure;
   Simulator simulator;
   StepCosts costs;
@@ -34,19 +33,18 @@ struct RunSimulator::Pipeline {
 RunSimulator::RunSimulator(const plan::Cluster& cluster) : cluster_(cluster) {}
 RunSimulator::~RunSimulator() = default;
 
-RunSimulator::Pipeline& RunSimulator::pipeline_of(const TrainingRun& run) {
+RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::Cut& cut, int microbatches) {
   auto& pipeline =
-      pipelines_[{std::string(run.schedule_name()), run.pipeline, run.microbatches(), run.chunks}];
+      pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches, cut.chunks}];
   if (!pipeline)
-    pipeline = std::make_unique<Pipeline>(run);
+    pipeline = std::make_unique<Pipeline>(cut, microbatches);
   return *pipeline;
 }
 
-double RunSimulator::iteration(const TrainingRun& run, const plan::TransformerWork& work,
-                               const plan::MachineConstants& constants,
-                               const plan::LayerFactors& factors) {
-  Pipeline& pipeline = pipeline_of(run);
-  set_run_costs(pipeline.costs, cluster_, run, work, constants, factors);
+double RunSimulator::iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
+                               const plan::TransformerTimes& times) {
+  Pipeline& pipeline = pipeline_of(cut, cut.microbatches(training.batch));
+  set_step_costs(pipeline.costs, cluster_, training.model, cut, times);
   return pipeline.simulator.iteration(pipeline.costs);
 }
 

@@ -6,13 +6,14 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
-#include "pipewright/plan/runs/stage_layers.hpp"
+#include "pipewright/plan/transformer/stage_layers.hpp"
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
 
 namespace pipewright::sim {
 namespace {
 
-using plan::TrainingRun;
+using plan::Cut;
 
 std::vector<int> divisors_of(int whole) {
   std::vector<int> divisors;
@@ -32,100 +33,106 @@ std::vector<int> choices(const std::vector<int>& asked, int whole) {
   return asked.empty() ? divisors_of(whole) : asked;
 }
 
-/// All ways to cut the model, each part nested in the one before.
+/// All ways to cut the training, each part nested in the one before.
 class Enumeration {
  public:
   Enumeration(const plan::Cluster& cluster, const PlanSpace& space, plan::PipelineShapes& shapes)
-      : cluster_(cluster), space_(space), shapes_(shapes) {}
+      : cluster_(cluster),
+        space_(space),
+        training_(space.training),
+        model_(space.training.model),
+        shapes_(shapes) {}
 
-  std::vector<TrainingRun> all() {
-    const int gpus = space_.model.gpus;
-    TrainingRun run = space_.model;
+  std::vector<Cut> all() {
+    const int gpus = space_.gpus;
+    Cut cut;
     // Sums in every layer do not pay between nodes.
     for (const int tensor : choices(space_.tensor, std::min(gpus, cluster_.devices_per_node))) {
-      run.tensor = tensor;
-      if (gpus % tensor != 0 || run.heads % tensor != 0 || run.hidden % tensor != 0)
+      cut.tensor = tensor;
+      if (gpus % tensor != 0 || model_.heads % tensor != 0 || model_.hidden % tensor != 0)
         continue;
       for (const int pipeline : choices(space_.pipeline, gpus / tensor)) {
-        run.pipeline = pipeline;
-        if (pipeline <= run.layers && gpus / tensor % pipeline == 0)
-          with_pipeline(run);
+        cut.pipeline = pipeline;
+        if (pipeline <= model_.layers && gpus / tensor % pipeline == 0)
+          with_pipeline(cut);
       }
     }
     return std::move(found_);
   }
 
  private:
-  void with_pipeline(TrainingRun run) {
-    const int others = run.gpus / run.tensor / run.pipeline;
+  void with_pipeline(Cut cut) {
+    const int others = space_.gpus / cut.tensor / cut.pipeline;
     for (const int context : choices(space_.context, others)) {
-      run.context = context;
-      run.data = others / std::max(1, context);
-      if (others % context != 0 || run.sequence % context != 0 || run.global_batch % run.data != 0)
+      cut.context = context;
+      cut.data = others / std::max(1, context);
+      if (others % context != 0 || training_.sequence % context != 0 ||
+          training_.batch % cut.data != 0)
         continue;
-      for (const int expert : run.experts == 0 ? std::vector{1} : choices(space_.expert, others)) {
-        run.expert = expert;
-        if (others % expert == 0 && (run.experts == 0 || run.experts % expert == 0))
-          with_microbatch(run);
+      const bool has_mixture = model_.has_mixture();
+      for (const int expert : has_mixture ? choices(space_.expert, others) : std::vector{1}) {
+        cut.expert = expert;
+        if (others % expert == 0 && (!has_mixture || model_.experts % expert == 0))
+          with_microbatch(cut);
       }
     }
   }
 
-  void with_microbatch(TrainingRun run) {
-    const int of_pipeline = run.global_batch / run.data;
+  void with_microbatch(Cut cut) {
+    const int of_pipeline = training_.batch / cut.data;
     for (const int microbatch : choices(space_.microbatch, of_pipeline)) {
-      run.microbatch = microbatch;
+      cut.microbatch = microbatch;
       if (of_pipeline % microbatch != 0)
         continue;
       for (const std::string& schedule : space_.schedules)
-        with_schedule(run, schedule);
+        with_schedule(cut, schedule);
     }
   }
 
-  void with_schedule(TrainingRun run, const std::string& schedule) {
+  void with_schedule(Cut cut, const std::string& schedule) {
     const bool is_1f1b = schedule == "1f1b";
-    if (run.pipeline == 1 && !is_1f1b)
+    if (cut.pipeline == 1 && !is_1f1b)
       return;
-    run.schedule = is_1f1b || schedule == "interleaved-1f1b" ? "" : schedule;
-    for (const int chunks : chunks_of(run, plan::find_schedule(schedule).chunks)) {
-      run.chunks = chunks;
-      if (shapes_.find(schedule, run.pipeline, run.microbatches(), chunks) != nullptr)
-        with_stage_sizes(run);
+    cut.schedule = is_1f1b || schedule == "interleaved-1f1b" ? "" : schedule;
+    for (const int chunks : chunks_of(cut, plan::find_schedule(schedule).chunks)) {
+      cut.chunks = chunks;
+      if (shapes_.find(cut, training_.batch) != nullptr)
+        with_stage_sizes(cut);
     }
   }
 
   /// At most one layer is missing on a rank until all of its stages have as many.
-  std::vector<int> chunks_of(const TrainingRun& run, plan::Chunks kind) const {
-    const int most = run.layers / run.pipeline;
+  std::vector<int> chunks_of(const Cut& cut, plan::Chunks kind) const {
+    const int most = model_.layers / cut.pipeline;
     std::vector<int> chunks;
     for (int count = 1; count <= most; ++count) {
       const bool is_kind = kind == plan::Chunks::One   ? count == 1
                            : kind == plan::Chunks::Two ? count == 2
                                                        : count > 1;
       const bool is_asked = space_.chunks.empty() || is_one_of(space_.chunks, count);
-      const int stages = run.pipeline * count;
-      const int missing = (stages - run.layers % stages) % stages;
-      if (is_kind && is_asked && missing <= run.pipeline)
+      const int stages = cut.pipeline * count;
+      const int missing = (stages - model_.layers % stages) % stages;
+      if (is_kind && is_asked && missing <= cut.pipeline)
         chunks.push_back(count);
     }
     return chunks;
   }
 
-  void with_stage_sizes(TrainingRun run) {
-    const bool divides = run.layers % run.stages() == 0;
+  void with_stage_sizes(Cut cut) {
+    const bool divides = model_.layers % cut.stages() == 0;
     for (const StageSizes sizes : space_.stage_sizes) {
-      run.stage_layers.clear();
+      cut.stage_layers.clear();
       if (sizes == StageSizes::Balanced) {
-        run.stage_layers = balanced(run.stages());
+        cut.stage_layers = balanced(cut.stages());
         // Said once.
         const auto [least, most] =
-            std::minmax_element(run.stage_layers.begin(), run.stage_layers.end());
+            std::minmax_element(cut.stage_layers.begin(), cut.stage_layers.end());
         if (*least == *most && is_one_of(space_.stage_sizes, StageSizes::Equal))
           continue;
       } else if (!divides) {
         continue;
       }
-      with_memory(run);
+      with_memory(cut);
     }
   }
 
@@ -133,49 +140,47 @@ class Enumeration {
   const std::vector<int>& balanced(int stages) {
     std::vector<int>& layers = balanced_[stages];
     if (layers.empty()) {
-      const TrainingRun& model = space_.model;
-      const double layer = (model_flops(model) / (1.0 * model.global_batch * model.sequence) -
-                            6 * model.head_parameters()) /
-                           model.layers;
-      layers =
-          plan::balanced_stage_layers(model.layers, stages, 0, 6 * model.head_parameters() / layer);
+      const double head = 6 * plan::head_parameters(model_);
+      const double token =
+          plan::training_flops(training_) / (1.0 * training_.batch * training_.sequence);
+      const double layer = (token - head) / model_.layers;
+      layers = plan::balanced_stage_layers(model_.layers, stages, 0, head / layer);
     }
     return layers;
   }
 
-  void with_memory(TrainingRun run) {
-    for (const plan::RunRecompute recompute : space_.recompute)
+  void with_memory(Cut cut) {
+    for (const plan::RecomputeMode recompute : space_.recompute)
       for (const int zero : space_.zero)
         for (const bool sequence_parallel : space_.sequence_parallel) {
           // Without copies there is nothing to share, without cuts no norm to cut.
-          if ((zero > 0 && run.data * run.context == 1) || (sequence_parallel && run.tensor == 1))
+          if ((zero > 0 && cut.data * cut.context == 1) || (sequence_parallel && cut.tensor == 1))
             continue;
           // What runs again runs before the input gradient, and the costs do not tell how much.
-          if (recompute == plan::RunRecompute::Full && is_split(run))
+          if (recompute == plan::RecomputeMode::Full && is_split(cut))
             continue;
-          run.recompute = recompute;
-          run.zero = zero;
-          run.sequence_parallel = sequence_parallel;
-          found_.push_back(run);
+          cut.recompute = recompute;
+          cut.zero = zero;
+          cut.sequence_parallel = sequence_parallel;
+          found_.push_back(cut);
         }
   }
 
-  bool is_split(const TrainingRun& run) {
-    return shapes_.find(run.schedule_name(), run.pipeline, run.microbatches(), run.chunks)
-        ->splits_backward;
-  }
+  bool is_split(const Cut& cut) { return shapes_.find(cut, training_.batch)->splits_backward; }
 
   const plan::Cluster& cluster_;
   const PlanSpace& space_;
+  const plan::TransformerTraining& training_;
+  const plan::TransformerConfig& model_;
   plan::PipelineShapes& shapes_;
   std::map<int, std::vector<int>> balanced_;
-  std::vector<TrainingRun> found_;
+  std::vector<Cut> found_;
 };
 
 }  // namespace
 
-std::vector<TrainingRun> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
-                                       plan::PipelineShapes& shapes) {
+std::vector<Cut> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
+                               plan::PipelineShapes& shapes) {
   return Enumeration(cluster, space, shapes).all();
 }
 

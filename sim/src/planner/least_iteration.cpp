@@ -4,8 +4,6 @@
 
 namespace pipewright::sim {
 
-using plan::TrainingRun;
-
 double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches) {
   const auto passes = [](const plan::StageCost& stage) {
     return (stage.input_gradient + stage.weight_gradient).value;
@@ -36,15 +34,6 @@ double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape,
     }
   }
   return least;
-}
-
-double model_flops(const TrainingRun& run) {
-  const double tokens = 1.0 * run.global_batch * run.sequence;
-  // Of the routed experts a token meets only some.
-  const double met = run.experts > 0 ? 1.0 * run.experts_per_token / run.experts : 1;
-  const double layer = run.layer_parameters() - (1 - met) * run.expert_parameters();
-  const double scores = 12.0 * run.layers * run.heads * run.head_channels * run.sequence;
-  return tokens * (6 * (run.layers * layer + run.head_parameters()) + scores);
 }
 
 }  // namespace pipewright::sim

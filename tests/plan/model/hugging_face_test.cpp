@@ -67,7 +67,7 @@ TEST_CASE("Parameters of public models are those that are published", "[plan][mo
 
 TEST_CASE("What a token meets of a mixture is what is published as active", "[plan][model]") {
   const auto active = [](const std::string& name) {
-    return total_of(layers_of(shipped(name), {})).active_parameters;
+    return total_of(layers_of({.model = shipped(name)})).active_parameters;
   };
   CHECK(active("mixtral-8x7b") == 12'879'925'248);
   CHECK(static_cast<double>(active("deepseek-v3")) / 1e9 == Approx(37.6).margin(0.1));  // "37B"
@@ -78,7 +78,8 @@ TEST_CASE("What a token meets of a mixture is what is published as active", "[pl
 
 TEST_CASE("DeepSeek-V3's MTP module has the 11.5 B parameters of its own that are published",
           "[plan][model]") {
-  const auto layers = layers_of(shipped("deepseek-v3"), {.sequence = 4096, .predictions = true});
+  const auto layers =
+      layers_of({.model = shipped("deepseek-v3"), .sequence = 4096, .predictions = true});
   REQUIRE(layers.size() == 64);
   const TransformerLayer& module = layers[62];
   CHECK(module.name == "prediction0");

@@ -1,5 +1,6 @@
 #include "pipewright/plan/model/megatron_arguments.hpp"
 
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -12,7 +13,7 @@ const std::string small =
     "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --vocab-size 100 ";
 
 TransformerConfig config_of(const std::string& more) {
-  return transformer_from_megatron(small + more, "args.sh").config;
+  return transformer_from_megatron(small + more, "args.sh").training.model;
 }
 std::string refusal(const std::string& text) {
   return error_of([&] { transformer_from_megatron(text, "args.sh"); });
@@ -21,13 +22,13 @@ std::string refusal(const std::string& text) {
 TEST_CASE("Megatron's example of a GPT: a script with a variable and quoted options",
           "[plan][model]") {
   const auto found = read_transformer(PIPEWRIGHT_TEST_DATA_DIR "/models/megatron-345m.sh");
-  CHECK(found.config.name == "megatron-345m");
-  CHECK(found.config.hidden == 1024);
-  CHECK(found.sharding.tensor == 2);
-  CHECK(found.sharding.microbatch == 4);
-  CHECK(found.sharding.sequence == 1024);
+  CHECK(found.training.model.name == "megatron-345m");
+  CHECK(found.training.model.hidden == 1024);
+  CHECK(found.cut.tensor == 2);
+  CHECK(found.cut.microbatch == 4);
+  CHECK(found.training.sequence == 1024);
   // 12 l h² (1 + 13/(12h) + (V + s)/(12 l h)) and the last norm; 50257 is padded to 50304.
-  CHECK(parameters_of(found.config) ==
+  CHECK(parameters_of(found.training.model) ==
         24 * (12 * 1024 * 1024 + 13 * 1024) + (50304 + 1024) * 1024 + 2 * 1024);
 }
 
@@ -43,12 +44,12 @@ TEST_CASE("Llama 3's sizes as Megatron's arguments give Llama 3's parameters", "
 torchrun pretrain_gpt.py "${LLAMA[@]}" --context-parallel-size 2
 )",
       "llama.sh");
-  CHECK(parameters_of(found.config) == 8'030'261'248);
-  CHECK_FALSE(found.config.dropout);
-  CHECK(found.sharding.tensor == 4);
-  CHECK(found.sharding.sequence_parallel);
-  CHECK(found.sharding.context == 2);
-  CHECK(found.recompute == RecomputeMode::Selective);
+  CHECK(parameters_of(found.training.model) == 8'030'261'248);
+  CHECK_FALSE(found.training.model.dropout);
+  CHECK(found.cut.tensor == 4);
+  CHECK(found.cut.sequence_parallel);
+  CHECK(found.cut.context == 2);
+  CHECK(found.cut.recompute == RecomputeMode::Selective);
 }
 
 TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[plan][model]") {
@@ -82,8 +83,8 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
   --mtp-num-layers: 1
 )",
       "v3.yaml");
-  CHECK(parameters_of(found.config) == 671'026'419'200);
-  CHECK(found.config.predictions == 1);
+  CHECK(parameters_of(found.training.model) == 671'026'419'200);
+  CHECK(found.training.model.predictions == 1);
 }
 
 TEST_CASE("What is not said is what Megatron takes", "[plan][model]") {

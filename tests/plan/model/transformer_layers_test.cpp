@@ -34,7 +34,7 @@ TransformerConfig gpt(int hidden, int heads) {
 
 TEST_CASE("A GPT's layer has Narayanan's parameters and FLOPs", "[plan][model]") {
   const double h = 1024, s = 2048, b = 4, v = 51200;
-  const auto layers = layers_of(gpt(1024, 16), {.microbatch = 4, .sequence = 2048});
+  const auto layers = layers_of({.model = gpt(1024, 16), .sequence = 2048}, {.microbatch = 4});
   REQUIRE(layers.size() == 4);
   CHECK(layers[1].parameters == 12 * 1024 * 1024 + 13 * 1024);
   CHECK(layers[1].product_flops == 24 * b * s * h * h);
@@ -52,11 +52,9 @@ TEST_CASE("A GPT's layer keeps Korthikanti's bytes, with and without each way of
   const std::int64_t h = 1024, a = 16, s = 2048, b = 4, t = 4, sbh = s * b * h;
   const auto config = gpt(1024, 16);
   const auto block = [&](int tensor, bool sequence_parallel) {
-    return layers_of(config, {.tensor = tensor,
-                              .sequence_parallel = sequence_parallel,
-                              .microbatch = 4,
-                              .sequence = 2048,
-                              .attention = AttentionKind::Scores})[1];
+    return layers_of(
+        {.model = config, .sequence = 2048, .attention = AttentionKind::Scores},
+        {.tensor = tensor, .sequence_parallel = sequence_parallel, .microbatch = 4})[1];
   };
   const std::int64_t scores = 5 * a * s * s * b;
   CHECK(block(1, false).kept == Bytes{34 * sbh + scores});
@@ -65,7 +63,7 @@ TEST_CASE("A GPT's layer keeps Korthikanti's bytes, with and without each way of
   CHECK(block(t, true).kept_selective == Bytes{34 * sbh / t});
   CHECK(block(1, false).kept_full == Bytes{2 * sbh});
   CHECK(block(t, true).kept_under(RecomputeMode::Full) == Bytes{2 * sbh / t});
-  const auto layers = layers_of(config, {.microbatch = 4, .sequence = 2048});
+  const auto layers = layers_of({.model = config, .sequence = 2048}, {.microbatch = 4});
   CHECK(layers[0].kept == Bytes{sbh});
   CHECK(layers[3].kept == Bytes{4 * sbh + 4 * s * b * 51200});
   CHECK(layers[1].kept == layers[1].kept_selective);  // a fused kernel keeps no scores
@@ -79,8 +77,9 @@ TEST_CASE(
     CAPTURE(name);
     const auto config = shipped(name);
     const int t = config.heads % 4 == 0 ? 4 : 5;
-    const auto whole = layers_of(config, {.sequence = 1000});
-    const auto cut = layers_of(config, {.tensor = t, .sequence_parallel = true, .sequence = 1000});
+    const auto whole = layers_of({.model = config, .sequence = 1000});
+    const auto cut =
+        layers_of({.model = config, .sequence = 1000}, {.tensor = t, .sequence_parallel = true});
     for (std::size_t at = 0; at < whole.size(); ++at) {
       const double parts = static_cast<double>(whole[at].parameters) /
                            static_cast<double>(cut[at].device_parameters);
@@ -97,8 +96,8 @@ TEST_CASE(
 TEST_CASE("A device of an expert group holds its experts, and does as much as before",
           "[plan][model]") {
   const auto config = shipped("mixtral-8x7b");
-  const auto whole = layers_of(config, {.sequence = 4096});
-  const auto cut = layers_of(config, {.expert = 8, .sequence = 4096});
+  const auto whole = layers_of({.model = config, .sequence = 4096});
+  const auto cut = layers_of({.model = config, .sequence = 4096}, {.expert = 8});
   CHECK(cut[1].device_expert_parameters * 8 == whole[1].expert_parameters);
   CHECK(cut[1].device_parameters - cut[1].device_expert_parameters ==
         whole[1].device_parameters - whole[1].device_expert_parameters);
@@ -109,8 +108,8 @@ TEST_CASE("A device of an expert group holds its experts, and does as much as be
 TEST_CASE("Devices of a context group have the tokens in parts and all parameters",
           "[plan][model]") {
   const auto config = shipped("llama-3-8b");
-  const auto whole = layers_of(config, {.sequence = 8192});
-  const auto cut = layers_of(config, {.context = 4, .sequence = 8192});
+  const auto whole = layers_of({.model = config, .sequence = 8192});
+  const auto cut = layers_of({.model = config, .sequence = 8192}, {.context = 4});
   CHECK(cut[1].device_parameters == whole[1].device_parameters);
   CHECK(cut[1].product_flops * 4 == whole[1].product_flops);
   CHECK(cut[1].attention_flops * 4 == whole[1].attention_flops);
@@ -121,20 +120,21 @@ TEST_CASE("Devices of a context group have the tokens in parts and all parameter
 TEST_CASE("More devices than heads of keys and values: several hold the same ones",
           "[plan][model]") {
   const auto config = shipped("llama-3-8b");  // 8 of them
-  const auto layer = layers_of(config, {.tensor = 16})[1];
+  const auto layer = layers_of({.model = config}, {.tensor = 16})[1];
   const std::int64_t h = 4096, keys = 2 * h * 1024;
   CHECK(layer.device_parameters == (2 * h * h) / 16 + keys / 8 + 3 * h * 14336 / 16 + 2 * h);
 }
 
 TEST_CASE("A window ends what the attention multiplies, not what layers hold", "[plan][model]") {
   const auto config = shipped("mistral-7b-v0.1");  // 4096 tokens
-  const auto layer = layers_of(config, {.sequence = 16384})[1];
+  const auto layer = layers_of({.model = config, .sequence = 16384})[1];
   CHECK(layer.attention_flops == 4.0 * 16384 * 4096 * 4096);
 }
 
 TEST_CASE("Sizes that do not divide are refused with the nearest that do", "[plan][model]") {
-  const auto refusal = [](const char* name, const TransformerSharding& sharding) {
-    return error_of([&] { layers_of(shipped(name), sharding); });
+  const auto refusal = [](const char* name, const Cut& cut, TransformerTraining training = {}) {
+    training.model = shipped(name);
+    return error_of([&] { layers_of(training, cut); });
   };
   CHECK(refusal("llama-3-8b", {.tensor = 3}) ==
         "a tensor size of 3 does not divide 32 heads, 8 of them of keys and values; 2 or 4 would "
@@ -144,13 +144,13 @@ TEST_CASE("Sizes that do not divide are refused with the nearest that do", "[pla
         "an expert size of 24 does not divide 256 experts; 16 or 32 would do");
   CHECK(refusal("llama-3-8b", {.expert = 2}) ==
         "an expert size of 2 was asked for, but the model has no experts");
-  CHECK(refusal("llama-3-8b", {.context = 3, .sequence = 4096}) ==
+  CHECK(refusal("llama-3-8b", {.context = 3}, {.sequence = 4096}) ==
         "a context size of 3 does not divide a sequence of 4096; 2 or 4 would do");
-  CHECK(refusal("llama-3-8b", {.tensor = 8, .sequence_parallel = true, .sequence = 1001}) ==
+  CHECK(refusal("llama-3-8b", {.tensor = 8, .sequence_parallel = true}, {.sequence = 1001}) ==
         "1001 tokens of a device do not divide among the 8 that cut them between tensor cuts");
-  CHECK(refusal("gpt2", {.sequence = 2048}) ==
+  CHECK(refusal("gpt2", {}, {.sequence = 2048}) ==
         "a sequence of 2048 is longer than the 1024 positions that it learns");
-  CHECK(refusal("llama-3-8b", {.predictions = true}) ==
+  CHECK(refusal("llama-3-8b", {}, {.predictions = true}) ==
         "the model has no modules that predict further tokens");
 }
 

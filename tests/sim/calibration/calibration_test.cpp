@@ -3,7 +3,8 @@
 #include <cmath>
 
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/runs/transformer_memory.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/calibration/prediction_error.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
 #include "support/catch.hpp"
@@ -27,22 +28,23 @@ Cluster cluster_of(int nodes) {
   return cluster;
 }
 
-TrainingRun run_of(int hidden, int tensor, int data, int pipeline, int microbatch, int microbatches,
+MeasuredRun run_of(int hidden, int tensor, int data, int pipeline, int microbatch, int microbatches,
                    int layers = 24) {
-  TrainingRun run;
+  MeasuredRun run;
   run.id = std::to_string(hidden) + "/" + std::to_string(tensor) + "/" + std::to_string(data) +
            "/" + std::to_string(pipeline) + "/" + std::to_string(microbatch);
-  run.layers = layers, run.hidden = hidden, run.heads = run.kv_heads = 16;
-  run.head_channels = hidden / 16, run.feed_forward = 4 * hidden;
-  run.vocabulary = 50257, run.sequence = 1024;
-  run.tensor = tensor, run.data = data, run.pipeline = pipeline,
-  run.gpus = tensor * data * pipeline;
-  run.microbatch = microbatch, run.global_batch = microbatch * data * microbatches;
+  run.training.attention = AttentionKind::Scores;
+  run.training.model.layers = layers, run.training.model.hidden = hidden,
+  run.training.model.heads = run.training.model.kv_heads = 16;
+  run.training.model.head_channels = hidden / 16, run.training.model.feed_forward = 4 * hidden;
+  run.training.model.vocabulary = 50257, run.training.sequence = 1024;
+  run.cut.tensor = tensor, run.cut.data = data, run.cut.pipeline = pipeline;
+  run.cut.microbatch = microbatch, run.training.batch = microbatch * data * microbatches;
   return run;
 }
 
-std::vector<TrainingRun> many_runs() {
-  std::vector<TrainingRun> runs;
+std::vector<MeasuredRun> many_runs() {
+  std::vector<MeasuredRun> runs;
   for (const int hidden : {1024, 2048, 4096})
     for (const int tensor : {1, 2, 4, 8})
       for (const int pipeline : {1, 2, 4})
@@ -54,13 +56,21 @@ std::vector<TrainingRun> many_runs() {
   return runs;
 }
 
+TransformerWork work_of(const MeasuredRun& run, const Cluster& cluster,
+                        RecomputeMode recompute = RecomputeMode::None) {
+  return transformer_work(cluster, run.training, run.cut_if(recompute));
+}
+
+Seconds time_of(const MeasuredRun& run, const Cluster& cluster, const TransformerTimes& times) {
+  return {RunSimulator(cluster).iteration(run.training, run.cut, times)};
+}
+
 /// What the runs take on a machine of these constants.
-void measure(std::vector<TrainingRun>& runs, const Cluster& cluster,
-             const MachineConstants& constants, RunRecompute recompute = RunRecompute::None) {
-  RunSimulator simulator(cluster);
-  for (TrainingRun& run : runs)
+void measure(std::vector<MeasuredRun>& runs, const Cluster& cluster,
+             const MachineConstants& constants, RecomputeMode recompute = RecomputeMode::None) {
+  for (MeasuredRun& run : runs)
     run.iteration =
-        Seconds{simulator.iteration(run, transformer_work(cluster, run, recompute), constants)};
+        time_of(run, cluster, transformer_times(work_of(run, cluster, recompute), constants));
 }
 
 /// Not what the guesses are.
@@ -75,7 +85,7 @@ MachineConstants other_constants() {
   return constants;
 }
 
-double mean_error(const Calibration& calibration, const std::vector<TrainingRun>& runs,
+double mean_error(const Calibration& calibration, const std::vector<MeasuredRun>& runs,
                   bool physics = false) {
   const auto predicted = predict_runs(calibration, runs);
   std::vector<RunError> errors;
@@ -87,7 +97,7 @@ double mean_error(const Calibration& calibration, const std::vector<TrainingRun>
 
 TEST_CASE("Constants that made-up runs were made with are found again", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
+  std::vector<MeasuredRun> runs = many_runs();
   const MachineConstants truth = other_constants();
   measure(runs, cluster, truth);
   const Calibration calibration = calibrate(cluster, runs);
@@ -103,7 +113,7 @@ TEST_CASE("Constants that made-up runs were made with are found again", "[sim][c
 
 TEST_CASE("Ten runs are enough to predict others within a few per cent", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> all = many_runs(), ten;
+  std::vector<MeasuredRun> all = many_runs(), ten;
   measure(all, cluster, other_constants());
   for (std::size_t at = 3; ten.size() < 10; at += all.size() / 10)
     ten.push_back(all[at % all.size()]);
@@ -113,7 +123,7 @@ TEST_CASE("Ten runs are enough to predict others within a few per cent", "[sim][
 TEST_CASE("No run, no knowledge: constants that nothing depends on stay as they were",
           "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs{run_of(2048, 1, 1, 1, 4, 4), run_of(2048, 1, 2, 1, 8, 4)};
+  std::vector<MeasuredRun> runs{run_of(2048, 1, 1, 1, 4, 4), run_of(2048, 1, 2, 1, 8, 4)};
   measure(runs, cluster, other_constants());
   for (const FittedConstant& constant : calibrate(cluster, runs).constants) {
     CAPTURE(constant.key);
@@ -128,9 +138,9 @@ TEST_CASE("No run, no knowledge: constants that nothing depends on stay as they 
 
 TEST_CASE("Bounds hold: no machine is faster than its data sheet", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
+  std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, other_constants());
-  for (TrainingRun& run : runs)
+  for (MeasuredRun& run : runs)
     run.iteration->value /= 10;
   const Calibration calibration = calibrate(cluster, runs);
   CHECK(calibration.physics.gemm_efficiency <= 1);
@@ -140,15 +150,14 @@ TEST_CASE("Bounds hold: no machine is faster than its data sheet", "[sim][calibr
 TEST_CASE("Layers that are slower than the physics are learnt by their class",
           "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
-  RunSimulator simulator(cluster);
-  for (TrainingRun& run : runs) {  // each class at its own pace
-    const int mixed = (run.hidden / 1024 * 7 + run.tensor * 5 + run.microbatch * 3) % 11;
+  std::vector<MeasuredRun> runs = many_runs();
+  for (MeasuredRun& run : runs) {  // each class at its own pace
+    const int mixed =
+        (run.training.model.hidden / 1024 * 7 + run.cut.tensor * 5 + run.cut.microbatch * 3) % 11;
     const LayerFactors factors{.layer = 0.9 + 0.02 * mixed};
-    run.iteration = Seconds{
-        simulator.iteration(run, transformer_work(cluster, run, RunRecompute::None), {}, factors)};
+    run.iteration = time_of(run, cluster, transformer_times(work_of(run, cluster), {}, factors));
   }
-  std::vector<TrainingRun> learnt, others;
+  std::vector<MeasuredRun> learnt, others;
   for (std::size_t at = 0; at < runs.size(); ++at)
     (at % 2 == 0 ? learnt : others).push_back(runs[at]);
   const Calibration calibration = calibrate(cluster, learnt);
@@ -159,7 +168,7 @@ TEST_CASE("Layers that are slower than the physics are learnt by their class",
 
 TEST_CASE("A class that was not measured is predicted by the physics", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
+  std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, other_constants());
   const Calibration calibration = calibrate(cluster, runs);
   const auto predicted = predict_runs(calibration, {run_of(3072, 1, 8, 1, 4, 4)});
@@ -169,8 +178,8 @@ TEST_CASE("A class that was not measured is predicted by the physics", "[sim][ca
 
 TEST_CASE("Whether runs recompute is told from their times", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
-  for (const RunRecompute recompute : {RunRecompute::None, RunRecompute::Full}) {
+  std::vector<MeasuredRun> runs = many_runs();
+  for (const RecomputeMode recompute : {RecomputeMode::None, RecomputeMode::Full}) {
     measure(runs, cluster, {}, recompute);
     CHECK(calibrate(cluster, runs).within_node == recompute);
   }
@@ -178,15 +187,15 @@ TEST_CASE("Whether runs recompute is told from their times", "[sim][calibration]
 
 TEST_CASE("A wild row bends nothing", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
+  std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, other_constants());
-  std::vector<TrainingRun> wild = runs;
+  std::vector<MeasuredRun> wild = runs;
   wild[5].iteration->value *= 3;
   CHECK(mean_error(calibrate(cluster, wild), runs) < 0.01);
 }
 
 TEST_CASE("Runs that the cluster cannot hold are refused", "[sim][calibration]") {
-  std::vector<TrainingRun> runs{run_of(2048, 8, 2, 1, 4, 4)};
+  std::vector<MeasuredRun> runs{run_of(2048, 8, 2, 1, 4, 4)};
   runs.front().id = "r1", runs.front().iteration = Seconds{1};
   CHECK(pipewright::test::error_of([&] { calibrate(cluster_of(1), runs); }) ==
         "run r1 has 16 GPUs, but the cluster has one node of 8: it needs \"nodes\" and "
@@ -206,14 +215,14 @@ TEST_CASE("With equal stages, the simulator's iteration is (M + P - 1) stages an
   constants.iteration_s = 0.01;
   for (const int pipeline : {1, 2, 4})
     for (const int microbatches : {4, 16}) {
-      TrainingRun run = run_of(2048, 1, 1, pipeline, 4, microbatches);
-      TransformerWork work = transformer_work(cluster, run, RunRecompute::None);
+      MeasuredRun run = run_of(2048, 1, 1, pipeline, 4, microbatches);
+      TransformerWork work = work_of(run, cluster);
       work.head_s = work.head_bytes_s = work.embedding_s = 0;
       const TransformerTimes times = transformer_times(work, constants);
       const double stage = (times.layer.forward + times.layer.backward) * 24 / pipeline;
       const double end = pipeline == 1 ? times.only_end_s : times.first_end_s;
       CAPTURE(pipeline, microbatches);
-      CHECK(RunSimulator(cluster).iteration(run, work, constants) ==
+      CHECK(time_of(run, cluster, times).value ==
             Approx((microbatches + pipeline - 1) * stage + end + 0.01).epsilon(1e-6));
     }
 }
@@ -222,25 +231,25 @@ TEST_CASE("With a slow last stage, it paces the others", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
   constants.hop_efficiency = 1e9;
-  const TrainingRun run = run_of(2048, 1, 1, 4, 4, 16);
-  const TransformerWork work = transformer_work(cluster, run, RunRecompute::None);
+  const MeasuredRun run = run_of(2048, 1, 1, 4, 4, 16);
+  const TransformerWork work = work_of(run, cluster);
   const TransformerTimes times = transformer_times(work, constants);
   const auto whole = [](const PassSeconds& pass) { return pass.forward + pass.backward; };
   const double stage = 6 * whole(times.layer);
   const double all = 4 * stage + whole(times.embedding) + whole(times.head);
   const double slowest = stage + whole(times.head);
-  CHECK(RunSimulator(cluster).iteration(run, work, constants) ==
+  CHECK(time_of(run, cluster, times).value ==
         Approx(all + 15 * slowest + times.first_end_s + constants.iteration_s).epsilon(1e-6));
 }
 
 TEST_CASE("Peaks of memory tell what is at work beside what is counted", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
-  std::vector<TrainingRun> runs = many_runs();
+  std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, {});
   MachineConstants truth;
   truth.token_bytes = 15, truth.logit_bytes = 6;
-  for (TrainingRun& run : runs)
-    run.peak_memory = whole_bytes(peak_of(transformer_memory(run, RunRecompute::None), truth));
+  for (MeasuredRun& run : runs)
+    run.peak_memory = whole_bytes(peak_of(transformer_memory(run.training, run.cut), truth));
   const Calibration calibration = calibrate(cluster, runs);
   const auto predicted = predict_runs(calibration, runs);
   for (std::size_t at = 0; at < runs.size(); ++at)
@@ -249,7 +258,7 @@ TEST_CASE("Peaks of memory tell what is at work beside what is counted", "[sim][
 }
 
 TEST_CASE("Errors: mean, median, ninth tenth, regret and ranks", "[sim][calibration]") {
-  std::vector<TrainingRun> runs(5, run_of(2048, 1, 1, 1, 4, 4));
+  std::vector<MeasuredRun> runs(5, run_of(2048, 1, 1, 1, 4, 4));
   const std::vector<double> measured{10, 11, 12, 13, 14}, predicted{11, 10, 12, 13, 21};
   std::vector<RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)

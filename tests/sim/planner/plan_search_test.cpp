@@ -9,7 +9,9 @@
 #include <random>
 #include <set>
 
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/transformer/transformer_counts.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
 #include "support/catch.hpp"
@@ -18,7 +20,7 @@
 namespace plan_search_test {
 
 using namespace pipewright;
-using plan::RunRecompute;
+using plan::RecomputeMode;
 using sim::FoundPlan;
 using sim::PlanSpace;
 
@@ -37,16 +39,17 @@ plan::Cluster cluster_of(int nodes, double memory = 80e9) {
 
 PlanSpace space_of(int layers, int hidden, int gpus, int batch) {
   PlanSpace space;
-  plan::TrainingRun& model = space.model;
+  plan::TransformerConfig& model = space.training.model;
   model.layers = layers;
   model.hidden = hidden;
   model.heads = model.kv_heads = hidden / 64;
   model.head_channels = 64;
   model.feed_forward = 4 * hidden;
   model.vocabulary = 50304;
-  model.sequence = 1024;
-  model.gpus = gpus;
-  model.global_batch = batch;
+  space.training.sequence = 1024;
+  space.training.batch = batch;
+  space.training.attention = plan::AttentionKind::Scores;
+  space.gpus = gpus;
   return space;
 }
 
@@ -57,18 +60,18 @@ PlanSpace random_space(std::mt19937& random) {
   };
   PlanSpace space = space_of(one_of({2, 3, 4, 6, 8, 12}), one_of({256, 512, 1024, 2048}),
                              one_of({1, 2, 4, 8, 16, 32}), one_of({8, 12, 16, 32, 64}));
-  space.recompute = {one_of({0, 1}) != 0 ? RunRecompute::Full : RunRecompute::None};
+  space.recompute = {one_of({0, 1}) != 0 ? RecomputeMode::Full : RecomputeMode::None};
   space.zero = {0};
   space.sequence_parallel = {false};
   return space;
 }
 
 std::string text_of(const FoundPlan& plan) {
-  const plan::TrainingRun& run = plan.run;
-  return fmt::format("t{} p{} d{} c{} {} v{} {} mb{} r{} z{} sp{} {:.17g}", run.tensor,
-                     run.pipeline, run.data, run.context, run.schedule_name(), run.chunks,
-                     fmt::join(run.stage_layers, "-"), run.microbatch,
-                     static_cast<int>(run.recompute), run.zero, run.sequence_parallel,
+  const plan::Cut& cut = plan.cut;
+  return fmt::format("t{} p{} d{} c{} {} v{} {} mb{} r{} z{} sp{} {:.17g}", cut.tensor,
+                     cut.pipeline, cut.data, cut.context, cut.schedule_name(), cut.chunks,
+                     fmt::join(cut.stage_layers, "-"), cut.microbatch,
+                     static_cast<int>(cut.recompute), cut.zero, cut.sequence_parallel,
                      plan.iteration_s);
 }
 
@@ -94,14 +97,16 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
     constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
     constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
     sim::StepCosts costs;
-    for (const plan::TrainingRun& run : candidates_of(cluster, space, shapes)) {
-      const auto work = plan::transformer_work(cluster, run, run.recompute);
-      sim::set_run_costs(costs, cluster, run, work, constants, {});
-      const double least = sim::least_iteration(
-          costs, *shapes.find(run.schedule_name(), run.pipeline, run.microbatches(), run.chunks),
-          run.microbatches());
-      const double exact = simulator.iteration(run, work, constants);
-      CAPTURE(run.pipeline, run.tensor, run.data, run.chunks, run.microbatches(), least, exact);
+    const plan::TransformerTraining& training = space.training;
+    for (const plan::Cut& cut : candidates_of(cluster, space, shapes)) {
+      const auto times =
+          plan::transformer_times(plan::transformer_work(cluster, training, cut), constants);
+      sim::set_step_costs(costs, cluster, training.model, cut, times);
+      const int microbatches = cut.microbatches(training.batch);
+      const double least =
+          sim::least_iteration(costs, *shapes.find(cut, training.batch), microbatches);
+      const double exact = simulator.iteration(training, cut, times);
+      CAPTURE(cut.pipeline, cut.tensor, cut.data, cut.chunks, microbatches, least, exact);
       if (least > exact * (1 + 1e-12))
         FAIL("the bound is above the simulation");
       closest = std::max(closest, least / exact);
@@ -154,14 +159,15 @@ TEST_CASE("the front holds every plan that none beats in time and memory", "[sim
 
 TEST_CASE("regret: none where constants are sure, some where they are not", "[sim][planner]") {
   plan::Cluster cluster = cluster_of(4);
-  const auto plans = sim::search_plans(cluster, space_of(24, 2048, 32, 64)).plans;
-  const sim::Regret unsure = sim::regret_of(cluster, plans, 50);
+  const PlanSpace space = space_of(24, 2048, 32, 64);
+  const auto plans = sim::search_plans(cluster, space).plans;
+  const sim::Regret unsure = sim::regret_of(cluster, space.training, plans, 50);
   CHECK(unsure.mean > 0);
   CHECK(unsure.best_share < 1);
-  CHECK(sim::regret_of(cluster, plans, 50).mean == unsure.mean);
+  CHECK(sim::regret_of(cluster, space.training, plans, 50).mean == unsure.mean);
   for (const plan::ConstantRule& rule : plan::constant_rules())
     cluster.machine->spread.*rule.member = 0;
-  const sim::Regret sure = sim::regret_of(cluster, plans, 10);
+  const sim::Regret sure = sim::regret_of(cluster, space.training, plans, 10);
   CHECK(sure.mean == Approx(0).margin(1e-12));
   CHECK(sure.best_share == Approx(1));
 }
@@ -171,17 +177,18 @@ TEST_CASE("candidates divide what they must, each is there once", "[sim][planner
   PlanSpace space = space_of(12, 768, 32, 48);
   plan::PipelineShapes shapes;
   std::set<std::string> seen;
-  for (const plan::TrainingRun& run : candidates_of(cluster, space, shapes)) {
-    CHECK(run.tensor * run.pipeline * run.data * run.context == 32);
-    CHECK(run.tensor <= 8);
-    if (run.stage_layers.empty())
-      CHECK(run.layers % run.stages() == 0);
+  const int layers = space.training.model.layers, batch = space.training.batch;
+  for (const plan::Cut& cut : candidates_of(cluster, space, shapes)) {
+    CHECK(cut.tensor * cut.pipeline * cut.data * cut.context == 32);
+    CHECK(cut.tensor <= 8);
+    if (cut.stage_layers.empty())
+      CHECK(layers % cut.stages() == 0);
     else
-      CHECK(std::accumulate(run.stage_layers.begin(), run.stage_layers.end(), 0) == run.layers);
-    CHECK(run.global_batch % (run.data * run.microbatch) == 0);
-    if (run.schedule_name() == "interleaved-1f1b")
-      CHECK(run.microbatches() % run.pipeline == 0);
-    CHECK(seen.insert(text_of({.run = run})).second);
+      CHECK(std::accumulate(cut.stage_layers.begin(), cut.stage_layers.end(), 0) == layers);
+    CHECK(batch % (cut.data * cut.microbatch) == 0);
+    if (cut.schedule_name() == "interleaved-1f1b")
+      CHECK(cut.microbatches(batch) % cut.pipeline == 0);
+    CHECK(seen.insert(text_of({.cut = cut})).second);
   }
   CHECK(seen.size() > 500);
   space.tensor = {3};  // 32 is no multiple of it
@@ -195,20 +202,20 @@ TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][
   const sim::PlanAnswer tight = sim::search_plans(small, space);
   REQUIRE(!free.plans.empty());
   REQUIRE(!tight.plans.empty());
-  CHECK(!free.too_large_but_faster);
+  CHECK(!free.nearest);
   CHECK(tight.plans.front().peak_bytes <= 7e9);
   CHECK(tight.plans.front().iteration_s > free.plans.front().iteration_s);
-  REQUIRE(tight.too_large_but_faster);
-  CHECK(tight.too_large_but_faster->peak_bytes > 7e9);
-  CHECK(tight.too_large_but_faster->iteration_s < tight.plans.front().iteration_s);
-  CHECK(tight.too_large_but_faster->iteration_s >= free.plans.front().iteration_s);
+  REQUIRE(tight.nearest);
+  CHECK(tight.nearest->peak_bytes > 7e9);
+  CHECK(tight.nearest->iteration_s < tight.plans.front().iteration_s);
+  CHECK(tight.nearest->iteration_s >= free.plans.front().iteration_s);
 }
 
 TEST_CASE("where nothing fits, the smallest is named", "[sim][planner]") {
   const sim::PlanAnswer answer = sim::search_plans(cluster_of(1, 1e9), space_of(24, 2048, 8, 64));
   CHECK(answer.plans.empty());
-  REQUIRE(answer.smallest);
-  CHECK(answer.smallest->peak_bytes > 1e9);
+  REQUIRE(answer.nearest);
+  CHECK(answer.nearest->peak_bytes > 1e9);
   CHECK(answer.too_large == answer.candidates);
 }
 
@@ -225,14 +232,13 @@ TEST_CASE("a search that is stopped keeps what it has", "[sim][planner]") {
 }
 
 TEST_CASE("the FLOPs of GPT-3 are those of Narayanan et al.", "[sim][planner]") {
-  plan::TrainingRun run;
-  REQUIRE(plan::set_known_model(run, "GPT3 175B"));
-  run.sequence = 2048;
-  run.global_batch = 1536;
+  const auto model = plan::find_transformer("GPT3 175B");
+  REQUIRE(model);
   // 96 B s l h² (1 + s/6h + V/16lh), of which the recomputation's 24 B s l h² (1 + s/6h) are not.
   const double b = 1536, s = 2048, l = 96, h = 12288, v = 51200;
   const double formula = 72 * b * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
-  CHECK(sim::model_flops(run) == Approx(formula).epsilon(1e-4));
+  CHECK(plan::training_flops({.model = *model, .sequence = 2048, .batch = 1536}) ==
+        Approx(formula).epsilon(1e-4));
 }
 
 }  // namespace plan_search_test

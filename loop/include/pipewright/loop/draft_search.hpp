@@ -3,13 +3,11 @@
 // The fastest plans of a draft on so many devices: ranks, replicas, schedule, stages per rank,
 // microbatch size, recomputation, ZeRO and the borders of the stages. The batch stays as it is.
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "pipewright/loop/what_if.hpp"
-#include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/sim/planner/search.hpp"
 
 namespace pipewright::loop {
 
@@ -37,31 +35,24 @@ struct DraftPlan {
   std::vector<int> boundaries;
 };
 
-struct DraftAnswer {
-  std::size_t candidates = 0;
-  std::size_t impossible = 0;  // the schedule does not take the sizes, or ranks would deadlock
-  std::size_t too_large = 0;   // for a device's memory, with the borders that were tried
-  std::size_t bounded = 0;     // slower than the best, wherever the borders lie
-  std::size_t simulated = 0;   // plans, each border that was tried included
-  double seconds = 0;
-  bool interrupted = false;
-  std::vector<DraftPlan> plans;  // best first
-  /// Of those that would be faster than the best but do not fit, the one that is nearest to
-  /// fitting; where nothing fits, the smallest of all.
-  std::optional<DraftPlan> too_large_plan;
-};
+/// By time and memory, as every search holds plans against each other.
+sim::PlanFigures figures_of(const DraftPlan& plan);
+
+/// `too_large`: with all the borders that were tried; `bounded`: wherever the borders lie;
+/// `simulated` counts each border that was tried.
+using DraftAnswer = sim::SearchAnswer<DraftPlan>;
 
 struct DraftSearchOptions {
   int most_plans = 10;
-  /// Told how many candidates are done, and the best so far (null: none yet). The search ends with
-  /// what it has where it answers false.
-  std::function<bool(std::size_t done, std::size_t candidates, const DraftPlan* best)> progress{};
+  /// As with `sim::SearchOptions`.
+  std::function<bool(std::size_t decided, std::size_t candidates, const DraftPlan* best)>
+      progress{};
 };
 
-/// No plan of these layers on the scenario's ranks is faster, whatever the schedule and wherever
-/// the borders are: all their work, divided by how fast the ranks are together. Seconds; 0 where
-/// durations jitter.
-double least_iteration(const plan::LayerCosts& costs, const plan::Scenario& scenario);
+/// The time of an iteration in which no rank is ever idle: all work of the layers, divided by how
+/// fast the scenario's ranks are together. No plan of these layers is faster, whatever the schedule
+/// and wherever the borders are. Seconds; 0 where durations jitter.
+double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario);
 
 /// Borders of the best plans are moved until no move helps, which is exact where there are few
 /// (sim/fastest_partition.hpp). Throws plan::InputError where the batch cannot be divided at all.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/partition/recompute.hpp"
+
 namespace pipewright::plan {
 
 enum class Optimizer { AdamW, Sgd, SgdMomentum };
@@ -13,10 +15,6 @@ enum class Optimizer { AdamW, Sgd, SgdMomentum };
 /// Full: all of a parameter's figures are in the type that was measured. Mixed: parameters and
 /// gradients take 2 bytes each, and the optimizer keeps a master copy and its states in fp32.
 enum class Precision { Full, Mixed };
-
-/// What a layer's backward computes again: nothing, its whole forward from its input, or only its
-/// attention core, which is large to keep and quick to compute (Korthikanti et al., 2205.05198).
-enum class RecomputeMode { None, Full, Selective };
 
 /// How a tensor reaches the next rank. Reference: in one process the neighbour reads its maker's
 /// memory. Copy: between processes and GPUs the receiver has a buffer of its own.
@@ -32,13 +30,11 @@ struct TrainingMemory {
 };
 
 // The words of scenario files, in the order of the enumerations.
-const std::vector<std::string>& optimizers();       // adamw, sgd, sgd-momentum
-const std::vector<std::string>& precisions();       // full, mixed
-const std::vector<std::string>& recompute_modes();  // none, full, selective
-const std::vector<std::string>& hand_overs();       // reference, copy
+const std::vector<std::string>& optimizers();  // adamw, sgd, sgd-momentum
+const std::vector<std::string>& precisions();  // full, mixed
+const std::vector<std::string>& hand_overs();  // reference, copy
 std::string to_string(Optimizer optimizer);
 std::string to_string(Precision precision);
-std::string to_string(RecomputeMode mode);
 std::string to_string(HandOver hand_over);
 
 /// How many values the optimizer keeps for each parameter: AdamW's two moments, a momentum, none.

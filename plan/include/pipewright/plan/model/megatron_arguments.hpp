@@ -6,16 +6,15 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/model/transformer_config.hpp"
-#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/model/transformer_training.hpp"
+#include "pipewright/plan/partition/cut.hpp"
 
 namespace pipewright::plan {
 
 /// A transformer and, where a text says that too, how it is cut.
 struct DescribedTransformer {
-  TransformerConfig config;
-  TransformerSharding sharding;
-  RecomputeMode recompute = RecomputeMode::None;
+  TransformerTraining training;
+  Cut cut;
   friend bool operator==(const DescribedTransformer&, const DescribedTransformer&) = default;
 };
 

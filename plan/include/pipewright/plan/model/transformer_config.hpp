@@ -55,6 +55,11 @@ struct TransformerConfig {
 
   bool is_latent() const { return kv_rank > 0; }
   bool has_experts(int layer) const;
+  bool has_mixture() const;
+  /// Layers in front of the mixture's first; 0 where no layer has experts.
+  int leading_dense_layers() const;
+  /// All layers but so many in front get experts.
+  void set_mixture_behind(int dense_layers);
   /// Tokens of a sequence that one token is multiplied with.
   int seen(int layer, int sequence) const;
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;

@@ -7,28 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/costs/training_memory.hpp"
 #include "pipewright/plan/model/model.hpp"
-#include "pipewright/plan/model/transformer_config.hpp"
+#include "pipewright/plan/model/transformer_training.hpp"
+#include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
-
-/// Whether the attention writes its scores to memory.
-enum class AttentionKind { Scores, Fused };
-
-/// What one device gets of each layer and of a microbatch.
-struct TransformerSharding {
-  int tensor = 1;                  // devices that cut heads, widths and the vocabulary
-  bool sequence_parallel = false;  // between those cuts, they cut the tokens as well
-  int expert = 1;                  // devices that share out the experts
-  int context = 1;                 // devices that cut each sequence
-  int microbatch = 1;
-  int sequence = 1;
-  AttentionKind attention = AttentionKind::Fused;
-  bool predictions = false;  // train the modules that predict further tokens as well
-  friend bool operator==(const TransformerSharding&, const TransformerSharding&) = default;
-};
 
 enum class TransformerLayerKind { Embedding, Dense, Mixture, Prediction, Head };
 std::string to_string(TransformerLayerKind kind);
@@ -57,14 +41,12 @@ struct TransformerLayer {
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
 
-/// Why a config cannot be cut so, and what is nearest; empty: it can.
-std::vector<std::string> faults_of(const TransformerConfig& config,
-                                   const TransformerSharding& sharding);
+/// Why the layers cannot be cut so, and what is nearest; empty: they can.
+std::vector<std::string> faults_of(const TransformerTraining& training, const Cut& cut);
 
 /// The embedding, the layers, modules that predict further tokens if asked for, norm and head.
 /// Throws InputError with the faults.
-std::vector<TransformerLayer> layers_of(const TransformerConfig& config,
-                                        const TransformerSharding& sharding);
+std::vector<TransformerLayer> layers_of(const TransformerTraining& training, const Cut& cut = {});
 
 /// Sums over layers, with tied parameters once. `name` and `kind` mean nothing.
 TransformerLayer total_of(const std::vector<TransformerLayer>& layers);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/runs/training_run.hpp"
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 
 namespace pipewright::sim {
 
@@ -27,14 +27,14 @@ struct Calibration {
   plan::MachineConstants physics;  // the constants where no class was measured
   std::vector<FittedConstant> constants;
   /// What runs that do not say so did, as their times tell: within a node, and on several.
-  plan::RunRecompute within_node = plan::RunRecompute::None;
-  plan::RunRecompute between_nodes = plan::RunRecompute::None;
+  plan::RecomputeMode within_node = plan::RecomputeMode::None;
+  plan::RecomputeMode between_nodes = plan::RecomputeMode::None;
   double class_spread = 0;   // of the classes' factors; 0: none is used
   double physics_error = 0;  // mean of |error| of the physics on its own runs
 };
 
 /// Throws plan::InputError when the cluster lacks what the runs need.
-Calibration calibrate(const plan::Cluster& cluster, const std::vector<plan::TrainingRun>& runs);
+Calibration calibrate(const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs);
 
 struct PredictedRun {
   double iteration_s = 0;
@@ -43,11 +43,11 @@ struct PredictedRun {
   double peak_bytes = 0;  // of the rank that holds most
 };
 std::vector<PredictedRun> predict_runs(const Calibration& calibration,
-                                       const std::vector<plan::TrainingRun>& runs);
+                                       const std::vector<plan::MeasuredRun>& runs);
 
 /// What the runs would be predicted as by halves that do not hold them: split at random, each half
 /// is predicted from the other. By the number of the split, then in the order of the runs.
 std::vector<std::vector<PredictedRun>> predict_across_halves(
-    const plan::Cluster& cluster, const std::vector<plan::TrainingRun>& runs, int splits);
+    const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs, int splits);
 
 }  // namespace pipewright::sim

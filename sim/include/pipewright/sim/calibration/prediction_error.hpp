@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
 
 namespace pipewright::sim {
 
 struct RunError {
-  const plan::TrainingRun* run = nullptr;
+  const plan::MeasuredRun* run = nullptr;
   double predicted_s = 0;
   double measured_s = 0;
   /// Predicted over measured, less 1.

@@ -1,15 +1,15 @@
 #pragma once
 
-// The time of an iteration of a training run: its stages' analytic costs on the Program of its
-// schedule, in the native engine. Runs of one schedule, ranks, microbatches and chunks share a
-// structure.
+// The time of an iteration of a transformer's training: its stages' analytic costs on the Program
+// of its schedule, in the native engine. Cuts of one schedule, ranks, microbatches and chunks share
+// a structure.
 
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 
 namespace pipewright::sim {
@@ -22,12 +22,13 @@ class RunSimulator {
   RunSimulator(const RunSimulator&) = delete;
   RunSimulator& operator=(const RunSimulator&) = delete;
 
-  double iteration(const plan::TrainingRun& run, const plan::TransformerWork& work,
-                   const plan::MachineConstants& constants, const plan::LayerFactors& factors = {});
+  /// `times` are those of this cut. Seconds.
+  double iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
+                   const plan::TransformerTimes& times);
 
  private:
   struct Pipeline;
-  Pipeline& pipeline_of(const plan::TrainingRun& run);
+  Pipeline& pipeline_of(const plan::Cut& cut, int microbatches);
 
   plan::Cluster cluster_;
   std::map<std::tuple<std::string, int, int, int>, std::unique_ptr<Pipeline>> pipelines_;

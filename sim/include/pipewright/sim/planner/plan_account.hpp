@@ -1,11 +1,11 @@
 #pragma once
 
-// A found plan, explained: what its layers take, and what each rank computes and holds.
+// A plan, explained: what its layers take, and what each rank computes and holds.
 
 #include <vector>
 
-#include "pipewright/plan/runs/transformer_times.hpp"
-#include "pipewright/sim/planner/plan_search.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 
 namespace pipewright::sim {
 
@@ -25,6 +25,7 @@ struct PlanAccount {
   std::vector<RankAccount> ranks;
 };
 
-PlanAccount account_of(const plan::Cluster& cluster, const FoundPlan& plan);
+PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                       const plan::Cut& cut);
 
 }  // namespace pipewright::sim

@@ -1,4 +1,4 @@
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 
 #include <cmath>
 
@@ -19,76 +19,84 @@ Cluster a100() {
   return cluster;
 }
 
-TrainingRun run_of(int tensor, int data, int pipeline, int microbatch) {
-  TrainingRun run;
-  run.layers = 24, run.hidden = 4096, run.heads = run.kv_heads = 32, run.head_channels = 128;
-  run.feed_forward = 4 * 4096, run.vocabulary = 51200, run.sequence = 2048;
-  run.tensor = tensor, run.data = data, run.pipeline = pipeline;
-  run.gpus = tensor * data * pipeline;
-  run.microbatch = microbatch, run.global_batch = 8 * data * microbatch;
+struct Run {
+  TransformerTraining training;
+  Cut cut;
+};
+
+Run run_of(int tensor, int data, int pipeline, int microbatch) {
+  Run run;
+  run.training.attention = AttentionKind::Scores;
+  run.training.model.layers = 24, run.training.model.hidden = 4096,
+  run.training.model.heads = run.training.model.kv_heads = 32,
+  run.training.model.head_channels = 128;
+  run.training.model.feed_forward = 4 * 4096, run.training.model.vocabulary = 51200,
+  run.training.sequence = 2048;
+  run.cut.tensor = tensor, run.cut.data = data, run.cut.pipeline = pipeline;
+  run.cut.microbatch = microbatch, run.training.batch = 8 * data * microbatch;
   return run;
 }
 
-TransformerTimes times(const TrainingRun& run, RunRecompute recompute = RunRecompute::None,
+TransformerWork work_of(const Run& run, const Cluster& cluster = a100()) {
+  return transformer_work(cluster, run.training, run.cut);
+}
+
+TransformerTimes times(Run run, RecomputeMode recompute = RecomputeMode::None,
                        const MachineConstants& constants = {}) {
-  return transformer_times(transformer_work(a100(), run, recompute), constants);
+  run.cut.recompute = recompute;
+  return transformer_times(work_of(run), constants);
 }
 
 double whole(const PassSeconds& pass) { return pass.forward + pass.backward; }
 
 TEST_CASE("Large layers take what their products take, small ones what the host takes",
-          "[plan][runs]") {
+          "[plan][transformer]") {
   MachineConstants constants;
   constants.gemm_efficiency = 1, constants.gemm_saturation = 1e-9;
   constants.memory_efficiency = 1;
   constants.overlap_power = 20;
   constants.layer_launch_s = 1e-6;
-  TrainingRun run = run_of(1, 1, 1, 8);
-  run.attention = AttentionKind::Fused;
+  Run run = run_of(1, 1, 1, 8);
+  run.training.attention = AttentionKind::Fused;
   // 72 b s h² FLOP, the scores' 12 b s² h at half the rate, and 3 × 14 passes over 2 b s h bytes.
   const double tokens = 8.0 * 2048, h = 4096;
-  CHECK(whole(times(run, RunRecompute::None, constants).layer) ==
+  CHECK(whole(times(run, RecomputeMode::None, constants).layer) ==
         Approx(72 * tokens * h * h / 312e12 + 12 * tokens * 2048 * h / 156e12 +
                3 * 14 * 2 * tokens * h / 2039e9)
             .epsilon(1e-6));
   constants.layer_launch_s = 1;
-  CHECK(whole(times(run, RunRecompute::None, constants).layer) == Approx(1).epsilon(1e-3));
+  CHECK(whole(times(run, RecomputeMode::None, constants).layer) == Approx(1).epsilon(1e-3));
 }
 
-TEST_CASE("Full recomputation adds a forward, selective one the attention's core", "[plan][runs]") {
-  const TrainingRun run = run_of(8, 1, 1, 8);
+TEST_CASE("Full recomputation adds a forward, selective one the attention's core",
+          "[plan][transformer]") {
+  const Run run = run_of(8, 1, 1, 8);
   const double none = times(run).layer.backward;
-  const double selective = times(run, RunRecompute::Selective).layer.backward;
-  const double full = times(run, RunRecompute::Full).layer.backward;
+  const double selective = times(run, RecomputeMode::Selective).layer.backward;
+  const double full = times(run, RecomputeMode::Full).layer.backward;
   CHECK(none < selective);
   CHECK(selective < full);
   CHECK(full / none == Approx(1.5).epsilon(0.1));
 }
 
-TEST_CASE("What the run says of recomputation counts more than what is assumed", "[plan][runs]") {
-  TrainingRun run = run_of(1, 1, 1, 8);
-  run.recompute = RunRecompute::None;
-  CHECK(times(run, RunRecompute::Full).layer.backward == times(run).layer.backward);
-}
-
-TEST_CASE("A cut layer is quicker and pays for its sums", "[plan][runs]") {
+TEST_CASE("A cut layer is quicker and pays for its sums", "[plan][transformer]") {
   const double one = whole(times(run_of(1, 1, 1, 8)).layer);
   const double four = whole(times(run_of(4, 1, 1, 8)).layer);
   CHECK(four < one / 2);
   CHECK(four > one / 4);
 }
 
-TEST_CASE("Heads and microbatches that do not fit vectors cost launches", "[plan][runs]") {
-  TrainingRun fits = run_of(8, 1, 1, 1), odd = fits;
-  odd.heads = odd.kv_heads = 16;  // two of a device, of 256 channels
-  odd.head_channels = 256;
-  CHECK_FALSE(transformer_work(a100(), fits, RunRecompute::None).odd_scores);
-  CHECK(transformer_work(a100(), odd, RunRecompute::None).odd_scores);
-  fits.head_channels = 64;
-  CHECK(transformer_work(a100(), fits, RunRecompute::None).narrow_heads);
+TEST_CASE("Heads and microbatches that do not fit vectors cost launches", "[plan][transformer]") {
+  Run fits = run_of(8, 1, 1, 1), odd = fits;
+  odd.training.model.heads = odd.training.model.kv_heads = 16;  // two of a device, of 256 channels
+  odd.training.model.head_channels = 256;
+  CHECK_FALSE(work_of(fits).odd_scores);
+  CHECK(work_of(odd).odd_scores);
+  fits.training.model.head_channels = 64;
+  CHECK(work_of(fits).narrow_heads);
 }
 
-TEST_CASE("The first and the last stage end later than those between", "[plan][runs]") {
+TEST_CASE("The first and the last stage end later than those between", "[plan][transformer]") {
   const TransformerTimes ends = times(run_of(1, 2, 4, 1));
   CHECK(ends.first_end_s > ends.middle_end_s);
   CHECK(ends.last_end_s > ends.middle_end_s);
@@ -96,14 +104,14 @@ TEST_CASE("The first and the last stage end later than those between", "[plan][r
 }
 
 TEST_CASE("Sums within a node are those of the table, between its sizes on a line of logarithms",
-          "[plan][runs]") {
+          "[plan][transformer]") {
   Cluster cluster = a100();
   cluster.machine.emplace().reductions = {
       .ranks = {2, 2}, .bytes = {1 << 20, 1 << 24}, .seconds = {1e-4, 1e-3}};
-  TrainingRun run = run_of(2, 1, 1, 1);
+  Run run = run_of(2, 1, 1, 1);
   const auto sum = [&](int hidden) {
-    run.hidden = hidden;  // 2 bytes × 2048 tokens × hidden
-    return transformer_work(cluster, run, RunRecompute::None).sum_table_s;
+    run.training.model.hidden = hidden;  // 2 bytes × 2048 tokens × hidden
+    return work_of(run, cluster).sum_table_s;
   };
   CHECK(sum(256) == Approx(1e-4));
   CHECK(sum(4096) == Approx(1e-3));
@@ -111,18 +119,18 @@ TEST_CASE("Sums within a node are those of the table, between its sizes on a lin
   CHECK(sum(128) == Approx(1e-4));  // no smaller than the smallest
 }
 
-TEST_CASE("Sums that span nodes go over the network", "[plan][runs]") {
-  const TransformerWork within = transformer_work(a100(), run_of(8, 1, 1, 1), RunRecompute::None);
-  const TransformerWork across = transformer_work(a100(), run_of(16, 1, 1, 1), RunRecompute::None);
+TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
+  const TransformerWork within = work_of(run_of(8, 1, 1, 1));
+  const TransformerWork across = work_of(run_of(16, 1, 1, 1));
   CHECK(within.sum_network_s == 0);
   CHECK(across.sum_table_s == 0);
   CHECK(across.sum_network_s == Approx(2 * 15.0 / 16 * 2 * 2048 * 4096 / 200e9));
 }
 
 TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie far apart",
-          "[plan][runs]") {
+          "[plan][transformer]") {
   const auto waits = [](int tensor, int data) {
-    return transformer_work(a100(), run_of(tensor, data, 4, 1), RunRecompute::None).uplink_s;
+    return work_of(run_of(tensor, data, 4, 1)).uplink_s;
   };
   CHECK(waits(8, 8) == 0);  // one pipeline in a node
   CHECK(waits(4, 4) == 0);  // two nodes in a stage
@@ -130,8 +138,8 @@ TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie fa
   CHECK(waits(2, 16) == Approx(3 * waits(4, 8)));
 }
 
-TEST_CASE("Factors of a measured class change its layers alone", "[plan][runs]") {
-  const auto work = transformer_work(a100(), run_of(2, 1, 2, 1), RunRecompute::None);
+TEST_CASE("Factors of a measured class change its layers alone", "[plan][transformer]") {
+  const auto work = work_of(run_of(2, 1, 2, 1));
   const auto plain = transformer_times(work, {});
   const auto other = transformer_times(work, {}, {.layer = 2, .embedding = 1, .head = 3});
   CHECK(whole(other.layer) == Approx(2 * whole(plain.layer)));

@@ -1,4 +1,4 @@
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <iterator>
 
 #include "csv_table.hpp"
-#include "known_models.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
 #include "run_columns.hpp"
 
 namespace pipewright::plan {
@@ -84,24 +84,47 @@ std::string divisors_near(int whole, int near) {
   return fmt::format("{} or {}", below, above);
 }
 
+/// What the row leaves open of the sizes of a known model. Another hidden size says that it is
+/// another model of that name.
+void fill(RunRow& row, const TransformerConfig& known) {
+  using Config = TransformerConfig;
+  TransformerConfig& own = row.run.training.model;
+  if (own.hidden != 0 && own.hidden != known.hidden)
+    return;
+  if (row.dense_layers == 0)
+    row.dense_layers = known.leading_dense_layers();
+  if (row.shared_experts == 0 && known.shared_feed_forward > 0)
+    row.shared_experts = known.shared_feed_forward / known.expert_feed_forward;
+  for (int Config::*const size :
+       {&Config::layers, &Config::hidden, &Config::heads, &Config::kv_heads, &Config::head_channels,
+        &Config::feed_forward, &Config::vocabulary, &Config::experts, &Config::experts_per_token,
+        &Config::expert_feed_forward, &Config::q_rank, &Config::kv_rank, &Config::rope_channels})
+    if (own.*size == 0)
+      own.*size = known.*size;
+  own.gated = own.gated || known.gated;
+  row.run.training.attention = AttentionKind::Fused;
+}
+
 /// One line of the file as a run.
 class RowReader {
  public:
   RowReader(const Header& header, const CsvLine& line, const std::string& name,
             std::vector<std::string>& faults)
-      : header_(header), line_(line), name_(name), faults_(faults), before_(faults.size()) {}
+      : header_(header), line_(line), name_(name), faults_(faults), before_(faults.size()) {
+    training_.attention = AttentionKind::Scores;
+  }
 
-  TrainingRun read(RunTimes times) {
-    run_.line = line_.line;
+  MeasuredRun read(RunTimes times) {
+    row_.run.line = line_.line;
     read_cells();
     if (faults_.size() == before_) {
       fill_defaults();
       if (faults_.size() == before_)
         check_sizes();
-      if (times == RunTimes::Needed && !run_.iteration)
+      if (times == RunTimes::Needed && !row_.run.iteration)
         fault("iter_ms", "is empty: a run to learn from needs the time of an iteration");
     }
-    return run_;
+    return row_.run;
   }
 
  private:
@@ -114,59 +137,69 @@ class RowReader {
       if (columns[at] == nullptr)
         continue;
       const CsvCell& cell = line_.cells[at];
-      if (const std::string wanted = columns[at]->read(run_, cell.text); !wanted.empty())
+      if (const std::string wanted = columns[at]->read(row_, cell.text); !wanted.empty())
         faults_.push_back(fmt::format("{}:{}:{}: {} is \"{}\", {}", name_, line_.line, cell.column,
                                       columns[at]->names.front(), cell.text, wanted));
     }
   }
 
   void fill_defaults() {
-    if (run_.id.empty())
-      run_.id = fmt::format("line {}", line_.line);
-    if (const KnownModel* const known = find_known_model(run_.model))
-      fill(run_, *known);
-    if (run_.hidden == 0 || run_.heads == 0 || run_.layers == 0)
-      return fault(run_.hidden == 0  ? "hidden"
-                   : run_.heads == 0 ? "heads"
-                                     : "layers",
-                   fmt::format("is not given, and model \"{}\" is not known; {} are", run_.model,
-                               fmt::join(known_model_names(), ", ")));
-    if (run_.kv_heads == 0)
-      run_.kv_heads = run_.heads;
-    if (run_.experts > 0 && run_.experts_per_token == 0)
-      run_.experts_per_token = 1;
-    if (run_.head_channels == 0)
-      run_.head_channels = run_.hidden / run_.heads;
-    if (run_.feed_forward == 0)
-      run_.feed_forward = 4 * run_.hidden;
-    if (run_.vocabulary == 0)
-      run_.vocabulary = gpt_vocabulary;
-    if (run_.expert_feed_forward == 0)
-      run_.expert_feed_forward = run_.feed_forward;
+    if (row_.run.id.empty())
+      row_.run.id = fmt::format("line {}", line_.line);
+    if (const auto known = find_transformer(model_.name))
+      fill(row_, *known);
+    if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
+      return fault(model_.hidden == 0  ? "hidden"
+                   : model_.heads == 0 ? "heads"
+                                       : "layers",
+                   fmt::format("is not given, and model \"{}\" is not known; {} are", model_.name,
+                               fmt::join(known_transformers(), ", ")));
+    const auto set_if_open = [](int& size, int usual) { size = size == 0 ? usual : size; };
+    set_if_open(model_.kv_heads, model_.heads);
+    set_if_open(model_.head_channels, model_.hidden / model_.heads);
+    set_if_open(model_.feed_forward, 4 * model_.hidden);
+    set_if_open(model_.vocabulary, gpt_vocabulary);
+    model_.value_channels = model_.head_channels;
+    if (model_.experts > 0)
+      fill_mixture();
+  }
+
+  void fill_mixture() {
+    constexpr double most_channels = 1e9;
+    if (model_.experts_per_token == 0)
+      model_.experts_per_token = 1;
+    if (model_.expert_feed_forward == 0)
+      model_.expert_feed_forward = model_.feed_forward;
+    const double shared = 1.0 * row_.shared_experts * model_.expert_feed_forward;
+    if (shared > most_channels)
+      return fault("shared_experts",
+                   fmt::format("is {}, of {} channels each: {:.0f} together are possible",
+                               row_.shared_experts, model_.expert_feed_forward, most_channels));
+    model_.shared_feed_forward = static_cast<int>(shared);
+    model_.set_mixture_behind(row_.dense_layers);
   }
 
   /// A run that could not have been.
   void check_sizes() {
-    const double devices = 1.0 * run_.tensor * run_.data * run_.pipeline * run_.context;
-    if (devices != run_.gpus)
+    const double devices = 1.0 * cut_.tensor * cut_.data * cut_.pipeline * cut_.context;
+    if (devices != row_.gpus)
       fault("gpus",
-            fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", run_.gpus,
-                        run_.tensor, run_.data, run_.pipeline,
-                        run_.context > 1 ? fmt::format(" × cp {}", run_.context) : "", devices));
+            fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", row_.gpus,
+                        cut_.tensor, cut_.data, cut_.pipeline,
+                        cut_.context > 1 ? fmt::format(" × cp {}", cut_.context) : "", devices));
     cut_layers();
-    divides("heads", run_.heads, "tp", run_.tensor);
-    divides("heads", run_.heads, "kv_heads", run_.kv_heads);
-    if (run_.hidden % run_.heads != 0 && !header_.place("head_channels"))
-      divides("hidden", run_.hidden, "heads", run_.heads);
-    divides("seq", run_.sequence, "cp", run_.context);
-    divides("devices of dp and cp", run_.data * run_.context, "ep", run_.expert);
-    if (run_.experts > 0)
-      divides("experts", run_.experts, "ep", run_.expert);
-    if (run_.global_batch % run_.data != 0)
-      divides("global_batch", run_.global_batch, "dp", run_.data);
+    divides("heads", model_.heads, "tp", cut_.tensor);
+    divides("heads", model_.heads, "kv_heads", model_.kv_heads);
+    if (model_.hidden % model_.heads != 0 && !header_.place("head_channels"))
+      divides("hidden", model_.hidden, "heads", model_.heads);
+    divides("seq", training_.sequence, "cp", cut_.context);
+    divides("devices of dp and cp", cut_.data * cut_.context, "ep", cut_.expert);
+    if (model_.experts > 0)
+      divides("experts", model_.experts, "ep", cut_.expert);
+    if (training_.batch % cut_.data != 0)
+      divides("global_batch", training_.batch, "dp", cut_.data);
     else
-      divides("samples of a pipeline", run_.global_batch / run_.data, "micro_batch",
-              run_.microbatch);
+      divides("samples of a pipeline", training_.batch / cut_.data, "micro_batch", cut_.microbatch);
     if (faults_.size() == before_)
       check_count();
     check_chunks();
@@ -176,38 +209,39 @@ class RowReader {
   /// Megatron-LM's --account-for-embedding-in-pipeline-split and
   /// --account-for-loss-in-pipeline-split.
   void cut_layers() {
-    const int stages = run_.stages(), of_stage = (run_.layers + 2) / stages;
-    if (run_.layers % stages != 0 && (run_.layers + 2) % stages == 0 && of_stage > 1) {
-      run_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
-      --run_.stage_layers.front();
-      --run_.stage_layers.back();
+    const int stages = cut_.stages(), of_stage = (model_.layers + 2) / stages;
+    if (model_.layers % stages != 0 && (model_.layers + 2) % stages == 0 && of_stage > 1) {
+      cut_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
+      --cut_.stage_layers.front();
+      --cut_.stage_layers.back();
       return;
     }
-    divides("layers", run_.layers, "pp", run_.pipeline);
-    if (run_.chunks > 1 && run_.layers % run_.pipeline == 0)
-      divides("layers of a rank", run_.layers / run_.pipeline, "chunks", run_.chunks);
+    divides("layers", model_.layers, "pp", cut_.pipeline);
+    if (cut_.chunks > 1 && model_.layers % cut_.pipeline == 0)
+      divides("layers of a rank", model_.layers / cut_.pipeline, "chunks", cut_.chunks);
   }
 
   /// The simulator times each pass of each microbatch.
   void check_count() {
     constexpr double most = 200'000;
-    const double passes = 1.0 * run_.pipeline * run_.chunks * run_.microbatches();
+    const double passes = 1.0 * cut_.pipeline * cut_.chunks * cut_.microbatches(training_.batch);
     if (passes > most)
       fault("global_batch",
             fmt::format("is {}: {} microbatches on {} stages are more than the {:.0f} "
                         "passes that can be timed",
-                        run_.global_batch, run_.microbatches(), run_.pipeline * run_.chunks, most));
+                        training_.batch, cut_.microbatches(training_.batch),
+                        cut_.pipeline * cut_.chunks, most));
   }
 
   void check_chunks() {
-    if (run_.chunks == 1 || run_.global_batch % (1L * run_.data * run_.microbatch) != 0)
+    if (cut_.chunks == 1 || training_.batch % (1L * cut_.data * cut_.microbatch) != 0)
       return;
-    if (run_.pipeline == 1)
-      fault("chunks", fmt::format("is {}, but one stage alone has no chunks", run_.chunks));
-    else if (run_.microbatches() % run_.pipeline != 0)
+    if (cut_.pipeline == 1)
+      fault("chunks", fmt::format("is {}, but one stage alone has no chunks", cut_.chunks));
+    else if (cut_.microbatches(training_.batch) % cut_.pipeline != 0)
       fault("chunks", fmt::format("is {}: interleaved stages need a multiple of pp {} "
                                   "microbatches, not {}",
-                                  run_.chunks, run_.pipeline, run_.microbatches()));
+                                  cut_.chunks, cut_.pipeline, cut_.microbatches(training_.batch)));
   }
 
   void divides(const char* what, int whole, const char* column, int part) {
@@ -227,36 +261,13 @@ class RowReader {
   const std::string& name_;
   std::vector<std::string>& faults_;
   const std::size_t before_;
-  TrainingRun run_;
+  RunRow row_;
+  TransformerTraining& training_ = row_.run.training;
+  TransformerConfig& model_ = training_.model;
+  Cut& cut_ = row_.run.cut;
 };
 
 }  // namespace
-
-double TrainingRun::expert_parameters() const {
-  if (experts == 0)
-    return 0;
-  const double sparse = std::max(0.0, 1 - 1.0 * dense_layers / layers);
-  return sparse * (gated ? 3.0 : 2.0) * hidden * expert_feed_forward * experts;
-}
-
-double TrainingRun::layer_parameters() const {
-  const double h = hidden, d = head_channels, a = heads;
-  const double projections = kv_rank > 0 ? h * (q_rank + kv_rank + rope_channels) +
-                                               q_rank * a * (d + rope_channels) +
-                                               kv_rank * a * 2 * d + a * d * h
-                                         : h * d * (2.0 * a + 2.0 * kv_heads);
-  const double matrices = gated ? 3 : 2;
-  const double dense = experts == 0 ? 1 : std::min(1.0, 1.0 * dense_layers / layers);
-  const double shared = 1.0 * shared_experts * expert_feed_forward + experts / matrices;
-  const double always = dense * feed_forward + (1 - dense) * shared;
-  return projections + matrices * h * always + expert_parameters() + (gated ? 2 * h : 13 * h);
-}
-
-double TrainingRun::embedding_parameters() const {
-  return (1.0 * vocabulary + (gated ? 0 : sequence)) * hidden;
-}
-
-double TrainingRun::head_parameters() const { return 1.0 * vocabulary * hidden; }
 
 RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times) {
   std::vector<std::string> faults;

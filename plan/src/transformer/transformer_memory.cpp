@@ -1,6 +1,8 @@
-#include "pipewright/plan/runs/transformer_memory.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
 
 #include <algorithm>
+
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -33,38 +35,40 @@ struct LayerCount {
 
 class Holding {
  public:
-  Holding(const TrainingRun& run, RunRecompute recompute, const PipelineShape& shape)
-      : run_(run),
+  Holding(const TransformerTraining& training, const Cut& cut, const PipelineShape& shape)
+      : training_(training),
+        model_(training.model),
+        cut_(cut),
         shape_(shape),
-        stages_(layers_by_stage(run)),
-        recompute_(run.recompute == RunRecompute::Unknown ? recompute : run.recompute),
-        tokens_(1.0 * run.microbatch * run.sequence / run.context) {}
+        stages_(layers_by_stage(training.model, cut)),
+        tokens_(1.0 * cut.microbatch * training.sequence / cut.context) {}
 
   RankMemory rank(std::size_t rank) const {
     const std::vector<int>& stages = shape_.stages_of_rank[rank];
-    const bool first = stages.front() == 0, last = stages.back() == run_.stages() - 1;
-    const double h = run_.hidden, t = run_.tensor, routed = run_.experts > 0 ? 1 : 0;
+    const bool first = stages.front() == 0, last = stages.back() == cut_.stages() - 1;
+    const double h = model_.hidden, t = cut_.tensor, routed = model_.has_mixture() ? 1 : 0;
     RankMemory memory;
     memory.standing = standing(rank, first, last);
     memory.kept = kept(rank);
     memory.tokens = tokens_ * h / t;
-    memory.feed_forward = routed > 0 ? 0 : tokens_ * run_.feed_forward / t;
-    memory.weights = routed > 0 ? 0 : (run_.gated ? 2.0 : 1.0) * run_.feed_forward * h / t;
-    memory.logits = last ? tokens_ * run_.vocabulary / t : 0;
-    memory.head_parameters = last ? run_.head_parameters() / t : 0;
-    memory.routed_tokens = routed * tokens_ * run_.experts_per_token * h;
-    memory.latent_heads = run_.kv_rank > 0 ? tokens_ * run_.heads * run_.head_channels / t : 0;
+    memory.feed_forward = routed > 0 ? 0 : tokens_ * model_.feed_forward / t;
+    memory.weights = routed > 0 ? 0 : (model_.gated ? 2.0 : 1.0) * model_.feed_forward * h / t;
+    memory.logits = last ? tokens_ * model_.vocabulary / t : 0;
+    memory.head_parameters = last ? head_parameters(model_) / t : 0;
+    memory.routed_tokens = routed * tokens_ * model_.experts_per_token * h;
+    memory.latent_heads =
+        model_.is_latent() ? tokens_ * model_.heads * model_.head_channels / t : 0;
     return memory;
   }
 
  private:
-  static std::vector<LayerCount> layers_by_stage(const TrainingRun& run) {
+  static std::vector<LayerCount> layers_by_stage(const TransformerConfig& model, const Cut& cut) {
     std::vector<LayerCount> stages;
+    const int in_front = model.has_mixture() ? model.leading_dense_layers() : model.layers;
     int before = 0;
-    for (int stage = 0; stage < run.stages(); ++stage) {
-      const int layers = run.layers_of(stage);
-      const int dense =
-          run.experts == 0 ? layers : std::clamp(run.dense_layers - before, 0, layers);
+    for (int stage = 0; stage < cut.stages(); ++stage) {
+      const int layers = cut.layers_of(stage, model.layers);
+      const int dense = std::clamp(in_front - before, 0, layers);
       stages.push_back({dense, layers - dense});
       before += layers;
     }
@@ -76,45 +80,44 @@ class Holding {
   }
 
   double standing(std::size_t rank, bool first, bool last) const {
-    TrainingRun dense = run_, sparse = run_;
-    dense.experts = 0;
-    sparse.dense_layers = 0;
     LayerCount layers;
     for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk)
       layers += layers_of(rank, chunk);
-    const double t = run_.tensor, copies = 1.0 * run_.data * run_.context;
-    const double experts = layers.sparse * sparse.expert_parameters() / run_.expert;
-    const double others = layers.dense * dense.layer_parameters() +
-                          layers.sparse * (sparse.layer_parameters() - sparse.expert_parameters()) +
-                          (first ? run_.embedding_parameters() : 0) +
-                          (last ? run_.head_parameters() : 0);
-    return others / t * parameter_bytes(run_.zero, copies) +
-           experts / t * parameter_bytes(run_.zero, copies / run_.expert);
+    const double t = cut_.tensor, copies = 1.0 * cut_.data * cut_.context;
+    const double of_experts = expert_parameters(model_, 0);
+    const double experts = layers.sparse * of_experts / cut_.expert;
+    const double others = layers.dense * layer_parameters(model_, 1) +
+                          layers.sparse * (layer_parameters(model_, 0) - of_experts) +
+                          (first ? embedding_parameters(training_) : 0) +
+                          (last ? head_parameters(model_) : 0);
+    return others / t * parameter_bytes(cut_.zero, copies) +
+           experts / t * parameter_bytes(cut_.zero, copies / cut_.expert);
   }
 
   /// Of a token in a layer, for the backward, when nothing runs again.
   double layer_bytes(bool is_dense) const {
-    const double h = run_.hidden, t = run_.tensor, d = run_.head_channels, a = run_.heads;
-    const double norms_cut = run_.sequence_parallel ? t : 1;
-    if (!run_.gated)  // Korthikanti et al., arXiv 2205.05198
-      return 10 * h / norms_cut + (8 * h + 4.0 * run_.feed_forward) / t + scores();
+    const double h = model_.hidden, t = cut_.tensor, d = model_.head_channels, a = model_.heads;
+    const double norms_cut = cut_.sequence_parallel ? t : 1;
+    if (!model_.gated)  // Korthikanti et al., arXiv 2205.05198
+      return 10 * h / norms_cut + (8 * h + 4.0 * model_.feed_forward) / t + scores();
     const double attention =
-        run_.kv_rank > 0 ? 2 *
-                               (2.0 * run_.q_rank + 2.0 * run_.kv_rank + run_.rope_channels +
-                                2 * a * (d + run_.rope_channels) + 2 * a * d) /
-                               t
-                         : (4 * a * d + 4.0 * run_.kv_heads * d) / t;
-    const double width =
-        is_dense ? 1.0 * run_.feed_forward
-                 : (1.0 * run_.shared_experts + run_.experts_per_token) * run_.expert_feed_forward;
-    const double routed = is_dense ? 0 : 2.0 * run_.experts_per_token * h;
+        model_.is_latent()
+            ? 2 *
+                  (2.0 * model_.q_rank + 2.0 * model_.kv_rank + model_.rope_channels +
+                   2 * a * (d + model_.rope_channels) + 2 * a * d) /
+                  t
+            : (4 * a * d + 4.0 * model_.kv_heads * d) / t;
+    const double width = is_dense ? 1.0 * model_.feed_forward
+                                  : 1.0 * model_.shared_feed_forward +
+                                        1.0 * model_.experts_per_token * model_.expert_feed_forward;
+    const double routed = is_dense ? 0 : 2.0 * model_.experts_per_token * h;
     return 8 * h / norms_cut + attention + 6 * width / t + routed + scores();
   }
 
   double scores() const {
     const bool are_kept =
-        run_.attention == AttentionKind::Scores && recompute_ != RunRecompute::Selective;
-    return are_kept ? 5.0 * run_.heads * run_.sequence / run_.tensor : 0;
+        training_.attention == AttentionKind::Scores && cut_.recompute != RecomputeMode::Selective;
+    return are_kept ? 5.0 * model_.heads * training_.sequence / cut_.tensor : 0;
   }
 
   /// At the moment at which it is most.
@@ -132,34 +135,33 @@ class Holding {
   double kept_of(const LayerCount& layers) const {
     const double all = (layers.dense > 0 ? layers.dense * layer_bytes(true) : 0) +
                        (layers.sparse > 0 ? layers.sparse * layer_bytes(false) : 0);
-    if (recompute_ != RunRecompute::Full)
+    if (cut_.recompute != RecomputeMode::Full)
       return all;
-    const double inputs = 2.0 * run_.hidden / (run_.sequence_parallel ? run_.tensor : 1);
+    const double inputs = 2.0 * model_.hidden / (cut_.sequence_parallel ? cut_.tensor : 1);
     return layers.all() * inputs + layer_bytes(layers.sparse == 0);
   }
 
-  const TrainingRun& run_;
+  const TransformerTraining& training_;
+  const TransformerConfig& model_;
+  const Cut& cut_;
   const PipelineShape& shape_;
   const std::vector<LayerCount> stages_;
-  const RunRecompute recompute_;
   const double tokens_;
 };
 
 }  // namespace
 
-std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute,
+std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape) {
   std::vector<RankMemory> ranks;
-  const Holding holding(run, recompute, shape);
+  const Holding holding(training, cut, shape);
   for (std::size_t rank = 0; rank < shape.held.size(); ++rank)
     ranks.push_back(holding.rank(rank));
   return ranks;
 }
 
-std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute) {
-  return transformer_memory(run, recompute,
-                            pipeline_shape(std::string(run.schedule_name()), run.pipeline,
-                                           run.microbatches(), run.chunks));
+std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut) {
+  return transformer_memory(training, cut, pipeline_shape(cut, training.batch));
 }
 
 double peak_of(const std::vector<RankMemory>& ranks, const MachineConstants& constants) {

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "pipewright/plan/partition/cut.hpp"
+
 namespace pipewright::plan {
 
 struct PipelineShape {
@@ -28,12 +30,15 @@ const std::vector<std::string>& planned_schedules();
 /// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole
 /// rounds of P.
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks);
+/// The one of a cut of `batch` samples.
+PipelineShape pipeline_shape(const Cut& cut, int batch);
 
 /// Shapes that were asked for before.
 class PipelineShapes {
  public:
   /// Null where the schedule does not take the sizes.
   const PipelineShape* find(std::string_view schedule, int ranks, int microbatches, int chunks);
+  const PipelineShape* find(const Cut& cut, int batch);
 
  private:
   std::map<std::tuple<std::string, int, int, int>, std::optional<PipelineShape>> shapes_;

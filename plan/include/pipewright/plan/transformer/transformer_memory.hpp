@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "pipewright/plan/cluster/machine.hpp"
-#include "pipewright/plan/runs/pipeline_shape.hpp"
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/model/transformer_training.hpp"
+#include "pipewright/plan/partition/cut.hpp"
+#include "pipewright/plan/transformer/pipeline_shape.hpp"
 
 namespace pipewright::plan {
 
@@ -25,12 +26,11 @@ struct RankMemory {
   double latent_heads = 0;     // tokens × channels of the latent attention's heads
 };
 
-/// By rank. `recompute` counts where the run does not say. `shape` is the one of the run's
-/// schedule.
-std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute,
+/// By rank. `shape` is that of the cut's schedule.
+std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape);
-/// The same; throws InputError where the schedule does not take the run's sizes.
-std::vector<RankMemory> transformer_memory(const TrainingRun& run, RunRecompute recompute);
+/// The same; throws InputError where the schedule does not take the sizes.
+std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut);
 /// The most that any rank holds, in bytes.
 double peak_of(const std::vector<RankMemory>& ranks, const MachineConstants& constants);
 

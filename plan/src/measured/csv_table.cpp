@@ -5,7 +5,7 @@
 namespace pipewright::plan {
 namespace {
 
-std::string trimmed(std::string_view text) {
+std::string without_blanks(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front()))
     text.remove_prefix(1);
@@ -30,7 +30,7 @@ CsvLine cut(std::string_view text, int line, bool& open) {
         quoted = !quoted;
     }
     open = open || quoted;
-    cell.text = trimmed(cell.text);
+    cell.text = without_blanks(cell.text);
     cut.cells.push_back(std::move(cell));
     if (at >= text.size())
       return cut;
@@ -49,7 +49,7 @@ std::vector<CsvLine> csv_lines(std::string_view text, const std::string& name,
     const auto end = text.find('\n');
     const std::string_view own = text.substr(0, end);
     text = end == std::string_view::npos ? "" : text.substr(end + 1);
-    if (trimmed(own).empty())
+    if (without_blanks(own).empty())
       continue;
     bool open = false;
     lines.push_back(cut(own, line, open));

@@ -2,12 +2,14 @@
 
 // What the parts of a transformer take on one device, from sizes alone. `transformer_work` counts
 // (products, bytes, sums); `transformer_times` prices the counts with a machine's constants. The
-// first is done once for a run, the second for every set of constants that a fit tries.
+// first is done once for a cut, the second for every set of constants that a fit tries.
 
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/model/transformer_training.hpp"
+#include "pipewright/plan/partition/cut.hpp"
+#include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
 
@@ -36,7 +38,7 @@ struct LayerWork {
   double exchange_network_s = 0;
 };
 
-/// Of one microbatch on one device.
+/// All of it, for one microbatch on one device.
 struct TransformerWork {
   double peak = 0;  // FLOP/s of the products
   double head_peak = 0;
@@ -59,9 +61,8 @@ struct TransformerWork {
   Bytes hop_size{};
 };
 
-/// `recompute` counts where the run does not say.
-TransformerWork transformer_work(const Cluster& cluster, const TrainingRun& run,
-                                 RunRecompute recompute);
+TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
+                                 const Cut& cut);
 
 struct PassSeconds {
   double forward = 0;
@@ -82,13 +83,15 @@ struct TransformerTimes {
   PassSeconds head;
   double hop_s = 0;          // within a node
   double network_hop_s = 0;  // between nodes
+  Bytes hop_size{};
   double first_end_s = 0, middle_end_s = 0, last_end_s = 0, only_end_s = 0;
+  double iteration_s = 0;  // once each iteration, on every rank
 };
 TransformerTimes transformer_times(const TransformerWork& work, const MachineConstants& constants,
                                    const LayerFactors& factors = {});
 
-/// The class of layers that a run trains.
-LayerClass layer_class_of(const TrainingRun& run);
+/// The class of layers that is trained.
+LayerClass layer_class_of(const TransformerTraining& training, const Cut& cut);
 /// Whether two are the same layers, cut the same way.
 bool same_layers(const LayerClass& a, const LayerClass& b);
 

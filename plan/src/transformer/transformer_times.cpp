@@ -1,8 +1,9 @@
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "reduction_times.hpp"
 
 namespace pipewright::plan {
@@ -33,19 +34,20 @@ struct Projection {
 
 /// Queries, keys and values, and the way back; of latent attention (DeepSeek-V2, arXiv 2405.04434)
 /// through its ranks.
-std::vector<Projection> projections_of(const TrainingRun& run) {
-  const double h = run.hidden, heads = run.heads, d = run.head_channels;
-  if (run.kv_rank == 0)
-    return {{h, d * (heads + 2.0 * run.kv_heads)}, {d * heads, h, true}};
-  const double q = run.q_rank, kv = run.kv_rank, rope = run.rope_channels;
+std::vector<Projection> projections_of(const TransformerConfig& model) {
+  const double h = model.hidden, heads = model.heads, d = model.head_channels;
+  if (!model.is_latent())
+    return {{h, d * (heads + 2.0 * model.kv_heads)}, {d * heads, h, true}};
+  const double q = model.q_rank, kv = model.kv_rank, rope = model.rope_channels;
   return {{h, q + kv + rope}, {q, heads * (d + rope)}, {kv, heads * 2 * d}, {heads * d, h, true}};
 }
 
 class Counting {
  public:
-  Counting(const Cluster& cluster, const TrainingRun& run) : cluster_(cluster), run_(run) {}
+  Counting(const Cluster& cluster, const TransformerTraining& training, const Cut& cut)
+      : cluster_(cluster), training_(training), model_(training.model), cut_(cut) {}
 
-  TransformerWork work(RunRecompute recompute) const {
+  TransformerWork work() const {
     TransformerWork work;
     work.peak = peak();
     work.head_peak = cluster_.device.flops_per_s;
@@ -53,95 +55,94 @@ class Counting {
     add_ends_of_model(work);
     add_hop(work);
     add_sums(work);
-    const RunRecompute mode = run_.recompute == RunRecompute::Unknown ? recompute : run_.recompute;
-    work.recomputes_all = mode == RunRecompute::Full;
-    work.recomputes_core = mode == RunRecompute::Selective;
-    const int last = run_.stages() - 1;
-    work.first_end = end_of(run_.layers_of(0), run_.embedding_parameters());
+    work.recomputes_all = cut_.recompute == RecomputeMode::Full;
+    work.recomputes_core = cut_.recompute == RecomputeMode::Selective;
+    const double embedding = embedding_parameters(training_), head = head_parameters(model_);
+    work.first_end = end_of(layers_of(0), embedding);
     work.middle_end = end_of(most_layers_of_middle(), 0);
-    work.last_end = end_of(run_.layers_of(last), run_.head_parameters());
-    work.only_end = end_of(run_.layers, run_.embedding_parameters() + run_.head_parameters());
+    work.last_end = end_of(layers_of(cut_.stages() - 1), head);
+    work.only_end = end_of(model_.layers, embedding + head);
     return work;
   }
 
  private:
   double peak() const {
     const double half = cluster_.device.flops_per_s;
-    return run_.precision == RunPrecision::Float8 ? 2 * half : half;
+    return training_.precision == ProductPrecision::Float8 ? 2 * half : half;
   }
-  double tokens() const { return 1.0 * run_.microbatch * run_.sequence / run_.context; }
+  double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
   double memory_s(double bytes) const { return bytes / cluster_.device.memory_bandwidth_per_s; }
-  double activation_bytes() const { return half_bytes * tokens() * run_.hidden; }
+  double activation_bytes() const { return half_bytes * tokens() * model_.hidden; }
 
   void add_layers(TransformerWork& work) const {
-    work.layer = layer(run_.experts > 0);
-    if (run_.dense_layers > 0)
+    work.layer = layer(model_.has_mixture());
+    if (model_.leading_dense_layers() > 0)
       work.dense_layer = layer(false);
-    work.cut = run_.tensor > 1;
-    work.cut_wide = run_.tensor >= wide_cut;
-    const auto scores = 1L * run_.microbatch * run_.heads / run_.tensor;
-    work.odd_scores = run_.attention == AttentionKind::Scores && scores % 4 != 0;
-    work.narrow_heads = run_.head_channels < narrow_head;
+    work.cut = cut_.tensor > 1;
+    work.cut_wide = cut_.tensor >= wide_cut;
+    const auto scores = 1L * cut_.microbatch * model_.heads / cut_.tensor;
+    work.odd_scores = training_.attention == AttentionKind::Scores && scores % 4 != 0;
+    work.narrow_heads = model_.head_channels < narrow_head;
   }
 
   LayerWork layer(bool has_experts) const {
     LayerWork layer;
-    const double t = run_.tensor, rows = tokens(), heads = run_.heads / t;
-    for (const auto& [k, n, cuts_k] : projections_of(run_))
+    const double t = cut_.tensor, rows = tokens(), heads = model_.heads / t;
+    for (const auto& [k, n, cuts_k] : projections_of(model_))
       layer.products.push_back(product(rows, cuts_k ? k / t : k, cuts_k ? n : n / t));
-    const double channels = 2.0 * run_.head_channels + run_.rope_channels;
-    layer.core_s = 2 * rows * run_.sequence * heads * channels / peak();
-    if (run_.attention == AttentionKind::Scores)
+    const double channels = 2.0 * model_.head_channels + model_.rope_channels;
+    layer.core_s = 2 * rows * training_.sequence * heads * channels / peak();
+    if (training_.attention == AttentionKind::Scores)
       layer.core_bytes_s =
-          memory_s(score_bytes * run_.microbatch * heads * run_.sequence * run_.sequence);
-    const double passes = run_.sequence_parallel ? (element_passes_whole + element_passes_cut) / t
+          memory_s(score_bytes * cut_.microbatch * heads * training_.sequence * training_.sequence);
+    const double passes = cut_.sequence_parallel ? (element_passes_whole + element_passes_cut) / t
                                                  : element_passes_whole + element_passes_cut / t;
     layer.element_bytes_s = memory_s(activation_bytes() * passes);
     if (has_experts)
       add_experts(layer);
     else
-      add_feed_forward(layer, rows, run_.feed_forward, 1);
+      add_feed_forward(layer, rows, model_.feed_forward, 1);
     add_context(layer);
     return layer;
   }
 
   /// `count` of them, each of m rows.
   void add_feed_forward(LayerWork& layer, double m, double width, double count) const {
-    const double h = run_.hidden, t = run_.tensor;
+    const double h = model_.hidden, t = cut_.tensor;
     for (const Product& one :
-         {product(m, h, (run_.gated ? 2.0 : 1.0) * width / t), product(m, width / t, h)})
+         {product(m, h, (model_.gated ? 2.0 : 1.0) * width / t), product(m, width / t, h)})
       layer.products.push_back({count * one.flops, one.side});
   }
 
   /// Tokens go to their experts and come back; around it they are put in order, in memory.
   void add_experts(LayerWork& layer) const {
-    const double here = 1.0 * run_.experts / run_.expert;
-    add_feed_forward(layer, tokens() * run_.experts_per_token / here, run_.expert_feed_forward,
+    const double here = 1.0 * model_.experts / cut_.expert;
+    add_feed_forward(layer, tokens() * model_.experts_per_token / here, model_.expert_feed_forward,
                      here);
-    if (run_.shared_experts > 0)
-      add_feed_forward(layer, tokens(), 1.0 * run_.shared_experts * run_.expert_feed_forward, 1);
-    const double bytes = activation_bytes() * run_.experts_per_token;
+    if (model_.shared_feed_forward > 0)
+      add_feed_forward(layer, tokens(), model_.shared_feed_forward, 1);
+    const double bytes = activation_bytes() * model_.experts_per_token;
     layer.element_bytes_s += memory_s(expert_passes * bytes);
-    if (run_.expert == 1)
+    if (cut_.expert == 1)
       return;
     layer.exchanges += 2;
-    add_exchange(layer, 2 * bytes * (run_.expert - 1.0) / run_.expert, run_.expert);
+    add_exchange(layer, 2 * bytes * (cut_.expert - 1.0) / cut_.expert, cut_.expert);
   }
 
   /// Keys and values of the others' tokens go round, nothing computed meanwhile (Megatron-LM's
   /// all-gather).
   void add_context(LayerWork& layer) const {
-    if (run_.context == 1)
+    if (cut_.context == 1)
       return;
-    const double heads = run_.kv_rank > 0 ? run_.heads : run_.kv_heads;
-    const double bytes = 2 * half_bytes * tokens() * heads * run_.head_channels / run_.tensor;
-    add_exchange(layer, bytes * (run_.context - 1), run_.context);
+    const double heads = model_.is_latent() ? model_.heads : model_.kv_heads;
+    const double bytes = 2 * half_bytes * tokens() * heads * model_.head_channels / cut_.tensor;
+    add_exchange(layer, bytes * (cut_.context - 1), cut_.context);
     layer.exchanges += 1;
   }
 
   /// Each of `devices` sends so much, beside those of the other groups of its node.
   void add_exchange(LayerWork& layer, double sent, int devices) const {
-    if (1.0 * devices * run_.tensor <= cluster_.devices_per_node)
+    if (1.0 * devices * cut_.tensor <= cluster_.devices_per_node)
       layer.exchange_s += sent / cluster_.within_node.bandwidth_per_s;
     else
       layer.exchange_network_s +=
@@ -149,10 +150,10 @@ class Counting {
   }
 
   void add_ends_of_model(TransformerWork& work) const {
-    const double logits = tokens() * run_.vocabulary / run_.tensor;
-    work.head_s = 6 * run_.hidden * logits / work.head_peak;
+    const double logits = tokens() * model_.vocabulary / cut_.tensor;
+    work.head_s = 6 * model_.hidden * logits / work.head_peak;
     work.head_bytes_s = memory_s(head_element_bytes * logits);
-    work.odd_vocabulary = run_.tensor == 1 && run_.vocabulary % 2 != 0;
+    work.odd_vocabulary = cut_.tensor == 1 && model_.vocabulary % 2 != 0;
     work.embedding_s = embedding_token_s * tokens();
   }
 
@@ -162,9 +163,9 @@ class Counting {
     work.hop_size = whole_bytes(activation_bytes());
     work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
     const double in_node = cluster_.devices_per_node;
-    const double pipelines = in_node / std::min<double>(run_.tensor, in_node);
-    const double nodes = 1.0 * run_.data * run_.context * run_.tensor / in_node;
-    if (run_.gpus <= cluster_.devices_per_node)
+    const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
+    const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
+    if (cut_.devices() <= cluster_.devices_per_node)
       return;
     work.network_hop_s = activation_bytes() / cluster_.between_nodes.bandwidth_per_s;
     work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * activation_bytes() /
@@ -172,30 +173,32 @@ class Counting {
   }
 
   void add_sums(TransformerWork& work) const {
-    if (run_.tensor == 1)
+    if (cut_.tensor == 1)
       return;
     work.sums = 2;
-    const SumTime time = sum_time(cluster_, run_.tensor, activation_bytes(), 1,
-                                  run_.tensor > cluster_.devices_per_node);
+    const SumTime time = sum_time(cluster_, cut_.tensor, activation_bytes(), 1,
+                                  cut_.tensor > cluster_.devices_per_node);
     work.sum_table_s = time.table_s + time.bulk_s;
     work.sum_network_s = time.network_s;
   }
 
+  int layers_of(int stage) const { return cut_.layers_of(stage, model_.layers); }
+
   int most_layers_of_middle() const {
     int most = 0;
-    for (int stage = 1; stage + 1 < run_.stages(); ++stage)
-      most = std::max(most, run_.layers_of(stage));
+    for (int stage = 1; stage + 1 < cut_.stages(); ++stage)
+      most = std::max(most, layers_of(stage));
     return most;
   }
 
   StageEndWork end_of(double layers, double more_parameters) const {
-    const double experts = layers * run_.expert_parameters() / (run_.tensor * run_.expert);
+    const double of_experts_in_layer = expert_parameters(model_);
+    const double experts = layers * of_experts_in_layer / (cut_.tensor * cut_.expert);
     const double others =
-        (layers * (run_.layer_parameters() - run_.expert_parameters()) + more_parameters) /
-        run_.tensor;
-    const int copies = run_.data * run_.context;
+        (layers * (layer_parameters(model_) - of_experts_in_layer) + more_parameters) / cut_.tensor;
+    const int copies = cut_.data * cut_.context;
     StageEndWork end = end_of_copies(others, copies);
-    const StageEndWork of_experts = end_of_copies(experts, copies / run_.expert);
+    const StageEndWork of_experts = end_of_copies(experts, copies / cut_.expert);
     end.table_s += of_experts.table_s, end.bulk_s += of_experts.bulk_s;
     end.network_s += of_experts.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
@@ -205,10 +208,10 @@ class Counting {
   StageEndWork end_of_copies(double parameters, int copies) const {
     if (parameters <= 0)
       return {};
-    const bool spans = 1.0 * copies * run_.tensor > cluster_.devices_per_node;
+    const bool spans = 1.0 * copies * cut_.tensor > cluster_.devices_per_node;
     const SumTime time = sum_time(cluster_, copies, half_bytes * parameters,
-                                  std::min(run_.tensor, cluster_.devices_per_node), spans);
-    const double share = run_.zero > 0 ? copies : 1;
+                                  std::min(cut_.tensor, cluster_.devices_per_node), spans);
+    const double share = cut_.zero > 0 ? copies : 1;
     return {.table_s = time.table_s,
             .bulk_s = time.bulk_s,
             .network_s = time.network_s,
@@ -216,7 +219,9 @@ class Counting {
   }
 
   const Cluster& cluster_;
-  const TrainingRun& run_;
+  const TransformerTraining& training_;
+  const TransformerConfig& model_;
+  const Cut& cut_;
 };
 
 /// Counts with constants.
@@ -235,10 +240,12 @@ class Pricing {
     times.hop_s = work_.hop_s / c_.hop_efficiency;
     times.network_hop_s =
         work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_waiting;
+    times.hop_size = work_.hop_size;
     times.first_end_s = end_s(work_.first_end);
     times.middle_end_s = end_s(work_.middle_end);
     times.last_end_s = end_s(work_.last_end);
     times.only_end_s = end_s(work_.only_end);
+    times.iteration_s = c_.iteration_s;
     return times;
   }
 
@@ -304,9 +311,9 @@ class Pricing {
 
 }  // namespace
 
-TransformerWork transformer_work(const Cluster& cluster, const TrainingRun& run,
-                                 RunRecompute recompute) {
-  return Counting(cluster, run).work(recompute);
+TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
+                                 const Cut& cut) {
+  return Counting(cluster, training, cut).work();
 }
 
 TransformerTimes transformer_times(const TransformerWork& work, const MachineConstants& constants,
@@ -314,12 +321,12 @@ TransformerTimes transformer_times(const TransformerWork& work, const MachineCon
   return Pricing(work, constants).times(factors);
 }
 
-LayerClass layer_class_of(const TrainingRun& run) {
-  return {.hidden = run.hidden,
-          .heads = run.heads,
-          .sequence = run.sequence,
-          .tensor = run.tensor,
-          .microbatch = run.microbatch,
+LayerClass layer_class_of(const TransformerTraining& training, const Cut& cut) {
+  return {.hidden = training.model.hidden,
+          .heads = training.model.heads,
+          .sequence = training.sequence,
+          .tensor = cut.tensor,
+          .microbatch = cut.microbatch,
           .runs = 1};
 }
 

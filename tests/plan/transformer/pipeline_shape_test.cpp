@@ -1,4 +1,4 @@
-#include "pipewright/plan/runs/pipeline_shape.hpp"
+#include "pipewright/plan/transformer/pipeline_shape.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -17,7 +17,7 @@ int chunks_of(const std::string& schedule) {
 }
 
 TEST_CASE("a rank holds what its actions say, however many microbatches there are",
-          "[plan][runs]") {
+          "[plan][transformer]") {
   for (const std::string& name : planned_schedules())
     for (const int ranks : {1, 2, 3, 4, 6})
       for (int microbatches = 1; microbatches <= 9 * ranks; ++microbatches) {
@@ -51,7 +51,8 @@ TEST_CASE("a rank holds what its actions say, however many microbatches there ar
       }
 }
 
-TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V", "[plan][runs]") {
+TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V",
+          "[plan][transformer]") {
   const PipelineShape plain = pipeline_shape("1f1b", 4, 8, 1);
   CHECK(plain.held == std::vector<std::vector<std::vector<int>>>{{{4}}, {{3}}, {{2}}, {{1}}});
   CHECK_FALSE(plain.splits_backward);
@@ -61,7 +62,7 @@ TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V", 
 }
 
 TEST_CASE("interleaved stages hold the formula's microbatches, most of the first chunk",
-          "[plan][runs]") {
+          "[plan][transformer]") {
   // Narayanan et al., arXiv 2104.04473: PV + P - 1 - 2r of a stage each.
   const PipelineShape shape = pipeline_shape("interleaved-1f1b", 4, 16, 3);
   for (std::size_t rank = 0; rank < 4; ++rank) {

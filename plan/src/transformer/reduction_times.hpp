@@ -3,7 +3,7 @@
 // How long sums over devices take: within a node as its table says, or a ring over the link;
 // between nodes as a ring over what a node has.
 
-#include "pipewright/plan/runs/transformer_times.hpp"
+#include "pipewright/plan/transformer/transformer_times.hpp"
 
 namespace pipewright::plan {
 

@@ -7,15 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
 
 namespace pipewright::plan {
+
+/// A line of a table: a run, and what it says in other words than the run.
+struct RunRow {
+  MeasuredRun run;
+  int gpus = 0;
+  int shared_experts = 0;
+  int dense_layers = 0;  // at the front of a mixture
+};
 
 struct RunColumn {
   std::vector<std::string> names;  // the first is ours
   bool needed = false;
   /// Sets the value; answers what would be right when the text is not.
-  std::function<std::string(TrainingRun&, const std::string&)> read;
+  std::function<std::string(RunRow&, const std::string&)> read;
 };
 const std::vector<RunColumn>& run_columns();
 

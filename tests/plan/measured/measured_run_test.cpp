@@ -1,10 +1,11 @@
-#include "pipewright/plan/runs/training_run.hpp"
+#include "pipewright/plan/measured/measured_run.hpp"
 
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
 
-namespace training_run_test {
+namespace measured_run_test {
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
@@ -19,63 +20,87 @@ std::string refusal(const std::string& text) {
   return error_of([&] { read(text); });
 }
 
-TEST_CASE("A table of runs is read with the defaults of a GPT", "[plan][runs]") {
+TEST_CASE("A table of runs is read with the defaults of a GPT", "[plan][measured]") {
   const RunTable table = read(header + "a,8,4,1,2,8,2,20,2048,16,1024,160.6\n");
   REQUIRE(table.runs.size() == 1);
-  const TrainingRun& run = table.runs.front();
+  const MeasuredRun& run = table.runs.front();
   CHECK(run.id == "a");
   CHECK(run.line == 2);
   CHECK(run.microbatches() == 4);
-  CHECK(run.kv_heads == 16);
-  CHECK(run.head_channels == 128);
-  CHECK(run.feed_forward == 8192);
-  CHECK(run.vocabulary == 50257);
-  CHECK(run.recompute == RunRecompute::Unknown);
+  CHECK(run.training.model.kv_heads == 16);
+  CHECK(run.training.model.head_channels == 128);
+  CHECK(run.training.model.feed_forward == 8192);
+  CHECK(run.training.model.vocabulary == 50257);
+  CHECK_FALSE(run.tells_recompute);
   CHECK(run.iteration->value == Approx(0.1606));
   CHECK(table.ignored.empty());
 }
 
-TEST_CASE("Optional columns, other names and seconds are understood", "[plan][runs]") {
+TEST_CASE("Optional columns, other names and seconds are understood", "[plan][measured]") {
   const RunTable table = read(
       "gpus,tensor,data,pipeline,global_batch,mbs,layers,hidden,heads,sequence,iter_s,vp,recompute,"
       "zero,sp,cp,kv_heads,ffn,gated,vocab,precision,attention,memory_gb,colour\r\n"
       "\"64\",8,1,8, 64 "
       ",1,96,12288,96,2048,13.75,3,selective,1,yes,1,8,28672,true,51200,bf16,fused,"
       "71.5,\"red, or so\"\r\n");
-  const TrainingRun& run = table.runs.front();
+  const MeasuredRun& run = table.runs.front();
   CHECK(run.id == "line 2");
-  CHECK(run.chunks == 3);
-  CHECK(run.recompute == RunRecompute::Selective);
-  CHECK(run.zero == 1);
-  CHECK(run.sequence_parallel);
-  CHECK(run.kv_heads == 8);
-  CHECK(run.feed_forward == 28672);
-  CHECK(run.gated);
-  CHECK(run.attention == AttentionKind::Fused);
+  CHECK(run.cut.chunks == 3);
+  CHECK(run.tells_recompute);
+  CHECK(run.cut.recompute == RecomputeMode::Selective);
+  CHECK(run.cut.zero == 1);
+  CHECK(run.cut.sequence_parallel);
+  CHECK(run.training.model.kv_heads == 8);
+  CHECK(run.training.model.feed_forward == 28672);
+  CHECK(run.training.model.gated);
+  CHECK(run.training.attention == AttentionKind::Fused);
   CHECK(run.peak_memory->value == 71'500'000'000);
   CHECK(run.iteration->value == 13.75);
   CHECK(table.ignored == std::vector<std::string>{"colour"});
 }
 
 TEST_CASE("Where layers do not divide, the embedding and the head may count as one each",
-          "[plan][runs]") {
-  const TrainingRun run = read(header + "a,16,1,1,16,16,1,126,2048,16,1024,160.6\n").runs.front();
+          "[plan][measured]") {
+  const MeasuredRun run = read(header + "a,16,1,1,16,16,1,126,2048,16,1024,160.6\n").runs.front();
   std::vector<int> layers(16, 8);
   layers.front() = layers.back() = 7;
-  CHECK(run.stage_layers == layers);
-  CHECK(read(header + "a,4,1,1,4,16,1,24,2048,16,1024,160.6\n").runs.front().stage_layers.empty());
+  CHECK(run.cut.stage_layers == layers);
+  CHECK(read(header + "a,4,1,1,4,16,1,24,2048,16,1024,160.6\n")
+            .runs.front()
+            .cut.stage_layers.empty());
   // A stage with the embedding alone would hold nothing to cut.
   CHECK(refusal(header + "a,4,1,1,4,16,1,2,2048,16,1024,160.6\n").find("pp is 4") !=
         std::string::npos);
 }
 
-TEST_CASE("A layer of a GPT has 12 h² + 13 h parameters", "[plan][runs]") {
-  const TrainingRun run = read(header + "a,1,1,1,1,8,2,20,2048,16,1024,1\n").runs.front();
-  CHECK(run.layer_parameters() == 12.0 * 2048 * 2048 + 13.0 * 2048);
-  CHECK(run.embedding_parameters() == (50257.0 + 1024) * 2048);
+TEST_CASE("A layer of a GPT has 12 h² + 13 h parameters", "[plan][measured]") {
+  const MeasuredRun run = read(header + "a,1,1,1,1,8,2,20,2048,16,1024,1\n").runs.front();
+  CHECK(layer_parameters(run.training.model) == 12.0 * 2048 * 2048 + 13.0 * 2048);
+  CHECK(embedding_parameters(run.training) == (50257.0 + 1024) * 2048);
 }
 
-TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][runs]") {
+TEST_CASE("What a run says of recomputation counts more than what is assumed", "[plan][measured]") {
+  MeasuredRun run;
+  CHECK(run.cut_if(RecomputeMode::Full).recompute == RecomputeMode::Full);
+  run.tells_recompute = true;
+  CHECK(run.cut_if(RecomputeMode::Full).recompute == RecomputeMode::None);
+}
+
+TEST_CASE("Experts of a table make a mixture behind its dense layers", "[plan][measured]") {
+  const std::string columns =
+      "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,experts,top_k,"
+      "expert_ffn,shared_experts,dense_layers\n";
+  const TransformerConfig model =
+      read(columns + "1,1,1,1,8,2,20,2048,16,1024,1,64,4,512,2,3\n").runs.front().training.model;
+  CHECK(model.has_mixture());
+  CHECK(model.leading_dense_layers() == 3);
+  CHECK(model.shared_feed_forward == 2 * 512);
+  CHECK(refusal(columns + "1,1,1,1,8,2,20,2048,16,1024,1,64,4,9999999,200,3\n") ==
+        "runs.csv:2:57: shared_experts is 200, of 9999999 channels each: 1000000000 together are "
+        "possible");
+}
+
+TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][measured]") {
   const std::string text = header + "a,8,4,1,2,8,2,20,2048,16,1024,\n";
   CHECK_FALSE(read(text, RunTimes::Optional).runs.front().iteration);
   CHECK(refusal(text) ==
@@ -83,7 +108,7 @@ TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][runs
 }
 
 TEST_CASE("Impossible runs are refused, all of a file at once, with what would be right",
-          "[plan][runs]") {
+          "[plan][measured]") {
   CHECK(refusal(header + "a,8,4,2,2,8,2,20,2048,16,1024,1\n"
                          "b,6,1,1,6,8,2,20,2048,16,1024,1\n"
                          "c,4,4,1,1,8,3,20,2048,16,1024,1\n"
@@ -98,7 +123,7 @@ TEST_CASE("Impossible runs are refused, all of a file at once, with what would b
         "runs.csv:6:7: dp is 3, which does not divide global_batch 8: 2 or 4 would");
 }
 
-TEST_CASE("Cells that are no numbers are refused with their value", "[plan][runs]") {
+TEST_CASE("Cells that are no numbers are refused with their value", "[plan][measured]") {
   CHECK(
       refusal(header + "a,8,four,1,2,8,2,20,2048,16,1024,1\n"
                        "b,8,4,1,2.5,8,2,20,2048,16,1024,-3\n"
@@ -112,7 +137,7 @@ TEST_CASE("Cells that are no numbers are refused with their value", "[plan][runs
       "and less than a million seconds");
 }
 
-TEST_CASE("Headers and lines that do not fit are refused", "[plan][runs]") {
+TEST_CASE("Headers and lines that do not fit are refused", "[plan][measured]") {
   CHECK(refusal("") == "runs.csv: is empty: a header and a line for each run are needed");
   CHECK(refusal(header) == "runs.csv: has a header and no runs");
   CHECK(refusal("gpus,tp,dp,pp,global_batch,microbach,layers,hidden,heads,seq\n1\n") ==
@@ -124,7 +149,7 @@ TEST_CASE("Headers and lines that do not fit are refused", "[plan][runs]") {
             .find("runs.csv:2:1: a quote is opened and never closed") == 0);
 }
 
-TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][runs]") {
+TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][measured]") {
   const std::string chunked =
       "gpus,tp,dp,pp,chunks,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms\n";
   CHECK(refusal(chunked + "1,1,1,1,2,8,1,20,2048,16,1024,1\n"
@@ -136,11 +161,11 @@ TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][runs]") 
         "runs.csv:4:9: chunks is 4, which does not divide layers of a rank 6: 3 or 6 would");
 }
 
-TEST_CASE("vTrain's tables are read whole", "[plan][runs][reference]") {
+TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {
   for (const auto& [name, count] : {std::pair{"single", 707U}, std::pair{"multi", 54U}})
     if (const auto file =
             pipewright::test::reference_file(std::string("papers/vtrain_") + name + "_node.csv"))
       CHECK(read_runs(*file, RunTimes::Needed).runs.size() == count);
 }
 
-}  // namespace training_run_test
+}  // namespace measured_run_test

@@ -1,4 +1,4 @@
-#include "pipewright/plan/runs/stage_layers.hpp"
+#include "pipewright/plan/transformer/stage_layers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "pipewright/plan/runs/pipeline_shape.hpp"
+#include "pipewright/plan/transformer/pipeline_shape.hpp"
 
 #include <fmt/format.h>
 
@@ -86,6 +86,15 @@ PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microba
                                  .rank_of_stage = {},
                                  .costs = {},
                                  .memory_units = {}}));
+}
+
+PipelineShape pipeline_shape(const Cut& cut, int batch) {
+  return pipeline_shape(std::string(cut.schedule_name()), cut.pipeline, cut.microbatches(batch),
+                        cut.chunks);
+}
+
+const PipelineShape* PipelineShapes::find(const Cut& cut, int batch) {
+  return find(cut.schedule_name(), cut.pipeline, cut.microbatches(batch), cut.chunks);
 }
 
 const PipelineShape* PipelineShapes::find(std::string_view schedule, int ranks, int microbatches,

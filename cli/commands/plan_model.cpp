@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands/plan_options.hpp"
+#include "exit_code.hpp"
+#include "pipewright/draw/svg.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+#include "print/console.hpp"
+#include "print/plans_table.hpp"
+#include "process/interrupt.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// By name, or from a file with its sizes; how that file cuts it is left out.
+plan::TransformerConfig model_named(const std::string& name) {
+  if (const auto known = plan::find_transformer(name))
+    return *known;
+  const std::vector<std::string> known = plan::known_transformers();
+  if (!std::filesystem::exists(name))
+    throw plan::InputError(
+        fmt::format("--model: no model \"{}\" is known, and no file has that name{}; known are: {}",
+                    name, plan::did_you_mean(name, known), fmt::join(known, ", ")));
+  return plan::read_transformer(name).training.model;
+}
+
+/// Nodes are alike: more of them than the file names are planned for as well.
+plan::Cluster planned_cluster(const PlanOptions& options) {
+  auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+  if (const int nodes = options.gpus / cluster.devices_per_node; nodes > cluster.nodes) {
+    say(fmt::format("{} has {} nodes; this plan is for {} like them", options.cluster,
+                    cluster.nodes, nodes));
+    cluster.nodes = nodes;
+  }
+  return cluster;
+}
+
+int gpus_of(const PlanOptions& options, const plan::Cluster& cluster) {
+  const int gpus = options.gpus == 0 ? device_count(cluster) : options.gpus;
+  const int in_node = cluster.devices_per_node;
+  if (gpus > in_node && gpus % in_node != 0)
+    throw plan::InputError(fmt::format("--gpus: {} are not whole nodes of {}: {} or {} would be",
+                                       gpus, in_node, gpus / in_node * in_node,
+                                       (gpus / in_node + 1) * in_node));
+  return gpus;
+}
+
+/// Replaces what is searched by what was asked for, if anything was.
+template <class Value, class Word, class Meaning>
+void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const Meaning& meaning) {
+  if (asked.empty())
+    return;
+  choices.clear();
+  for (const Word& word : asked)
+    choices.push_back(meaning(word));
+}
+
+sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
+  sim::PlanSpace space{.training = {.model = model_named(options.model),
+                                    .sequence = options.sequence.value_or(2048),
+                                    .batch = options.batch},
+                       .gpus = gpus_of(options, cluster),
+                       .tensor = options.tensor,
+                       .pipeline = options.pipeline,
+                       .expert = options.expert,
+                       .chunks = options.chunks,
+                       .microbatch = options.microbatch};
+  const auto same = [](const auto& value) { return value; };
+  choose(space.context, options.context, same);
+  choose(space.zero, options.zero, same);
+  choose(space.schedules, options.schedules, same);
+  choose(space.recompute, options.recompute, plan::recompute_mode);
+  choose(space.stage_sizes, options.partition, [](const std::string& word) {
+    return word == "equal" ? sim::StageSizes::Equal : sim::StageSizes::Balanced;
+  });
+  return space;
+}
+
+sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluster,
+                         const sim::PlanSpace& space) {
+  catch_interrupts();
+  ProgressLine line;
+  const auto show = [&](std::size_t decided, std::size_t candidates, const sim::FoundPlan* best) {
+    line.show(progress_words(decided, candidates,
+                             best == nullptr
+                                 ? ""
+                                 : fmt::format("{:.3f} s with {}", best->iteration_s,
+                                               words_of(space.training.model, best->cut))));
+    return !interrupted();
+  };
+  sim::PlanAnswer answer = sim::search_plans(cluster, space,
+                                             {.most_plans = options.top,
+                                              .pareto = options.pareto,
+                                              .exhaustive = options.exhaustive,
+                                              .progress = show});
+  line.clear();
+  const plan::TransformerTraining& training = space.training;
+  if (answer.candidates == 0)
+    throw plan::InputError(fmt::format(
+        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
+        "at",
+        training.batch, space.gpus, training.model.layers, training.model.heads));
+  if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
+    throw plan::InputError(
+        fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));
+  return answer;
+}
+
+void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluster,
+                const plan::TransformerTraining& training, const plan::Cut& cut) {
+  std::filesystem::create_directories(folder);
+  const plan::Scenario scenario = sim::scenario_of(cluster, training, cut);
+  plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
+  plan::write_file(folder / "costs.json",
+                   to_json(sim::layer_costs_of(cluster, training, cut)).dump(2) + "\n");
+  plan::write_file(folder / "schedule.csv",
+                   plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
+  if (const std::string arguments = sim::megatron_arguments(training, cut); !arguments.empty())
+    plan::write_file(folder / "megatron.txt", arguments + "\n");
+}
+
+void print(const PlanOptions& options, const PlansFound& found) {
+  if (options.json)
+    fmt::print("{}\n", to_json(found).dump(2));
+  else if (options.explain > 0 && !found.answer.interrupted)
+    fmt::print("{}", plan_explained(found, static_cast<std::size_t>(options.explain - 1)));
+  else
+    fmt::print("{}", plans_table(found));
+}
+
+}  // namespace
+
+int plan_model(const PlanOptions& options) {
+  const plan::Cluster cluster = planned_cluster(options);
+  const sim::PlanSpace space = space_of(options, cluster);
+  const sim::PlanAnswer answer = searched(options, cluster, space);
+  PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};
+  if (!answer.plans.empty()) {
+    if (!options.out.empty())
+      write_plan(options.out, cluster, space.training, answer.plans.front().cut);
+    if (!options.svg.empty())
+      plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(found))));
+    if (options.regret > 0)
+      found.regret = sim::regret_of(cluster, space.training, answer.plans, options.regret);
+  }
+  print(options, found);
+  if (answer.interrupted)
+    return Interrupted;
+  return answer.plans.empty() ? NegativeAnswer : Done;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,102 @@
+#include "commands/plan_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+using Options = PlanOptions;
+using Holds = bool (*)(const Options&);
+
+// What is asked for.
+constexpr Holds of_model = [](const Options& o) { return o.scenario.empty(); };
+constexpr Holds of_scenario = [](const Options& o) { return !o.scenario.empty(); };
+constexpr Holds goes_on = [](const Options& o) { return o.replan; };
+constexpr Holds of_front = [](const Options& o) { return o.pareto; };
+
+/// An option that is for one kind of question alone.
+struct Belongs {
+  const char* option;
+  Holds is_given;
+  Holds belongs_to;
+  const char* otherwise;  // behind the option: why it is refused
+};
+
+constexpr const char* for_model = "is for --model; a scenario has its own";
+constexpr const char* for_scenario = "is for a scenario's file, which trains here";
+constexpr const char* for_replan = "is for --replan";
+
+constexpr Belongs belongings[] = {
+    {"--model", [](const Options& o) { return !o.model.empty(); }, of_model,
+     "a scenario has a model already: give one of them"},
+    {"--batch", [](const Options& o) { return o.batch != 0; }, of_model, for_model},
+    {"--sequence", [](const Options& o) { return o.sequence.has_value(); }, of_model, for_model},
+    {"--tensor", [](const Options& o) { return !o.tensor.empty(); }, of_model,
+     "a scenario is trained without tensor parallelism"},
+    {"--context", [](const Options& o) { return !o.context.empty(); }, of_model,
+     "a scenario is trained without context groups"},
+    {"--expert", [](const Options& o) { return !o.expert.empty(); }, of_model,
+     "a scenario's models have no experts"},
+    {"--partition", [](const Options& o) { return !o.partition.empty(); }, of_model,
+     "is for --model; a scenario's borders are moved until no move helps"},
+    {"--regret", [](const Options& o) { return o.regret > 0; }, of_model,
+     "is for --model: measured costs have no constants"},
+    {"--explain", [](const Options& o) { return o.explain > 0; }, of_model,
+     "is for --model; `pipewright simulate` tells all of a scenario's plan"},
+    {"--pareto", [](const Options& o) { return o.pareto; }, of_model, "is for --model"},
+    {"--exhaustive", [](const Options& o) { return o.exhaustive; }, of_model, "is for --model"},
+    {"--svg", [](const Options& o) { return !o.svg.empty(); }, of_model,
+     "is for --model with --pareto"},
+    {"--svg", [](const Options& o) { return !o.svg.empty(); }, of_front,
+     "draws time over memory, for which it needs --pareto"},
+    {"--set", [](const Options& o) { return !o.assignments.empty(); }, of_scenario, for_scenario},
+    {"--costs", [](const Options& o) { return !o.costs.empty(); }, of_scenario, for_scenario},
+    {"--replan", [](const Options& o) { return o.replan; }, of_scenario, for_scenario},
+    {"--lost", [](const Options& o) { return !o.lost.empty(); }, goes_on, for_replan},
+    {"--slow", [](const Options& o) { return !o.slow.empty(); }, goes_on, for_replan},
+    {"--checkpoints", [](const Options& o) { return !o.checkpoints.empty(); }, goes_on, for_replan},
+    {"--step", [](const Options& o) { return o.step.has_value(); }, goes_on, for_replan}};
+
+/// What a model cannot be planned without.
+struct Needed {
+  Holds is_given;
+  const char* message;
+};
+constexpr Needed needed_of_model[] = {
+    {[](const Options& o) { return !o.model.empty(); },
+     "what is to be planned? Name a model (--model llama3-70b) or a scenario's file"},
+    {[](const Options& o) { return !o.cluster.empty(); },
+     "--cluster: a model needs a cluster, such as scenarios/clusters/h100-sxm.json"},
+    {[](const Options& o) { return o.batch != 0; },
+     "--batch: a model needs the samples of an iteration"}};
+
+/// What the searches have no price for yet.
+void require_planned_zero(const std::vector<int>& stages) {
+  for (const int stage : stages)
+    if (stage > 1)
+      throw plan::InputError(
+          fmt::format("--zero {}: plans have no ZeRO (0) or its first stage (1)", stage));
+}
+
+}  // namespace
+
+void require_fitting(const PlanOptions& options) {
+  require_planned_zero(options.zero);
+  for (const Needed& needed : needed_of_model)
+    if (of_model(options) && !needed.is_given(options))
+      throw plan::InputError(needed.message);
+  for (const Belongs& one : belongings)
+    if (one.is_given(options) && !one.belongs_to(options))
+      throw plan::InputError(fmt::format("{}: {}", one.option, one.otherwise));
+}
+
+std::string progress_words(std::size_t decided, std::size_t candidates, const std::string& best) {
+  return fmt::format("planning: {} of {} candidates{}{}", decided, candidates,
+                     best.empty() ? "" : ", best so far ", best);
+}
+
+}  // namespace pipewright::cli

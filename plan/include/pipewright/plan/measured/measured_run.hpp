@@ -1,0 +1,50 @@
+#pragma once
+
+// A measured run of a transformer's training: what was trained, how it was cut, how long an
+// iteration took and what memory it needed. Tables of them are CSV files.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/model/transformer_training.hpp"
+#include "pipewright/plan/partition/cut.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+struct MeasuredRun {
+  std::string id;  // as the table calls it, or "line 7"
+  int line = 0;    // of the table
+  TransformerTraining training;
+  Cut cut;
+  bool tells_recompute = false;  // whether `cut.recompute` was said of the run
+  std::optional<Seconds> iteration{};
+  std::optional<Bytes> peak_memory{};
+
+  int microbatches() const { return cut.microbatches(training.batch); }
+  /// The cut, where a run that does not say so recomputed like this.
+  Cut cut_if(RecomputeMode recompute) const {
+    Cut assumed = cut;
+    if (!tells_recompute)
+      assumed.recompute = recompute;
+    return assumed;
+  }
+  friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
+};
+
+struct RunTable {
+  std::vector<MeasuredRun> runs;
+  std::vector<std::string> ignored;  // columns that nobody knows
+};
+
+/// Whether each run has to have its time.
+enum class RunTimes { Needed, Optional };
+
+/// Reads a table. Throws InputError with every fault of the file: `name:line:column: …`.
+RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times);
+RunTable read_runs(const std::filesystem::path& file, RunTimes times);
+
+}  // namespace pipewright::plan

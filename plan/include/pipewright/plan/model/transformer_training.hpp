@@ -1,0 +1,26 @@
+#pragma once
+
+// What is trained, in sizes: a transformer, on samples of so many tokens, so many of them in an
+// iteration. How it is spread over devices is a Cut.
+
+#include "pipewright/plan/model/transformer_config.hpp"
+
+namespace pipewright::plan {
+
+/// Whether the attention writes its scores to memory.
+enum class AttentionKind { Scores, Fused };
+
+/// In what matrices are multiplied: 16 bits of a number, or 8 at twice the rate.
+enum class ProductPrecision { Half, Float8 };
+
+struct TransformerTraining {
+  TransformerConfig model{};
+  int sequence = 1;  // tokens of a sample
+  int batch = 1;     // samples of an iteration
+  AttentionKind attention = AttentionKind::Fused;
+  ProductPrecision precision = ProductPrecision::Half;
+  bool predictions = false;  // train the modules that predict further tokens as well
+  friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;
+};
+
+}  // namespace pipewright::plan

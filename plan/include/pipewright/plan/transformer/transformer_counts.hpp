@@ -1,0 +1,28 @@
+#pragma once
+
+// Parameters and FLOPs of a transformer's training, from sizes: means over its layers, as the
+// analytic times and memory need them.
+
+#include "pipewright/plan/model/transformer_training.hpp"
+
+namespace pipewright::plan {
+
+/// How many of the layers have no experts: 0 to 1.
+double dense_share(const TransformerConfig& model);
+/// Of a layer's parameters those of the routed experts, where so many of the layers are dense.
+double expert_parameters(const TransformerConfig& model, double dense_share);
+/// All parameters of a layer, likewise.
+double layer_parameters(const TransformerConfig& model, double dense_share);
+/// The means over the model's own layers.
+double expert_parameters(const TransformerConfig& model);
+double layer_parameters(const TransformerConfig& model);
+/// The token embedding, and learned positions where the model is no gated one.
+double embedding_parameters(const TransformerTraining& training);
+double head_parameters(const TransformerConfig& model);
+
+/// FLOPs of an iteration, forward and backward, nothing run again: 6 for each parameter that a
+/// token meets and 12 · layers · heads · channels · sequence for attention's scores, each times
+/// tokens (Narayanan et al., arXiv 2104.04473, appendix; without its recomputation).
+double training_flops(const TransformerTraining& training);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,103 @@
+#include "pipewright/plan/model/known_transformers.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace pipewright::plan {
+namespace {
+
+constexpr int usual_channels = 128;  // of a head
+
+TransformerConfig gpt(const char* name, int layers, int hidden, int heads, int vocabulary) {
+  TransformerConfig config;
+  config.name = name;
+  config.layers = layers;
+  config.hidden = hidden;
+  config.heads = config.kv_heads = heads;
+  config.head_channels = config.value_channels = usual_channels;
+  config.feed_forward = 4 * hidden;
+  config.vocabulary = vocabulary;
+  return config;
+}
+
+TransformerConfig llama(const char* name, int layers, int hidden, int heads, int kv_heads,
+                        int feed_forward, int vocabulary) {
+  TransformerConfig config = gpt(name, layers, hidden, heads, vocabulary);
+  config.kv_heads = kv_heads;
+  config.feed_forward = feed_forward;
+  config.gated = true;
+  return config;
+}
+
+struct Mixture {
+  int experts = 0;
+  int per_token = 0;
+  int width = 0;
+  int shared = 0;
+  int dense_layers = 0;
+};
+
+TransformerConfig with(TransformerConfig config, const Mixture& mixture) {
+  config.experts = mixture.experts;
+  config.experts_per_token = mixture.per_token;
+  config.expert_feed_forward = mixture.width;
+  config.shared_feed_forward = mixture.shared * mixture.width;
+  config.set_mixture_behind(mixture.dense_layers);
+  return config;
+}
+
+TransformerConfig deepseek(const char* name, int layers, int hidden, int feed_forward,
+                           int vocabulary, const Mixture& mixture) {
+  TransformerConfig config =
+      with(llama(name, layers, hidden, 128, 128, feed_forward, vocabulary), mixture);
+  config.q_rank = 1536;
+  config.kv_rank = 512;
+  config.rope_channels = 64;
+  return config;
+}
+
+/// From the config.json of each on Hugging Face, and Brown et al., arXiv 2005.14165, for GPT-3.
+const std::vector<TransformerConfig>& models() {
+  static const std::vector<TransformerConfig> models{
+      llama("llama2-7b", 32, 4096, 32, 32, 11008, 32000),
+      llama("llama2-13b", 40, 5120, 40, 40, 13824, 32000),
+      llama("llama2-70b", 80, 8192, 64, 8, 28672, 32000),
+      llama("llama3-8b", 32, 4096, 32, 8, 14336, 128256),
+      llama("llama3-70b", 80, 8192, 64, 8, 28672, 128256),
+      llama("llama3-405b", 126, 16384, 128, 8, 53248, 128256),
+      llama("mistral-7b", 32, 4096, 32, 8, 14336, 32000),
+      gpt("gpt3-175b", 96, 12288, 96, 51200),
+      with(llama("mixtral-8x7b", 32, 4096, 32, 8, 14336, 32000), {8, 2, 14336}),
+      with(llama("mixtral-8x22b", 56, 6144, 48, 8, 16384, 32000), {8, 2, 16384}),
+      deepseek("deepseekv2", 60, 5120, 12288, 102400, {160, 6, 1536, 2, 1}),
+      deepseek("deepseekv3", 61, 7168, 18432, 129280, {256, 8, 2048, 1, 3})};
+  return models;
+}
+
+/// "Llama3 70B" as "llama370b".
+std::string bare_name(const std::string& name) {
+  std::string letters;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+}  // namespace
+
+std::optional<TransformerConfig> find_transformer(const std::string& name) {
+  const std::string wanted = bare_name(name);
+  for (const TransformerConfig& model : models())
+    if (bare_name(model.name) == wanted)
+      return model;
+  return {};
+}
+
+std::vector<std::string> known_transformers() {
+  std::vector<std::string> names;
+  for (const TransformerConfig& model : models())
+    names.push_back(model.name);
+  return names;
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,75 @@
+#include "pipewright/plan/model/known_transformers.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "support/catch.hpp"
+
+namespace known_transformers_test {
+
+using namespace pipewright::plan;
+using Json = nlohmann::json;
+
+/// The names of files in tests/data/models.
+const std::map<std::string, std::string> configs{
+    {"llama2-7b", "llama-2-7b"},        {"llama2-13b", "llama-2-13b"},
+    {"llama2-70b", "llama-2-70b"},      {"llama3-8b", "llama-3-8b"},
+    {"llama3-70b", "llama-3.1-70b"},    {"llama3-405b", "llama-3.1-405b"},
+    {"mistral-7b", "mistral-7b-v0.1"},  {"mixtral-8x7b", "mixtral-8x7b"},
+    {"mixtral-8x22b", "mixtral-8x22b"}, {"deepseekv2", "deepseek-v2"},
+    {"deepseekv3", "deepseek-v3"}};
+const std::set<std::string> without_config{"gpt3-175b"};
+
+Json read(const std::string& name) {
+  std::ifstream stream(std::filesystem::path(PIPEWRIGHT_TEST_DATA_DIR) / "models" /
+                       (name + ".json"));
+  return Json::parse(stream);
+}
+
+TEST_CASE("A known model has the sizes of its config.json", "[plan][model]") {
+  for (const std::string& name : known_transformers()) {
+    if (without_config.contains(name))
+      continue;
+    CAPTURE(name);
+    const Json config = read(configs.at(name));
+    const auto known = find_transformer(name);
+    REQUIRE(known);
+    const TransformerConfig& model = *known;
+    const auto field = [&](const char* key, int otherwise) { return config.value(key, otherwise); };
+    CHECK(model.layers == field("num_hidden_layers", 0));
+    CHECK(model.hidden == field("hidden_size", 0));
+    CHECK(model.heads == field("num_attention_heads", 0));
+    CHECK(model.kv_heads == field("num_key_value_heads", model.heads));
+    CHECK(model.head_channels == field("v_head_dim", model.hidden / model.heads));
+    CHECK(model.feed_forward == field("intermediate_size", 0));
+    CHECK(model.vocabulary == field("vocab_size", 0));
+    CHECK(model.gated);
+    CHECK(model.experts == field("num_local_experts", field("n_routed_experts", 0)));
+    CHECK(model.experts_per_token == field("num_experts_per_tok", 0));
+    CHECK(model.expert_feed_forward ==
+          (model.experts > 0 ? field("moe_intermediate_size", model.feed_forward) : 0));
+    CHECK(model.shared_feed_forward == field("n_shared_experts", 0) * model.expert_feed_forward);
+    CHECK(model.leading_dense_layers() == field("first_k_dense_replace", 0));
+    CHECK(model.q_rank == field("q_lora_rank", 0));
+    CHECK(model.kv_rank == field("kv_lora_rank", 0));
+    CHECK(model.rope_channels == field("qk_rope_head_dim", 0));
+  }
+}
+
+TEST_CASE("GPT-3 has the sizes of its paper, and Megatron's padded vocabulary", "[plan][model]") {
+  const auto known = find_transformer("GPT-3 175B");
+  REQUIRE(known);
+  const TransformerConfig& model = *known;
+  CHECK(model.layers == 96);  // Brown et al., arXiv 2005.14165, Table 2.1
+  CHECK(model.hidden == 12288);
+  CHECK(model.heads == 96);
+  CHECK(model.head_channels == 128);
+  CHECK(model.feed_forward == 4 * 12288);
+  CHECK(model.vocabulary == (50257 + 1023) / 1024 * 1024);
+  CHECK_FALSE(model.gated);
+}
+
+}  // namespace known_transformers_test

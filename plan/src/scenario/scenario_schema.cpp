@@ -7,18 +7,16 @@
 namespace pipewright::plan {
 namespace {
 
-using Ordered = OrderedJson;
-
-void add(Ordered& object, const char* key, Ordered field, bool is_needed = true) {
+void add(Json& object, const char* key, Json field, bool is_needed = true) {
   object["properties"][key] = std::move(field);
   if (is_needed)
     object["required"].push_back(key);
 }
 
-Ordered reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
+Json reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
 
-Ordered references_to_models() {
-  Ordered references = Ordered::array();
+Json references_to_models() {
+  Json references = Json::array();
   for (const ModelDescriptor& model : model_kinds())
     references.push_back(reference(model.kind));
   return references;
@@ -27,8 +25,8 @@ Ordered references_to_models() {
 }  // namespace
 
 std::string scenario_schema() {
-  Ordered schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                 {"title", "Pipewright scenario"}};
+  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", "Pipewright scenario"}};
   schema.update(object_schema("One file that reproduces one run."));
   add(schema, "$schema",
       {{"description", "Where this schema lies, for editors."}, {"type", "string"}}, false);
@@ -48,10 +46,10 @@ std::string scenario_schema() {
       schema_of<ProfileSettings>(
           "How long a layer is measured: until the spread is small enough, within bounds."),
       false);
-  Ordered& definitions = schema["$defs"] = Ordered::object();
+  Json& definitions = schema["$defs"] = Json::object();
   for (const ModelDescriptor& model : model_kinds())
     definitions[model.kind] = model.schema();
-  definitions.update(Ordered{
+  definitions.update(Json{
       {"cluster",
        schema_of<Cluster>("The machines. With more than one node, between_nodes is required.")},
       {"device", schema_of<Device>("One device; all are equal.")},

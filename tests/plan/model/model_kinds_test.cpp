@@ -90,7 +90,7 @@ TEST_CASE("A scenario takes a model that only its program knows", "[plan][model]
   CHECK_FALSE(scenario.model == StackShape{.depth = 2, .width = 8});
   CHECK_FALSE(scenario.model == gpt);
   CHECK(model_of(scenario).layers.size() == 2);
-  CHECK(to_json(scenario).at("model") == Json{{"kind", "stack"}, {"depth", 2}, {"width", 6}});
+  CHECK(to_json(scenario).at("model") == Json{{"depth", 2}, {"width", 6}, {"kind", "stack"}});
 
   const ModelShape copy = scenario.model;
   scenario.model.as<StackShape>().depth = 5;
@@ -118,12 +118,12 @@ TEST_CASE("A model of one's own is read as strictly as the others", "[plan][mode
   CHECK(error_of([] { read_stack(R"({"widht": 8})"); }) ==
         "m.json:1:2: /widht: unknown key \"widht\", did you mean \"width\"?");
   CHECK(error_of([] { read_stack(R"({"depth": 10})"); }) ==
-        "m.json:1:11: /depth: 10 is not possible: it must be at least 1 and at most 9");
+        "m.json:1:2: /depth: 10 is not possible: it must be at least 1 and at most 9");
   CHECK(error_of([] { read_stack(R"({"width": 7})"); }) ==
-        "m.json:1:11: /width: 7 is odd: the nearest that is even is 8");
+        "m.json:1:2: /width: 7 is odd: the nearest that is even is 8");
   // The 4 that stands in for "wide" is not judged.
   CHECK(error_of([] { read_stack(R"({"width": "wide", "depth": 2})"); }) ==
-        "m.json:1:11: /width: a whole number is needed here, not the text \"wide\"");
+        "m.json:1:2: /width: a whole number is needed here, not the text \"wide\"");
 }
 
 }  // namespace model_kinds_test

@@ -10,16 +10,14 @@
 
 namespace pipewright::plan {
 
-using OrderedJson = nlohmann::ordered_json;  // a reader of the file wants the order of the lists
-
 template <class Value>
-OrderedJson type_schema(const FieldRule& rule) {
+Json type_schema(const FieldRule& rule) {
   if (rule.schema != nullptr)
-    return OrderedJson::parse(rule.schema);
+    return Json::parse(rule.schema);
   if constexpr (std::is_same_v<Value, bool>)
     return {{"type", "boolean"}};
   if constexpr (std::is_same_v<Value, std::string> || std::is_enum_v<Value>) {
-    OrderedJson text{{"type", "string"}};
+    Json text{{"type", "string"}};
     if (rule.words != nullptr)
       text["enum"] = *rule.words;
     return text;
@@ -27,7 +25,7 @@ OrderedJson type_schema(const FieldRule& rule) {
   if constexpr (std::is_same_v<Value, std::vector<double>>)
     return {{"type", "array"}, {"items", type_schema<double>(rule)}};
   const bool whole = std::is_same_v<Value, int> || std::is_same_v<Value, Bytes>;
-  OrderedJson number{{"type", whole ? "integer" : "number"}};
+  Json number{{"type", whole ? "integer" : "number"}};
   const bool counts = std::is_same_v<Value, Bytes> || std::is_same_v<Value, Seconds>;
   const Range range = counts ? at_least(0) : rule.range;
   const auto add = [&](const char* key, double bound) {
@@ -41,36 +39,36 @@ OrderedJson type_schema(const FieldRule& rule) {
   return number;
 }
 
-inline OrderedJson object_schema(const char* meaning) {
+inline Json object_schema(const char* meaning) {
   return {{"description", meaning},
           {"type", "object"},
-          {"properties", OrderedJson::object()},
-          {"required", OrderedJson::array()},
+          {"properties", Json::object()},
+          {"required", Json::array()},
           {"additionalProperties", false}};
 }
 
 /// Adds the fields of a plain struct, its values as their defaults.
 template <class Struct>
-void add_fields(OrderedJson& object) {
+void add_fields(Json& object) {
   const Struct plain{};
   visit_fields(plain,
                [&](const char* key, const auto& value, const FieldRule& rule, const char* meaning) {
                  using Value = std::remove_cvref_t<decltype(value)>;
-                 OrderedJson field = OrderedJson::object();
+                 Json field = Json::object();
                  if (*meaning != '\0')
                    field["description"] = meaning;
                  field.update(type_schema<Value>(rule));
                  if (rule.needed)
                    object["required"].push_back(key);
                  else if constexpr (!HasFields<Value> && !IsOptionalWithFields<Value>::value)
-                   field["default"] = OrderedJson(field_json(value, rule));
+                   field["default"] = Json(field_json(value, rule));
                  object["properties"][key] = std::move(field);
                });
 }
 
 template <class Struct>
-OrderedJson schema_of(const char* meaning) {
-  OrderedJson object = object_schema(meaning);
+Json schema_of(const char* meaning) {
+  Json object = object_schema(meaning);
   add_fields<Struct>(object);
   return object;
 }

@@ -28,8 +28,8 @@ struct ModelDeclaration {
 };
 
 template <class Shape>
-OrderedJson model_schema(const char* meaning) {
-  OrderedJson object = object_schema(meaning);
+Json model_schema(const char* meaning) {
+  Json object = object_schema(meaning);
   object["properties"]["kind"] = {{"const", Shape::kind}};
   object["required"].push_back("kind");
   add_fields<Shape>(object);

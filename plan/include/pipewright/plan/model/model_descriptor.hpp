@@ -39,7 +39,7 @@ struct ModelDescriptor {
   /// Nothing when the object does not say soundly what the shape is; then it has an error.
   std::function<std::optional<ModelShape>(JsonObject&)> read;
   std::function<Json(const ModelShape&)> fields;
-  std::function<OrderedJson()> schema;
+  std::function<Json()> schema;
 };
 
 /// In the order of the schema.

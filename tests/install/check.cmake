@@ -1,47 +1,60 @@
-# Installs the build into an empty prefix and lets a project of its own find it, link it and run.
+# Installs the build into an empty prefix and lets projects of their own find it, link it and run.
 # cmake -D build_dir=… -D work_dir=… -D generator=… -D compiler=… -D torch=… -D scenario=… -P check.cmake
 # torch: the wheel's folder; empty where nothing was built with it.
+#
+# A step that succeeds is one line with its seconds. One that fails shows all that it said, and the last line
+# is which one it was. A step has its own time limit, below that of the test, so that a hang has a name as well.
 set(prefix "${work_dir}/prefix")
-set(consumer_build "${work_dir}/consumer")
+set(step_limit_s 240)
 file(REMOVE_RECURSE "${work_dir}")
 
-function(run)
-  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+# run(STEP COMMAND…) leaves what it printed in `printed`.
+function(run step)
+  string(TIMESTAMP begin "%s")
+  execute_process(COMMAND ${ARGN} TIMEOUT ${step_limit_s}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  string(TIMESTAMP end "%s")
+  math(EXPR seconds "${end} - ${begin}")
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message("${out}\n${err}")
+    message(FATAL_ERROR "${step}: FAILED after ${seconds} s (${result}): ${command}")
+  endif()
+  message(STATUS "${step}: ${seconds} s")
+  set(printed "${out}" PARENT_SCOPE)
 endfunction()
 
-run(${CMAKE_COMMAND} --install "${build_dir}" --prefix "${prefix}")
-run(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${consumer_build}" -G "${generator}"
-    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix})
-run(${CMAKE_COMMAND} --build "${consumer_build}")
+# build(PROJECT OPTION…): the project in the folder of that name here, against the prefix.
+function(build project)
+  set(folder "${work_dir}/${project}")
+  run("configure the ${project}" ${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/${project}" -B "${folder}"
+      -G "${generator}" -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix} ${ARGN})
+  run("build the ${project}" ${CMAKE_COMMAND} --build "${folder}")
+endfunction()
 
-execute_process(COMMAND "${consumer_build}/consumer" OUTPUT_VARIABLE grid COMMAND_ERROR_IS_FATAL ANY)
-message(STATUS "The consumer prints:\n${grid}")
-if(NOT grid MATCHES "0F0")
-  message(FATAL_ERROR "The consumer's schedule has no 0F0")
+run("install" ${CMAKE_COMMAND} --install "${build_dir}" --prefix "${prefix}")
+
+build(consumer)
+run("run the consumer" "${work_dir}/consumer/consumer")
+if(NOT printed MATCHES "0F0")
+  message(FATAL_ERROR "The consumer's schedule has no 0F0:\n${printed}")
 endif()
 
 # Another one trains.
 if(torch)
-  set(trainer_build "${work_dir}/trainer")
-  run(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/trainer" -B "${trainer_build}" -G "${generator}"
-      -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix} -D PIPEWRIGHT_TORCH_DIR=${torch})
-  run(${CMAKE_COMMAND} --build "${trainer_build}")
-  execute_process(COMMAND "${trainer_build}/trainer" "${scenario}" "${work_dir}/run"
-                  OUTPUT_VARIABLE verdict COMMAND_ERROR_IS_FATAL ANY)
-  message(STATUS "The trainer prints:\n${verdict}")
-  if(NOT verdict MATCHES "3 of 3 losses" OR NOT EXISTS "${work_dir}/run/report.json")
-    message(FATAL_ERROR "The trainer did not train, or left no report")
+  build(trainer -D PIPEWRIGHT_TORCH_DIR=${torch})
+  run("run the trainer" "${work_dir}/trainer/trainer" "${scenario}" "${work_dir}/run")
+  if(NOT printed MATCHES "3 of 3 losses" OR NOT EXISTS "${work_dir}/run/report.json")
+    message(FATAL_ERROR "The trainer did not train, or left no report:\n${printed}")
   endif()
 endif()
 
 # The installed program has an rpath of its own.
-if(EXISTS "${prefix}/bin/pipewright")
-  run("${prefix}/bin/pipewright" --help)
-endif()
+run("run the installed program" "${prefix}/bin/pipewright" --help)
 
 foreach(page IN ITEMS bash-completion/completions/pipewright zsh/site-functions/_pipewright
                       fish/vendor_completions.d/pipewright.fish man/man1/pipewright.1)
-  if(EXISTS "${prefix}/bin/pipewright" AND NOT EXISTS "${prefix}/share/${page}")
+  if(NOT EXISTS "${prefix}/share/${page}")
     message(FATAL_ERROR "share/${page} was not installed")
   endif()
 endforeach()

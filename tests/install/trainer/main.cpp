@@ -3,13 +3,17 @@
 #include <iostream>
 #include <pipewright/exec/engine/engine.hpp>
 #include <pipewright/loop_torch/run_scenario.hpp>
+#include <pipewright/plan/error.hpp>
 #include <pipewright/plan/json/json_document.hpp>
 #include <pipewright/plan/model/gpt_model.hpp>
 
 using namespace pipewright;
 
-int main(int, char** words) {
-  plan::Scenario scenario = plan::scenario_from_json(plan::JsonDocument::read(words[1]));
+namespace {
+
+/// Whether it trained with the bits of training without a pipeline.
+bool measure_plan_and_train(const char* scenario_file, const char* folder) {
+  plan::Scenario scenario = plan::scenario_from_json(plan::JsonDocument::read(scenario_file));
   auto& gpt = scenario.model.as<plan::GptShape>();
   gpt.blocks = 2;
   gpt.hidden = 16;
@@ -18,7 +22,25 @@ int main(int, char** words) {
   scenario.training.steps = 3;
   scenario.profile.least_repeats = scenario.profile.most_repeats = 2;
   loop::Membership alone;
-  const auto done = loop::run_scenario(scenario, alone, {.folder = words[2], .verify = true});
+  const auto done = loop::run_scenario(scenario, alone, {.folder = folder, .verify = true});
   std::cout << to_string(*done->verification) << '\n';
-  return done->verification->bit_identical() ? 0 : 1;
+  return done->verification->bit_identical();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: trainer SCENARIO FOLDER\n";
+    return 2;
+  }
+  try {
+    return measure_plan_and_train(argv[1], argv[2]) ? 0 : 1;
+  } catch (const plan::InputError& error) {
+    std::cerr << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << '\n';
+    return 1;
+  }
 }

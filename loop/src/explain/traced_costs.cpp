@@ -60,8 +60,8 @@ double middle(std::vector<double> values) {
   return *place;
 }
 
-/// The time from the begin of a send to when its receiver went on. A receiver that still computed says only
-/// that it took no longer.
+/// The time from the begin of a send to when its receiver went on. A receiver that still computed
+/// says only that it took no longer.
 double transfer_time(const TracedPipeline& pipeline) {
   const plan::Timeline& timeline = pipeline.timeline;
   std::vector<std::vector<double>> ends(static_cast<std::size_t>(timeline.ranks));  // of compute

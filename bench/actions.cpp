@@ -142,9 +142,13 @@ double split_over_full(int rounds, int hidden, bool on_gpu) {
 
 int main(int argc, char** argv) {
   int rounds = 10;
+  std::vector<int> hidden{256, 512};
   bool on_gpu = false;
   CLI::App program("What the executor costs per action, and a split backward over a full one.");
   program.add_option("--rounds", rounds, "Steps of each kind")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  program.add_option("--hidden", hidden, "Widths of the GPT whose backward is split")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   program.add_flag("--gpu", on_gpu, "On this machine's GPUs");
@@ -153,12 +157,12 @@ int main(int argc, char** argv) {
     if (on_gpu)
       exec::on_gpus(1);  // before LibTorch is used
     at::set_num_threads(1);
-    fmt::print("{}\n",
-               plan::Json{{"overhead_us_1_rank", overhead_us(1, rounds, on_gpu)},
-                          {"overhead_us_2_ranks", overhead_us(2, rounds, on_gpu)},
-                          {"split_over_full_hidden_256", split_over_full(rounds, 256, on_gpu)},
-                          {"split_over_full_hidden_512", split_over_full(rounds, 512, on_gpu)}}
-                   .dump());
+    plan::Json line{{"overhead_us_1_rank", overhead_us(1, rounds, on_gpu)},
+                    {"overhead_us_2_ranks", overhead_us(2, rounds, on_gpu)}};
+    for (const int width : hidden)
+      line[fmt::format("split_over_full_hidden_{}", width)] =
+          split_over_full(rounds, width, on_gpu);
+    fmt::print("{}\n", line.dump());
     return 0;
   } catch (const plan::InputError& error) {
     fmt::print(stderr, "{}\n", error.what());

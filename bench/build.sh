@@ -1,9 +1,36 @@
 #!/usr/bin/env bash
 # What a developer waits for: builds from nothing into a folder of its own, then again after a change of
 # one source or header, and starts the programs. After `./dev setup`; takes about ten minutes.
-# usage: bench/build.sh [FOLDER]
+# With --start, it only starts the programs of a build that is there.
+# usage: bench/build.sh [FOLDER | --start BUILD]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+start_programs() {  # BUILD
+  local words
+  for words in "--version" "schedule 1f1b --ranks 4 --microbatches 8" "partition --parts 2 --weights 3,1,2" \
+    "topology --axes pipe,data --dims 2,4" \
+    "simulate scenarios/shared-card/scenario.json --costs scenarios/shared-card/costs.json" \
+    "sweep scenarios/shared-card/scenario.json --costs scenarios/shared-card/costs.json --set pipeline.microbatches=4,8" \
+    "profile --help"; do
+    python3 - "$1/bin/pipewright" $words <<'END'
+import os, resource, statistics, subprocess, sys, time
+
+seconds = []
+for _ in range(20):
+    begin = time.perf_counter()
+    subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+    seconds.append(time.perf_counter() - begin)
+memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(f"{' '.join(sys.argv[2:])[:58]:58} {1e3 * statistics.median(seconds):7.1f} ms, {memory:.0f} MB")
+END
+  done
+}
+
+if [[ ${1:-} == --start ]]; then
+  start_programs "${2:?which build}"
+  exit
+fi
 folder=${1:-$(mktemp -d)}
 [[ -n ${1:-} ]] || trap 'rm -rf "$folder"' EXIT
 
@@ -31,20 +58,4 @@ done
 timed "build all when nothing changed" build
 
 echo
-for words in "--version" "schedule 1f1b --ranks 4 --microbatches 8" "partition --parts 2 --weights 3,1,2" \
-  "topology --axes pipe,data --dims 2,4" \
-  "simulate scenarios/shared-card/scenario.json --costs scenarios/shared-card/costs.json" \
-  "sweep scenarios/shared-card/scenario.json --costs scenarios/shared-card/costs.json --set pipeline.microbatches=4,8" \
-  "profile --help"; do
-  python3 - "$folder/build/bin/pipewright" $words <<'END'
-import os, resource, statistics, subprocess, sys, time
-
-seconds = []
-for _ in range(20):
-    begin = time.perf_counter()
-    subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-    seconds.append(time.perf_counter() - begin)
-memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print(f"{' '.join(sys.argv[2:])[:58]:58} {1e3 * statistics.median(seconds):7.1f} ms, {memory:.0f} MB")
-END
-done
+start_programs "$folder/build"

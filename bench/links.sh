@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-pipewright=$PWD/build/bin/pipewright
+pipewright=$(realpath "${PIPEWRIGHT_BUILD:-build}")/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 rounds=3
 cluster=

@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # How near the predicted peak of memory is: trains a few steps under each set-up that changes it, and prints
 # predicted and measured peaks of the fullest rank and the largest error of any rank as a Markdown table.
-# usage: bench/memory.sh [OPTION of pipewright run …]
+# With N, of the first N set-ups alone.
+# usage: bench/memory.sh [N] [OPTION of pipewright run …]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+first=
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  first=$1
+  shift
+fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -26,10 +32,11 @@ done
 for schedule in gpipe "${schedules[@]:3}"; do
   for setup in "" "training.recompute=full"; do runs+=("pipeline.schedule=$schedule $setup"); done
 done
+runs=("${runs[@]:0:${first:-${#runs[@]}}}")
 for i in "${!runs[@]}"; do
   sets=()
   for assignment in ${runs[i]}; do sets+=(--set "$assignment"); done
-  build/bin/pipewright run scenarios/gpt-text/scenario.json --set training.steps=3 --set profile.most_repeats=10 \
+  "${PIPEWRIGHT_BUILD:-build}/bin/pipewright" run scenarios/gpt-text/scenario.json --set training.steps=3 --set profile.most_repeats=10 \
     "${sets[@]}" "$@" --out "$folder/$i" --json >/dev/null 2>"$folder/$i.err" || cat "$folder/$i.err" >&2
   printf '%s\n' "${runs[i]}" >"$folder/$i.setup"
 done

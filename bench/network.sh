@@ -6,15 +6,17 @@
 # `all`: every schedule that trains, 40 min with --quick (eight steps each). The fewer steps, the more
 # a machine that does not keep its speed is seen: 32 average it out. With --pipelines, so many side by
 # side share the cable, and the last column is for links of their own.
-# Usage: bench/network.sh [--quick | --steps N] [--mbit "N…"] [--pipelines N] [--set FIELD=VALUE]…
+# Links are measured within --within seconds.
+# Usage: bench/network.sh [--quick | --steps N] [--mbit "N…"] [--within S] [--pipelines N] [--set FIELD=VALUE]…
 #                         [all | SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-pipewright=$PWD/build/bin/pipewright
+pipewright=$(realpath "${PIPEWRIGHT_BUILD:-build}")/bin/pipewright
 scenario=scenarios/gpt-text/scenario.json
 steps=12
 bandwidths="400 100"
+within=60
 pipelines=1
 settings=()
 schedules=()
@@ -23,6 +25,7 @@ while (($#)); do
     --quick) steps=8; shift ;;
     --steps) steps=$2; shift 2 ;;
     --mbit) bandwidths=$2; shift 2 ;;
+    --within) within=$2; shift 2 ;;
     --pipelines) pipelines=$2; shift 2 ;;
     --set) settings+=(--set "$2"); shift 2 ;;
     *) schedules+=("$1"); shift ;;
@@ -133,7 +136,7 @@ echo "$head"
 echo "$head" | sed 's/[^|][^|]*/---/g'
 for mbit in $bandwidths; do
   slow_down "$mbit"
-  on_both profile "${nodes[@]}" --links --between processes --within 60 -o "$work/cluster.json"
+  on_both profile "${nodes[@]}" --links --between processes --within "$within" -o "$work/cluster.json"
   sed 's/^/    /' "$work/out" >&2
   for schedule in "${schedules[@]}"; do
     step "$mbit" "\`$schedule\`" --set "pipeline.schedule=$schedule"

@@ -1,16 +1,31 @@
 #!/usr/bin/env bash
 # Measures our executor and torch.distributed.pipelining, in turn, against the schedule's ideal, and
-# what recording costs; then paced layers, the planner and the simulator, beside others. Called by
-# ./dev bench; --quick only shows that everything runs.
+# what recording costs; then all other programs of this folder, beside others. Called by ./dev bench;
+# --quick, with sizes that say nothing, only shows that everything runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${PIPEWRIGHT_BUILD:-build}/bin
 
-rounds=3 ours_and_torch=(--steps 4 --rounds 2) recording=(--steps 12 --rounds 4) paced=()
+rounds=3 ours_and_torch=(--steps 4 --rounds 2) recording=(--steps 12 --rounds 4)
+large=(--layers 8 --hidden 256 --mbs 4 --seq 128 --microbatches 8)
+small=(--layers 4 --hidden 128 --mbs 4 --seq 128 --microbatches 16)
+paced=() actions=() planners=() schedule=()
+simulated=() of_simgrid=(--ranks 16 --microbatches 64 --vectors 10000)
+of_dry_run=(--ranks 16 --microbatches 128 --chunks 4)
+what_if=() files=() window=()
+quick=false
 case ${1:-} in
   '') ;;
   --quick)
-    rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1)
-    paced=(--ranks 4 --microbatches 8 --steps 1)
+    quick=true rounds=1 ours_and_torch=(--steps 1 --rounds 1) recording=(--steps 4 --rounds 1)
+    large=(--layers 2 --hidden 32 --mbs 1 --seq 16 --microbatches 4)
+    small=("${large[@]}")
+    paced=(--ranks 2 --microbatches 4 --steps 1 --ms 1) actions=(--rounds 1 --hidden 32)
+    planners=(--rounds 1) schedule=(--rounds 1 --ranks 32 --microbatches 256)
+    simulated=(--rounds 1 --ranks 4 --microbatches 16)
+    of_simgrid=("${simulated[@]}" --vectors 10) of_dry_run=("${simulated[@]}" --chunks 4)
+    what_if=(--ranks 16 --microbatches 32 --rounds 2) files=(--events 20000 --trace-mb 1)
+    window=(--events 20000 --ranks 8 --stages 8 --microbatches 16 --rounds 2 --trace-mb 1)
     ;;
   *)
     echo "usage: ${BASH_SOURCE[0]} [--quick]" >&2
@@ -18,25 +33,24 @@ case ${1:-} in
     ;;
 esac
 
-large=(--layers 8 --hidden 256 --mbs 4 --seq 128 --microbatches 8)
-small=(--layers 4 --hidden 128 --mbs 4 --seq 128 --microbatches 16)
-
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
 say() { echo "bench: $*" >&2; }
-ours() { build/bin/pipewright_bench_executor --ranks 2 "$@" >>"$results"; }
+ours() { "$build/pipewright_bench_executor" --ranks 2 "$@" >>"$results"; }
 # As torch runs: a process per rank, over Gloo.
 rank() {
   local rank=$1
   shift
-  RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29433 \
-    build/bin/pipewright_bench_executor --ranks 2 "$@"
+  RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+    "$build/pipewright_bench_executor" --ranks 2 "$@"
 }
 ours_as_processes() {
+  # Free a moment ago: other benches may run beside this one.
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
   rank 1 "$@" &
   rank 0 "$@" >>"$results"
-  wait
+  wait $!
 }
 # Its warnings, such as that NumPy is missing, are shown only when it fails.
 torch() {
@@ -57,12 +71,13 @@ echo "$(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg) at the start. This w
   "a quiet machine: whatever else runs shows as distance from the ideal."
 for ((round = 1; round <= rounds; ++round)); do
   say "round $round of $rounds"
+  compare interleaved-zb InterleavedZeroBubble "${large[@]}" --chunks 2
+  ! $quick || continue
   compare 1f1b 1F1B "${large[@]}"
   compare gpipe GPipe "${large[@]}"
   # torch's V-shaped ones, ZBVZeroBubble and DualPipeV, fail over Gloo: a rank sends to itself.
   compare interleaved-1f1b Interleaved1F1B "${large[@]}" --chunks 2
   compare looped-bfs LoopedBFS "${large[@]}" --chunks 2
-  compare interleaved-zb InterleavedZeroBubble "${large[@]}" --chunks 2
   compare 1f1b 1F1B "${small[@]}"
 done
 say "recording"
@@ -122,22 +137,22 @@ END
 
 echo
 echo "Paced layers: F, I and W sleep 5 ms each; the executor over its prediction"
-build/bin/pipewright_bench_paced "${paced[@]}"
+"$build/pipewright_bench_paced" "${paced[@]}"
 
 echo
 echo "What an action costs the executor, in microseconds, and a split backward over a full one"
-build/bin/pipewright_bench_actions
+"$build/pipewright_bench_actions" "${actions[@]}"
 
-build/bin/pipewright_bench_partition
+"$build/pipewright_bench_partition"
 
 echo
 echo "Searches of other planners, on their inputs and under their rules"
-build/bin/pipewright_bench_planners
+"$build/pipewright_bench_planners" "${planners[@]}"
 
 echo
-echo "interleaved-1f1b, 64 ranks, 1024 microbatches, 4 chunks: from sizes to a proved Program"
-build/bin/pipewright_bench_schedule | tee "$results"
-.venv/bin/python -W ignore bench/torch_schedule.py | tee -a "$results"
+echo "interleaved-1f1b, 4 chunks, in full on 64 ranks with 1024 microbatches: from sizes to a proved Program"
+"$build/pipewright_bench_schedule" "${schedule[@]}" | tee "$results"
+.venv/bin/python -W ignore bench/torch_schedule.py "${schedule[@]}" | tee -a "$results"
 .venv/bin/python - "$results" <<'END'
 import json
 import sys
@@ -150,13 +165,11 @@ END
 
 echo
 echo "The simulator. One JSON line per Program: seconds, and compute actions per second on one core"
-simulator=build/bin/pipewright_bench_simulator
-$simulator
-$simulator --schedule 1f1b --ranks 16 --microbatches 64 --chunks 1 --vectors 10000 --simgrid |
-  tee "$results"
-$simulator --ranks 16 --microbatches 128 --chunks 4 | tee -a "$results"
-.venv/bin/python -W ignore bench/torch_dry_run.py --ranks 16 --microbatches 128 --chunks 4 |
-  tee -a "$results"
+simulator=$build/pipewright_bench_simulator
+"$simulator" "${simulated[@]}"
+"$simulator" --schedule 1f1b --chunks 1 "${of_simgrid[@]}" --simgrid | tee "$results"
+"$simulator" "${of_dry_run[@]}" | tee -a "$results"
+.venv/bin/python -W ignore bench/torch_dry_run.py "${of_dry_run[@]}" | tee -a "$results"
 # Its packages are numpy, pandas and psutil, which our .venv lacks: it takes the python3 in PATH.
 python3 bench/calculon.py --ranks 16 --microbatches 64 | tee -a "$results"
 .venv/bin/python - "$results" <<'END'
@@ -176,3 +189,13 @@ for row in calculon:
     print(f"a configuration from a schedule on takes Calculon {took / small['new_configuration_s']:.1f}"
           f" times as long as us; one with other costs {took / small['iteration_s']:.0f} times")
 END
+
+echo
+echo "Answers to changes of a plan, and large timelines: opened, and shown by the window"
+"$build/pipewright_bench_what_if" "${what_if[@]}"
+"$build/pipewright_bench_timeline_files" "${files[@]}"
+if [[ -x $build/pipewright_bench_gui ]]; then
+  "$build/pipewright_bench_gui" --json "${window[@]}"
+else
+  echo "skipped: built without the window" >&2
+fi

@@ -3,7 +3,7 @@
 
     bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
 
-Writes the table of docs/validation.md to stdout. Each published table becomes a table of runs as
+Writes the table of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
 `pipewright calibrate` reads it, with a model's public shape where the paper names it alone.
 """
 import argparse
@@ -174,7 +174,7 @@ def line(name, error, peer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--reference", type=pathlib.Path, default=HERE.parent / "shared/reference")
+    parser.add_argument("--reference", type=pathlib.Path, default=HERE / "tests/data/reference")
     parser.add_argument("--program", default=HERE / "build/bin/pipewright")
     parser.add_argument("--halves", type=int, default=5)
     options = parser.parse_args()

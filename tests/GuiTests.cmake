@@ -17,8 +17,5 @@ file(GLOB_RECURSE pictures RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPE
      "${CMAKE_CURRENT_SOURCE_DIR}/gui/*_pictures_test.cpp")
 foreach(source IN LISTS pictures)
   cmake_path(GET source STEM name)
-  add_test(NAME gui/${name}/x2
-           COMMAND pipewright_gui_tests --filenames-as-tags ${fail_without_tests} "[#${name}]~[.]")
-  set_tests_properties(gui/${name}/x2 PROPERTIES
-    TIMEOUT 300 ENVIRONMENT "QT_SCALE_FACTOR=2" ${fail_with_report})
+  pipewright_add_test_entry(gui/${name}/x2 pipewright_gui_tests "[#${name}]~[.]" ENVIRONMENT "QT_SCALE_FACTOR=2")
 endforeach()

@@ -370,14 +370,17 @@ TEST_CASE("SVG: names longer than the page are cut, between two letters", "[draw
   for (int i = 0; i < 300; ++i)
     name += "µ";
   const std::string svg = to_svg(timeline_scene({of_spans(name.c_str(), 1, {})}, name));
+  int names = 0;
   for (const std::string& element : all_between(svg, "<text", "</text>")) {
     const std::string text = element.substr(element.find('>') + 1);
     if (text.find("µ") == std::string::npos)
       continue;
+    ++names;
     CHECK(text.size() < 200);
     CHECK(text.size() % 2 == 1);  // letters of two bytes, and the ellipsis of three
     CHECK(text.substr(text.size() - 3) == "…");
   }
+  CHECK(names == 2);  // the title and the timeline
 }
 
 TEST_CASE("SVG: more spans make longer paths, not more of them", "[draw][svg]") {

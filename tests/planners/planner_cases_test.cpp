@@ -50,9 +50,11 @@ double stage_seconds(const plan::ProfileGraph& graph, const plan::ReplicatedStag
 }
 
 TEST_CASE("The stages of a PipeDream profile are as slow as PipeDream says", "[planners]") {
+  int profiles = 0;
   for (const PlannerCase& input : read_planner_cases(folder)) {
     if (input.planner != "pipedream")
       continue;
+    ++profiles;
     CAPTURE(input.name());
     const auto graph = plan::without_ends(plan::read_profile_graph(folder / input.input));
     const auto cut =
@@ -73,6 +75,7 @@ TEST_CASE("The stages of a PipeDream profile are as slow as PipeDream says", "[p
       CHECK(stage_of[graph.nodes[static_cast<std::size_t>(edge.from)].id] <=
             stage_of[graph.nodes[static_cast<std::size_t>(edge.to)].id]);
   }
+  CHECK(profiles == 7);
 }
 
 }  // namespace planner_cases_test

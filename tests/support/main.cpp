@@ -1,4 +1,4 @@
 #define CATCH_CONFIG_RUNNER
-#include "support/catch.hpp"
+#include "support/session.hpp"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) { return pipewright::test::run_session(argc, argv); }

@@ -2,13 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace pipewright::test {
 namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path selection = fs::path(PIPEWRIGHT_TEST_DATA_DIR) / "reference";
+
+/// The whole folder, where this run is over it: empty where it is not here.
+const char* whole_folder() { return std::getenv("PIPEWRIGHT_REFERENCE_DIR"); }
 
 std::vector<std::string> split_cells(const std::string& line) {
   std::vector<std::string> row{""};
@@ -23,25 +32,14 @@ std::vector<std::string> split_cells(const std::string& line) {
   return row;
 }
 
-}  // namespace
-
-std::optional<std::filesystem::path> reference_file(const std::string& name) {
-  const auto file = std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / name;
-  if (std::string(PIPEWRIGHT_REFERENCE_DIR).empty() || !std::filesystem::exists(file)) {
-    WARN("skipped: there is no reference file " << name);
-    return {};
-  }
-  return file;
-}
-
-void for_each_row(const std::filesystem::path& file,
-                  const std::function<void(const ReferenceRow&)>& visit) {
+std::size_t read_rows(const fs::path& file, const std::function<void(const ReferenceRow&)>& visit) {
   std::ifstream stream(file);
   REQUIRE(stream);
   std::string line;
   std::getline(stream, line);
   const auto header = split_cells(line);
-  while (std::getline(stream, line)) {
+  std::size_t rows = 0;
+  for (; std::getline(stream, line); ++rows) {
     const auto cells = split_cells(line);
     REQUIRE(cells.size() == header.size());
     ReferenceRow row;
@@ -49,13 +47,54 @@ void for_each_row(const std::filesystem::path& file,
       row[header[i]] = cells[i];
     visit(row);
   }
+  return rows;
 }
 
-std::vector<ReferenceSchedule> read_reference_schedules(const std::filesystem::path& file,
-                                                        const std::vector<std::string>& keys) {
+/// Demands as many rows or cases, by `column`, as cases.csv says.
+void demand(const std::string& name, const std::string& column, std::size_t found) {
+  std::size_t selected = 0;
+  read_rows(selection / "cases.csv", [&](const ReferenceRow& row) {
+    if (row.at("file") == name)
+      selected = std::stoul(row.at(column));
+  });
+  INFO(name << " has " << found << " " << column);
+  REQUIRE(selected > 0);
+  if (whole_folder() == nullptr)
+    REQUIRE(found == selected);
+  else
+    REQUIRE(found >= selected);
+}
+
+}  // namespace
+
+fs::path reference_file(const std::string& name) {
+  const char* const whole = whole_folder();
+  if (whole != nullptr && *whole == '\0')
+    skip(
+        "the whole reference folder is not here: configure with -D "
+        "PIPEWRIGHT_REFERENCE_DIR=FOLDER");
+  const fs::path file = (whole == nullptr ? selection : fs::path(whole)) / name;
+  if (!fs::exists(file))
+    skip("there is no " + file.string());
+  return file;
+}
+
+void for_each_row(const std::string& name, const std::function<void(const ReferenceRow&)>& visit) {
+  demand(name, "rows", read_rows(reference_file(name), visit));
+}
+
+plan::Json reference_cases(const std::string& name) {
+  std::ifstream stream(reference_file(name));
+  auto cases = plan::Json::parse(stream);
+  demand(name, "cases", cases.size());
+  return cases;
+}
+
+std::vector<ReferenceSchedule> reference_schedules(const std::string& name,
+                                                   const std::vector<std::string>& keys) {
   std::vector<ReferenceSchedule> all;
   std::map<std::string, std::size_t> known;
-  for_each_row(file, [&](const ReferenceRow& row) {
+  read_rows(reference_file(name), [&](const ReferenceRow& row) {
     std::string key = row.at("P") + "/" + row.at("M") + "/" + row.at("V");
     for (const std::string& column : keys)
       key += "/" + row.at(column);
@@ -69,7 +108,7 @@ std::vector<ReferenceSchedule> read_reference_schedules(const std::filesystem::p
     if (!row.at("action").empty())
       schedule.ranks[rank].push_back(row.at("action"));
   });
-  REQUIRE_FALSE(all.empty());
+  demand(name, "cases", all.size());
   return all;
 }
 
@@ -89,8 +128,11 @@ std::vector<std::vector<std::string>> cells_of(const plan::Schedule& schedule) {
   return rows;
 }
 
-void report_matches(const std::filesystem::path& file, std::size_t matching, std::size_t all) {
-  fmt::print("{}: {} of {} configurations match\n", file.filename().string(), matching, all);
+void report_equal(const std::string& name, std::size_t equal, std::size_t all,
+                  const std::string& more) {
+  fmt::print("compared: {}: {} of {} are equal{}\n", name, equal, all,
+             more.empty() ? "" : ", " + more);
+  REQUIRE(all > 0);
 }
 
 }  // namespace pipewright::test

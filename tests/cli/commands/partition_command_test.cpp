@@ -1,10 +1,10 @@
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/model/model.hpp"
 #include "support/catch.hpp"
+#include "support/reference.hpp"
 
 namespace partition_command_test {
 
@@ -110,13 +110,8 @@ TEST_CASE("partition: Megatron's layouts, and torchtitan's weights", "[cli][part
                 "4"})["layers_per_stage"] == json({3, 4, 4, 3}));
 }
 
-TEST_CASE("partition: a published profile on four machines", "[cli][partition]") {
-  const auto profile =
-      std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "papers" / "profile_pipedream_vgg16.csv";
-  if (!std::filesystem::exists(profile)) {
-    WARN("skipped: there is no published profile " << profile.string());
-    return;
-  }
+TEST_CASE("partition: a published profile on four machines", "[cli][partition][reference]") {
+  const auto profile = test::reference_file("papers/profile_pipedream_vgg16.csv");
   const auto found =
       answer({"--profile", profile.string(), "--machines", "4", "--bandwidth", "1e9"});
   CHECK(found["slowest_stage_s"].get<double>() == Approx(0.175732624));

@@ -5,6 +5,7 @@
 
 #include "cli/support/program.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace shell_test {
 
@@ -55,8 +56,7 @@ TEST_CASE("the other shells read their completion, where they are", "[cli][shell
     REQUIRE(script.exit_code == 0);
     CHECK(script.out.find("training.cpu_branch") != std::string::npos);
     if (!has(shell)) {
-      std::printf("skipped: %s is not installed, its completion was not read by it\n",
-                  shell.c_str());
+      test::skip_part(shell + " is not installed, its completion was not read by it");
       continue;
     }
     const TempFolder folder;
@@ -74,10 +74,8 @@ TEST_CASE("the manual has every command and option, and is sound roff", "[cli][s
   for (const char* part :
        {"run", "profile", "simulate", "completion", "\\-\\-checkpoint\\-every", "\\-\\-explain"})
     CHECK(manual.out.find(part) != std::string::npos);
-  if (!has("man")) {
-    std::printf("skipped: man is not installed, the manual was not read by it\n");
-    return;
-  }
+  if (!has("man"))
+    return test::skip_part("man is not installed, the manual was not read by it");
   const TempFolder folder;
   folder.write("pipewright.1", manual.out);
   const auto file = (folder.path() / "pipewright.1").string();

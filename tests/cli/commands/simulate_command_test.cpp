@@ -9,6 +9,7 @@
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace simulate_command_test {
 
@@ -74,10 +75,8 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   };
   const std::vector<std::string> simgrid{"--engine", "simgrid"};
   const auto contended = with(simgrid);
-  if (contended.err.find("built without SimGrid") != std::string::npos) {
-    WARN("skipped: built without SimGrid");
-    return;
-  }
+  if (contended.err.find("built without SimGrid") != std::string::npos)
+    test::skip("built without SimGrid");
   const double native = json::parse(with({}).out)["iteration_s"];
   CHECK(json::parse(contended.out)["iteration_s"].get<double>() == Approx(native).epsilon(1e-9));
   const std::vector<std::string> apart{"--set", "cluster.between_nodes.shared=false"};

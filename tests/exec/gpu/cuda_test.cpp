@@ -8,6 +8,7 @@
 #include "exec/support/sample_schedules.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/layer.hpp"
+#include "support/skip.hpp"
 
 namespace cuda_test {
 
@@ -18,11 +19,9 @@ using test::partition_for;
 using test::schedules;
 using test::small_setup;
 
-bool gpu_is_missing() {
-  if (!gpus().names.empty())
-    return false;
-  WARN("skipped: no GPU: " << gpus().why_none);
-  return true;
+void need_gpu() {
+  if (gpus().names.empty())
+    test::skip("no GPU: " + gpus().why_none);
 }
 
 void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
@@ -34,8 +33,7 @@ void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
 }
 
 TEST_CASE("on a GPU each schedule trains as without a pipeline there", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   for (const auto& s : schedules())
     check_equals_serial(s, small_setup());
 }
@@ -43,8 +41,7 @@ TEST_CASE("on a GPU each schedule trains as without a pipeline there", "[cuda]")
 TEST_CASE(
     "on a GPU pipelines side by side, shards, clipping, scaling and recomputing change no bit",
     "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   auto setup = small_setup();
   setup.clip_norm = 0.5;
   for (const auto& s : schedules())
@@ -60,15 +57,13 @@ TEST_CASE(
 }
 
 TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   for (const auto& s : {make("1f1b", 4, 8), make("zbv", 2, 4)})
     check_equals_serial(s, small_setup(), {}, /*partitioned=*/true);
 }
 
 TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   for (const auto& s : schedules())
     check_equals_serial(s, small_setup(), {.cuda_graphs = true});
   check_equals_serial(make("zbv", 2, 4), small_setup(), {.cuda_graphs = true},
@@ -84,8 +79,7 @@ TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]
 }
 
 TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   struct Waits final : Layer {
     at::Tensor forward(const at::Tensor& input, const CallContext&) override {
       return input * input.sum().item<double>();
@@ -107,8 +101,7 @@ TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[
 }
 
 TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   const auto s = make("gpipe", 2, 4);
   std::vector<std::int64_t> peaks;
   for (const bool graphs : {false, true}) {
@@ -136,8 +129,7 @@ TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") 
 }
 
 TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   const auto s = make("1f1b", 2, 4);
   std::mutex mutex;
   std::vector<InstructionRecord> records;
@@ -161,8 +153,7 @@ TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda
 }
 
 TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   const auto s = make("zb-h1", 3, 4);
   std::vector<std::vector<std::int64_t>> held(3);  // at the start of each step
   std::vector<int> heard(3, -1);                   // the step of the last record
@@ -182,8 +173,7 @@ TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
 }
 
 TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {
-  if (gpu_is_missing())
-    return;
+  need_gpu();
   const auto s = make("1f1b", 2, 4);
   Executor on_gpu(plan::lower(s), partition_for(s), small_setup(), {.devices = on_gpus(2)});
   on_gpu.step(0);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace memory_meter_test {
 
@@ -106,10 +107,8 @@ std::string flags_of(const void* address) {
 }
 
 TEST_CASE("memory: tensors may lie in huge pages", "[exec]") {
-  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
-    WARN("skipped: this kernel has no huge pages");
-    return;
-  }
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+    pipewright::test::skip("this kernel has no huge pages");
   const MemoryAccount account;
   for (const std::int64_t size : {std::int64_t{1} << 20, std::int64_t{48} << 20}) {
     const at::Tensor tensor = at::empty({size}, at::kByte);

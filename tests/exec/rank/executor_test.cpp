@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -28,30 +29,42 @@ void check_equals_serial(const plan::Schedule& schedule, const plan::Partition& 
   test::check_equals_serial(plan::lower(schedule, options), partition, small_setup());
 }
 
-void check_schedule(const plan::ScheduleRequest& request) {
+/// What became of a request.
+enum class Tried {
+  Trained,
+  Refused,       // it computes no gradients
+  Impossible,    // the schedule does not take these sizes, or there are only six layers
+  Asynchronous,  // another training than the serial one: see asynchronous_test
+};
+
+Tried try_schedule(const plan::ScheduleRequest& request) {
   plan::Schedule schedule;
   try {
     schedule = plan::make_schedule(request);
   } catch (const plan::InputError&) {
-    return;  // the schedule does not take these sizes
+    return Tried::Impossible;
   }
   const int stages = plan::stage_count(schedule);
   if (stages > 6)
-    return;  // there are six layers
+    return Tried::Impossible;
   const auto partition = small_partition(stages);
   const auto options = plan::lowering_of(request);
   if (options.step_every > 0)
-    return;  // another training than the serial one: see asynchronous_test
-  if (!plan::is_forward_only(schedule))
-    return check_equals_serial(schedule, partition, options);
+    return Tried::Asynchronous;
+  if (!plan::is_forward_only(schedule)) {
+    check_equals_serial(schedule, partition, options);
+    return Tried::Trained;
+  }
   CHECK(test::error_of([&] {
           Executor(plan::lower(schedule, options), partition, small_setup());
         }) == "the program computes no gradients: there is nothing to train");
+  return Tried::Refused;
 }
 
 TEST_CASE("every schedule trains as without a pipeline, or is refused in words", "[exec]") {
   const std::vector<int> sizes =
       test::sanitized ? std::vector{1, 3, 4} : std::vector{1, 2, 3, 4, 6};
+  std::map<Tried, std::set<std::string>> names;
   for (const std::string& name : plan::schedule_names())
     for (const int ranks : sizes)
       for (const int microbatches : {1, 4, 7}) {
@@ -60,8 +73,11 @@ TEST_CASE("every schedule trains as without a pipeline, or is refused in words",
         request.name = name;
         request.ranks = ranks;
         request.microbatches = microbatches;
-        check_schedule(request);
+        names[try_schedule(request)].insert(name);
       }
+  CHECK(names[Tried::Refused] == std::set<std::string>{"deepspeed-inference", "inference"});
+  CHECK(names[Tried::Asynchronous] == std::set<std::string>{"pipedream", "pipedream-2bw"});
+  CHECK(names[Tried::Trained].size() + 4 == plan::schedule_names().size());
 }
 
 TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
@@ -74,7 +90,7 @@ TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
       request.ranks = 2;
       request.microbatches = 4;
       request.chunks = chunks;
-      check_schedule(request);
+      CHECK(try_schedule(request) == Tried::Trained);
     }
 }
 

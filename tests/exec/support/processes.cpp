@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "pipewright/exec/job/environment.hpp"
+#include "support/catch.hpp"
 
 namespace pipewright::test {
 namespace {
@@ -66,6 +67,7 @@ std::optional<RankPlace> rank_place() {
   if (text == nullptr)
     return std::nullopt;
   ::alarm(patience_seconds);
+  SUCCEED("it is the parent that checks what a rank says");
   RankPlace place;
   exec::JobEnvironment& environment = place.environment;
   std::istringstream words(text);

@@ -14,6 +14,7 @@
 #include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/plan/error.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace gloo_transport_test {
 
@@ -217,7 +218,7 @@ const std::map<std::string, std::function<void(Job&)>> roles{
 TEST_CASE("rank of a Gloo test", "[.]") {
   const auto place = test::rank_place();
   if (!place)
-    return;
+    test::skip("a test starts it");
   try {
     Job job(place->environment, {.join_timeout = std::chrono::seconds(20)});
     roles.at(place->argument)(job);

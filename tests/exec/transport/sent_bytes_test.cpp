@@ -16,6 +16,7 @@
 #include "pipewright/sim/structure/durations.hpp"
 #include "rank/reductions.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "transport/gloo_collectives.hpp"
 
 namespace sent_bytes_test {
@@ -105,7 +106,7 @@ void reduce_and_gather(Job& job) {
 TEST_CASE("rank that counts what it sends", "[.]") {
   const auto place = test::rank_place();
   if (!place)
-    return;
+    test::skip("a test starts it");
   try {
     Job job(place->environment, {.join_timeout = std::chrono::seconds(20)});
     reduce_and_gather(job);

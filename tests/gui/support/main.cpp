@@ -6,7 +6,7 @@
 #include <QStyleFactory>
 
 #include "gui/support/test_font.hpp"
-#include "support/catch.hpp"
+#include "support/session.hpp"
 #include "support/temp_folder.hpp"
 
 int main(int argc, char** argv) {
@@ -24,5 +24,5 @@ int main(int argc, char** argv) {
   QApplication::setApplicationName("pipewright-tests");
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   QApplication::setFont(pipewright::test::test_font());
-  return Catch::Session().run(argc, argv);
+  return pipewright::test::run_session(argc, argv);
 }

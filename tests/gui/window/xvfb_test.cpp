@@ -11,6 +11,7 @@
 
 #include "pipewright/gui/look/theme.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/temp_folder.hpp"
 
 namespace xvfb_test {
@@ -88,10 +89,8 @@ std::filesystem::path run_to_show() {
 
 TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") {
   const QString xvfb = QStandardPaths::findExecutable("Xvfb");
-  if (xvfb.isEmpty()) {
-    WARN("skipped: Xvfb is not installed (apt install xvfb)");
-    return;
-  }
+  if (xvfb.isEmpty())
+    test::skip("Xvfb is not installed (apt install xvfb)");
   const test::TempFolder folder;
   Program display;
   display.process.start(xvfb, {"-displayfd", "1", "-screen", "0", "1600x1000x24", "-fbdir",

@@ -1,28 +1,17 @@
 // Equality with what DeepSpeed's ProcessTopology and PipelineParallelGrid answer, field by field.
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <filesystem>
 
 #include "pipewright/plan/cluster/grid.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/reference.hpp"
 
 namespace topology_reference_test {
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-Json published(const std::string& name) {
-  const auto file = std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "topology" / name;
-  if (!std::filesystem::exists(file)) {
-    WARN("skipped: there are no published topologies " << file.string());
-    return Json::array();
-  }
-  return JsonDocument::read(file).root();
-}
 
 Topology topology_of(const Json& known) {
   return {known["axes"].get<std::vector<std::string>>(), known["dims"].get<std::vector<int>>()};
@@ -32,7 +21,7 @@ Topology topology_of(const Json& known) {
 template <class Ours>
 void compare_cases(const std::string& name, const std::vector<std::string>& apart,
                    const Ours& ours) {
-  const Json cases = published(name);
+  const Json cases = pipewright::test::reference_cases("topology/" + name);
   std::size_t equal = 0;
   for (const Json& known : cases) {
     Json expected = known;
@@ -49,8 +38,7 @@ void compare_cases(const std::string& name, const std::vector<std::string>& apar
     }
     equal += all_fields ? 1 : 0;
   }
-  if (!cases.empty())
-    fmt::print("{}: {} of {} cases are equal\n", name, equal, cases.size());
+  pipewright::test::report_equal(name, equal, cases.size());
 }
 
 Json topology_answers(const Json& known) {
@@ -126,19 +114,20 @@ Json grid_answers(const Json& known) {
   return answer;
 }
 
-TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology]") {
+TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology][reference]") {
   compare_cases("process_topology.json",
                 {"peer", "peer_version", "axis_comm_lists_of_unknown_axis", "dim_of_unknown_axis"},
                 topology_answers);
 }
 
-TEST_CASE("A grid answers as DeepSpeed's PipelineParallelGrid", "[plan][topology]") {
+TEST_CASE("A grid answers as DeepSpeed's PipelineParallelGrid", "[plan][topology][reference]") {
   compare_cases("pipeline_parallel_grid.json", {"peer", "peer_version", "given_topology"},
                 grid_answers);
 }
 
-TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse", "[plan][topology]") {
-  for (const Json& known : published("process_topology.json")) {
+TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse",
+          "[plan][topology][reference]") {
+  for (const Json& known : pipewright::test::reference_cases("topology/process_topology.json")) {
     const Topology topology = topology_of(known);
     REQUIRE(known["axis_comm_lists_of_unknown_axis"].empty());
     REQUIRE(known["dim_of_unknown_axis"] == 0);

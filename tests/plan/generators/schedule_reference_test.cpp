@@ -27,18 +27,15 @@ using Orders = std::vector<std::vector<std::string>>;
 /// Compares every configuration of a file with what `ours` makes of it.
 void compare(const std::string& name, const std::function<Orders(const ReferenceSchedule&)>& ours,
              const std::vector<std::string>& keys = {}) {
-  const auto file = reference_file("schedules/" + name);
-  if (!file)
-    return;
   std::size_t matching = 0;
-  const auto references = read_reference_schedules(*file, keys);
+  const auto references = reference_schedules("schedules/" + name, keys);
   for (const ReferenceSchedule& reference : references) {
     INFO(name << ": " << label(reference));
     const Orders orders = ours(reference);
     CHECK(orders == reference.ranks);
     matching += orders == reference.ranks;
   }
-  report_matches(*file, matching, references.size());
+  report_equal(name, matching, references.size());
 }
 
 void compare_schedule(const std::string& file, const std::string& name,
@@ -97,11 +94,8 @@ void compare_merged(const std::string& file, const std::string& name) {
 /// DeepSpeed's files hold a row per step, with all its instructions.
 void compare_streams(const std::string& name,
                      const std::function<DeepSpeedStream(int, int)>& stream_of) {
-  const auto file = reference_file("schedules/" + name);
-  if (!file)
-    return;
   std::map<std::pair<int, int>, Orders> references;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("schedules/" + name, [&](const ReferenceRow& row) {
     auto& ranks = references[{std::stoi(row.at("P")), std::stoi(row.at("M"))}];
     ranks.resize(std::max(ranks.size(), static_cast<std::size_t>(std::stoi(row.at("rank"))) + 1));
     ranks[static_cast<std::size_t>(std::stoi(row.at("rank")))].push_back(row.at("instructions"));
@@ -122,7 +116,7 @@ void compare_streams(const std::string& name,
     CHECK(ours == reference);
     matching += ours == reference;
   }
-  report_matches(*file, matching, references.size());
+  report_equal(name, matching, references.size());
 }
 
 TEST_CASE("gpipe is torch's GPipe", "[plan][reference]") {
@@ -179,11 +173,8 @@ TEST_CASE("group-interleaved-1f1b is zero-bubble's, with its group sizes", "[pla
 }
 
 TEST_CASE("zb-h1 is zero-bubble's ZB-H1, its B taken apart", "[plan][reference]") {
-  const auto file = reference_file("schedules/zerobubble_ZB-H1.csv");
-  if (!file)
-    return;
   std::size_t matching = 0;
-  const auto references = read_reference_schedules(*file);
+  const auto references = reference_schedules("schedules/zerobubble_ZB-H1.csv");
   for (const ReferenceSchedule& reference : references) {
     INFO("zerobubble_ZB-H1.csv: " << label(reference));
     Orders halves;
@@ -203,7 +194,7 @@ TEST_CASE("zb-h1 is zero-bubble's ZB-H1, its B taken apart", "[plan][reference]"
     CHECK(same);
     matching += same;
   }
-  report_matches(*file, matching, references.size());
+  report_equal("zerobubble_ZB-H1.csv", matching, references.size());
 }
 
 TEST_CASE("Merging I and W into B is torch's pass: InterleavedZeroBubble", "[plan][reference]") {
@@ -256,15 +247,12 @@ TEST_CASE("data-parallel is DeepSpeed's DataParallelSchedule", "[plan][reference
 }
 
 TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
-  const auto file = reference_file("schedules/deepspeed_buffers.csv");
-  if (!file)
-    return;
   const std::map<std::string, std::function<DeepSpeedStream(int, int)>> makers{
       {"TrainSchedule", deepspeed_train},
       {"InferenceSchedule", deepspeed_inference},
       {"DataParallelSchedule", deepspeed_data_parallel}};
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("schedules/deepspeed_buffers.csv", [&](const ReferenceRow& row) {
     const auto maker = makers.find(row.at("schedule"));
     if (maker == makers.end())
       return;  // DeepSpeed's DualPipeV has other steps than those of DeepSeek
@@ -278,13 +266,10 @@ TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
     matching += same;
     ++all;
   });
-  report_matches(*file, matching, all);
+  report_equal("deepspeed_buffers.csv", matching, all);
 }
 
 TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[plan][reference]") {
-  const auto file = reference_file("schedules/torch_rejected.csv");
-  if (!file)
-    return;
   const std::map<std::string, std::string> names{{"Interleaved1F1B", "interleaved-1f1b"},
                                                  {"InterleavedZeroBubble", "interleaved-zb"},
                                                  {"DualPipeV", "dualpipev"},
@@ -292,7 +277,7 @@ TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[pla
                                                  {"LoopedBFS", "looped-bfs"},
                                                  {"1F1B", "1f1b"}};
   std::size_t refused = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("schedules/torch_rejected.csv", [&](const ReferenceRow& row) {
     ScheduleRequest request;
     request.name = names.at(row.at("schedule"));
     request.ranks = std::stoi(row.at("P"));
@@ -308,19 +293,16 @@ TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[pla
     CHECK(no);
     refused += no;
   });
-  report_matches(*file, refused, all);
+  report_equal("torch_rejected.csv", refused, all);
 }
 
 TEST_CASE("Sizes that Megatron and DualPipe refuse are refused", "[plan][reference]") {
   for (const std::string name : {"megatron_rejected.csv", "dualpipe_rejected.csv"}) {
-    const auto file = reference_file("schedules/" + name);
-    if (!file)
-      return;
     const std::map<std::string, std::string> names{{"Interleaved1F1B", "megatron-interleaved"},
                                                    {"DualPipe", "dualpipe"},
                                                    {"DualPipeV", "dualpipev"}};
     std::size_t refused = 0, all = 0;
-    for_each_row(*file, [&](const ReferenceRow& row) {
+    for_each_row("schedules/" + name, [&](const ReferenceRow& row) {
       ScheduleRequest request;
       request.name = names.at(row.at("schedule"));
       request.ranks = std::stoi(row.at("P"));
@@ -334,7 +316,7 @@ TEST_CASE("Sizes that Megatron and DualPipe refuse are refused", "[plan][referen
       ++all;
       refused += no;
     });
-    report_matches(*file, refused, all);
+    report_equal(name, refused, all);
   }
 }
 

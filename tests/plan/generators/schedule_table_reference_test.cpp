@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "pipewright/plan/error.hpp"
@@ -62,11 +61,8 @@ Schedule schedule_of(const ReferenceSchedule& reference, const std::string& name
 /// into the same form.
 template <class Ours, class Theirs>
 void compare(const std::string& name, const Ours& ours, const Theirs& theirs) {
-  const auto file = reference_file("schedules/" + name);
-  if (!file)
-    return;
   std::size_t matching = 0;
-  const auto references = read_reference_schedules(*file, {});
+  const auto references = reference_schedules("schedules/" + name);
   for (const ReferenceSchedule& reference : references) {
     INFO(name << ": P " << reference.columns.at("P") << ", M " << reference.columns.at("M")
               << ", V " << reference.columns.at("V"));
@@ -75,7 +71,7 @@ void compare(const std::string& name, const Ours& ours, const Theirs& theirs) {
     CHECK(mine == other);
     matching += mine == other;
   }
-  report_matches(*file, matching, references.size());
+  report_equal(name, matching, references.size());
 }
 
 Orders unchanged(const Orders& orders) { return orders; }
@@ -92,11 +88,8 @@ void compare_transfers(const std::string& file, const std::string& name) {
 }
 
 TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][reference]") {
-  const auto file = reference_file("schedules/megatron_warmup.csv");
-  if (!file)
-    return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("schedules/megatron_warmup.csv", [&](const ReferenceRow& row) {
     ScheduleRequest request;
     request.name = row.at("schedule") == "1F1B" ? "1f1b" : "megatron-interleaved";
     request.ranks = number(row, "P");
@@ -120,17 +113,13 @@ TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][r
     matching += same;
     ++all;
   });
-  report_matches(*file, matching, all);
+  report_equal("megatron_warmup.csv", matching, all);
 }
 
 TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
           "[plan][reference]") {
-  const auto file = reference_file("schedules/megatron_schedule_table.json");
-  if (!file)
-    return;
-  std::ifstream stream(*file);
   std::size_t matching = 0;
-  const auto tables = nlohmann::json::parse(stream);
+  const auto tables = reference_cases("schedules/megatron_schedule_table.json");
   for (const auto& table : tables) {
     const int M = table.at("num_microbatches"), V = table.at("num_model_chunks");
     const int group = table.at("group_size");
@@ -145,7 +134,7 @@ TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
     CHECK(same);
     matching += same;
   }
-  report_matches(*file, matching, tables.size());
+  report_equal("megatron_schedule_table.json", matching, tables.size());
 }
 
 TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[plan][reference]") {

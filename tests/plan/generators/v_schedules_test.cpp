@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -13,19 +11,16 @@
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/reference.hpp"
 
 namespace v_schedules_test {
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
-
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream in(line);
-  for (std::string cell; std::getline(in, cell, ',');)
-    cells.push_back(cell);
-  return cells;
-}
+using pipewright::test::for_each_row;
+using pipewright::test::reference_schedules;
+using pipewright::test::ReferenceRow;
+using pipewright::test::report_equal;
 
 /// The value behind `name=` in a setup such as "f=10 b=12 w=8 c=1 m=16".
 std::optional<double> value_in(const std::string& setup, const std::string& name) {
@@ -128,47 +123,38 @@ bool at_most(const std::vector<int>& ours, const std::vector<int>& theirs) {
 /// P, M and setup.
 using TableRow = std::tuple<int, int, std::string>;
 
-std::ifstream open_reference(const std::string& name) {
-  return std::ifstream(std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "schedules" / name);
-}
-
 std::map<TableRow, double> read_makespans(const std::string& schedule) {
   std::map<TableRow, double> makespans;
-  std::ifstream in = open_reference("zerobubble_summary.csv");
-  for (std::string line; std::getline(in, line);) {
-    const auto cells = cells_of(line);
-    if (cells[0] == schedule)
-      makespans[{std::stoi(cells[3]), std::stoi(cells[4]), cells[6]}] = std::stod(cells[7]);
-  }
+  for_each_row("schedules/zerobubble_summary.csv", [&](const ReferenceRow& row) {
+    if (row.at("schedule") == schedule)
+      makespans[{std::stoi(row.at("P")), std::stoi(row.at("M")), row.at("setup")}] =
+          std::stod(row.at("makespan"));
+  });
   return makespans;
 }
 
 /// Orders are at hand for a part of the rows.
 std::map<TableRow, Schedule> read_orders(const std::string& schedule) {
   std::map<TableRow, Schedule> orders;
-  std::ifstream in = open_reference("zerobubble_" + schedule + ".csv");
-  std::string line;
-  for (std::getline(in, line); std::getline(in, line);) {
-    const auto cells = cells_of(line);
-    Schedule& order = orders[{std::stoi(cells[3]), std::stoi(cells[4]), cells[9]}];
-    order.microbatches = std::stoi(cells[4]);
-    order.ranks.resize(std::stoul(cells[3]));
-    order.ranks[std::stoul(cells[6])].push_back(parse_action(cells[8]).value());
+  for (const auto& found :
+       reference_schedules("schedules/zerobubble_" + schedule + ".csv", {"setup"})) {
+    Schedule& order = orders[{found.number("P"), found.number("M"), found.columns.at("setup")}];
+    order.microbatches = found.number("M");
+    for (const auto& row : found.ranks) {
+      auto& actions = order.ranks.emplace_back();
+      for (const std::string& cell : row)
+        actions.push_back(parse_action(cell).value());
+    }
   }
   return orders;
 }
 
 using Make = Schedule (*)(int, int, const ScheduleCosts&, std::optional<int>);
 
-/// Skips, with a warning, where the reference is not at hand.
 void check_no_worse(const std::string& name, Make make) {
   const auto makespans = read_makespans(name);
   const auto orders = read_orders(name);
-  if (makespans.empty()) {
-    WARN("skipped: no reference orders of " << name << " in " PIPEWRIGHT_REFERENCE_DIR);
-    return;
-  }
-  int equal = 0, shorter = 0;
+  std::size_t equal = 0, shorter = 0, compared_orders = 0;
   for (const auto& [row, makespan] : makespans) {
     const auto& [ranks, microbatches, setup] = row;
     INFO("P " << ranks << " M " << microbatches << " " << setup);
@@ -190,10 +176,11 @@ void check_no_worse(const std::string& name, Make make) {
       CHECK(times.end <= theirs.end);
       CHECK(at_most(peaks, peaks_of(found->second, 2, 1)));
       CHECK(at_most(peaks_of(ours, 1, 0), peaks_of(found->second, 1, 0)));
+      ++compared_orders;
     }
   }
-  WARN(name << ": " << makespans.size() << " rows: " << equal << " equal, " << shorter
-            << " better");
+  report_equal(name, equal, makespans.size(), fmt::format("{} are better", shorter));
+  CHECK(compared_orders == orders.size());
 }
 
 /// The most that any rank keeps, in units.
@@ -277,21 +264,24 @@ TEST_CASE("V schedules: what cannot be made is refused in words", "[plan][schedu
         "rank");
 }
 
-TEST_CASE("V-Half: no longer and no larger than the reference's orders", "[plan][schedule]") {
+TEST_CASE("V-Half: no longer and no larger than the reference's orders",
+          "[plan][schedule][reference]") {
   check_no_worse("V-Half",
                  [](int ranks, int microbatches, const ScheduleCosts& costs, std::optional<int>) {
                    return make_v_half(ranks, microbatches, costs);
                  });
 }
 
-TEST_CASE("V-Min: no longer and no larger than the reference's orders", "[plan][schedule]") {
+TEST_CASE("V-Min: no longer and no larger than the reference's orders",
+          "[plan][schedule][reference]") {
   check_no_worse("V-Min",
                  [](int ranks, int microbatches, const ScheduleCosts& costs, std::optional<int>) {
                    return make_v_min(ranks, microbatches, costs);
                  });
 }
 
-TEST_CASE("ZB-V: no longer and no larger than the reference's orders", "[plan][schedule]") {
+TEST_CASE("ZB-V: no longer and no larger than the reference's orders",
+          "[plan][schedule][reference]") {
   check_no_worse("ZBV", make_v_zb);
 }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -15,12 +13,16 @@
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/reference.hpp"
 #include "support/sanitized.hpp"
 
 namespace zb_auto_test {
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
+using pipewright::test::for_each_row;
+using pipewright::test::ReferenceRow;
+using pipewright::test::report_equal;
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -183,40 +185,25 @@ Setup parse_setup(const std::string& text) {
   return setup;
 }
 
-struct ReferenceRow {
+struct Span {
   int stages = 0;
   int microbatches = 0;
   std::string setup;
-  double span = 0;
+  double seconds = 0;
 };
 
-/// The rows of one schedule, with the span that stands in the named column. None, with a warning,
-/// where the file is not at hand.
-std::vector<ReferenceRow> read_rows(const std::string& name, const std::string& schedule,
-                                    const std::string& column) {
-  const auto file = std::filesystem::path(PIPEWRIGHT_REFERENCE_DIR) / "schedules" / name;
-  std::ifstream in(file);
-  if (!in)
-    WARN("skipped: there are no reference spans " << file.string());
-  std::vector<std::string> columns;
-  std::vector<ReferenceRow> rows;
-  for (std::string line; std::getline(in, line);) {
-    std::vector<std::string> cells;
-    std::istringstream split(line);
-    for (std::string cell; std::getline(split, cell, ',');)
-      cells.push_back(cell);
-    if (columns.empty())
-      columns = cells;
-    const auto cell = [&](const std::string& title) {
-      return cells.at(std::find(columns.begin(), columns.end(), title) - columns.begin());
-    };
-    if (cell("schedule") == schedule)
-      rows.push_back({.stages = std::stoi(cell("P")),
-                      .microbatches = std::stoi(cell("M")),
-                      .setup = cell("setup"),
-                      .span = std::stod(cell(column))});
-  }
-  return rows;
+/// The rows of one schedule, with the span that stands in the named column.
+std::vector<Span> read_spans(const std::string& name, const std::string& schedule,
+                             const std::string& column) {
+  std::vector<Span> spans;
+  for_each_row("schedules/" + name, [&](const ReferenceRow& row) {
+    if (row.at("schedule") == schedule)
+      spans.push_back({.stages = std::stoi(row.at("P")),
+                       .microbatches = std::stoi(row.at("M")),
+                       .setup = row.at("setup"),
+                       .seconds = std::stod(row.at(column))});
+  });
+  return spans;
 }
 
 TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][schedule]") {
@@ -253,38 +240,34 @@ TEST_CASE("zb-auto is optimal where all schedules can be tried", "[plan][schedul
     }
 }
 
-TEST_CASE("zb-auto reaches the optimum of the integer program", "[plan][schedule]") {
-  const auto rows = read_rows("zerobubble_ilp.csv", "ZB-ILP", "ilp_makespan");
+TEST_CASE("zb-auto reaches the optimum of the integer program", "[plan][schedule][reference]") {
+  const auto optima = read_spans("zerobubble_ilp.csv", "ZB-ILP", "ilp_makespan");
   std::size_t equal = 0;
-  for (const ReferenceRow& row : rows) {
-    CAPTURE(row.stages, row.microbatches, row.setup);
+  for (const Span& optimum : optima) {
+    CAPTURE(optimum.stages, optimum.microbatches, optimum.setup);
     const double span =
-        make(row.stages, row.microbatches, parse_setup(row.setup)).longest_span.value;
-    CHECK(span == row.span);
-    equal += span == row.span ? 1 : 0;
+        make(optimum.stages, optimum.microbatches, parse_setup(optimum.setup)).longest_span.value;
+    CHECK(span == optimum.seconds);
+    equal += span == optimum.seconds;
   }
-  if (!rows.empty())
-    fmt::print("zerobubble_ilp.csv: {} rows: {} equal to the optimum\n", rows.size(), equal);
+  report_equal("zerobubble_ilp.csv", equal, optima.size());
 }
 
-TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedule]") {
-  const auto rows = read_rows("zerobubble_summary.csv", "ZB", "makespan");
-  int equal = 0;
-  int better = 0;
-  int proven = 0;
-  for (const ReferenceRow& row : rows) {
-    if (pipewright::test::sanitized && row.microbatches > 8)
+TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedule][reference]") {
+  std::size_t all = 0, equal = 0, better = 0, proven = 0;
+  for (const Span& theirs : read_spans("zerobubble_summary.csv", "ZB", "makespan")) {
+    if (pipewright::test::sanitized && theirs.microbatches > 8)
       continue;
-    const auto plan = make(row.stages, row.microbatches, parse_setup(row.setup));
-    CAPTURE(row.stages, row.microbatches, row.setup);
-    CHECK(plan.longest_span.value <= row.span);
-    equal += plan.longest_span.value == row.span ? 1 : 0;
-    better += plan.longest_span.value < row.span ? 1 : 0;
-    proven += plan.longest_span == plan.lower_bound ? 1 : 0;
+    const auto plan = make(theirs.stages, theirs.microbatches, parse_setup(theirs.setup));
+    CAPTURE(theirs.stages, theirs.microbatches, theirs.setup);
+    CHECK(plan.longest_span.value <= theirs.seconds);
+    equal += plan.longest_span.value == theirs.seconds;
+    better += plan.longest_span.value < theirs.seconds;
+    proven += plan.longest_span == plan.lower_bound;
+    ++all;
   }
-  if (!rows.empty())
-    fmt::print("zerobubble_summary.csv: {} rows: {} equal, {} better, {} at the lower bound\n",
-               rows.size(), equal, better, proven);
+  report_equal("zerobubble_summary.csv", equal, all,
+               fmt::format("{} are better, {} at the lower bound", better, proven));
 }
 
 TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span it names",

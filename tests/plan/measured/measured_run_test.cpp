@@ -163,9 +163,10 @@ TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][measured
 
 TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {
   for (const auto& [name, count] : {std::pair{"single", 707U}, std::pair{"multi", 54U}})
-    if (const auto file =
-            pipewright::test::reference_file(std::string("papers/vtrain_") + name + "_node.csv"))
-      CHECK(read_runs(*file, RunTimes::Needed).runs.size() == count);
+    CHECK(read_runs(
+              pipewright::test::reference_file(std::string("papers/vtrain_") + name + "_node.csv"),
+              RunTimes::Needed)
+              .runs.size() == count);
 }
 
 }  // namespace measured_run_test

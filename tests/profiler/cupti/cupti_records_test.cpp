@@ -13,6 +13,7 @@
 #include "pipewright/profiler/activity/activity_source.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/skip.hpp"
 
 namespace cupti_records_test {
 
@@ -153,10 +154,8 @@ TEST_CASE("bytes that are no records are not read as such", "[cupti]") {
 }
 
 TEST_CASE("CUPTI's own library finds the same records in a buffer", "[cupti]") {
-  if (dlopen("libcupti.so.13", RTLD_LAZY) == nullptr) {
-    WARN("skipped: " << dlerror());
-    return;
-  }
+  if (dlopen("libcupti.so.13", RTLD_LAZY) == nullptr)
+    pipewright::test::skip(dlerror());
   auto bytes = one_of_each().bytes;
   std::vector<std::size_t> begins;
   CUpti_Activity* record = nullptr;
@@ -186,7 +185,7 @@ TEST_CASE("another user of CUPTI, and a driver that forbids it, are refused in w
 
 TEST_CASE("without a GPU there is no such source, and it says why", "[cupti]") {
   if (!pipewright::exec::gpus().names.empty())
-    return;
+    pipewright::test::skip("this machine has a GPU");
   const auto why = pipewright::test::error_of([] { cupti_source(); });
   CHECK(why.find("CUPTI: no GPU: ") == 0);
 }

@@ -14,20 +14,21 @@
 #include "pipewright/profiler/inspection.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace gpu_activity_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
 
-/// None, and a line that says what is missing.
 std::unique_ptr<ActivitySource> source_or_skip() {
+  std::string missing;
   try {
     return cupti_source();
-  } catch (const plan::InputError& missing) {
-    WARN("skipped: " << missing.what());
-    return nullptr;
+  } catch (const plan::InputError& error) {
+    missing = error.what();
   }
+  test::skip(missing);
 }
 
 void finish() { c10::impl::VirtualGuardImpl(at::kCUDA).synchronizeDevice(0); }
@@ -43,8 +44,6 @@ std::string kernels_of(const WorkReport& report) {
 
 TEST_CASE("on a GPU a product takes as long as events around it say", "[cuda]") {
   const auto source = source_or_skip();
-  if (!source)
-    return;
   const at::Tensor a = at::ones({4096, 4096}, at::TensorOptions(at::kCUDA));
   at::mm(a, a);
   finish();
@@ -76,8 +75,6 @@ TEST_CASE("on a GPU a product takes as long as events around it say", "[cuda]") 
 TEST_CASE("on a GPU kernels are found below what asked for them, backward included, none dropped",
           "[cuda]") {
   const auto source = source_or_skip();
-  if (!source)
-    return;
   const test::Fixed data{at::ones({512, 1024})};
   const exec::TrainingSetup setup =
       test::setup_of({test::linear("first", 1024, 1024), test::linear("second", 1024, 1024)}, data);
@@ -100,8 +97,6 @@ TEST_CASE("on a GPU kernels are found below what asked for them, backward includ
 
 TEST_CASE("on a GPU who watches a second time is refused in words", "[cuda]") {
   const auto source = source_or_skip();
-  if (!source)
-    return;
   CHECK_THROWS_AS(cupti_source(), plan::InputError);
 }
 
@@ -109,8 +104,6 @@ TEST_CASE(
     "on a GPU each action of a pipeline has kernels of its own, whichever thread launched them",
     "[cuda]") {
   const auto source = source_or_skip();
-  if (!source)
-    return;
   const auto schedule = test::make("zb-h1", 2, 4);
   const plan::Program program = plan::lower(schedule);
   WorkLog log(*source);
@@ -148,8 +141,6 @@ TEST_CASE(
 
 TEST_CASE("on a GPU recording a pass of a layer that is worth it costs next to nothing", "[cuda]") {
   const auto source = source_or_skip();
-  if (!source)
-    return;
   const test::Fixed data{at::ones({4096, 4096})};
   const exec::TrainingSetup setup =
       test::setup_of({test::linear("first", 4096, 4096), test::linear("second", 4096, 4096)}, data);

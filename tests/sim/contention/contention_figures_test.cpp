@@ -10,6 +10,7 @@
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/simgrid/simgrid.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace contention_figures_test {
 
@@ -47,10 +48,8 @@ Figures figures(const std::string& schedule, int pipelines) {
 }
 
 TEST_CASE("The iteration times in docs/contention.md", "[sim][simgrid]") {
-  if (!built_with_simgrid()) {
-    WARN("skipped: built without SimGrid");
-    return;
-  }
+  if (!built_with_simgrid())
+    pipewright::test::skip("built without SimGrid");
   struct Row {
     std::string schedule;
     int pipelines;

@@ -44,6 +44,7 @@ TEST_CASE("the count of allocations sees a vector grow", "[sim][allocations]") {
 }
 
 TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][allocations]") {
+  int timed_programs = 0;
   for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "chimera"})
     for (LoweringOptions options : all_ways_to_communicate()) {
       ScheduleRequest request;
@@ -55,6 +56,7 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
       const Program program = lower(make_schedule(request), options);
       if (find_deadlock(Dependencies(program)))
         continue;  // not everything can run over every communicator
+      ++timed_programs;
       const Structure structure(program);
       Simulator simulator(structure);
       IdleCauses causes(structure);
@@ -74,6 +76,7 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
         CHECK(in_round(round) == 0);
       }
     }
+  CHECK(timed_programs > 20);
 }
 
 }  // namespace allocations_test

@@ -78,9 +78,8 @@ ProfileGraph in_line(ProfileGraph graph) {
 }
 
 ReplicatedPartition cut(const std::string& profile, const ReplicationOptions& options) {
-  const auto file = reference_file("papers/profile_pipedream_" + profile + ".csv");
-  REQUIRE(file);
-  const ProfileGraph graph = without_ends(read_profile_graph(*file));
+  const ProfileGraph graph = without_ends(
+      read_profile_graph(reference_file("papers/profile_pipedream_" + profile + ".csv")));
   return replicated_partition(profile == "gnmt_large" ? in_line(graph) : graph, options);
 }
 
@@ -134,11 +133,8 @@ TEST_CASE("Any stages, any replicas: the slowest stage sets the time per microba
 
 TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promises",
           "[sim][reference]") {
-  const auto file = reference_file("planners/planner_reference.csv");
-  if (!file)
-    return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("planners/planner_reference.csv", [&](const ReferenceRow& row) {
     if (row.at("planner") != "PipeDream optimizer")
       return;
     const int machines = static_cast<int>(number_after(row.at("params"), "n="));
@@ -152,17 +148,14 @@ TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promis
     ++all;
   });
   CHECK(all == 7);
-  report_matches(*file, matching, all);
+  report_equal("planner_reference.csv", matching, all);
 }
 
 // Where it counts transfers, a cut is a machine of its own that is busy in both directions by
 // turns; our links carry both directions at once.
 TEST_CASE("So do those of its published answers that count no transfers", "[sim][reference]") {
-  const auto file = reference_file("papers/pipedream_optimizer_reference.csv");
-  if (!file)
-    return;
   std::size_t equal = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("papers/pipedream_optimizer_reference.csv", [&](const ReferenceRow& row) {
     if (row.at("activation_transfer_counted") == "1")
       return;
     const auto partition = cut(row.at("profile"), {.levels = levels_of(row),
@@ -176,7 +169,7 @@ TEST_CASE("So do those of its published answers that count no transfers", "[sim]
     ++all;
   });
   CHECK(equal + 1 >= all);
-  report_matches(*file, equal, all);
+  report_equal("pipedream_optimizer_reference.csv", equal, all);
 }
 
 }  // namespace pipedream_rate_test

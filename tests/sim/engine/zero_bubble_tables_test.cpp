@@ -24,11 +24,8 @@ double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed decimals",
           "[sim][reference]") {
-  const auto file = reference_file("papers/zb_table5_table9_bubble_rates.csv");
-  if (!file)
-    return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("papers/zb_table5_table9_bubble_rates.csv", [&](const ReferenceRow& row) {
     const auto number = [&](const char* column) { return std::stod(row.at(column)); };
     const ProfiledPasses passes = profiled_passes(row);
     const ScheduleCosts& costs = passes.costs;
@@ -59,17 +56,14 @@ TEST_CASE("Zero Bubble, Table 5 from Table 9: all rates to the four printed deci
       ++all;
     }
   });
-  report_matches(*file, matching, all);
+  report_equal("zb_table5_table9_bubble_rates.csv", matching, all);
 }
 
 // Its pass times are not printed: c/T and W/T follow from the columns 1F1B and ZB-H1, T = F + I +
 // W.
 TEST_CASE("Zero Bubble, Table 8: ZB-H2 and 1F1B-I follow from 1F1B and ZB-H1", "[sim][reference]") {
-  const auto file = reference_file("papers/zb_table8_bubble_rates.csv");
-  if (!file)
-    return;
   std::size_t matching = 0, all = 0;
-  for_each_row(*file, [&](const ReferenceRow& row) {
+  for_each_row("papers/zb_table8_bubble_rates.csv", [&](const ReferenceRow& row) {
     const auto over_ideal = [&](const char* column) {
       const double fraction = std::stod(row.at(column));
       return std::stod(row.at("m")) * fraction / (1 - fraction);
@@ -89,20 +83,16 @@ TEST_CASE("Zero Bubble, Table 8: ZB-H2 and 1F1B-I follow from 1F1B and ZB-H1", "
     matching += std::abs(h2 - std::stod(row.at("bubble_ZB_H2"))) < 4e-4;
     ++all;
   });
-  report_matches(*file, matching, all);
+  report_equal("zb_table8_bubble_rates.csv", matching, all);
 }
 
 // Table 12 has fewer microbatches than ranks. Its pass times are not printed; those of the same
 // model and microbatch size in Table 9 are.
 TEST_CASE("Zero Bubble, appendix H at the sizes of Table 12: (M + P - 1)(F + B) + W, exactly",
           "[sim][reference]") {
-  const auto table = reference_file("papers/zb_table12_small_m.csv");
-  const auto profile = reference_file("papers/zb_table5_table9_bubble_rates.csv");
-  if (!table || !profile)
-    return;
-  const auto profiled = profiled_passes(*profile);
+  const auto profiled = profiled_passes();
   std::size_t matching = 0, all = 0;
-  for_each_row(*table, [&](const ReferenceRow& row) {
+  for_each_row("papers/zb_table12_small_m.csv", [&](const ReferenceRow& row) {
     ProfiledPasses passes = passes_of(profiled, row.at("model"), 24);
     passes.microbatches = std::stoi(row.at("m"));
     passes.costs.transfer = {};  // as in the appendix
@@ -118,20 +108,16 @@ TEST_CASE("Zero Bubble, appendix H at the sizes of Table 12: (M + P - 1)(F + B) 
     matching += std::abs(ours / stated - 1) < 1e-12;
     ++all;
   });
-  report_matches(*table, matching, all);
+  report_equal("zb_table12_small_m.csv", matching, all);
 }
 
 // What is measured holds more than the passes, for both schedules, so the gain is compared. The
 // bound would fail a simulator that had no gain, or waited for the weight gradients.
 TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the measured one",
           "[sim][reference]") {
-  const auto table = reference_file("papers/zb_table12_small_m.csv");
-  const auto profile = reference_file("papers/zb_table5_table9_bubble_rates.csv");
-  if (!table || !profile)
-    return;
-  const auto profiled = profiled_passes(*profile);
+  const auto profiled = profiled_passes();
   std::map<std::pair<std::string, int>, std::map<std::string, double>> measured;
-  for_each_row(*table, [&](const ReferenceRow& row) {
+  for_each_row("papers/zb_table12_small_m.csv", [&](const ReferenceRow& row) {
     measured[{row.at("model"), std::stoi(row.at("m"))}][row.at("schedule")] =
         std::stod(row.at("samples_per_gpu_per_s"));
   });
@@ -147,8 +133,9 @@ TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the 
     INFO(at.first << ", M " << at.second);
     CHECK(theirs > 1.15);  // so that no gain at all would be out of bounds
     CHECK(ours == Approx(theirs).epsilon(0.05));
-    fmt::print("zb_table12_small_m.csv: {}, M {}: gain {:.3f}, measured {:.3f} ({:+.1f} %)\n",
-               at.first, at.second, ours, theirs, 100 * (ours / theirs - 1));
+    fmt::print(
+        "compared: zb_table12_small_m.csv: {}, M {}: gain {:.3f}, measured {:.3f} ({:+.1f} %)\n",
+        at.first, at.second, ours, theirs, 100 * (ours / theirs - 1));
   }
   CHECK(measured.size() == 6);
 }

@@ -80,16 +80,12 @@ Timeline predicted(const Schedule& schedule, const ScheduleRequest& request,
 }
 
 Table4 table4(double launch_ms = 0) {
-  const auto measured = reference_file("papers/zb_table4_throughput_memory.csv");
-  const auto profile = reference_file("papers/zb_table5_table9_bubble_rates.csv");
-  const auto model_file = reference_file("papers/zb_table3_models.csv");
   Table4 table;
-  if (!measured || !profile || !model_file)
-    return table;
-  const auto profiled = profiled_passes(*profile);
+  const auto profiled = profiled_passes();
   std::map<std::string, ReferenceRow> models;
-  for_each_row(*model_file, [&](const ReferenceRow& row) { models[row.at("model")] = row; });
-  for_each_row(*measured, [&](const ReferenceRow& row) {
+  for_each_row("papers/zb_table3_models.csv",
+               [&](const ReferenceRow& row) { models[row.at("model")] = row; });
+  for_each_row("papers/zb_table4_throughput_memory.csv", [&](const ReferenceRow& row) {
     const int m = std::stoi(row.at("m"));
     const auto request =
         zero_bubble_request(row.at("schedule"), passes_of(profiled, row.at("model"), m));
@@ -214,9 +210,8 @@ constexpr double launch_ms = 1.0;
 TEST_CASE("Zero Bubble, Table 4: with 1 ms for launching each pass within 7 %, 3 % in the median",
           "[sim][reference]") {
   const Table4 table = table4(launch_ms);
-  if (table.empty())
-    return;
   const auto errors = time_errors(table);
+  CHECK(errors.size() == 24);
   for (const double error : errors)
     CHECK(std::abs(error) < 0.07);
   CHECK(median_size(errors) < 0.03);
@@ -225,8 +220,6 @@ TEST_CASE("Zero Bubble, Table 4: with 1 ms for launching each pass within 7 %, 3
 
 TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]") {
   const Table4 table = table4();
-  if (table.empty())
-    return;
   fmt::print(
       "Iteration, seconds: predicted, measured\n\n{}\nOver 1F1B\n\n{}\n"
       "Missing: ms per microbatch; ms per iteration\n\n{}\nPeak memory, GB\n\n{}\n",
@@ -237,14 +230,13 @@ TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]
   fmt::print("medians: iteration {:.1f} %, gain {:.1f} %, memory {:.1f} %\n\n",
              100 * median_size(time_errors(table)), 100 * median_size(gain_errors(table)),
              100 * median_size(memory_errors(table)));
+  SUCCEED();
 }
 
 // The profile holds the passes alone, so what is measured can only take longer.
 TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7 % in the median",
           "[sim][reference]") {
   const Table4 table = table4();
-  if (table.empty())
-    return;
   const auto errors = time_errors(table);
   CHECK(errors.size() == 24);
   for (const double error : errors) {
@@ -257,8 +249,7 @@ TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7
 TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the quickest everywhere",
           "[sim][reference]") {
   const Table4 table = table4();
-  if (table.empty())
-    return;
+  CHECK(gain_errors(table).size() == 18);
   for (const double error : gain_errors(table))
     CHECK(std::abs(error) < 0.07);
   CHECK(median_size(gain_errors(table)) < 0.045);
@@ -271,17 +262,14 @@ TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the quick
 }
 
 TEST_CASE("Zero Bubble, Table 4: peaks of memory within 5 %", "[sim][memory][reference]") {
-  const Table4 table = table4();
-  if (table.empty())
-    return;
-  for (const double error : memory_errors(table))
+  const auto errors = memory_errors(table4());
+  CHECK(errors.size() == 24);
+  for (const double error : errors)
     CHECK(std::abs(error) < 0.05);
 }
 
 TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as it is computed", "[sim][reference]") {
   const Table4 table = table4();
-  if (table.empty())
-    return;
   const std::string document = accuracy_document();
   for (const std::string& text : {iterations(table), gains(table), misses(table), peaks(table)})
     CHECK(document.find(text) != std::string::npos);

@@ -142,6 +142,7 @@ int for_each_case(const Visit& visit) {
             } catch (const InputError&) {
             } catch (const Infeasible&) {
             }
+  REQUIRE(visited > 2000);
   return visited;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/support/random_costs.hpp"
 #include "sim/support/two_nodes.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace shared_links_test {
 
@@ -115,10 +116,8 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
 }
 
 TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid]") {
-  if (!built_with_simgrid()) {
-    WARN("skipped: built without SimGrid");
-    return;
-  }
+  if (!built_with_simgrid())
+    pipewright::test::skip("built without SimGrid");
   std::mt19937 random(43);
   int programs = 0, slower = 0;
   double largest = 0;

@@ -11,6 +11,7 @@
 #include "sim/support/random_costs.hpp"
 #include "sim/support/two_nodes.hpp"
 #include "support/error_of.hpp"
+#include "support/skip.hpp"
 #include "support/temp_folder.hpp"
 
 namespace simgrid_test {
@@ -19,10 +20,9 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-bool is_absent() {
+void need_simgrid() {
   if (!built_with_simgrid())
-    WARN("skipped: built without SimGrid");
-  return !built_with_simgrid();
+    skip("built without SimGrid");
 }
 
 bool reduces(const Program& program) {
@@ -87,8 +87,7 @@ std::string complaint(const std::filesystem::path& platform) {
 
 TEST_CASE("SimGrid gives every instruction the native engine's times where nothing is shared",
           "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   Agreement agreement;
   std::mt19937 random(31);
   int round = 0;
@@ -115,8 +114,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
 
 TEST_CASE("Pipelines side by side run all their collectives in the native engine's time",
           "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   Agreement agreement;
   std::mt19937 random(32);
   for (const std::string& name : schedule_names())
@@ -148,8 +146,7 @@ TEST_CASE("Pipelines side by side run all their collectives in the native engine
 
 TEST_CASE("Links with segments, and with sums on a line of their own, take as long on both engines",
           "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   Agreement agreement;
   std::mt19937 random(33);
   for (const bool sums_apart : {false, true})
@@ -182,8 +179,7 @@ TEST_CASE("Links with segments, and with sums on a line of their own, take as lo
 }
 
 TEST_CASE("Two pipelines that share a network card send at half its speed", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
   CHECK(simulate_on_simgrid(structure, costs).iteration == Approx(3).epsilon(1e-12));
@@ -194,8 +190,7 @@ TEST_CASE("Two pipelines that share a network card send at half its speed", "[si
 }
 
 TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   // Stages 0 and 2 on the first node, 1 and 3 on the second. From 5.5 on 0F4 and 2F0 leave
   // together; 0F4, half sent, is through at 6.5 and 2F0 sends its second half alone.
   ScheduleRequest request;
@@ -212,8 +207,7 @@ TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[
 }
 
 TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   LoweringOptions options;
   options.replicas = 2;
   const Structure structure(lower(make("gpipe", 2, 1), options));
@@ -230,8 +224,7 @@ TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simg
 }
 
 TEST_CASE("A card sends and receives at once, a bus does not", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   const Structure structure(lower(make("1f1b", 2, 2)));
   // 0F1 ends at 6 and is sent while 1B0, which ends at 6 as well, comes back.
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
@@ -248,8 +241,7 @@ TEST_CASE("A card sends and receives at once, a bus does not", "[sim][simgrid]")
 
 TEST_CASE("A platform file: flows that cross share the backbone, latencies add up",
           "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   const TempFolder folder;
   const auto platform = folder.write("crossing.xml", crossing_platform());
   const Structure structure(lower(make("inference", 2, 1)));
@@ -265,8 +257,7 @@ TEST_CASE("A platform file: flows that cross share the backbone, latencies add u
 }
 
 TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   const TempFolder folder;
   const std::string good = crossing_platform();
   CHECK(complaint(folder.write("good.xml", good)) == "no error");
@@ -293,8 +284,7 @@ TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simg
 }
 
 TEST_CASE("Every kind of zone without a route is refused by the hosts' names", "[sim][simgrid]") {
-  if (is_absent())
-    return;
+  need_simgrid();
   const TempFolder folder;
   const std::string apart =
       replaced(crossing_platform(), "src=\"y\" dst=\"w\"", "src=\"y\" dst=\"x\"");

@@ -4,7 +4,6 @@
 // schedules under them. Times in milliseconds.
 
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,10 @@ inline ProfiledPasses profiled_passes(const ReferenceRow& row) {
           plan::equal_costs({number("T_F")}, {number("T_B")}, {number("T_W")}, {number("T_comm")})};
 }
 
-inline std::vector<ProfiledPasses> profiled_passes(const std::filesystem::path& file) {
+inline std::vector<ProfiledPasses> profiled_passes() {
   std::vector<ProfiledPasses> all;
-  for_each_row(file, [&](const ReferenceRow& row) { all.push_back(profiled_passes(row)); });
+  for_each_row("papers/zb_table5_table9_bubble_rates.csv",
+               [&](const ReferenceRow& row) { all.push_back(profiled_passes(row)); });
   return all;
 }
 

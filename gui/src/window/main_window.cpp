@@ -316,7 +316,7 @@ void MainWindow::follow_pick(const Picked& picked) {
         add({of.partner, at});
     }
   } else if (const auto* area = std::get_if<PickedArea>(&picked)) {
-    hover_->setText(QString("%1 selected on %2 ranks")
+    hover_->setText(QString("%1 selected on %2 rows")
                         .arg(time_words(area->last - area->first))
                         .arg(area->ranks.size()));
   }

@@ -12,7 +12,7 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+void note_known_losses(const plan::Program& program, const JobRank& place, const Stages& stages,
                        std::vector<double>& losses) {
   const int last = plan::stage_count(program) - 1;
   const auto holder = stages.find(last);
@@ -25,7 +25,7 @@ void note_known_losses(const plan::Program& program, const GridPlace& place, con
           holder->second->losses()[static_cast<std::size_t>(m)];
 }
 
-Collectives::Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+Collectives::Collectives(const JobRank& place, at::Device device, const plan::Program& trained,
                          const TrainingSetup& setup, Stages& stages, Transport& transport,
                          MemoryAccount& account, Stopwatch& stopwatch)
     : place_(place),
@@ -118,17 +118,17 @@ void Collectives::sum_tied() {
 
 /// Where the Program sums no tied weights, layers that share one lie on one stage.
 void Collectives::sum_ties_within(Stage& stage) {
-  if (tied_ranks_.empty() && ties_summed_.insert(stage.place().index).second)
+  if (tied_ranks_.empty() && ties_summed_.insert(stage.spec().index).second)
     reduce_tied({&stage}, setup_, {{place_.self()}, place_.self(), &transport_});
 }
 
 void Collectives::finish_gradients(Stage& stage) {
   if (!trained_.asynchronous) {
-    if (!finished_.insert(stage.place().index).second)
+    if (!finished_.insert(stage.spec().index).second)
       return;
     sum_ties_within(stage);
   }
-  stage.gradients().finish();
+  stage.finish_gradients();
 }
 
 void Collectives::take_norm() {

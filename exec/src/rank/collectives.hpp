@@ -16,13 +16,13 @@ namespace pipewright::exec {
 
 /// Of the losses of a pass, by microbatch of the whole batch, those that this rank's last stage has
 /// read go to `losses`.
-void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+void note_known_losses(const plan::Program& program, const JobRank& place, const Stages& stages,
                        std::vector<double>& losses);
 
 class Collectives {
  public:
   /// References are kept.
-  Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+  Collectives(const JobRank& place, at::Device device, const plan::Program& trained,
               const TrainingSetup& setup, Stages& stages, Transport& transport,
               MemoryAccount& account, Stopwatch& stopwatch);
 
@@ -55,7 +55,7 @@ class Collectives {
   void share_loss();
   Members everybody() const;
 
-  const GridPlace& place_;
+  const JobRank& place_;
   const plan::Program& trained_;
   const TrainingSetup& setup_;
   Stages& stages_;

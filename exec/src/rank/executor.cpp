@@ -25,9 +25,9 @@
 namespace pipewright::exec {
 namespace {
 
-std::vector<GridPlace> local_places(const plan::Program& program, const ExecutorOptions& options) {
+std::vector<JobRank> local_places(const plan::Program& program, const ExecutorOptions& options) {
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
-  std::vector<GridPlace> places;
+  std::vector<JobRank> places;
   for (int rank = 0; rank < ranks; ++rank)
     if (!options.only_rank || *options.only_rank == rank)
       places.push_back({rank / options.replicas, rank % options.replicas, options.replicas});
@@ -51,7 +51,7 @@ struct Executor::State {
         setup(s),
         options(std::move(o)),
         transport(transport_for(program, options)) {
-    for (const GridPlace& place : local_places(program, options))
+    for (const JobRank& place : local_places(program, options))
       workers.push_back(std::make_unique<RankWorker>(place, device_of(place.self()), program,
                                                      partition, setup, options, *transport));
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);

@@ -18,7 +18,7 @@ Instruction receive_for(const Instruction& i) {
 
 }  // namespace
 
-Inbox::Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+Inbox::Inbox(const JobRank& place, at::Device device, Shapes shapes, Stages& stages,
              Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
              Progress& progress)
     : place_(place),
@@ -74,7 +74,7 @@ void Inbox::lay_down(const Instruction& receive, Tensors tensors) {
   if (receive.kind == InstructionKind::ReceiveActivation)
     stage.receive_inputs(receive, std::move(tensors));
   else
-    stage.buffers(receive).output_gradients = std::move(tensors);
+    stage.receive_gradients(receive, std::move(tensors));
 }
 
 void Inbox::fetch(const Instruction& i) {

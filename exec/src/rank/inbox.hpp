@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "device/stream.hpp"
-#include "grid_place.hpp"
+#include "pipewright/exec/job/job_rank.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "progress.hpp"
-#include "stage/stage.hpp"
 #include "stopwatch.hpp"
 
 namespace pipewright::exec {
@@ -20,7 +20,7 @@ using Stages = std::map<int, std::unique_ptr<Stage>>;
 class Inbox {
  public:
   /// References are kept.
-  Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+  Inbox(const JobRank& place, at::Device device, Shapes shapes, Stages& stages,
         Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
         Progress& progress);
 
@@ -42,7 +42,7 @@ class Inbox {
  private:
   void lay_down(const plan::Instruction& receive, Tensors tensors);
 
-  const GridPlace& place_;
+  const JobRank& place_;
   Stream stream_;
   const Shapes shapes_;
   Stages& stages_;

@@ -17,7 +17,7 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+RankWorker::RankWorker(JobRank place, const RankDevice& device, const plan::Program& program,
                        const plan::Partition& partition, const TrainingSetup& setup,
                        const ExecutorOptions& options, Transport& transport)
     : place_(place),
@@ -40,38 +40,21 @@ RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Pr
 }
 
 void RankWorker::build_stages(const plan::Partition& partition) {
-  std::set<int> split, gathered;
-  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)]) {
-    if (i.kind == InstructionKind::Recompute)
-      parts_[{i.stage, i.microbatch}].again = true;
-    if (i.kind == InstructionKind::InputGradient) {
-      parts_[{i.stage, i.microbatch}].split = true;
-      split.insert(i.stage);
-    }
+  std::set<int> gathered;
+  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)])
     if (i.kind == InstructionKind::GatherParameters)
       gathered.insert(i.stage);
-  }
   const auto groups = gradient_groups(trained_, setup_, place_.replicas);
-  for (const int index : trained_.placement.stages_on(place_.rank)) {
-    const auto at = static_cast<std::size_t>(index);
-    Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
-    place.device = compute_.device();
-    place.splits_backward = split.contains(index);
-    place.step_every = trained_.step_every;
-    place.recompute_layers = trained_.recompute_layers;
-    place.selective_recompute = trained_.selective_recompute;
-    place.captures = options_.cuda_graphs;
-    place.account = account_.entry();
-    for (int m = 0; m < trained_.microbatches; ++m)
-      if (trained_.placement.rank_of(index, m) == place_.rank) {
-        const int microbatch = place_.replica * trained_.microbatches + m;
-        place.microbatches[groups[static_cast<std::size_t>(microbatch)]].push_back(microbatch);
-      }
-    if (gathered.contains(index)) {
-      const Members copies = collectives_.copies_of(index);
-      place.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+  for (StageSpec& spec : stage_specs(trained_, partition, place_, groups)) {
+    spec.device = compute_.device();
+    spec.captures = options_.cuda_graphs;
+    spec.account = account_.entry();
+    if (gathered.contains(spec.index)) {
+      const Members copies = collectives_.copies_of(spec.index);
+      spec.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
     }
-    stages_[index] = std::make_unique<Stage>(std::move(place), setup_);
+    const int index = spec.index;
+    stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
   }
 }
 
@@ -141,8 +124,7 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::Forward:
       inbox_.fetch(i);
       return timed(i, [&] {
-        const auto parts = parts_.find({i.stage, i.microbatch});
-        own->forward(i, pass_.training && parts != parts_.end() ? parts->second : Parts());
+        own->forward(i);
         inbox_.hand_on(i);
       });
     case InstructionKind::Recompute:
@@ -175,7 +157,7 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::OptimizerStep:
       progress_.starting(i);
       collectives_.drain();  // to wait for gradients is not to step
-      return noted(i, [&] { optimizer_step(*own); });
+      return noted(i, [&] { optimizer_step(i); });
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
@@ -189,9 +171,10 @@ void RankWorker::perform(const Instruction& i) {
   }
 }
 
-void RankWorker::optimizer_step(Stage& own) {
+void RankWorker::optimizer_step(const Instruction& i) {
+  Stage& own = *stages_.at(i.stage);
   collectives_.finish_gradients(own);
-  own.update(learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
+  own.update(i, learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
 }
 
 Beat RankWorker::beat() const {

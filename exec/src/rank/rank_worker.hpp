@@ -8,9 +8,9 @@
 #include "collectives.hpp"
 #include "inbox.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 #include "progress.hpp"
 #include "stage/gradient_norm.hpp"
-#include "stage/stage.hpp"
 #include "stopwatch.hpp"
 
 namespace pipewright::exec {
@@ -19,7 +19,7 @@ class RankWorker {
  public:
   /// Builds the rank's stages on its device, charged to the rank's memory account. References are
   /// kept.
-  RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+  RankWorker(JobRank place, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
              const ExecutorOptions& options, Transport& transport);
 
@@ -28,7 +28,7 @@ class RankWorker {
   /// RankFailure naming rank and instruction when its work threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
-  GridPlace place() const { return place_; }
+  JobRank place() const { return place_; }
   const Stages& stages() const { return stages_; }
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
@@ -48,11 +48,11 @@ class RankWorker {
   void timed(const plan::Instruction& i, const Work& work);
   template <class Work>
   void noted(const plan::Instruction& i, const Work& work);
-  void optimizer_step(Stage& stage);
+  void optimizer_step(const plan::Instruction& i);
   void end_pass();
   bool stopped() const;
 
-  const GridPlace place_;
+  const JobRank place_;
   const plan::Program& trained_;
   const TrainingSetup& setup_;
   const ExecutorOptions& options_;
@@ -60,7 +60,6 @@ class RankWorker {
   MemoryAccount account_;
   Stream compute_;
   Stages stages_;
-  std::map<std::pair<int, int>, Parts> parts_;  // by (stage, microbatch) of the trained Program
 
   Progress progress_;
   Stopwatch stopwatch_;

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "stage/gradient_sums.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -56,7 +58,7 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
   std::vector<Own> own;
   Labelled mine;  // key, layer, group
   for (Stage* const stage : stages)
-    for (int layer = stage->place().first; layer < stage->place().last; ++layer) {
+    for (int layer = stage->spec().first; layer < stage->spec().last; ++layer) {
       const auto tied = stage->tied_parameter(layer);
       if (!tied)
         continue;

@@ -1,11 +1,13 @@
 #pragma once
 
+// A rank in the grid of a job: pipelines run side by side, each with the same number of ranks.
+
 #include <vector>
 
 namespace pipewright::exec {
 
-/// Which rank of the job this is: the rank of a pipeline, and which of the pipelines side by side.
-struct GridPlace {
+/// Which rank of a pipeline this is, and of which of the pipelines.
+struct JobRank {
   int rank = 0;
   int replica = 0;
   int replicas = 1;
@@ -21,5 +23,10 @@ struct GridPlace {
     return ranks;
   }
 };
+
+/// The other direction: rank `job_rank` of a job of so many pipelines.
+inline JobRank job_rank(int job_rank, int replicas) {
+  return {job_rank / replicas, job_rank % replicas, replicas};
+}
 
 }  // namespace pipewright::exec

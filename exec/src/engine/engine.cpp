@@ -114,7 +114,6 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
   setup.loss = module.options().loss;
   setup.base_seed = module.options().base_seed;
   setup.microbatch_size = options.microbatch_size;
-  setup.dynamic_shapes = module.options().dynamic_shapes;
   setup.optimizer = options.optimizer;
   setup.precision = options.precision;
   setup.loss_scaling = options.loss_scaling;

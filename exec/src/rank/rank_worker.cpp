@@ -28,8 +28,8 @@ RankWorker::RankWorker(JobRank place, const RankDevice& device, const plan::Prog
       compute_(compute_stream(device)),
       progress_(options.starting),
       stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
-      inbox_(place_, device.device, setup.dynamic_shapes ? Shapes::Varying : Shapes::Fixed, stages_,
-             transport, account_, stopwatch_, progress_),
+      inbox_(place_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
+             stages_, transport, account_, stopwatch_, progress_),
       collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
       scaler_(setup.loss_scaling) {
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
@@ -48,6 +48,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
   for (StageSpec& spec : stage_specs(trained_, partition, place_, groups)) {
     spec.device = compute_.device();
     spec.captures = options_.cuda_graphs;
+    spec.dynamic_shapes = options_.dynamic_shapes;
     spec.account = account_.entry();
     if (gathered.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);

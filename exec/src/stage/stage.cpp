@@ -325,7 +325,7 @@ void Stage::receive_gradients(const Instruction& i, Tensors output_gradients) {
 
 void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                          int microbatch) const {
-  if (setup_.dynamic_shapes)
+  if (spec_.dynamic_shapes)
     return;
   const auto refuse = [&](const std::string& rest) {
     throw plan::InputError(

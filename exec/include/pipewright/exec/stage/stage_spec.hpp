@@ -40,6 +40,7 @@ struct StageSpec {
   at::Device device = at::kCPU;
   Shard shard{};                      // of the optimizer's states
   bool captures = false;              // see ExecutorOptions::cuda_graphs
+  bool dynamic_shapes = false;        // as in ExecutorOptions
   AccountEntry* account = nullptr;    // what graphs keep is charged to it
   LayerObserver* observer = nullptr;  // with one, nothing is captured, and each layer has a graph
 };

@@ -134,6 +134,29 @@ class WeightsOfForward {
   Tensors newest_;
 };
 
+/// While it lives, layers may change their buffers, such as a batch norm's running means; then
+/// those are what they were. A microbatch that runs again must not count twice.
+class BuffersAsBefore {
+ public:
+  /// `buffers`: by layer, of which [first, last) run.
+  BuffersAsBefore(const std::vector<Tensors>& buffers, int first, int last) {
+    const at::NoGradGuard no_grad;
+    for (int layer = first; layer < last; ++layer)
+      for (const at::Tensor& buffer : buffers[static_cast<std::size_t>(layer)])
+        before_.emplace_back(buffer, buffer.clone());
+  }
+  ~BuffersAsBefore() {
+    const at::NoGradGuard no_grad;
+    for (auto& [buffer, before] : before_)
+      buffer.copy_(before);
+  }
+  BuffersAsBefore(const BuffersAsBefore&) = delete;
+  BuffersAsBefore& operator=(const BuffersAsBefore&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
+};
+
 }  // namespace
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
@@ -150,6 +173,10 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
         layer_of_parameter_.push_back(layer);
         name_of_parameter_.push_back(named.key());
       }
+    // Not the buffers themselves, whose changes autograd counts.
+    Tensors& buffers = buffers_of_layer_.emplace_back();
+    for (const at::Tensor& buffer : layers_.back()->buffers())
+      buffers.push_back(buffer.variable_data());
   }
   optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard);
   gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches,
@@ -416,8 +443,11 @@ Tensors Stage::run_with_graph(const Instruction& i) {
 /// The graphs of consecutive segments, from the inputs of the first one.
 void Stage::build_graphs(const Instruction& i, std::size_t first, std::size_t last) {
   Buffers& held = buffers(i);
-  const auto part =
-      held.backward.recomputed ? InstructionKind::Recompute : InstructionKind::Forward;
+  const bool again = held.backward.recomputed;
+  const auto part = again ? InstructionKind::Recompute : InstructionKind::Forward;
+  const int begin = bounds(held)[first], end = std::min(bounds(held)[last + 1], spec_.last);
+  const BuffersAsBefore buffers(buffers_of_layer_, begin - spec_.first,
+                                (again ? end : begin) - spec_.first);
   for (std::size_t segment = first; segment <= last; ++segment) {
     Segment& own = held.segments[segment];
     if (segment > first)

@@ -137,6 +137,7 @@ class Stage {
   // again.
   std::vector<int> graph_bounds_, rerun_bounds_;
   std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<Tensors> buffers_of_layer_;
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -178,7 +178,7 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
   auto evaluation = executor_->evaluate(program, buffer, step_, how.outputs);
   if (!evaluation)
     return {};
-  // Of other processes' microbatches there are none.
+  // The outputs of other processes' microbatches are not here.
   std::erase_if(evaluation->outputs, [](const Tensors& outputs) { return outputs.empty(); });
   BatchEvaluation result{evaluation->loss};
   if (!evaluation->outputs.empty())

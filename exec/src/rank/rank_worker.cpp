@@ -17,20 +17,21 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-RankWorker::RankWorker(JobRank place, const RankDevice& device, const plan::Program& program,
+RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
                        const plan::Partition& partition, const TrainingSetup& setup,
                        const ExecutorOptions& options, Transport& transport)
-    : place_(place),
+    : job_rank_(job_rank),
       trained_(program),
       setup_(setup),
       options_(options),
       transport_(transport),
       compute_(compute_stream(device)),
       progress_(options.starting),
-      stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
-      inbox_(place_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
+      stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
+      inbox_(job_rank_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
              stages_, transport, account_, stopwatch_, progress_),
-      collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
+      collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,
+                   stopwatch_),
       scaler_(setup.loss_scaling) {
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
     charge_stream(stream, account_.entry());
@@ -41,11 +42,11 @@ RankWorker::RankWorker(JobRank place, const RankDevice& device, const plan::Prog
 
 void RankWorker::build_stages(const plan::Partition& partition) {
   std::set<int> gathered;
-  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)])
+  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(job_rank_.rank)])
     if (i.kind == InstructionKind::GatherParameters)
       gathered.insert(i.stage);
-  const auto groups = gradient_groups(trained_, setup_, place_.replicas);
-  for (StageSpec& spec : stage_specs(trained_, partition, place_, groups)) {
+  const auto groups = gradient_groups(trained_, setup_, job_rank_.replicas);
+  for (StageSpec& spec : stage_specs(trained_, partition, job_rank_, groups)) {
     spec.device = compute_.device();
     spec.captures = options_.cuda_graphs;
     spec.dynamic_shapes = options_.dynamic_shapes;
@@ -64,8 +65,8 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   const OnStream stream(compute_);
   program_ = &program;
   pass_ = pass;
-  pass_.first_microbatch = place_.replica * program.microbatches;
-  pass_.microbatches = place_.replicas * program.microbatches;
+  pass_.first_microbatch = job_rank_.replica * program.microbatches;
+  pass_.microbatches = job_rank_.replicas * program.microbatches;
   pass_.loss_scale = pass.training ? scaler_.scale() : 1;
   skipped_ = false;
   const auto slots = plan::slot_counts(program);
@@ -75,15 +76,15 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
-  for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
+  for (const Instruction& i : program.ranks[static_cast<std::size_t>(job_rank_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
     with_named_failure(
-        place_.self(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
   }
   progress_.at_end_of_step();
   with_named_failure(
-      place_.self(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
+      job_rank_.in_job(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
   if (pass.training)
     scaler_.update(!skipped_);
 }
@@ -110,7 +111,7 @@ void RankWorker::timed(const Instruction& i, const Work& work) {
 
 template <class Work>
 void RankWorker::noted(const Instruction& i, const Work& work) {
-  const Moment begin = stopwatch_.now();
+  const Timestamp begin = stopwatch_.now();
   const auto held_before = account_.held();
   account_.reset_peak();
   work();
@@ -126,7 +127,7 @@ void RankWorker::perform(const Instruction& i) {
       inbox_.fetch(i);
       return timed(i, [&] {
         own->forward(i);
-        inbox_.hand_on(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::Recompute:
       return timed(i, [&] { own->recompute(i); });
@@ -134,13 +135,13 @@ void RankWorker::perform(const Instruction& i) {
       inbox_.fetch(i);
       return timed(i, [&] {
         own->backward(i);
-        inbox_.hand_on(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::InputGradient:
       inbox_.fetch(i);
       return timed(i, [&] {
         own->input_gradient(i);
-        inbox_.hand_on(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::WeightGradient:
       return timed(i, [&] { own->weight_gradient(i); });
@@ -179,7 +180,7 @@ void RankWorker::optimizer_step(const Instruction& i) {
 }
 
 Beat RankWorker::beat() const {
-  return progress_.beat(static_cast<int>(trained_.ranks.size()) * place_.replicas);
+  return progress_.beat(static_cast<int>(trained_.ranks.size()) * job_rank_.replicas);
 }
 
 bool RankWorker::stopped() const {

@@ -19,7 +19,7 @@ class RankWorker {
  public:
   /// Builds the rank's stages on its device, charged to the rank's memory account. References are
   /// kept.
-  RankWorker(JobRank place, const RankDevice& device, const plan::Program& program,
+  RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
              const ExecutorOptions& options, Transport& transport);
 
@@ -28,17 +28,18 @@ class RankWorker {
   /// RankFailure naming rank and instruction when its work threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
-  JobRank place() const { return place_; }
+  JobRank job_rank() const { return job_rank_; }
   const Stages& stages() const { return stages_; }
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
   const Stream& stream() const { return compute_; }
   /// For another thread.
   Beat beat() const;
-  /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
+  /// The norm of the last step's gradients: before clipping, 0 where nobody asked.
   double gradient_norm() const { return gradient_norm_; }
+  /// Whether the last step was skipped.
   bool skipped() const { return skipped_; }
-  /// Of the last pass, as Collectives::losses.
+  /// The losses of the last pass, as Collectives::losses.
   const std::vector<double>& losses() const { return collectives_.losses(); }
 
  private:
@@ -52,7 +53,7 @@ class RankWorker {
   void end_pass();
   bool stopped() const;
 
-  const JobRank place_;
+  const JobRank job_rank_;
   const plan::Program& trained_;
   const TrainingSetup& setup_;
   const ExecutorOptions& options_;

@@ -134,15 +134,15 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
 
   // Once all have got here they have read what the sums now take the place of.
   const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});
-  const auto lay_down = [&](int member, const Tensors& values) {
+  const auto deliver = [&](int member, const Tensors& values) {
     const auto slices = shards.of(member);
     for (std::size_t s = 0; s < slices.size(); ++s)
       slices[s].of(gradients.total(slices[s].parameter)).copy_(values.at(s));
   };
   if (wanted == SumOf::Shard)
-    lay_down(members.index(), sums);
+    deliver(members.index(), sums);
   for (int member = 0; wanted == SumOf::Whole && member < count; ++member)
-    lay_down(member, all[static_cast<std::size_t>(member)]);
+    deliver(member, all[static_cast<std::size_t>(member)]);
   gradients.all_are_total();
 }
 

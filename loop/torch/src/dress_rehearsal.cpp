@@ -108,7 +108,7 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
   profiler::RankProgram played{plan.program(), plan.partition,
                                exec::gradient_groups(plan.program(), workload.setup(), replicas)};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
-    played.rank = exec::job_rank(first_here(members) + static_cast<int>(at), replicas);
+    played.rank = exec::job_rank_of(first_here(members) + static_cast<int>(at), replicas);
     rehearsals_.emplace_back(*benches_[at], played, borders);
   }
   for (int i = 0; i < warm_up_plays; ++i)

@@ -13,7 +13,7 @@ struct JobRank {
   int replicas = 1;
   /// Ranks of the job: the pipelines' copies of one rank are neighbours.
   int of(int pipeline_rank) const { return pipeline_rank * replicas + replica; }
-  int self() const { return of(rank); }
+  int in_job() const { return of(rank); }
   /// The copies of these ranks in all pipelines, as ranks of the job.
   std::vector<int> of_all_replicas(const std::vector<int>& pipeline_ranks) const {
     std::vector<int> ranks;
@@ -24,9 +24,9 @@ struct JobRank {
   }
 };
 
-/// The other direction: rank `job_rank` of a job of so many pipelines.
-inline JobRank job_rank(int job_rank, int replicas) {
-  return {job_rank / replicas, job_rank % replicas, replicas};
+/// The other direction: rank `rank_in_job` of a job of so many pipelines.
+inline JobRank job_rank_of(int rank_in_job, int replicas) {
+  return {rank_in_job / replicas, rank_in_job % replicas, replicas};
 }
 
 }  // namespace pipewright::exec

@@ -45,7 +45,8 @@ struct StageSpec {
   LayerObserver* observer = nullptr;  // with one, nothing is captured, and each layer has a graph
 };
 
-/// Of the stages that `rank` holds. `groups`: the gradient group of each microbatch of the batch.
+/// What the stages that `rank` holds are made from. `groups`: the gradient group of each microbatch
+/// of the batch.
 std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Partition& partition,
                                    const JobRank& rank, const std::vector<int>& groups);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Messages for people.
+
 #include <string>
 
 namespace pipewright::exec {

@@ -7,33 +7,12 @@
 #include "whole_model.hpp"
 
 namespace pipewright::profiler {
-namespace {
-
-std::vector<double> LayerSamples::*samples_for(plan::InstructionKind kind) {
-  switch (kind) {
-    case plan::InstructionKind::Forward:
-      return &LayerSamples::forward;
-    case plan::InstructionKind::Backward:
-      return &LayerSamples::backward;
-    case plan::InstructionKind::InputGradient:
-      return &LayerSamples::input_gradient;
-    case plan::InstructionKind::WeightGradient:
-      return &LayerSamples::weight_gradient;
-    case plan::InstructionKind::OptimizerStep:
-      return &LayerSamples::optimizer_step;
-    default:  // of no layer
-      return nullptr;
-  }
-}
-
-}  // namespace
-
 void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples,
                     bool launches_whole) {
   const auto times = work_times(pass.activity, attribute(pass.activity, pass.ranges), pass.ranges);
   for (std::size_t r = 0; r < pass.ranges.size(); ++r) {
     const WorkRange& range = pass.ranges[r];
-    const auto kind = samples_for(range.instruction.kind);
+    const auto kind = samples_of(range.instruction.kind);
     if (range.layer < 0 || kind == nullptr)
       continue;
     samples.resize(std::max(samples.size(), static_cast<std::size_t>(range.layer) + 1));

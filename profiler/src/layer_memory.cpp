@@ -1,15 +1,21 @@
 #include "layer_memory.hpp"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 
 #include "pipewright/exec/stage/split_backward.hpp"
+#include "pipewright/exec/training/layer.hpp"
 
 namespace pipewright::profiler {
 
 using plan::Bytes;
+
+exec::Tensors Trial::parameters() const {
+  if (layer == bench.loss())
+    return {};
+  return stage.layers()[static_cast<std::size_t>(layer)]->parameters();
+}
 
 namespace {
 
@@ -74,7 +80,7 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   output = at::Tensor();
   const Bytes before = account.held();
   account.reset_peak();
-  torch::autograd::backward({root}, {});
+  exec::full_backward({root}, {});
   cost.backward_peak = std::max(Bytes{}, account.peak() - before);
 }
 
@@ -114,7 +120,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
 }  // namespace
 
 void measure_memory(const Trial& trial, plan::LayerCost& cost) {
-  for (const at::Tensor& parameter : trial.bench.parameters(trial.layer))
+  for (const at::Tensor& parameter : trial.parameters())
     cost.parameters += size_of(parameter);
   measure_saved(trial, cost);
   measure_without_graph(trial, cost);

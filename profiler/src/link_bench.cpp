@@ -41,7 +41,7 @@ std::vector<Bytes> sizes_up_to(Bytes largest, std::int64_t least, std::int64_t f
   return sizes;
 }
 
-/// Of whole numbers for each rank.
+/// Sizes of sums that give each rank whole numbers.
 std::vector<Bytes> sums_up_to(Bytes largest) { return sizes_up_to(largest, 64, 4); }
 
 /// One rank's part in all of it.

@@ -1,5 +1,7 @@
 #pragma once
 
+// What two ranks send each other while their link is measured.
+
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::profiler {

@@ -60,21 +60,23 @@ class Profile {
     costs.microbatch_size = bench_.setup().microbatch_size;
     costs.load = {plan::typical_mean(load_)};
     costs.load_target = {plan::typical_mean(load_target_)};
-    costs.target = bench_.target_size();
     costs.busy_cores = static_cast<int>(rehearsals_.size());
     costs.drift = plan::drift(whole_);
     costs.measured_over = measured_over();
-    at::Tensor value = bench_.load();
+    exec::Stage& stage = rehearsals_.front().stage(0);
+    const plan::Instruction load{plan::InstructionKind::Load, 0, 0, 0};
+    stage.begin({.data = bench_.setup().data}, /*slots=*/1);
+    stage.load(load);
+    at::Tensor value = stage.inputs(load).at(0);
+    const exec::Tensors targets = stage.targets(load);
+    stage.end();
     costs.input = {static_cast<std::int64_t>(value.nbytes())};
-    for (std::size_t l = 0; l <= bench_.loss(); ++l) {
-      plan::LayerCost cost = times_of_layer(l, !bench_.parameters(l).empty());
-      cost.name = bench_.name(l);
-      const Trial trial{bench_, l, value};
-      measure_memory(trial, cost);
-      measure_selective(trial, cost);
+    costs.target = {static_cast<std::int64_t>(targets.at(0).nbytes())};
+    for (int layer = 0; layer <= bench_.loss(); ++layer) {
+      const Trial trial{bench_, stage, layer, value, targets};
+      (layer < bench_.loss() ? costs.layers.emplace_back() : costs.loss) = cost_of(trial);
       const at::NoGradGuard no_grad;
       value = trial.forward(value);
-      (l < bench_.loss() ? costs.layers.emplace_back() : costs.loss) = cost;
     }
     return costs;
   }
@@ -86,6 +88,15 @@ class Profile {
     load_target_.push_back(whole.target_seconds().front());
     load_.push_back(seconds[0] - load_target_.back());
     whole_.push_back(seconds[1] + seconds[2]);
+  }
+
+  plan::LayerCost cost_of(const Trial& trial) const {
+    plan::LayerCost cost =
+        times_of_layer(static_cast<std::size_t>(trial.layer), !trial.parameters().empty());
+    cost.name = bench_.name(trial.layer);
+    measure_memory(trial, cost);
+    measure_selective(trial, cost);
+    return cost;
   }
 
   plan::LayerCost times_of_layer(std::size_t l, bool has_parameters) const {

@@ -1,11 +1,11 @@
 #include "selective.hpp"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::profiler {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int pairs = 7;
 
-/// Of the whole backward, on a GPU until it has been computed.
+/// How long the whole backward takes, on a GPU until it has been computed.
 double backward_seconds(const Trial& trial) {
   at::Tensor input = trial.input.detach().clone();
   if (trial.input_needs_gradient())
@@ -22,7 +22,7 @@ double backward_seconds(const Trial& trial) {
   const at::Tensor gradient = at::ones_like(output);
   trial.bench.finish();
   const auto begin = std::chrono::steady_clock::now();
-  torch::autograd::backward({output}, {gradient});
+  exec::full_backward({output}, {gradient});
   trial.bench.finish();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

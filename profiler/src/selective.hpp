@@ -1,5 +1,7 @@
 #pragma once
 
+// Selective recomputation: what a layer saves by it, and what that costs.
+
 #include "layer_memory.hpp"
 
 namespace pipewright::profiler {

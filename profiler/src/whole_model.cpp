@@ -5,18 +5,25 @@ namespace {
 
 using Kind = plan::InstructionKind;
 
-std::vector<plan::Instruction> both_backwards() {
-  return {{Kind::Load, 0, 0},          {Kind::Forward, 0, 0},       {Kind::Backward, 0, 0},
-          {Kind::OptimizerStep, 0},    {Kind::Load, 0, 1},          {Kind::Forward, 0, 1},
-          {Kind::InputGradient, 0, 1}, {Kind::WeightGradient, 0, 1}};
+plan::Program both_backwards() {
+  plan::Program program;
+  program.microbatches = 2;
+  program.placement = plan::one_route({0});
+  program.ranks = {{{Kind::Load, 0, 0, 0},
+                    {Kind::Forward, 0, 0, 0},
+                    {Kind::Backward, 0, 0, 0},
+                    {Kind::Load, 0, 1, 0},
+                    {Kind::Forward, 0, 1, 0},
+                    {Kind::InputGradient, 0, 1, 0},
+                    {Kind::WeightGradient, 0, 1, 0},
+                    {Kind::OptimizerStep, 0}}};
+  return program;
 }
 
 }  // namespace
 
 Rehearsal whole_model(const LayerBench& bench) {
-  StagePart all;
-  all.last = static_cast<int>(bench.loss());
-  return {bench, {{0, all}}, both_backwards()};
+  return {bench, {both_backwards(), {{0, bench.loss()}}, {0, 0}}, std::vector<StageBorders>(1)};
 }
 
 plan::LayerTimes typical_times(const LayerSamples& samples, bool has_parameters) {

@@ -1,11 +1,13 @@
 #pragma once
 
+// The pass that a profile and an inspection play: the whole model as one stage.
+
 #include "pipewright/profiler/rehearsal.hpp"
 
 namespace pipewright::profiler {
 
-/// The whole model as one stage: a microbatch whose backward runs in one go, a step of the
-/// optimizer, and a microbatch whose backward runs in halves.
+/// A microbatch whose backward runs in one go, one whose backward runs in halves, and a step of the
+/// optimizer.
 Rehearsal whole_model(const LayerBench& bench);
 
 /// Without parameters all of the backward leads to the input, however the two were timed.

@@ -4,11 +4,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
 
+#include "exec/support/equals_serial.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "profiler/support/small_model.hpp"
-#include "support/catch.hpp"
+#include "support/make_schedule.hpp"
 
 namespace rehearsal_test {
 
@@ -22,54 +25,125 @@ struct ThreeLayers {
       {test::linear("a", 8, 6), test::linear("b", 6, 5), test::linear("c", 5, 4)}, data);
 };
 
-std::vector<at::Tensor> gradients_of(const LayerBench& bench) {
-  std::vector<at::Tensor> gradients;
-  for (std::size_t layer = 0; layer < bench.loss(); ++layer)
-    for (const at::Tensor& parameter : bench.parameters(layer)) {
-      gradients.push_back(parameter.grad().clone());
-      parameter.grad().zero_();
+/// A script of one rank that holds all stages between `boundaries`.
+RankProgram on_one_rank(std::vector<plan::Instruction> script, std::vector<int> boundaries) {
+  RankProgram played;
+  played.partition.boundaries = std::move(boundaries);
+  played.program.placement =
+      plan::one_route(std::vector<int>(static_cast<std::size_t>(stage_count(played.partition))));
+  for (const plan::Instruction& i : script)
+    played.program.microbatches = std::max(played.program.microbatches, i.microbatch + 1);
+  played.gradient_groups.resize(static_cast<std::size_t>(played.program.microbatches));
+  played.program.ranks = {std::move(script)};
+  return played;
+}
+
+/// What a training of the Program has made of the parameters, and what its rehearsals by rank have:
+/// `steps` times the same step.
+void check_trains_as_executed(const plan::Program& program, const exec::TrainingSetup& setup,
+                              int steps) {
+  const auto partition = test::small_partition(stage_count(program));
+  exec::Executor executor(program, partition, setup);
+  for (int step = 0; step < steps; ++step)
+    executor.step(0);
+  RankProgram played{program, partition, exec::gradient_groups(program, setup, 1)};
+  const auto borders = borders_of(LayerBench(setup), partition);
+  std::vector<at::Tensor> rehearsed;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    const LayerBench bench(setup);
+    played.rank.rank = rank;
+    Rehearsal rehearsal(bench, played, borders);
+    for (int step = 0; step < steps; ++step)
+      rehearsal.play(nullptr);
+    for (const at::Tensor& parameter : rehearsal.stage(rank).optimizer().parameters())
+      rehearsed.push_back(parameter);
+  }
+  const auto trained = executor.parameters();
+  REQUIRE(rehearsed.size() == trained.size());
+  for (std::size_t p = 0; p < trained.size(); ++p)
+    CHECK(test::same_bits(rehearsed[p], trained[p]));
+}
+
+TEST_CASE("a rehearsal trains with the bits of the executor: whole and split backwards",
+          "[profiler][rehearsal]") {
+  auto setup = test::small_setup();
+  for (const char* const schedule : {"1f1b", "zb-h1"})
+    for (const int groups : {1, 2}) {
+      CAPTURE(schedule, groups);
+      setup.gradient_groups = groups;
+      check_trains_as_executed(plan::lower(test::make(schedule, 1, 4)), setup, 3);
     }
-  return gradients;
+}
+
+TEST_CASE("a rehearsal trains with the bits of the executor: what runs again, all or some of it",
+          "[profiler][rehearsal]") {
+  const auto setup = test::small_setup();
+  for (const char* const schedule : {"1f1b", "zb-h1"})
+    for (const int layers : {1, 2, 4, 6}) {
+      CAPTURE(schedule, layers);
+      const auto program =
+          plan::lower(test::make(schedule, 1, 2),
+                      {.recompute = plan::RecomputeMode::Full, .recompute_layers = layers});
+      REQUIRE(std::ranges::count(program.ranks[0], Kind::Recompute, &plan::Instruction::kind) == 2);
+      check_trains_as_executed(program, setup, 2);
+    }
+  check_trains_as_executed(
+      plan::lower(test::make("1f1b", 1, 2), {.recompute = plan::RecomputeMode::Selective}), setup,
+      2);
+}
+
+TEST_CASE("a rehearsal trains with the bits of the executor: weights that are kept (PipeDream)",
+          "[profiler][rehearsal]") {
+  auto program = plan::lower(test::make("pipedream", 1, 2), {.step_every = 1});
+  // The second forward runs with the weights of before the first step.
+  program.ranks[0] = {{Kind::Load, 0, 0, 0},     {Kind::Forward, 0, 0, 0},
+                      {Kind::Load, 0, 1, 1},     {Kind::Forward, 0, 1, 1},
+                      {Kind::Backward, 0, 0, 0}, {Kind::OptimizerStep, 0},
+                      {Kind::Backward, 0, 1, 1}, {Kind::OptimizerStep, 0}};
+  check_trains_as_executed(program, test::small_setup(), 2);
+}
+
+TEST_CASE("a rehearsal trains with the bits of the executor: in 16 bits, and with its own loss",
+          "[profiler][rehearsal]") {
+  auto setup = test::small_setup();
+  setup.precision = at::kBFloat16;
+  check_trains_as_executed(plan::lower(test::make("1f1b", 1, 2)), setup, 2);
 }
 
 TEST_CASE(
-    "stages played by themselves have the gradients of the whole model, in one go or in halves",
+    "each rank's rehearsal has the bits of its stage in a pipeline, whose borders it is given",
     "[profiler][rehearsal]") {
-  const ThreeLayers three;
-  const LayerBench bench(three.setup);
-  const auto parts = stage_parts(bench, {0, 1, 3});
-  const auto expected = gradients_of(bench);  // stage_parts went through the model once
-  CHECK_FALSE(parts.at(0).input.defined());
-  CHECK(parts.at(0).gradient.sizes() == parts.at(1).input.sizes());
-  CHECK_FALSE(parts.at(1).gradient.defined());
-
-  for (const bool halves : {false, true}) {
-    std::vector<plan::Instruction> script;
-    for (const int stage : {0, 1}) {
-      if (stage == 0)
-        script.push_back({Kind::Load, 0, 0});
-      script.push_back({Kind::Forward, stage, 0});
-      if (halves)
-        script.insert(script.end(),
-                      {{Kind::InputGradient, stage, 0}, {Kind::WeightGradient, stage, 0}});
-      else
-        script.push_back({Kind::Backward, stage, 0});
-    }
-    Rehearsal rehearsal(bench, parts, script);
-    rehearsal.play(nullptr);
-    const auto played = gradients_of(bench);
-    REQUIRE(played.size() == expected.size());
-    for (std::size_t g = 0; g < played.size(); ++g)
-      CHECK(at::allclose(played[g], expected[g]));
-  }
+  for (const char* const schedule : {"1f1b", "zb-h1"})
+    for (const int ranks : {2, 3})
+      check_trains_as_executed(plan::lower(test::make(schedule, ranks, 1)), test::small_setup(), 1);
 }
 
-TEST_CASE("what runs again has the gradients of what does not, however many layers do so at a time",
+TEST_CASE("a layer that forgets its work is seen by the training and by the measurement alike",
+          "[profiler][rehearsal]") {
+  int calls = 0;
+  const test::Fixed data{at::ones({2, 4})};
+  const auto setup =
+      test::setup_of({test::linear("a", 4, 4), exec::function_layer("counts",
+                                                                    [&](const at::Tensor& x) {
+                                                                      ++calls;
+                                                                      return x * 2;
+                                                                    })},
+                     data);
+  const auto program =
+      plan::lower(test::make("1f1b", 1, 3), {.recompute = plan::RecomputeMode::Full});
+  const plan::Partition whole{{0, 2}};
+  exec::Executor(program, whole, setup).step(0);
+  const int trained = std::exchange(calls, 0);
+  CHECK(trained == 6);  // three microbatches, each run again
+  const LayerBench bench(setup);
+  Rehearsal(bench, {program, whole, {0, 0, 0}}, std::vector<StageBorders>(1)).play(nullptr);
+  CHECK(calls == trained);
+}
+
+TEST_CASE("a layer that runs again is timed as a forward, however many do so at a time",
           "[profiler][rehearsal]") {
   const ThreeLayers three;
   const LayerBench bench(three.setup);
-  const auto parts = stage_parts(bench, {0, 3});
-  const auto expected = gradients_of(bench);
   for (const int layers : {0, 1, 2})
     for (const bool halves : {false, true}) {
       std::vector<plan::Instruction> script{
@@ -78,17 +152,17 @@ TEST_CASE("what runs again has the gradients of what does not, however many laye
         script.insert(script.end(), {{Kind::InputGradient, 0, 0}, {Kind::WeightGradient, 0, 0}});
       else
         script.push_back({Kind::Backward, 0, 0});
-      Rehearsal rehearsal(bench, parts, script, {.recompute_layers = layers});
+      RankProgram played = on_one_rank(script, {0, 3});
+      played.program.recompute_layers = layers;
+      Rehearsal rehearsal(bench, played, std::vector<StageBorders>(1));
       std::vector<LayerSamples> samples;
       rehearsal.play(&samples);
+      REQUIRE(rehearsal.seconds().size() == script.size());
       for (const double seconds : rehearsal.seconds())
         CHECK(seconds > 0);
+      REQUIRE(samples.size() == 4);
       for (const LayerSamples& layer : samples)
         CHECK(layer.forward.size() == 2);
-      const auto played = gradients_of(bench);
-      REQUIRE(played.size() == expected.size());
-      for (std::size_t g = 0; g < played.size(); ++g)
-        CHECK(at::allclose(played[g], expected[g]));
     }
 }
 
@@ -96,21 +170,21 @@ TEST_CASE("a forward whose microbatch runs again keeps the input of each part th
           "[profiler][rehearsal]") {
   const ThreeLayers three;
   LayerBench bench(three.setup);
-  const auto parts = stage_parts(bench, {0, 3});
   const exec::ChargeTo charge(bench.account());
   const auto highest = [&](int layers, bool recomputes) {
-    std::vector<plan::Instruction> script{{Kind::Load, 0, 0}};
+    std::vector<plan::Instruction> script;
+    for (int m = 0; m < 20; ++m)
+      script.push_back({Kind::Load, 0, m});
     for (int m = 0; m < 20; ++m)
       script.push_back({Kind::Forward, 0, m});
-    if (recomputes)
-      for (int m = 0; m < 20; ++m)
-        script.insert(script.end(), {{Kind::Recompute, 0, m}, {Kind::Backward, 0, m}});
-    else
-      for (int m = 0; m < 20; ++m)
-        script.push_back({Kind::Backward, 0, m});
-    for (int m = 1; m < 20; ++m)
-      script.insert(script.begin(), {Kind::Load, 0, m});
-    Rehearsal rehearsal(bench, parts, script, {.recompute_layers = layers});
+    for (int m = 0; m < 20; ++m) {
+      if (recomputes)
+        script.push_back({Kind::Recompute, 0, m});
+      script.push_back({Kind::Backward, 0, m});
+    }
+    RankProgram played = on_one_rank(script, {0, 3});
+    played.program.recompute_layers = layers;
+    Rehearsal rehearsal(bench, played, std::vector<StageBorders>(1));
     bench.account().reset_peak();
     const plan::Bytes before = bench.account().held();
     rehearsal.play(nullptr);
@@ -119,24 +193,6 @@ TEST_CASE("a forward whose microbatch runs again keeps the input of each part th
   const plan::Bytes all = highest(0, false);
   CHECK(highest(0, true) < highest(1, true));
   CHECK(highest(1, true) < all);
-}
-
-TEST_CASE("microbatches under way across a step keep their weights where nothing is flushed",
-          "[profiler][rehearsal]") {
-  const ThreeLayers three;
-  const std::vector<plan::Instruction> script{{Kind::Load, 0, 0},     {Kind::Forward, 0, 0},
-                                              {Kind::Load, 0, 1},     {Kind::Forward, 0, 1},
-                                              {Kind::Backward, 0, 0}, {Kind::OptimizerStep, 0},
-                                              {Kind::Backward, 0, 1}};
-  for (const bool asynchronous : {false, true}) {
-    CAPTURE(asynchronous);
-    const LayerBench bench(three.setup);
-    const auto parts = stage_parts(bench, {0, 3});
-    const at::Tensor expected = gradients_of(bench).front();
-    Rehearsal(bench, parts, script, {.asynchronous = asynchronous}).play(nullptr);
-    // What the first layer is told depends on the weights behind it.
-    CHECK(at::equal(gradients_of(bench).front(), expected) == asynchronous);
-  }
 }
 
 class TellsSelective final : public exec::Layer {
@@ -157,12 +213,12 @@ TEST_CASE("layers are told whether they compute again selectively", "[profiler][
   const test::Fixed data{at::ones({2, 4})};
   const auto setup = test::setup_of({test::linear("a", 4, 4), spec}, data);
   const LayerBench bench(setup);
-  const auto parts = stage_parts(bench, {0, 2});
   for (const bool selective : {false, true}) {
     told.clear();
-    Rehearsal(bench, parts, {{Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Backward, 0, 0}},
-              {.selective_recompute = selective})
-        .play(nullptr);
+    RankProgram played =
+        on_one_rank({{Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Backward, 0, 0}}, {0, 2});
+    played.program.selective_recompute = selective;
+    Rehearsal(bench, played, std::vector<StageBorders>(1)).play(nullptr);
     CHECK(told == std::vector{selective});
   }
 }
@@ -170,25 +226,36 @@ TEST_CASE("layers are told whether they compute again selectively", "[profiler][
 TEST_CASE("every action of a rank is timed, and every layer of its stages",
           "[profiler][rehearsal]") {
   const ThreeLayers three;
-  const auto parts = stage_parts(LayerBench(three.setup), {0, 1, 3});
-  const LayerBench bench(three.setup, {}, [](int layer) { return layer > 0; });
+  const LayerBench bench(three.setup);
+  const auto borders = borders_of(bench, {{0, 1, 3}});
+  REQUIRE(borders.size() == 2);
+  CHECK(borders[0].inputs.empty());
+  CHECK(borders[0].gradients.at(0).sizes() == borders[1].inputs.at(0).sizes());
+  CHECK(borders[1].gradients.empty());
+  RankProgram played;
+  played.partition.boundaries = {0, 1, 3};
+  played.program.microbatches = 2;
+  played.program.placement = plan::one_route({0, 1});
+  played.program.ranks = {{},
+                          {{Kind::ReceiveActivation, 1, 0},
+                           {Kind::Forward, 1, 0},
+                           {Kind::Forward, 1, 1},
+                           {Kind::Backward, 1, 0},
+                           {Kind::InputGradient, 1, 1},
+                           {Kind::SendGradient, 1, 1},
+                           {Kind::WeightGradient, 1, 1},
+                           {Kind::OptimizerStep, 1}}};
+  played.gradient_groups = {0, 0};
+  played.rank.rank = 1;
+  Rehearsal rehearsal(bench, played, borders);
   std::vector<LayerSamples> samples;
-  Rehearsal rehearsal(bench, parts,
-                      {{Kind::ReceiveActivation, 1, 0},
-                       {Kind::Forward, 1, 0},
-                       {Kind::Forward, 1, 1},
-                       {Kind::Backward, 1, 0},
-                       {Kind::InputGradient, 1, 1},
-                       {Kind::SendGradient, 1, 1},
-                       {Kind::WeightGradient, 1, 1},
-                       {Kind::OptimizerStep, 1}});
   rehearsal.play(&samples);
   rehearsal.play(&samples);
   const std::vector<double>& seconds = rehearsal.seconds();
   REQUIRE(seconds.size() == 8);
   for (const std::size_t at : {0, 5})
     CHECK(seconds[at] == 0);
-  for (const std::size_t at : {1, 2, 3, 4, 6})
+  for (const std::size_t at : {1, 2, 3, 4, 6, 7})
     CHECK(seconds[at] > 0);
   REQUIRE(samples.size() == 4);
   CHECK(samples[0].forward.empty());

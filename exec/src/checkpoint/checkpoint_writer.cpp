@@ -44,7 +44,7 @@ void require_possible(const CheckpointOptions& options) {
 void leave_failure(const fs::path& unfinished, const Manifest& failed) {
   try {
     write_durably(unfinished / part_name(failed.part), manifest_text(failed));
-  } catch (const std::exception&) {  // then part 0 runs out of patience
+  } catch (const std::exception&) {  // then part 0 runs into its timeout
   }
 }
 

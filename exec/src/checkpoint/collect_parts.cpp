@@ -19,13 +19,13 @@ using Clock = std::chrono::steady_clock;
 Manifest await_part(int part, const std::filesystem::path& folder, const CheckpointOptions& options,
                     Clock::time_point began, const std::atomic<bool>& abandoned) {
   const auto file = folder / part_name(part);
-  const std::chrono::duration<double> patience(options.patience.value);
+  const std::chrono::duration<double> timeout(options.timeout.value);
   while (!std::filesystem::exists(file)) {
     if (abandoned)
       throw std::runtime_error(fmt::format("given up before part {} was there", part));
-    if (Clock::now() - began > patience)
+    if (Clock::now() - began > timeout)
       throw std::runtime_error(fmt::format("part {} of {} was not there after {:.3g} s", part,
-                                           options.parts, options.patience.value));
+                                           options.parts, options.timeout.value));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return read_manifest(file);

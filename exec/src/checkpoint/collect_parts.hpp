@@ -1,5 +1,7 @@
 #pragma once
 
+// A checkpoint of several processes becomes one: part 0 waits for what the others have written.
+
 #include <atomic>
 #include <filesystem>
 
@@ -10,7 +12,7 @@ namespace pipewright::exec {
 
 /// The manifest of all parts together, from part 0's own and the documents that the others leave in
 /// `folder`. Waits for them. Throws std::runtime_error when one has failed, stays away for longer
-/// than the patience, or when together they are not a whole checkpoint.
+/// than the timeout, or when together they are not a whole checkpoint.
 Manifest collect_parts(const std::filesystem::path& folder, const Manifest& own,
                        const CheckpointOptions& options, const std::atomic<bool>& abandoned);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// A checkpoint gets its name last, so that whatever has a name is whole.
+
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"

@@ -17,7 +17,7 @@ std::string retired_job(const std::string& job);
 void remove_left_overs(const std::filesystem::path& folder, const std::string& job,
                        std::int64_t step);
 
-/// Of the checkpoints up to `step`, removes those that are older than the newest `keep` whole ones.
+/// Removes the checkpoints up to `step` that are older than the newest `keep` whole ones.
 /// Later steps are of a run that went on from a later checkpoint: they are left alone.
 void remove_older(const std::filesystem::path& folder, const std::string& job, std::int64_t step,
                   int keep);

@@ -1,5 +1,7 @@
 #pragma once
 
+// A manifest carries its own checksum.
+
 #include <filesystem>
 #include <string>
 

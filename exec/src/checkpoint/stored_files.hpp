@@ -1,5 +1,7 @@
 #pragma once
 
+// The files of a checkpoint, read and compared with what its manifest says of them.
+
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"

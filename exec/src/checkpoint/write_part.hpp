@@ -1,5 +1,7 @@
 #pragma once
 
+// What one process adds to a checkpoint, as files.
+
 #include <filesystem>
 
 #include "checkpoint/manifest.hpp"

@@ -24,7 +24,7 @@ struct SchedulingAttributes {
 constexpr std::uint32_t ordinary = 0;        // SCHED_OTHER
 constexpr std::uint64_t short_ns = 100'000;  // the shortest that the kernel grants
 
-/// Of a thread of this process; 0: the calling one.
+/// The cores that a thread of this process may use; 0: the calling one.
 std::vector<int> cores_of(pid_t thread) {
   cpu_set_t allowed;
   std::vector<int> cores;

@@ -1,5 +1,7 @@
 #pragma once
 
+// Threads that serve a rank without taking its core.
+
 #include <functional>
 #include <thread>
 

@@ -42,7 +42,7 @@ class OnStream {
   OnStream(const OnStream&) = delete;
   OnStream& operator=(const OnStream&) = delete;
 
-  /// Of this thread; the CPU's where there is none.
+  /// The stream of this thread; the CPU's where there is none.
   static const Stream& current();
 
  private:
@@ -62,7 +62,7 @@ class Event {
 
   /// What the current stream is given from now on comes after it.
   void wait() const;
-  /// Of two timed events that a device has passed.
+  /// The time between two timed events that a device has passed.
   plan::Seconds since(const Event& earlier) const;
   bool on_cpu() const { return event_ == nullptr; }
 

@@ -114,7 +114,6 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
   setup.loss = module.options().loss;
   setup.base_seed = module.options().base_seed;
   setup.microbatch_size = options.microbatch_size;
-  setup.dynamic_shapes = module.options().dynamic_shapes;
   setup.optimizer = options.optimizer;
   setup.precision = options.precision;
   setup.loss_scaling = options.loss_scaling;
@@ -179,7 +178,7 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
   auto evaluation = executor_->evaluate(program, buffer, step_, how.outputs);
   if (!evaluation)
     return {};
-  // Of other processes' microbatches there are none.
+  // The outputs of other processes' microbatches are not here.
   std::erase_if(evaluation->outputs, [](const Tensors& outputs) { return outputs.empty(); });
   BatchEvaluation result{evaluation->loss};
   if (!evaluation->outputs.empty())

@@ -1,5 +1,7 @@
 #pragma once
 
+// Calls of NVIDIA's driver, for what CUDA's runtime has no words for.
+
 #include <cuda.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// A group of ranks that send to each other over NCCL.
+
 #include <memory>
 #include <string>
 #include <vector>

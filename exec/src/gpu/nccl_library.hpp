@@ -1,5 +1,7 @@
 #pragma once
 
+// NCCL, loaded at run time.
+
 #include <nccl.h>
 
 #include <string>

@@ -20,7 +20,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// Of the tensors that lie on the GPU and are not empty, which are those that NCCL moves.
+/// The tensors that NCCL moves: those that lie on the GPU and are not empty.
 Tensors on_gpu(const Tensors& tensors) {
   Tensors some;
   for (const at::Tensor& tensor : tensors)

@@ -10,7 +10,7 @@
 
 #include "first_line.hpp"
 #include "keys.hpp"
-#include "patience.hpp"
+#include "no_timeout.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "watch.hpp"
 
@@ -89,7 +89,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
                                  place_of(environment_), first_line(error.what())));
   }
   const Store calls = connect(environment_, options_.join_timeout, false);
-  calls->setTimeout(for_ever);
+  calls->setTimeout(no_timeout);
   watch_ = std::make_unique<Watch>(
       Watch::Site{environment_.rank, environment_.size, place_of(environment_),
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,

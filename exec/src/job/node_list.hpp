@@ -1,5 +1,7 @@
 #pragma once
 
+// Slurm names a job's nodes in a compressed list.
+
 #include <string>
 
 namespace pipewright::exec {

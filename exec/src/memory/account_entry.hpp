@@ -1,5 +1,7 @@
 #pragma once
 
+// The two numbers behind an account of memory, which several threads change.
+
 #include <atomic>
 #include <cstdint>
 

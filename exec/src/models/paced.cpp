@@ -28,8 +28,8 @@ class Deadline {
  public:
   explicit Deadline(Seconds from_now) : Deadline(Clock::now(), from_now) {}
 
-  /// Of a node in a backward. What LibTorch does between two of them is part of the pace too, as it
-  /// is part of what a backward costs: the second counts from the end of the first.
+  /// The deadline of a node in a backward. What LibTorch does between two of them is part of the
+  /// pace too, as it is part of what a backward costs: the second counts from the end of the first.
   static Deadline in_backward(Seconds duration) {
     thread_local int last_task = -1;
     thread_local Clock::time_point last_end;
@@ -42,7 +42,7 @@ class Deadline {
 
   /// Asleep for the most part, and awake for the end, as a thread that sleeps wakes late.
   void sleep() const {
-    // Of this thread, in ns: by default the kernel may wake it 50 µs late.
+    // The slack of this thread, in ns: by default the kernel may wake it 50 µs late.
     thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     (void)slack;  // where that is refused, wake-ups are later
     constexpr std::chrono::microseconds awake{120};

@@ -147,15 +147,14 @@ void check_asynchronous(const plan::Program& program, const TrainingSetup& setup
 }
 
 /// Recorded work reads and writes memory that stays where it is.
-void check_capturable(const plan::Program& program, const TrainingSetup& setup,
-                      const ExecutorOptions& options) {
+void check_capturable(const plan::Program& program, const ExecutorOptions& options) {
   if (!options.cuda_graphs)
     return;
   if (program.asynchronous)
     throw plan::InputError(
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
         "several versions of the weights, but a graph knows one: leave it out");
-  if (setup.dynamic_shapes)
+  if (options.dynamic_shapes)
     throw plan::InputError(
         "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
         "one size: leave one of them out");
@@ -177,7 +176,7 @@ void check(const plan::Program& program, const plan::Partition& partition,
   if (!program.asynchronous)
     check_norm(program, setup);
   check_asynchronous(program, setup, options);
-  check_capturable(program, setup, options);
+  check_capturable(program, options);
   check_tied(program, partition, setup.layers);
   gradient_groups(program, setup, options.replicas);
 }

@@ -12,23 +12,23 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+void note_known_losses(const plan::Program& program, const JobRank& job_rank, const Stages& stages,
                        std::vector<double>& losses) {
   const int last = plan::stage_count(program) - 1;
   const auto holder = stages.find(last);
   if (holder == stages.end())
     return;
-  const auto first = static_cast<std::size_t>(place.replica * program.microbatches);
+  const auto first = static_cast<std::size_t>(job_rank.replica * program.microbatches);
   for (int m = 0; m < program.microbatches; ++m)
-    if (program.placement.rank_of(last, m) == place.rank)
+    if (program.placement.rank_of(last, m) == job_rank.rank)
       losses[first + static_cast<std::size_t>(m)] =
           holder->second->losses()[static_cast<std::size_t>(m)];
 }
 
-Collectives::Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+Collectives::Collectives(const JobRank& job_rank, at::Device device, const plan::Program& trained,
                          const TrainingSetup& setup, Stages& stages, Transport& transport,
                          MemoryAccount& account, Stopwatch& stopwatch)
-    : place_(place),
+    : job_rank_(job_rank),
       trained_(trained),
       setup_(setup),
       stages_(stages),
@@ -57,10 +57,10 @@ void Collectives::submit(const Instruction& i) {
     const ChargeTo charge(account_);
     const OnStream stream(stream_);
     computed.wait();
-    const Moment begin = stopwatch_.now();
+    const Timestamp begin = stopwatch_.now();
     const auto held_before = account_.held();
     with_named_failure(
-        place_.self(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
     stopwatch_.note_beside(i, begin, held_before);
     done_ = Event::now();
   });
@@ -110,25 +110,25 @@ void Collectives::sum_tied() {
   std::vector<Stage*> own;
   for (auto& [index, held] : stages_)
     own.push_back(held.get());
-  Members members{{}, place_.self(), &transport_};
+  Members members{{}, job_rank_.in_job(), &transport_};
   for (const int rank : tied_ranks_)
-    members.ranks.push_back(place_.of(rank));
+    members.ranks.push_back(job_rank_.of(rank));
   reduce_tied(own, setup_, members);
 }
 
 /// Where the Program sums no tied weights, layers that share one lie on one stage.
 void Collectives::sum_ties_within(Stage& stage) {
-  if (tied_ranks_.empty() && ties_summed_.insert(stage.place().index).second)
-    reduce_tied({&stage}, setup_, {{place_.self()}, place_.self(), &transport_});
+  if (tied_ranks_.empty() && ties_summed_.insert(stage.spec().index).second)
+    reduce_tied({&stage}, setup_, {{job_rank_.in_job()}, job_rank_.in_job(), &transport_});
 }
 
 void Collectives::finish_gradients(Stage& stage) {
   if (!trained_.asynchronous) {
-    if (!finished_.insert(stage.place().index).second)
+    if (!finished_.insert(stage.spec().index).second)
       return;
     sum_ties_within(stage);
   }
-  stage.gradients().finish();
+  stage.finish_gradients();
 }
 
 void Collectives::take_norm() {
@@ -148,7 +148,7 @@ void Collectives::share_loss() {
   for (auto& [index, held] : stages_)
     held->read_losses();
   std::vector<double> own(static_cast<std::size_t>(pass_.microbatches));
-  note_known_losses(*program_, place_, stages_, own);
+  note_known_losses(*program_, job_rank_, stages_, own);
   const at::Tensor known = at::tensor(own, at::kDouble);
   at::Tensor all = at::zeros_like(known);
   for (const Tensors& theirs : everybody().all_gather({known}))
@@ -157,13 +157,14 @@ void Collectives::share_loss() {
 }
 
 Members Collectives::copies_of(int stage) const {
-  return {place_.of_all_replicas(trained_.placement.ranks_of(stage)), place_.self(), &transport_};
+  return {job_rank_.of_all_replicas(trained_.placement.ranks_of(stage)), job_rank_.in_job(),
+          &transport_};
 }
 
 Members Collectives::everybody() const {
-  std::vector<int> ranks(trained_.ranks.size() * static_cast<std::size_t>(place_.replicas));
+  std::vector<int> ranks(trained_.ranks.size() * static_cast<std::size_t>(job_rank_.replicas));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return {std::move(ranks), place_.self(), &transport_};
+  return {std::move(ranks), job_rank_.in_job(), &transport_};
 }
 
 }  // namespace pipewright::exec

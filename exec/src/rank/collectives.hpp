@@ -14,15 +14,15 @@
 
 namespace pipewright::exec {
 
-/// Of the losses of a pass, by microbatch of the whole batch, those that this rank's last stage has
-/// read go to `losses`.
-void note_known_losses(const plan::Program& program, const GridPlace& place, const Stages& stages,
+/// Puts the losses of a pass, by microbatch of the whole batch, that this rank's last stage has
+/// read into `losses`.
+void note_known_losses(const plan::Program& program, const JobRank& job_rank, const Stages& stages,
                        std::vector<double>& losses);
 
 class Collectives {
  public:
   /// References are kept.
-  Collectives(const GridPlace& place, at::Device device, const plan::Program& trained,
+  Collectives(const JobRank& job_rank, at::Device device, const plan::Program& trained,
               const TrainingSetup& setup, Stages& stages, Transport& transport,
               MemoryAccount& account, Stopwatch& stopwatch);
 
@@ -42,7 +42,7 @@ class Collectives {
   void finish_gradients(Stage& stage);
   /// Where the Program takes no norm: as they are.
   const GradientUse& use() const { return use_; }
-  /// Of the gradients as they are; undefined where nobody asked.
+  /// The norm of the gradients as they are; undefined where nobody asked.
   const at::Tensor& scaled_norm() const { return scaled_norm_; }
   /// By microbatch of the whole batch, where the Program shares them; else empty.
   const std::vector<double>& losses() const { return losses_; }
@@ -55,7 +55,7 @@ class Collectives {
   void share_loss();
   Members everybody() const;
 
-  const GridPlace& place_;
+  const JobRank& job_rank_;
   const plan::Program& trained_;
   const TrainingSetup& setup_;
   Stages& stages_;
@@ -67,7 +67,7 @@ class Collectives {
 
   const plan::Program* program_ = nullptr;  // that runs
   Pass pass_;
-  // Of the pass; written by the thread beside until it is drained.
+  // What belongs to the pass; written by the thread beside until it is drained.
   std::set<int> ties_summed_, finished_;  // stages
   at::Tensor scaled_norm_;
   GradientUse use_;

@@ -25,13 +25,13 @@
 namespace pipewright::exec {
 namespace {
 
-std::vector<GridPlace> local_places(const plan::Program& program, const ExecutorOptions& options) {
+std::vector<JobRank> local_ranks(const plan::Program& program, const ExecutorOptions& options) {
   const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
-  std::vector<GridPlace> places;
+  std::vector<JobRank> here;
   for (int rank = 0; rank < ranks; ++rank)
     if (!options.only_rank || *options.only_rank == rank)
-      places.push_back({rank / options.replicas, rank % options.replicas, options.replicas});
-  return places;
+      here.push_back(job_rank_of(rank, options.replicas));
+  return here;
 }
 
 std::shared_ptr<Transport> transport_for(const plan::Program& program,
@@ -51,9 +51,9 @@ struct Executor::State {
         setup(s),
         options(std::move(o)),
         transport(transport_for(program, options)) {
-    for (const GridPlace& place : local_places(program, options))
-      workers.push_back(std::make_unique<RankWorker>(place, device_of(place.self()), program,
-                                                     partition, setup, options, *transport));
+    for (const JobRank& job_rank : local_ranks(program, options))
+      workers.push_back(std::make_unique<RankWorker>(
+          job_rank, device_of(job_rank.in_job()), program, partition, setup, options, *transport));
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
     for (std::size_t worker = 0; worker < workers.size(); ++worker)
       threads.emplace_back([this, worker] { serve(worker); });
@@ -74,7 +74,7 @@ struct Executor::State {
   void serve(std::size_t worker) {
     at::set_num_threads(1);
     if (options.pin_threads)
-      pin_to_core(workers[worker]->place().self(), job_ranks());
+      pin_to_core(workers[worker]->job_rank().in_job(), job_ranks());
     for (;;) {
       gate->arrive_and_wait();
       if (finished)
@@ -144,7 +144,7 @@ struct Executor::State {
       return shared;
     std::vector<double> losses(static_cast<std::size_t>(running->microbatches * options.replicas));
     for (const auto& worker : workers)
-      note_known_losses(*running, worker->place(), worker->stages(), losses);
+      note_known_losses(*running, worker->job_rank(), worker->stages(), losses);
     return losses;
   }
 
@@ -206,10 +206,10 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
     if (found == worker->stages().end() || !keep_outputs)
       continue;
     const int batch = program.microbatches * state_->options.replicas;
-    const int first = program.microbatches * worker->place().replica;
+    const int first = program.microbatches * worker->job_rank().replica;
     result.outputs.resize(static_cast<std::size_t>(batch));
     for (int m = 0; m < program.microbatches; ++m)
-      if (program.placement.rank_of(last, m) == worker->place().rank)
+      if (program.placement.rank_of(last, m) == worker->job_rank().rank)
         result.outputs.at(static_cast<std::size_t>(first) + static_cast<std::size_t>(m)) =
             std::move(found->second->kept_outputs()[static_cast<std::size_t>(m)]);
   }
@@ -231,8 +231,9 @@ std::vector<at::Tensor> Executor::parameters() const {
 
 Snapshot Executor::snapshot(int next_step) const {
   Snapshot snapshot{
-      training_state(state_->setup, state_->program, state_->options.replicas, next_step,
-                     device_in_words(state_->device_of(state_->workers.front()->place().self()))),
+      training_state(
+          state_->setup, state_->program, state_->options.replicas, next_step,
+          device_in_words(state_->device_of(state_->workers.front()->job_rank().in_job()))),
       {}};
   LossScaler& scaler = state_->workers.front()->scaler();
   snapshot.training.loss_scale = scaler.scale();
@@ -240,8 +241,8 @@ Snapshot Executor::snapshot(int next_step) const {
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages()) {
       const bool is_first_copy =
-          worker->place().replica == 0 &&
-          worker->place().rank == state_->program.placement.ranks_of(index).front();
+          worker->job_rank().replica == 0 &&
+          worker->job_rank().rank == state_->program.placement.ranks_of(index).front();
       append_state(*stage, is_first_copy, snapshot.layers);
     }
   return snapshot;

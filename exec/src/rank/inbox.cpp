@@ -18,10 +18,10 @@ Instruction receive_for(const Instruction& i) {
 
 }  // namespace
 
-Inbox::Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+Inbox::Inbox(const JobRank& job_rank, at::Device device, Shapes shapes, Stages& stages,
              Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
              Progress& progress)
-    : place_(place),
+    : job_rank_(job_rank),
       stream_(Stream::of(device, /*urgent=*/true)),
       shapes_(shapes),
       stages_(stages),
@@ -33,18 +33,18 @@ Inbox::Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& s
 void Inbox::begin(const plan::Program& program) {
   program_ = &program;
   posted_.clear();
-  handed_over_.clear();
+  passed_within_rank_.clear();
   std::vector<Transfer> transfers;
-  for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)])
+  for (const Instruction& i : program.ranks[static_cast<std::size_t>(job_rank_.rank)])
     if (plan::is_receive(i.kind) || plan::is_send(i.kind))
       transfers.push_back(transfer_of(i));
-  transport_.expect(place_.self(), transfers, shapes_);
+  transport_.expect(job_rank_.in_job(), transfers, shapes_);
 }
 
 Transfer Inbox::transfer_of(const Instruction& i) const {
-  const int peer = place_.of(plan::peer_rank(*program_, i));
-  return plan::is_send(i.kind) ? Transfer{i, place_.self(), peer}
-                               : Transfer{i, peer, place_.self()};
+  const int peer = job_rank_.of(plan::peer_rank(*program_, i));
+  return plan::is_send(i.kind) ? Transfer{i, job_rank_.in_job(), peer}
+                               : Transfer{i, peer, job_rank_.in_job()};
 }
 
 void Inbox::post(const Instruction& receive) {
@@ -66,38 +66,38 @@ void Inbox::complete(const Instruction& receive) {
     there = Event::now();
     stopwatch_.note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
   }
-  lay_down(receive, adopt(std::move(tensors), there));
+  deliver(receive, adopt(std::move(tensors), there));
 }
 
-void Inbox::lay_down(const Instruction& receive, Tensors tensors) {
+void Inbox::deliver(const Instruction& receive, Tensors tensors) {
   Stage& stage = *stages_.at(receive.stage);
   if (receive.kind == InstructionKind::ReceiveActivation)
     stage.receive_inputs(receive, std::move(tensors));
   else
-    stage.buffers(receive).output_gradients = std::move(tensors);
+    stage.receive_gradients(receive, std::move(tensors));
 }
 
 void Inbox::fetch(const Instruction& i) {
   const Instruction receive = receive_for(i);
   if (posted_.contains(key_of(receive)))
     return complete(receive);
-  const auto local = handed_over_.find(key_of(receive));
-  if (local == handed_over_.end())
+  const auto local = passed_within_rank_.find(key_of(receive));
+  if (local == passed_within_rank_.end())
     return;
-  lay_down(receive, std::move(local->second));
-  handed_over_.erase(local);
+  deliver(receive, std::move(local->second));
+  passed_within_rank_.erase(local);
 }
 
-void Inbox::hand_on(const Instruction& i) {
+void Inbox::pass_within_rank(const Instruction& i) {
   const bool forward = i.kind == InstructionKind::Forward;
   const int next = forward ? i.stage + 1 : i.stage - 1;
   const bool is_here = next >= 0 && next < plan::stage_count(*program_) &&
-                       program_->placement.rank_of(next, i.microbatch) == place_.rank;
+                       program_->placement.rank_of(next, i.microbatch) == job_rank_.rank;
   if (!is_here)
     return;
   Stage& stage = *stages_.at(i.stage);
   const auto kind = forward ? InstructionKind::ReceiveActivation : InstructionKind::ReceiveGradient;
-  handed_over_[{kind, next, i.microbatch}] =
+  passed_within_rank_[{kind, next, i.microbatch}] =
       forward ? stage.outputs_for_next(i) : stage.take_input_gradients(i);
 }
 

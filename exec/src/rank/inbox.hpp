@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "device/stream.hpp"
-#include "grid_place.hpp"
+#include "pipewright/exec/job/job_rank.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "progress.hpp"
-#include "stage/stage.hpp"
 #include "stopwatch.hpp"
 
 namespace pipewright::exec {
@@ -20,7 +20,7 @@ using Stages = std::map<int, std::unique_ptr<Stage>>;
 class Inbox {
  public:
   /// References are kept.
-  Inbox(const GridPlace& place, at::Device device, Shapes shapes, Stages& stages,
+  Inbox(const JobRank& job_rank, at::Device device, Shapes shapes, Stages& stages,
         Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
         Progress& progress);
 
@@ -37,12 +37,12 @@ class Inbox {
   /// Lays down what `i` takes in, if it does, and waits for it if need be.
   void fetch(const plan::Instruction& i);
   /// Stages of one rank hand over without a transfer.
-  void hand_on(const plan::Instruction& i);
+  void pass_within_rank(const plan::Instruction& i);
 
  private:
-  void lay_down(const plan::Instruction& receive, Tensors tensors);
+  void deliver(const plan::Instruction& receive, Tensors tensors);
 
-  const GridPlace& place_;
+  const JobRank& job_rank_;
   Stream stream_;
   const Shapes shapes_;
   Stages& stages_;
@@ -51,8 +51,9 @@ class Inbox {
   Stopwatch& stopwatch_;
   Progress& progress_;
   const plan::Program* program_ = nullptr;
-  std::map<plan::InstructionKey, Moment> posted_;  // receives whose data nothing has needed yet
-  std::map<plan::InstructionKey, Tensors> handed_over_;  // between stages of this rank, by receive
+  std::map<plan::InstructionKey, Timestamp> posted_;  // receives whose data nothing has needed yet
+  std::map<plan::InstructionKey, Tensors>
+      passed_within_rank_;  // between stages of this rank, by receive
 };
 
 }  // namespace pipewright::exec

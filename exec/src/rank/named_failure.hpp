@@ -1,5 +1,7 @@
 #pragma once
 
+// An exception in a rank's work says where it happened.
+
 #include <fmt/format.h>
 
 #include <exception>

@@ -17,20 +17,21 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
                        const plan::Partition& partition, const TrainingSetup& setup,
                        const ExecutorOptions& options, Transport& transport)
-    : place_(place),
+    : job_rank_(job_rank),
       trained_(program),
       setup_(setup),
       options_(options),
       transport_(transport),
       compute_(compute_stream(device)),
       progress_(options.starting),
-      stopwatch_(place_.self(), options.observer, account_, compute_.native().has_value()),
-      inbox_(place_, device.device, setup.dynamic_shapes ? Shapes::Varying : Shapes::Fixed, stages_,
-             transport, account_, stopwatch_, progress_),
-      collectives_(place_, device.device, program, setup, stages_, transport, account_, stopwatch_),
+      stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
+      inbox_(job_rank_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
+             stages_, transport, account_, stopwatch_, progress_),
+      collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,
+                   stopwatch_),
       scaler_(setup.loss_scaling) {
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
     charge_stream(stream, account_.entry());
@@ -40,38 +41,22 @@ RankWorker::RankWorker(GridPlace place, const RankDevice& device, const plan::Pr
 }
 
 void RankWorker::build_stages(const plan::Partition& partition) {
-  std::set<int> split, gathered;
-  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(place_.rank)]) {
-    if (i.kind == InstructionKind::Recompute)
-      parts_[{i.stage, i.microbatch}].again = true;
-    if (i.kind == InstructionKind::InputGradient) {
-      parts_[{i.stage, i.microbatch}].split = true;
-      split.insert(i.stage);
-    }
+  std::set<int> gathered;
+  for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(job_rank_.rank)])
     if (i.kind == InstructionKind::GatherParameters)
       gathered.insert(i.stage);
-  }
-  const auto groups = gradient_groups(trained_, setup_, place_.replicas);
-  for (const int index : trained_.placement.stages_on(place_.rank)) {
-    const auto at = static_cast<std::size_t>(index);
-    Stage::Place place{index, partition.boundaries[at], partition.boundaries[at + 1]};
-    place.device = compute_.device();
-    place.splits_backward = split.contains(index);
-    place.step_every = trained_.step_every;
-    place.recompute_layers = trained_.recompute_layers;
-    place.selective_recompute = trained_.selective_recompute;
-    place.captures = options_.cuda_graphs;
-    place.account = account_.entry();
-    for (int m = 0; m < trained_.microbatches; ++m)
-      if (trained_.placement.rank_of(index, m) == place_.rank) {
-        const int microbatch = place_.replica * trained_.microbatches + m;
-        place.microbatches[groups[static_cast<std::size_t>(microbatch)]].push_back(microbatch);
-      }
-    if (gathered.contains(index)) {
-      const Members copies = collectives_.copies_of(index);
-      place.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+  const auto groups = gradient_groups(trained_, setup_, job_rank_.replicas);
+  for (StageSpec& spec : stage_specs(trained_, partition, job_rank_, groups)) {
+    spec.device = compute_.device();
+    spec.captures = options_.cuda_graphs;
+    spec.dynamic_shapes = options_.dynamic_shapes;
+    spec.account = account_.entry();
+    if (gathered.contains(spec.index)) {
+      const Members copies = collectives_.copies_of(spec.index);
+      spec.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
     }
-    stages_[index] = std::make_unique<Stage>(std::move(place), setup_);
+    const int index = spec.index;
+    stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
   }
 }
 
@@ -80,8 +65,8 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   const OnStream stream(compute_);
   program_ = &program;
   pass_ = pass;
-  pass_.first_microbatch = place_.replica * program.microbatches;
-  pass_.microbatches = place_.replicas * program.microbatches;
+  pass_.first_microbatch = job_rank_.replica * program.microbatches;
+  pass_.microbatches = job_rank_.replicas * program.microbatches;
   pass_.loss_scale = pass.training ? scaler_.scale() : 1;
   skipped_ = false;
   const auto slots = plan::slot_counts(program);
@@ -91,15 +76,15 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
-  for (const Instruction& i : program.ranks[static_cast<std::size_t>(place_.rank)]) {
+  for (const Instruction& i : program.ranks[static_cast<std::size_t>(job_rank_.rank)]) {
     if (stopped())
       throw Aborted("stopped");
     with_named_failure(
-        place_.self(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
   }
   progress_.at_end_of_step();
   with_named_failure(
-      place_.self(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
+      job_rank_.in_job(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
   if (pass.training)
     scaler_.update(!skipped_);
 }
@@ -126,7 +111,7 @@ void RankWorker::timed(const Instruction& i, const Work& work) {
 
 template <class Work>
 void RankWorker::noted(const Instruction& i, const Work& work) {
-  const Moment begin = stopwatch_.now();
+  const Timestamp begin = stopwatch_.now();
   const auto held_before = account_.held();
   account_.reset_peak();
   work();
@@ -141,9 +126,8 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::Forward:
       inbox_.fetch(i);
       return timed(i, [&] {
-        const auto parts = parts_.find({i.stage, i.microbatch});
-        own->forward(i, pass_.training && parts != parts_.end() ? parts->second : Parts());
-        inbox_.hand_on(i);
+        own->forward(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::Recompute:
       return timed(i, [&] { own->recompute(i); });
@@ -151,13 +135,13 @@ void RankWorker::perform(const Instruction& i) {
       inbox_.fetch(i);
       return timed(i, [&] {
         own->backward(i);
-        inbox_.hand_on(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::InputGradient:
       inbox_.fetch(i);
       return timed(i, [&] {
         own->input_gradient(i);
-        inbox_.hand_on(i);
+        inbox_.pass_within_rank(i);
       });
     case InstructionKind::WeightGradient:
       return timed(i, [&] { own->weight_gradient(i); });
@@ -175,7 +159,7 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::OptimizerStep:
       progress_.starting(i);
       collectives_.drain();  // to wait for gradients is not to step
-      return noted(i, [&] { optimizer_step(*own); });
+      return noted(i, [&] { optimizer_step(i); });
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
@@ -189,13 +173,14 @@ void RankWorker::perform(const Instruction& i) {
   }
 }
 
-void RankWorker::optimizer_step(Stage& own) {
+void RankWorker::optimizer_step(const Instruction& i) {
+  Stage& own = *stages_.at(i.stage);
   collectives_.finish_gradients(own);
-  own.update(learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
+  own.update(i, learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
 }
 
 Beat RankWorker::beat() const {
-  return progress_.beat(static_cast<int>(trained_.ranks.size()) * place_.replicas);
+  return progress_.beat(static_cast<int>(trained_.ranks.size()) * job_rank_.replicas);
 }
 
 bool RankWorker::stopped() const {

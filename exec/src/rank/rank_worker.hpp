@@ -8,9 +8,9 @@
 #include "collectives.hpp"
 #include "inbox.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 #include "progress.hpp"
 #include "stage/gradient_norm.hpp"
-#include "stage/stage.hpp"
 #include "stopwatch.hpp"
 
 namespace pipewright::exec {
@@ -19,7 +19,7 @@ class RankWorker {
  public:
   /// Builds the rank's stages on its device, charged to the rank's memory account. References are
   /// kept.
-  RankWorker(GridPlace place, const RankDevice& device, const plan::Program& program,
+  RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
              const ExecutorOptions& options, Transport& transport);
 
@@ -28,17 +28,18 @@ class RankWorker {
   /// RankFailure naming rank and instruction when its work threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
-  GridPlace place() const { return place_; }
+  JobRank job_rank() const { return job_rank_; }
   const Stages& stages() const { return stages_; }
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
   const Stream& stream() const { return compute_; }
   /// For another thread.
   Beat beat() const;
-  /// Of the last step: before clipping, 0 where nobody asked; and whether it was skipped.
+  /// The norm of the last step's gradients: before clipping, 0 where nobody asked.
   double gradient_norm() const { return gradient_norm_; }
+  /// Whether the last step was skipped.
   bool skipped() const { return skipped_; }
-  /// Of the last pass, as Collectives::losses.
+  /// The losses of the last pass, as Collectives::losses.
   const std::vector<double>& losses() const { return collectives_.losses(); }
 
  private:
@@ -48,11 +49,11 @@ class RankWorker {
   void timed(const plan::Instruction& i, const Work& work);
   template <class Work>
   void noted(const plan::Instruction& i, const Work& work);
-  void optimizer_step(Stage& stage);
+  void optimizer_step(const plan::Instruction& i);
   void end_pass();
   bool stopped() const;
 
-  const GridPlace place_;
+  const JobRank job_rank_;
   const plan::Program& trained_;
   const TrainingSetup& setup_;
   const ExecutorOptions& options_;
@@ -60,7 +61,6 @@ class RankWorker {
   MemoryAccount account_;
   Stream compute_;
   Stages stages_;
-  std::map<std::pair<int, int>, Parts> parts_;  // by (stage, microbatch) of the trained Program
 
   Progress progress_;
   Stopwatch stopwatch_;

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "stage/gradient_sums.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -60,7 +62,7 @@ std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, const Tr
                                      Labelled& parts) {
   std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
-    for (int layer = stage->place().first; layer < stage->place().last; ++layer) {
+    for (int layer = stage->spec().first; layer < stage->spec().last; ++layer) {
       const auto tied = stage->tied_parameter(layer);
       if (!tied)
         continue;

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/transport/transport.hpp"
-#include "stage/stage.hpp"
 
 namespace pipewright::exec {
 

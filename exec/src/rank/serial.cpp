@@ -30,18 +30,18 @@ struct SerialTrainer::State {
   State(const TrainingSetup& s, int m, const std::vector<int>& groups, const RankDevice& device)
       : setup(s), microbatches(m), stream(compute_stream(device)), scaler(s.loss_scaling) {
     const OnStream on_stream(stream);
-    stage.emplace(Stage::Place{.index = 0,
-                               .first = 0,
-                               .last = static_cast<int>(s.layers.size()),
-                               .device = device.device,
-                               .microbatches = by_group(m, groups)},
+    stage.emplace(StageSpec{.index = 0,
+                            .first = 0,
+                            .last = static_cast<int>(s.layers.size()),
+                            .microbatches = by_group(m, groups),
+                            .device = device.device},
                   setup);
   }
 
   /// Gradients are whole: scales, clips or skips as a pipeline does.
   void update(int step, StepResult& result) {
     reduce_tied({&*stage}, setup, {{0}, 0, nullptr});
-    stage->gradients().finish();
+    stage->finish_gradients();
     GradientUse use;
     if (needs_norm(setup)) {
       GradientNorm norm;
@@ -51,7 +51,8 @@ struct SerialTrainer::State {
       result.gradient_norm = scaled.item<double>() / scaler.scale();
       result.skipped = !std::isfinite(result.gradient_norm);
     }
-    stage->optimizer().step(learning_rate_at(setup.optimizer, step), use);
+    stage->update({plan::InstructionKind::OptimizerStep}, learning_rate_at(setup.optimizer, step),
+                  use);
     scaler.update(!result.skipped);
   }
 
@@ -88,7 +89,7 @@ StepResult SerialTrainer::step(int step) {
               /*slots=*/1);
   for (int m = 0; m < state_->microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m), {});
+    stage.forward(action(plan::InstructionKind::Forward, m));
     stage.backward(action(plan::InstructionKind::Backward, m));
   }
   stage.end();
@@ -113,7 +114,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
               /*slots=*/1);
   for (int m = 0; m < microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m), {});
+    stage.forward(action(plan::InstructionKind::Forward, m));
   }
   stage.end();
   return {state_->mean_loss(), std::move(stage.kept_outputs())};

@@ -11,17 +11,17 @@ void Stopwatch::begin(Clock::time_point step_begin) {
   beside_.clear();
 }
 
-Noted Stopwatch::noted(const plan::Instruction& i, const Moment& begin,
-                       plan::Bytes held_before) const {
+TimestampedRecord Stopwatch::noted(const plan::Instruction& i, const Timestamp& begin,
+                                   plan::Bytes held_before) const {
   return {{rank_, i, {}, {}, held_before, account_.peak(), account_.held()}, begin, now()};
 }
 
-void Stopwatch::note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before) {
+void Stopwatch::note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before) {
   if (observer_)
     tell_in_time(noted(i, begin, held_before));
 }
 
-void Stopwatch::note_beside(const plan::Instruction& i, const Moment& begin,
+void Stopwatch::note_beside(const plan::Instruction& i, const Timestamp& begin,
                             plan::Bytes held_before) {
   if (!observer_)
     return;
@@ -30,28 +30,28 @@ void Stopwatch::note_beside(const plan::Instruction& i, const Moment& begin,
 }
 
 void Stopwatch::tell_beside() {
-  std::vector<Noted> beside;
+  std::vector<TimestampedRecord> beside;
   {
     const std::lock_guard lock(mutex_);
     std::swap(beside, beside_);
   }
-  for (const Noted& each : beside)
+  for (const TimestampedRecord& each : beside)
     tell_in_time(each);
 }
 
 void Stopwatch::tell_late() {
-  for (const Noted& each : std::exchange(late_, {}))
+  for (const TimestampedRecord& each : std::exchange(late_, {}))
     tell(each);
 }
 
-void Stopwatch::tell_in_time(const Noted& noted) {
+void Stopwatch::tell_in_time(const TimestampedRecord& noted) {
   if (in_order_of_device_)
     late_.push_back(noted);
   else
     tell(noted);
 }
 
-void Stopwatch::tell(const Noted& noted) const {
+void Stopwatch::tell(const TimestampedRecord& noted) const {
   InstructionRecord record = noted.record;
   record.start = begin_in_step_ + noted.begin.since(begin_);
   record.end = begin_in_step_ + noted.end.since(begin_);

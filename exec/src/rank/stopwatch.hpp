@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
-#include "moment.hpp"
 #include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "timestamp.hpp"
 
 namespace pipewright::exec {
 
@@ -22,29 +22,30 @@ class Stopwatch {
         in_order_of_device_(in_order_of_device) {}
 
   void begin(Clock::time_point step_begin);
-  Moment now() const { return Moment::now(observer_ != nullptr); }
+  Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
   /// What ends now; of the rank's thread.
-  void note(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
+  void note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   /// The same from a thread beside: told by the next `tell_beside` of the rank's thread.
-  void note_beside(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before);
+  void note_beside(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   void tell_beside();
   /// Once the device has come to all of it.
   void tell_late();
 
  private:
-  Noted noted(const plan::Instruction& i, const Moment& begin, plan::Bytes held_before) const;
-  void tell_in_time(const Noted& noted);
-  void tell(const Noted& noted) const;
+  TimestampedRecord noted(const plan::Instruction& i, const Timestamp& begin,
+                          plan::Bytes held_before) const;
+  void tell_in_time(const TimestampedRecord& noted);
+  void tell(const TimestampedRecord& noted) const;
 
   int rank_;
   const Observer& observer_;
   const MemoryAccount& account_;
   bool in_order_of_device_;
-  Moment begin_;  // of the pass, on this rank
+  Timestamp begin_;  // of the pass, on this rank
   plan::Seconds begin_in_step_;
-  std::vector<Noted> late_;
+  std::vector<TimestampedRecord> late_;
   std::mutex mutex_;
-  std::vector<Noted> beside_;
+  std::vector<TimestampedRecord> beside_;
 };
 
 }  // namespace pipewright::exec

@@ -55,9 +55,9 @@ void CapturedSlot::settle(const std::vector<Tensors*>& held) {
       settle_in(memory_[place], *held[place]);
 }
 
-const Computed& CapturedSlot::perform(plan::InstructionKind kind, Parts parts,
+const Computed& CapturedSlot::perform(plan::InstructionKind kind, BackwardKind backward,
                                       const std::function<Computed()>& part) {
-  Part& own = parts_[{kind, parts}];
+  Part& own = parts_[{kind, backward}];
   if (!own.work)
     own.work = capturer_->capture([&own, part] {
       const Computed computed = part();

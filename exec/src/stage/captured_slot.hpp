@@ -9,17 +9,11 @@
 #include <vector>
 
 #include "device/capture.hpp"
+#include "pipewright/exec/stage/stage_spec.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
-
-/// In which parts a Program computes a microbatch behind its forward.
-struct Parts {
-  bool again = false;  // a Recompute builds the graph
-  bool split = false;  // I and W instead of B
-  friend auto operator<=>(const Parts&, const Parts&) = default;
-};
 
 /// What a part of a microbatch's work makes.
 struct Computed {
@@ -39,7 +33,7 @@ class CapturedSlot {
 
   /// Captures `part` the first time, and replays what was captured then. The answer stays where it
   /// is until the next microbatch of the slot comes to this part.
-  const Computed& perform(plan::InstructionKind kind, Parts parts,
+  const Computed& perform(plan::InstructionKind kind, BackwardKind backward,
                           const std::function<Computed()>& part);
 
  private:
@@ -49,7 +43,7 @@ class CapturedSlot {
   };
   std::vector<Tensors> memory_;  // by place in `held`
   std::unique_ptr<Capturer> capturer_;
-  std::map<std::pair<plan::InstructionKind, Parts>, Part> parts_;
+  std::map<std::pair<plan::InstructionKind, BackwardKind>, Part> parts_;
 };
 
 }  // namespace pipewright::exec

@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
-#include "stage.hpp"
 
 namespace pipewright::exec {
 

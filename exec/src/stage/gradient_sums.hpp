@@ -40,8 +40,8 @@ class GradientSums {
 
   /// What has been summed here.
   std::vector<GradientPart> parts() const;
-  /// Of it, what the microbatches computed here are for: a tied weight's sums are on each of its
-  /// stages the same, and those of all pipelines' directions.
+  /// The share of that which the microbatches computed here add: a tied weight's sums are on each
+  /// of its stages the same, and those of all pipelines' directions.
   std::vector<GradientPart> own_parts() const;
   /// Replaces what is known of some parameters.
   void replace(std::vector<GradientPart> parts);

@@ -21,6 +21,18 @@ struct SplitBackward::Reached {
   bool listening = true;
 };
 
+/// Tells it which they are.
+struct SplitBackward::Listener final : torch::autograd::FunctionPreHook {
+  explicit Listener(std::shared_ptr<Reached> r) : reached(std::move(r)) {}
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& gradients) override {
+    if (reached->listening)
+      reached->gradients = gradients;
+    return gradients;
+  }
+  std::shared_ptr<Reached> reached;
+};
+
 namespace {
 
 /// Where a backward starts.
@@ -120,26 +132,40 @@ class Path {
   std::vector<std::shared_ptr<Node>> nodes_;
 };
 
+bool is_wanted(const at::Tensor& input) { return input.defined() && input.requires_grad(); }
+
+std::vector<Edge> wanted_edges(const Tensors& inputs) {
+  std::vector<Edge> wanted;
+  for (const at::Tensor& input : inputs)
+    if (is_wanted(input))
+      wanted.push_back(torch::autograd::impl::gradient_edge(input));
+  return wanted;
+}
+
+/// The roots that are on the path, or those that are off it.
+Roots roots_where(bool on_path, const Roots& roots, const Path& path) {
+  Roots chosen;
+  for (std::size_t i = 0; i < roots.edges.size(); ++i)
+    if (path.leads_to_input(roots.edges[i]) == on_path) {
+      chosen.edges.push_back(roots.edges[i]);
+      chosen.gradients.push_back(roots.gradients[i]);
+    }
+  return chosen;
+}
+
+/// What leads on along the path has been done: without the edge it is not done again.
+void cut_off_path(Node& node, const Path& path) {
+  for (Edge& next : node.next_edges())
+    if (next.is_valid() && path.leads_to_input(next))
+      next = Edge();
+}
+
 }  // namespace
 
 Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gradients,
                                        const Tensors& inputs) {
-  struct Listener final : torch::autograd::FunctionPreHook {
-    explicit Listener(std::shared_ptr<Reached> r) : reached(std::move(r)) {}
-    torch::autograd::variable_list operator()(
-        const torch::autograd::variable_list& gradients) override {
-      if (reached->listening)
-        reached->gradients = gradients;
-      return gradients;
-    }
-    std::shared_ptr<Reached> reached;
-  };
-
   const Roots roots = roots_of(outputs, gradients);
-  std::vector<Edge> wanted;
-  for (const at::Tensor& input : inputs)
-    if (input.defined() && input.requires_grad())
-      wanted.push_back(torch::autograd::impl::gradient_edge(input));
+  const std::vector<Edge> wanted = wanted_edges(inputs);
   const Path path(roots.edges, wanted);
   for (const auto& node : path.nodes())
     if (!path.branches_off(*node)) {
@@ -149,36 +175,26 @@ Tensors SplitBackward::input_gradients(const Tensors& outputs, const Tensors& gr
       node->add_pre_hook(std::make_unique<Listener>(remembered_.back().reached));
     }
 
-  // Roots off the path belong to the second half.
-  std::vector<Edge> starts;
-  Tensors start_gradients;
-  for (std::size_t i = 0; i < roots.edges.size(); ++i) {
-    auto& edges = path.leads_to_input(roots.edges[i]) ? starts : roots_;
-    auto& values = path.leads_to_input(roots.edges[i]) ? start_gradients : root_gradients_;
-    edges.push_back(roots.edges[i]);
-    values.push_back(roots.gradients[i]);
-  }
+  const Roots starts = roots_where(true, roots, path);
+  Roots others = roots_where(false, roots, path);
+  roots_ = std::move(others.edges);
+  root_gradients_ = std::move(others.gradients);
 
-  Tensors captured(wanted.size());
-  if (!starts.empty() && !wanted.empty())
-    captured = Engine::get_default_engine().execute(starts, start_gradients, /*keep_graph=*/true,
-                                                    /*create_graph=*/false,
-                                                    /*accumulate_grad=*/false, wanted);
+  Tensors found(wanted.size());
+  if (!starts.edges.empty() && !wanted.empty())
+    found = Engine::get_default_engine().execute(starts.edges, starts.gradients,
+                                                 /*keep_graph=*/true, /*create_graph=*/false,
+                                                 /*accumulate_grad=*/false, wanted);
 
   for (const Remembered& place : remembered_) {
     place.reached->listening = false;
-    // What leads on along the path has been done: without the edge it is not done again.
-    for (Edge& next : place.node->next_edges())
-      if (next.is_valid() && path.leads_to_input(next))
-        next = Edge();
+    cut_off_path(*place.node, path);
   }
 
   Tensors result;
   std::size_t next = 0;
-  for (const at::Tensor& input : inputs) {
-    const bool is_wanted = input.defined() && input.requires_grad();
-    result.push_back(is_wanted ? captured[next++] : at::Tensor());
-  }
+  for (const at::Tensor& input : inputs)
+    result.push_back(is_wanted(input) ? found[next++] : at::Tensor());
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "stage.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -7,16 +7,47 @@
 
 #include <algorithm>
 
+#include "captured_slot.hpp"
 #include "device/stream.hpp"
+#include "gradient_sums.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/stage/layer_observer.hpp"
+#include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 
 using plan::Instruction;
+using plan::InstructionKind;
+
+/// One graph of a microbatch: consecutive layers from leaves to outputs.
+struct Stage::Segment {
+  Tensors inputs;   // leaves; their gradients are for the segment or the stage before
+  Tensors outputs;  // roots of the graph; on the last stage the microbatch's loss
+  SplitBackward split;
+};
+
+/// What a stage holds for one microbatch, from its first instruction to its last.
+struct Stage::Buffers {
+  Tensors inputs;
+  Tensors targets;  // last stage
+  std::vector<Segment> segments;
+  Tensors outputs;           // until the next stage takes them over; on the last stage the loss
+  BackwardKind backward;     // that follows the forward
+  Tensors weights;           // of its forward, where they may change before its backward
+  Tensors output_gradients;  // from the stage after; on the last stage of the loss
+  Tensors input_gradients;
+
+  /// The backward is over; the input's gradients stay until the stage before takes them over.
+  void drop_activations() {
+    Tensors gradients = std::move(input_gradients);
+    *this = Buffers();
+    input_gradients = std::move(gradients);
+  }
+};
 
 namespace {
 
@@ -37,18 +68,13 @@ Tensors leaves_of(const Tensors& values, bool from_graph) {
   return leaves;
 }
 
+bool has_gradient(const at::Tensor& leaf) { return leaf.defined() && leaf.requires_grad(); }
+
 Tensors gradients_of(const Tensors& leaves) {
   Tensors gradients;
   for (const at::Tensor& leaf : leaves)
-    gradients.push_back(leaf.defined() && leaf.requires_grad() ? leaf.grad() : at::Tensor());
+    gradients.push_back(has_gradient(leaf) ? leaf.grad() : at::Tensor());
   return gradients;
-}
-
-/// The backward is over; the input's gradients stay until they are handed on.
-void drop_activations(StageBuffers& held) {
-  Tensors input_gradients = std::move(held.input_gradients);
-  held = StageBuffers();
-  held.input_gradients = std::move(input_gradients);
 }
 
 Tensors cast(Tensors values, at::ScalarType type) {
@@ -71,13 +97,15 @@ Tensors all_on(at::Device device, Tensors values) {
   return values;
 }
 
-PayloadShape shape_of(const at::Tensor& tensor) {
+using Shape = std::pair<at::ScalarType, std::vector<std::int64_t>>;
+
+Shape shape_of(const at::Tensor& tensor) {
   if (!tensor.defined())
     return {at::ScalarType::Undefined, {}};
   return {tensor.scalar_type(), tensor.sizes().vec()};
 }
 
-std::string in_words(const PayloadShape& shape) {
+std::string in_words(const Shape& shape) {
   return shape.first == at::ScalarType::Undefined
              ? "undefined"
              : fmt::format("{} [{}]", c10::toString(shape.first), fmt::join(shape.second, ", "));
@@ -106,38 +134,112 @@ class WeightsOfForward {
   Tensors newest_;
 };
 
+/// While it lives, layers may change their buffers, such as a batch norm's running means; then
+/// those are what they were. A microbatch that runs again must not count twice.
+class BuffersAsBefore {
+ public:
+  /// `buffers`: by layer, of which [first, last) run.
+  BuffersAsBefore(const std::vector<Tensors>& buffers, int first, int last) {
+    const at::NoGradGuard no_grad;
+    for (int layer = first; layer < last; ++layer)
+      for (const at::Tensor& buffer : buffers[static_cast<std::size_t>(layer)])
+        before_.emplace_back(buffer, buffer.clone());
+  }
+  ~BuffersAsBefore() {
+    const at::NoGradGuard no_grad;
+    for (auto& [buffer, before] : before_)
+      buffer.copy_(before);
+  }
+  BuffersAsBefore(const BuffersAsBefore&) = delete;
+  BuffersAsBefore& operator=(const BuffersAsBefore&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
+};
+
 }  // namespace
 
-Stage::Stage(Place place, const TrainingSetup& setup) : place_(std::move(place)), setup_(setup) {
-  if (place_.device.is_cpu())
+Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
+  if (spec_.device.is_cpu())
     use_cpu_branch(setup.cpu_branch);
   else if (setup.exact)
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
-  for (int layer = place_.first; layer < place_.last; ++layer) {
-    layers_.push_back(build_layer(setup, layer, place_.device));
+  for (int layer = spec_.first; layer < spec_.last; ++layer) {
+    layers_.push_back(build_layer(setup, layer, spec_.device));
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());
         layer_of_parameter_.push_back(layer);
         name_of_parameter_.push_back(named.key());
       }
+    // Not the buffers themselves, whose changes autograd counts.
+    Tensors& buffers = buffers_of_layer_.emplace_back();
+    for (const at::Tensor& buffer : layers_.back()->buffers())
+      buffers.push_back(buffer.variable_data());
   }
-  optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, place_.shard);
-  gradients_ = std::make_unique<GradientSums>(std::move(parameters), place_.microbatches,
-                                              setup.exact && place_.step_every == 0);
+  optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard);
+  gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches,
+                                              setup.exact && spec_.step_every == 0);
 
-  for (int layer = place_.first; layer < place_.last; ++layer)
-    place_.captures = place_.captures && !spec_of(layer).random;
+  spec_.captures = spec_.captures && spec_.observer == nullptr;
+  for (int layer = spec_.first; layer < spec_.last; ++layer)
+    spec_.captures = spec_.captures && !spec_of(layer).random;
+  cut_segments();
+}
 
-  graph_bounds_ = {place_.first, place_.last};
+Stage::Stage(Stage&&) noexcept = default;
+Stage::~Stage() = default;
+
+void Stage::cut_segments() {
+  const auto cut_every = [this](int layers, int last) {
+    std::vector<int> bounds;
+    for (int layer = spec_.first; layer < last; layer += layers)
+      bounds.push_back(layer);
+    bounds.push_back(layer_end());
+    return bounds;
+  };
+  if (spec_.observer != nullptr) {
+    graph_bounds_ = rerun_bounds_ = cut_every(1, layer_end());
+    return;
+  }
+  rerun_bounds_ = cut_every(std::max(1, spec_.recompute_layers), spec_.last);
+  graph_bounds_ = {spec_.first, layer_end()};
   // The model's input has no gradient: I is what leads back to the first layer, whose own backward
   // is all W.
-  if (is_first() && place_.splits_backward && place_.last - place_.first > 1)
-    graph_bounds_.insert(graph_bounds_.begin() + 1, place_.first + 1);
-  for (int layer = place_.first; layer < place_.last; layer += std::max(1, place_.recompute_layers))
-    rerun_bounds_.push_back(layer);
-  rerun_bounds_.push_back(place_.last);
+  const bool splits = std::any_of(spec_.backwards.begin(), spec_.backwards.end(),
+                                  [](const auto& entry) { return entry.second.split; });
+  if (is_first() && splits && spec_.last - spec_.first > 1)
+    graph_bounds_.insert(graph_bounds_.begin() + 1, spec_.first + 1);
+}
+
+/// The first of the layers that run again at a time with this one; the loss does so with the last.
+int Stage::rerun_begin(int layer) const {
+  if (spec_.recompute_layers == 0)
+    return spec_.first;
+  const int in_stage = std::min(layer, spec_.last - 1) - spec_.first;
+  return spec_.first + in_stage / spec_.recompute_layers * spec_.recompute_layers;
+}
+
+Stage::Buffers& Stage::buffers(const Instruction& i) {
+  return slots_[static_cast<std::size_t>(i.slot)];
+}
+
+const Tensors& Stage::inputs(const Instruction& i) const {
+  return slots_[static_cast<std::size_t>(i.slot)].inputs;
+}
+
+const Tensors& Stage::targets(const Instruction& i) const {
+  return slots_[static_cast<std::size_t>(i.slot)].targets;
+}
+
+BackwardKind Stage::backward_kind(const Instruction& i) const {
+  const auto found = spec_.backwards.find(i.microbatch);
+  return pass_.training && found != spec_.backwards.end() ? found->second : BackwardKind();
+}
+
+const std::vector<int>& Stage::bounds(const Buffers& held) const {
+  return held.backward.recomputed && spec_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
 }
 
 void Stage::begin(const Pass& pass, int slots) {
@@ -156,7 +258,7 @@ void Stage::begin(const Pass& pass, int slots) {
     if (layer->is_training() != pass.training)
       layer->train(pass.training);
   // In the first pass LibTorch sets up what kernels need: that cannot be captured.
-  captures_ = place_.captures && pass.training && !pass.keep_outputs && has_trained_;
+  captures_ = spec_.captures && pass.training && !pass.keep_outputs && has_trained_;
   has_trained_ = has_trained_ || pass.training;
 }
 
@@ -173,17 +275,29 @@ void Stage::read_losses() {
 
 CallContext Stage::context_of(const Instruction& i) const {
   return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
-          place_.selective_recompute};
+          spec_.selective_recompute};
 }
 
 const Computed& Stage::replay(const Instruction& i, const std::function<Computed()>& part) {
   const auto slot = static_cast<std::size_t>(i.slot);
   captured_.resize(std::max(captured_.size(), slot + 1));
   if (!captured_[slot])
-    captured_[slot] = std::make_unique<CapturedSlot>(place_.account);
-  StageBuffers& held = buffers(i);
+    captured_[slot] = std::make_unique<CapturedSlot>(spec_.account);
+  Buffers& held = buffers(i);
   captured_[slot]->settle({&held.inputs, &held.targets, &held.output_gradients});
-  return captured_[slot]->perform(i.kind, held.parts, part);
+  return captured_[slot]->perform(i.kind, held.backward, part);
+}
+
+/// A layer's part of an instruction, for whoever observes it.
+template <class Work>
+void Stage::observed(const Instruction& i, InstructionKind part, int layer,
+                     const Work& work) const {
+  if (spec_.observer == nullptr)
+    return work();
+  const Instruction own{part, i.stage, i.microbatch, i.slot};
+  spec_.observer->begin(own, layer);
+  work();
+  spec_.observer->end(own, layer);
 }
 
 /// Does a part of the microbatch's work, or replays what was captured of it.
@@ -215,11 +329,16 @@ Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
 
 void Stage::load(const Instruction& i) {
   const int microbatch = pass_.first_microbatch + i.microbatch;
+  Buffers& held = buffers(i);
   if (is_first())
-    buffers(i).inputs =
-        cast(all_on(place_.device, pass_.data->inputs(pass_.step, microbatch)), setup_.precision);
+    observed(i, i.kind, spec_.first, [&] {
+      held.inputs =
+          cast(all_on(spec_.device, pass_.data->inputs(pass_.step, microbatch)), setup_.precision);
+    });
   if (is_last())
-    buffers(i).targets = all_on(place_.device, pass_.data->targets(pass_.step, microbatch));
+    observed(i, i.kind, loss_layer(), [&] {
+      held.targets = all_on(spec_.device, pass_.data->targets(pass_.step, microbatch));
+    });
 }
 
 void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
@@ -227,15 +346,19 @@ void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
   buffers(i).inputs = std::move(inputs);
 }
 
+void Stage::receive_gradients(const Instruction& i, Tensors output_gradients) {
+  buffers(i).output_gradients = std::move(output_gradients);
+}
+
 void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                          int microbatch) const {
-  if (setup_.dynamic_shapes)
+  if (spec_.dynamic_shapes)
     return;
   const auto refuse = [&](const std::string& rest) {
     throw plan::InputError(
         fmt::format("stage {}, microbatch {}: {}; shapes that change from "
                     "microbatch to microbatch need `dynamic_shapes`",
-                    place_.index, microbatch, rest));
+                    spec_.index, microbatch, rest));
   };
   if (known.empty()) {
     for (const at::Tensor& tensor : tensors)
@@ -250,24 +373,29 @@ void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<P
                          in_words(known[t])));
 }
 
-Tensors Stage::run_layers(int first, int last, Tensors values, const CallContext& context) const {
-  for (int layer = first; layer < last; ++layer)
-    values = run_layer(setup_.layers[static_cast<std::size_t>(layer)],
-                       *layers_[static_cast<std::size_t>(layer - place_.first)], layer,
-                       setup_.base_seed, values, context);
-  return values;
+Tensors Stage::run_layer(int layer, const Tensors& inputs, const Tensors& targets,
+                         const CallContext& context) const {
+  if (layer == loss_layer())
+    return {
+        setup_.loss(setup_.precision == at::kFloat ? inputs : cast(inputs, at::kFloat), targets)};
+  return exec::run_layer(spec_of(layer), *layers_[static_cast<std::size_t>(layer - spec_.first)],
+                         layer, setup_.base_seed, inputs, context);
 }
 
 /// The outputs of one segment; of the last one on the last stage, the loss.
-Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Instruction& i) {
-  const auto& borders = bounds(i);
-  Tensors outputs = run_layers(borders[segment], borders[segment + 1], inputs, context_of(i));
-  if (!is_last() || segment + 2 < borders.size())
-    return outputs;
-  if (pass_.keep_outputs)
-    kept_outputs_[static_cast<std::size_t>(i.microbatch)] = outputs;
-  return {setup_.loss(setup_.precision == at::kFloat ? outputs : cast(outputs, at::kFloat),
-                      buffers(i).targets)};
+Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Instruction& i,
+                           InstructionKind part) {
+  Buffers& held = buffers(i);
+  const auto& borders = bounds(held);
+  Tensors values = inputs;
+  observed(i, part, borders[segment], [&] {
+    for (int layer = borders[segment]; layer < borders[segment + 1]; ++layer) {
+      if (layer == loss_layer() && pass_.keep_outputs)
+        kept_outputs_[static_cast<std::size_t>(i.microbatch)] = values;
+      values = run_layer(layer, values, held.targets, context_of(i));
+    }
+  });
+  return values;
 }
 
 void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
@@ -279,53 +407,75 @@ void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
   if (!pass_.training)
     return;
   if (!loss_gradient_.defined()) {
-    const int averaged = place_.step_every > 0 ? place_.step_every : pass_.microbatches;
+    const int averaged = spec_.step_every > 0 ? spec_.step_every : pass_.microbatches;
     loss_gradient_ = at::full_like(loss, pass_.loss_scale / averaged);
   }
   buffers(i).output_gradients = {loss_gradient_};
 }
 
-/// Keeps what runs again needs: the inputs of the segments, if they run one at a time.
+/// Keeps what runs again needs: the inputs of the segments, if not all of them run at a time.
 Tensors Stage::run_without_graph(const Instruction& i) {
   const at::NoGradGuard no_grad;
-  StageBuffers& held = buffers(i);
+  Buffers& held = buffers(i);
+  const auto& borders = bounds(held);
+  const bool keeps_inputs = held.backward.recomputed && spec_.recompute_layers > 0;
+  if (keeps_inputs)
+    held.segments.resize(borders.size() - 1);
   Tensors values = held.inputs;
-  for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
-    if (held.parts.again && place_.recompute_layers > 0)
-      held.segments.emplace_back().inputs =
+  for (std::size_t segment = 0; segment + 1 < borders.size(); ++segment) {
+    if (keeps_inputs && rerun_begin(borders[segment]) == borders[segment])
+      held.segments[segment].inputs =
           segment == 0 ? values : leaves_of(values, /*from_graph=*/false);
-    values = run_segment(segment, values, i);
+    values = run_segment(segment, values, i, InstructionKind::Forward);
   }
   return values;
 }
 
-Tensors Stage::build_all(const Instruction& i) {
-  StageBuffers& held = buffers(i);
+Tensors Stage::run_with_graph(const Instruction& i) {
+  Buffers& held = buffers(i);
   held.segments.clear();
-  for (std::size_t segment = 0; segment + 1 < bounds(i).size(); ++segment) {
-    Tensors inputs =
-        segment == 0 ? held.inputs : leaves_of(held.segments.back().outputs, /*from_graph=*/true);
-    held.segments.emplace_back().inputs = std::move(inputs);
-    build_graph(i, segment);
-  }
+  held.segments.resize(bounds(held).size() - 1);
+  held.segments.front().inputs = held.inputs;
+  build_graphs(i, 0, held.segments.size() - 1);
   return held.segments.back().outputs;
 }
 
-/// Runs a segment whose graph is not there yet.
-void Stage::build_graph(const Instruction& i, std::size_t segment) {
-  Segment& own = buffers(i).segments[segment];
-  if (own.outputs.empty())
-    own.outputs = run_segment(segment, own.inputs, i);
+/// The graphs of consecutive segments, from the inputs of the first one.
+void Stage::build_graphs(const Instruction& i, std::size_t first, std::size_t last) {
+  Buffers& held = buffers(i);
+  const bool again = held.backward.recomputed;
+  const auto part = again ? InstructionKind::Recompute : InstructionKind::Forward;
+  const int begin = bounds(held)[first], end = std::min(bounds(held)[last + 1], spec_.last);
+  const BuffersAsBefore buffers(buffers_of_layer_, begin - spec_.first,
+                                (again ? end : begin) - spec_.first);
+  for (std::size_t segment = first; segment <= last; ++segment) {
+    Segment& own = held.segments[segment];
+    if (segment > first)
+      own.inputs = leaves_of(held.segments[segment - 1].outputs, /*from_graph=*/true);
+    own.outputs = run_segment(segment, own.inputs, i, part);
+  }
 }
 
-void Stage::forward(const Instruction& i, Parts parts) {
-  StageBuffers& held = buffers(i);
-  held.parts = parts;
-  if (pass_.training && place_.step_every > 0)
+/// Runs again what does so at a time and ends with this segment; nothing where its graph is there.
+void Stage::run_again_up_to(const Instruction& i, std::size_t segment) {
+  Buffers& held = buffers(i);
+  if (!held.segments[segment].outputs.empty())
+    return;
+  const auto& borders = bounds(held);
+  std::size_t first = segment;
+  while (borders[first] > rerun_begin(borders[segment]))
+    --first;
+  build_graphs(i, first, segment);
+}
+
+void Stage::forward(const Instruction& i) {
+  Buffers& held = buffers(i);
+  held.backward = backward_kind(i);
+  if (pass_.training && spec_.step_every > 0)
     for (const at::Tensor& parameter : optimizer_->parameters())
       held.weights.push_back(parameter.variable_data());
   Tensors values =
-      perform(i, [this, i] { return has_graph(buffers(i)) ? build_all(i) : run_without_graph(i); });
+      perform(i, [this, i] { return has_graph(i) ? run_with_graph(i) : run_without_graph(i); });
   if (is_last()) {
     note_loss(i, values.front());
   } else {
@@ -339,59 +489,68 @@ void Stage::forward(const Instruction& i, Parts parts) {
 /// Where they are captured they lie where those of the slot's next microbatch will, which comes
 /// behind this one's backward, and so behind all that the next stage does with them.
 Tensors Stage::outputs_for_next(const Instruction& i) {
-  StageBuffers& held = buffers(i);
+  Buffers& held = buffers(i);
   Tensors outputs;
   for (const at::Tensor& output : held.outputs) {
     outputs.push_back(output.defined() ? output.detach() : output);
-    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph(held)))
+    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph(i)))
       outputs.back().requires_grad_();
   }
   held.outputs.clear();
   return outputs;
 }
 
-/// Of what runs again at a time the last part; the backward goes on with the others.
+/// The last of what runs again at a time; the backward goes on with the others.
 void Stage::recompute(const Instruction& i) {
   const WeightsOfForward weights(optimizer_->parameters(), buffers(i).weights);
   perform(i, [this, i] {
-    if (place_.recompute_layers > 0)
-      build_graph(i, buffers(i).segments.size() - 1);
+    if (spec_.recompute_layers > 0)
+      run_again_up_to(i, buffers(i).segments.size() - 1);
     else
-      build_all(i);
+      run_with_graph(i);
     return Tensors();
   });
 }
 
 void Stage::backward(const Instruction& i) {
-  StageBuffers& held = buffers(i);
+  Buffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   held.input_gradients = with_gradients(i, [this, i] {
-    StageBuffers& own = buffers(i);
+    Buffers& own = buffers(i);
     Tensors gradients = std::move(own.output_gradients);
     for (std::size_t nr = own.segments.size(); nr-- > 0;) {
-      Segment& segment = own.segments[nr];
-      build_graph(i, nr);
-      full_backward(segment.outputs, gradients);
-      gradients = gradients_of(segment.inputs);
-      segment = Segment();
+      run_again_up_to(i, nr);
+      observed(i, InstructionKind::Backward, bounds(own)[nr], [&] {
+        Segment& segment = own.segments[nr];
+        full_backward(segment.outputs, gradients);
+        gradients = gradients_of(segment.inputs);
+        segment = Segment();
+      });
     }
     return gradients;
   });
-  drop_activations(held);
+  held.drop_activations();
 }
 
 void Stage::input_gradient(const Instruction& i) {
-  StageBuffers& held = buffers(i);
+  Buffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   held.input_gradients = perform(i, [this, i] {
-    StageBuffers& own = buffers(i);
+    Buffers& own = buffers(i);
     Tensors gradients = std::move(own.output_gradients);
     for (std::size_t nr = own.segments.size(); nr-- > 0;) {
+      run_again_up_to(i, nr);
       Segment& segment = own.segments[nr];
-      build_graph(i, nr);
-      gradients = segment.split.input_gradients(segment.outputs, gradients, segment.inputs);
-      segment.outputs.clear();
-      segment.inputs.clear();
+      const auto work = [&] {
+        gradients = segment.split.input_gradients(segment.outputs, gradients, segment.inputs);
+        segment.outputs.clear();
+        segment.inputs.clear();
+      };
+      // Without a way to its input all of a layer's backward is W.
+      if (std::any_of(segment.inputs.begin(), segment.inputs.end(), has_gradient))
+        observed(i, InstructionKind::InputGradient, bounds(own)[nr], work);
+      else
+        work();
     }
     return gradients;
   });
@@ -399,21 +558,36 @@ void Stage::input_gradient(const Instruction& i) {
 }
 
 void Stage::weight_gradient(const Instruction& i) {
-  StageBuffers& held = buffers(i);
+  Buffers& held = buffers(i);
   const WeightsOfForward weights(optimizer_->parameters(), held.weights);
   with_gradients(i, [this, i] {
-    std::vector<Segment>& segments = buffers(i).segments;
-    for (std::size_t nr = segments.size(); nr-- > 0;)
-      segments[nr].split.weight_gradients();
+    Buffers& own = buffers(i);
+    for (std::size_t nr = own.segments.size(); nr-- > 0;)
+      observed(i, InstructionKind::WeightGradient, bounds(own)[nr],
+               [&] { own.segments[nr].split.weight_gradients(); });
     return Tensors();
   });
-  drop_activations(held);
+  held.drop_activations();
 }
 
-void Stage::update(double learning_rate, const GradientUse& use) {
-  if (place_.step_every > 0)
-    optimizer_->leave_weights();
-  optimizer_->step(learning_rate, use);
+void Stage::finish_gradients() { gradients_->finish(); }
+
+void Stage::update(const Instruction& i, double learning_rate, const GradientUse& use) {
+  const auto step = [&](std::size_t first, std::size_t last) {
+    if (spec_.step_every > 0)
+      optimizer_->leave_weights(first, last);
+    optimizer_->step(first, last, learning_rate, use);
+  };
+  if (spec_.observer == nullptr)
+    return step(0, layer_of_parameter_.size());
+  for (int layer = spec_.first; layer < spec_.last; ++layer) {
+    const auto [first, last] =
+        std::equal_range(layer_of_parameter_.begin(), layer_of_parameter_.end(), layer);
+    observed(i, InstructionKind::OptimizerStep, layer, [&, first = first, last = last] {
+      step(static_cast<std::size_t>(first - layer_of_parameter_.begin()),
+           static_cast<std::size_t>(last - layer_of_parameter_.begin()));
+    });
+  }
 }
 
 Tensors Stage::take_input_gradients(const Instruction& i) {
@@ -426,7 +600,7 @@ std::optional<std::size_t> Stage::tied_parameter(int layer) const {
   const LayerSpec& spec = setup_.layers[static_cast<std::size_t>(layer)];
   if (spec.tied_key.empty())
     return {};
-  const auto named = layers_[static_cast<std::size_t>(layer - place_.first)]->named_parameters();
+  const auto named = layers_[static_cast<std::size_t>(layer - spec_.first)]->named_parameters();
   const at::Tensor* const weight = named.find(spec.tied_weight);
   const auto& parameters = optimizer_->parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p)

@@ -57,20 +57,20 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
 
 void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
-  for (int layer = stage.place().first; layer < stage.place().last; ++layer) {
-    const auto at = static_cast<std::size_t>(layer - stage.place().first);
+  for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
+    const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
     if (is_first_copy)
       for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
         state.parameters.push_back({name, copy_of(tensor)});
   }
-  if (!is_first_copy && stage.place().shard.count == 1)
+  if (!is_first_copy && stage.spec().shard.count == 1)
     return;
   for (const Optimizer::State& kept : stage.optimizer().states()) {
     if (kept.name == "step" && kept.begin > 0)
       continue;
     const int layer = stage.layer_of(kept.parameter);
-    layers[static_cast<std::size_t>(first + layer - stage.place().first)].optimizer.push_back(
+    layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
         {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin,
          kept.whole});
   }
@@ -79,15 +79,15 @@ void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState
 void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   std::vector<LayerState> stored;
-  for (int layer = stage.place().first; layer < stage.place().last; ++layer) {
-    const auto at = static_cast<std::size_t>(layer - stage.place().first);
+  for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
+    const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     stored.push_back(checkpoint.layer(layer));
     for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
       take(tensor, find(stored[at].parameters, name, stored[at]).value, name, stored[at]);
   }
   stage.optimizer().refresh_masters();
   for (const Optimizer::State& own : stage.optimizer().states()) {
-    const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.place().first);
+    const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.spec().first);
     const std::string name = state_name(stage, own);
     at::Tensor value = find(stored[at].optimizer, name, stored[at]).value;
     if (own.whole >= 0)

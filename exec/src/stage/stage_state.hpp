@@ -8,7 +8,7 @@
 
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
-#include "stage.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 
 namespace pipewright::exec {
 

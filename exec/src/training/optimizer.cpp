@@ -63,14 +63,22 @@ Tensors Optimizer::slices(int shard) const {
   return parts;
 }
 
-void Optimizer::step(double learning_rate, const GradientUse& use) {
-  if (parameters_.empty())
-    return;
+/// The first slice of this parameter or of one behind it.
+std::size_t Optimizer::slice_at(std::size_t parameter) const {
+  const auto found = std::lower_bound(
+      own_.begin(), own_.end(), parameter,
+      [](const Slice& slice, std::size_t wanted) { return slice.parameter < wanted; });
+  return static_cast<std::size_t>(found - own_.begin());
+}
+
+void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
+                     const GradientUse& use) {
   const at::NoGradGuard no_grad;
-  for (std::size_t begin = 0; begin < own_.size();) {
+  const std::size_t end = slice_at(last);
+  for (std::size_t begin = slice_at(first); begin < end;) {
     Tensors gradients;
     std::size_t bytes = 0;
-    for (std::size_t s = begin; s < own_.size() && (s == begin || bytes < most_cast); ++s) {
+    for (std::size_t s = begin; s < end && (s == begin || bytes < most_cast); ++s) {
       at::Tensor gradient = own_[s].of(parameters_[own_[s].parameter].grad());
       if (has_masters_) {
         gradient = gradient.to(at::kFloat);
@@ -85,8 +93,8 @@ void Optimizer::step(double learning_rate, const GradientUse& use) {
       own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
     begin += gradients.size();
   }
-  for (const at::Tensor& parameter : parameters_)
-    parameter.grad().zero_();
+  for (std::size_t p = first; p < last; ++p)
+    parameters_[p].grad().zero_();
 }
 
 void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
@@ -113,9 +121,9 @@ void Optimizer::update(const Tensors& gradients, std::size_t begin, double learn
                   /*grad_scale=*/{}, found_inf);
 }
 
-void Optimizer::leave_weights() {
+void Optimizer::leave_weights(std::size_t first, std::size_t last) {
   const at::NoGradGuard no_grad;
-  for (std::size_t s = 0; s < own_.size(); ++s) {
+  for (std::size_t s = slice_at(first); s < slice_at(last); ++s) {
     at::Tensor& parameter = parameters_[own_[s].parameter];
     parameter.set_data(parameter.variable_data().clone());
     // Not the parameter itself, whose changes autograd counts: graphs that hold the old memory

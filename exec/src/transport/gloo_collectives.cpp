@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "letter.hpp"
+#include "message.hpp"
 
 namespace pipewright::exec {
 
@@ -19,9 +19,9 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
   const int tag = tag_of(group);
   const Watch::Waiting waiting(job_.watch(), group,
                                fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
-  std::vector<AwaitedLetter> awaited(group.size());
+  std::vector<AwaitedMessage> awaited(group.size());
   std::vector<at::Tensor> rests(group.size());
-  std::vector<BegunLetter> begun(group.size());
+  std::vector<BegunMessage> begun(group.size());
   Operations started;
   const auto for_each_other = [&](const auto& work) {
     for (std::size_t m = 0; m < group.size(); ++m)
@@ -29,7 +29,7 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
         work(m, group[m]);
   };
   for_each_other([&](std::size_t m, int member) {
-    awaited[m] = await_letter(mesh_, least_room, member, tag);
+    awaited[m] = await_message(mesh_, least_room, member, tag);
   });
   for_each_other([&](std::size_t m, int member) {
     rests[m] = post_what_fits(mesh_, parts[m], /*note=*/0, least_room, member, tag, started);

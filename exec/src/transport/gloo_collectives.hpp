@@ -1,5 +1,7 @@
 #pragma once
 
+// Collectives over Gloo.
+
 #include <map>
 #include <mutex>
 #include <string>

@@ -8,7 +8,7 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "job/patience.hpp"
+#include "job/no_timeout.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
 #include "pipewright/exec/cpu/core.hpp"
@@ -31,8 +31,8 @@ std::string message_of(const std::exception& error) {
 /// On the interface that GLOO_SOCKET_IFNAME names, or else the one that leads to the job's store.
 c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job) {
   if (std::getenv("GLOO_SOCKET_IFNAME") != nullptr)
-    return ProcessGroupGloo::Options::create_default(for_ever);
-  auto options = ProcessGroupGloo::Options::create(for_ever);
+    return ProcessGroupGloo::Options::create_default(no_timeout);
+  auto options = ProcessGroupGloo::Options::create(no_timeout);
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(
       local_address_towards(job.address, job.port), false));
   return options;
@@ -105,7 +105,7 @@ void GlooMesh::wait(const Operation& operation) {
   bool done = false;
   std::string error;
   try {
-    done = work->wait(for_ever);
+    done = work->wait(no_timeout);
   } catch (const std::exception& failed) {
     error = message_of(failed);
   }

@@ -98,12 +98,12 @@ class GlooTransport final : public Transport {
     const int to = transfer.to, microbatch = transfer.instruction.microbatch;
     const int tag = tag_of(transfer.instruction, microbatch);
     if (shapes_ == Shapes::Varying)
-      return post_letter(mesh, tensors, microbatch, least_room, to, tag, started);
+      return post_message(mesh, tensors, microbatch, least_room, to, tag, started);
     const TensorForms forms = forms_of(tensors);
     require_on_cpu(forms);
     if (const auto before = sent_forms_.before_news(transfer, forms))
-      return post_letter(mesh, tensors, microbatch, room_for(*before), to,
-                         tag_of(transfer.instruction, -1), started);
+      return post_message(mesh, tensors, microbatch, room_for(*before), to,
+                          tag_of(transfer.instruction, -1), started);
     post_tensors(mesh, tensors, to, tag, started);
   }
 

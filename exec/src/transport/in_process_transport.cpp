@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 /// is some 60 microseconds late, one that looks is not.
 class Watched {
  public:
-  explicit Watched(Clock::duration patience) : patience_(patience) {}
+  explicit Watched(Clock::duration spin_time) : spin_time_(spin_time) {}
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
@@ -46,7 +46,7 @@ class Watched {
   /// Waits until `condition` holds. Throws Aborted.
   template <class Condition>
   void await(std::unique_lock<std::mutex>& held, const Condition& condition) {
-    const auto deadline = Clock::now() + patience_;
+    const auto deadline = Clock::now() + spin_time_;
     while (!aborted_ && !condition() && Clock::now() < deadline) {
       const auto seen = changes_.load(std::memory_order_relaxed);
       held.unlock();
@@ -59,7 +59,7 @@ class Watched {
   }
 
  private:
-  Clock::duration patience_;
+  Clock::duration spin_time_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<unsigned> changes_{0};  // written under the mutex, read without it
@@ -67,14 +67,14 @@ class Watched {
   std::string why_;
 };
 
-/// What a rank hands to another: on a GPU from the point on where its stream has made it.
-struct Letter {
+/// What a rank sends to another: on a GPU from the point on where its stream has made it.
+struct SentTensors {
   Tensors tensors;
   Event made;
 };
 
-/// What a member of a group hands in: a part for each.
-struct Parts {
+/// What a member of a group contributes to a collective: a part for each member.
+struct Contribution {
   std::vector<Tensors> tensors;
   Event made;
 };
@@ -82,62 +82,63 @@ struct Parts {
 /// What one directed pair of ranks has under way.
 class Mailbox {
  public:
-  explicit Mailbox(Clock::duration patience) : state_(patience) {}
+  explicit Mailbox(Clock::duration spin_time) : state_(spin_time) {}
 
   void put(const plan::InstructionKey& send, Tensors tensors, bool wait_until_taken) {
-    Letter letter{std::move(tensors), Event::now()};
+    SentTensors sent{std::move(tensors), Event::now()};
     auto lock = state_.lock();
     state_.require_going();
-    letters_[send] = std::move(letter);
+    sent_[send] = std::move(sent);
     state_.changed();
     if (wait_until_taken)
-      state_.await(lock, [&] { return !letters_.contains(send); });
+      state_.await(lock, [&] { return !sent_.contains(send); });
   }
 
   Tensors take(const plan::InstructionKey& send) {
     auto lock = state_.lock();
-    state_.await(lock, [&] { return letters_.contains(send); });
-    Letter letter = std::move(letters_.extract(send).mapped());
+    state_.await(lock, [&] { return sent_.contains(send); });
+    SentTensors sent = std::move(sent_.extract(send).mapped());
     state_.changed();
     lock.unlock();
-    return adopt(std::move(letter.tensors), letter.made);
+    return adopt(std::move(sent.tensors), sent.made);
   }
 
   void abort(const std::string& why) { state_.abort(why); }
 
  private:
   Watched state_;
-  std::map<plan::InstructionKey, Letter> letters_;
+  std::map<plan::InstructionKey, SentTensors> sent_;
 };
 
-/// Where the members of one group lay what they hand in: round after round.
+/// Where the members of one group put their contributions, collective after collective.
 class Table {
  public:
-  Table(std::size_t members, Clock::duration patience) : state_(patience), places_(members) {}
+  Table(std::size_t members, Clock::duration spin_time)
+      : state_(spin_time), contributions_(members) {}
 
   std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
-    Parts parts{mine, Event::now()};
+    Contribution own{mine, Event::now()};
     auto lock = state_.lock();
     state_.require_going();
     // A member that is quick waits here for the others to take the round before.
     state_.await(lock, [&] { return !leaving_; });
-    places_[member] = std::move(parts);
-    if (++present_ == places_.size())
+    contributions_[member] = std::move(own);
+    if (++present_ == contributions_.size())
       leaving_ = true;
     state_.changed();
     state_.await(lock, [&] { return leaving_; });
-    std::vector<Letter> letters;
-    for (const Parts& theirs : places_)
-      letters.push_back({theirs.tensors[member], theirs.made});
+    std::vector<SentTensors> sent;
+    for (const Contribution& theirs : contributions_)
+      sent.push_back({theirs.tensors[member], theirs.made});
     if (--present_ == 0) {
       leaving_ = false;
-      for (Parts& place : places_)
-        place = {};
+      for (Contribution& each : contributions_)
+        each = {};
     }
     state_.changed();
     lock.unlock();
     std::vector<Tensors> all;
-    for (Letter& each : letters)
+    for (SentTensors& each : sent)
       all.push_back(adopt(std::move(each.tensors), each.made));
     return all;
   }
@@ -146,13 +147,13 @@ class Table {
 
  private:
   Watched state_;
-  std::vector<Parts> places_;
+  std::vector<Contribution> contributions_;
   std::size_t present_ = 0;
   bool leaving_ = false;
 };
 
 /// How long a rank looks before it sleeps: not at all when it would take a core from another rank.
-Clock::duration patience_of(int ranks) {
+Clock::duration spin_time_of(int ranks) {
   const bool cores_enough = ranks <= static_cast<int>(std::thread::hardware_concurrency());
   return std::chrono::milliseconds(cores_enough ? 20 : 0);
 }
@@ -160,9 +161,9 @@ Clock::duration patience_of(int ranks) {
 class InProcessTransport final : public Transport {
  public:
   InProcessTransport(int ranks, bool wait_until_taken)
-      : ranks_(ranks), wait_until_taken_(wait_until_taken), patience_(patience_of(ranks)) {
+      : ranks_(ranks), wait_until_taken_(wait_until_taken), spin_time_(spin_time_of(ranks)) {
     for (int box = 0; box < ranks * ranks; ++box)
-      mailboxes_.push_back(std::make_unique<Mailbox>(patience_));
+      mailboxes_.push_back(std::make_unique<Mailbox>(spin_time_));
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
@@ -198,7 +199,7 @@ class InProcessTransport final : public Transport {
     const std::lock_guard lock(tables_mutex_);
     auto& table = tables_[group];
     if (!table) {
-      table = std::make_unique<Table>(group.size(), patience_);
+      table = std::make_unique<Table>(group.size(), spin_time_);
       if (!why_.empty())
         table->abort(why_);
     }
@@ -207,7 +208,7 @@ class InProcessTransport final : public Transport {
 
   int ranks_;
   bool wait_until_taken_;
-  Clock::duration patience_;
+  Clock::duration spin_time_;
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by sender, then receiver
   std::mutex tables_mutex_;
   std::map<std::vector<int>, std::unique_ptr<Table>> tables_;

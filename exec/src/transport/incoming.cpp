@@ -30,7 +30,7 @@ void Incoming::expect(const Transfer& transfer) {
   awaited_.push_back({transfer});
   places_[key_of(transfer.instruction)] = std::prev(awaited_.end());
   if (options_.ahead)
-    await_letter(transfer);
+    await_message(transfer);
 }
 
 Tensors Incoming::take(const Transfer& transfer) {
@@ -39,7 +39,7 @@ Tensors Incoming::take(const Transfer& transfer) {
   const auto key = key_of(transfer.instruction);
   if (!places_.contains(key) && !there_.contains(key))
     expect(transfer);
-  open_letter(transfer);
+  open_message(transfer);
   Tensors tensors;
   if (auto there = there_.extract(key); !there.empty()) {
     tensors = std::move(there.mapped());
@@ -57,36 +57,37 @@ Tensors Incoming::take(const Transfer& transfer) {
 
 Tensors Incoming::take_dynamic(const Transfer& transfer) const {
   const Line line = line_of_(transfer);
-  const AwaitedLetter letter = exec::await_letter(*line.mesh, least_room, transfer.from, line.tag);
-  return open(*line.mesh, letter, transfer.from, line.tag).tensors;
+  const AwaitedMessage message =
+      exec::await_message(*line.mesh, least_room, transfer.from, line.tag);
+  return open(*line.mesh, message, transfer.from, line.tag).tensors;
 }
 
 /// Once a route and pass.
-void Incoming::await_letter(const Transfer& transfer) {
+void Incoming::await_message(const Transfer& transfer) {
   OfRoute& route = routes_[route_of(transfer)];
   if (std::exchange(route.is_awaited, true))
     return;
   const Line line = line_of_(transfer);
-  route.letter =
-      exec::await_letter(*line.mesh, room_for(route.forms), transfer.from, line.letter_tag);
+  route.message =
+      exec::await_message(*line.mesh, room_for(route.forms), transfer.from, line.message_tag);
 }
 
-/// Waits for the first letter of the transfer's route in this pass.
-void Incoming::open_letter(const Transfer& transfer) {
-  await_letter(transfer);
+/// Waits for the first message of the transfer's route in this pass.
+void Incoming::open_message(const Transfer& transfer) {
+  await_message(transfer);
   OfRoute& route = routes_.at(route_of(transfer));
   if (route.is_open)
     return;
   const Line line = line_of_(transfer);
-  OpenedLetter letter = open(*line.mesh, route.letter, transfer.from, line.letter_tag);
+  ReceivedMessage message = open(*line.mesh, route.message, transfer.from, line.message_tag);
   route.is_open = true;
-  route.letter = {};
-  route.forms = std::move(letter.forms);
+  route.message = {};
+  route.forms = std::move(message.forms);
   const auto& [kind, stage, microbatch] = key_of(transfer.instruction);
-  const plan::InstructionKey key{kind, stage, letter.note};
+  const plan::InstructionKey key{kind, stage, message.note};
   if (const auto place = places_.extract(key); !place.empty())
     awaited_.erase(place.mapped());
-  there_[key] = std::move(letter.tensors);
+  there_[key] = std::move(message.tensors);
 }
 
 void Incoming::post_ahead() {

@@ -1,11 +1,13 @@
 #pragma once
 
+// The receiving end of a connection: receives are posted ahead of their use.
+
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
 
-#include "letter.hpp"
+#include "message.hpp"
 #include "sent_forms.hpp"
 
 namespace pipewright::exec {
@@ -21,11 +23,11 @@ namespace pipewright::exec {
 class Incoming {
  public:
   /// Over what a transfer comes, and under which names: its own, and that of its route's first
-  /// letter.
+  /// message.
   struct Line {
     GlooMesh* mesh = nullptr;
     int tag = 0;
-    int letter_tag = 0;
+    int message_tag = 0;
   };
   struct Options {
     bool ahead = true;
@@ -43,10 +45,10 @@ class Incoming {
  private:
   /// What is known of the transfers of a route.
   struct OfRoute {
-    TensorForms forms{};      // of the last letter
-    bool is_awaited = false;  // the letter of this pass
+    TensorForms forms{};      // of the last message
+    bool is_awaited = false;  // the message of this pass
     bool is_open = false;     // it has come
-    AwaitedLetter letter{};
+    AwaitedMessage message{};
   };
   struct Awaited {
     Transfer transfer;
@@ -56,8 +58,8 @@ class Incoming {
   };
 
   Tensors take_dynamic(const Transfer& transfer) const;
-  void await_letter(const Transfer& transfer);
-  void open_letter(const Transfer& transfer);
+  void await_message(const Transfer& transfer);
+  void open_message(const Transfer& transfer);
   void post_ahead();
   void post(Awaited& awaited);
   Tensors wait_for(Awaited awaited);
@@ -67,7 +69,7 @@ class Incoming {
   std::map<Route, OfRoute> routes_;
   std::list<Awaited> awaited_;  // in the order of the Program
   std::map<plan::InstructionKey, std::list<Awaited>::iterator> places_;
-  std::map<plan::InstructionKey, Tensors> there_;  // they came in the first letter
+  std::map<plan::InstructionKey, Tensors> there_;  // they came in the first message
   int posted_ = 0;                                 // of those awaited
   std::int64_t posted_bytes_ = 0;
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+// Which of this machine's addresses others can reach.
+
 #include <string>
 
 namespace pipewright::exec {

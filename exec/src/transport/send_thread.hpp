@@ -1,5 +1,7 @@
 #pragma once
 
+// The sending end of a connection: bytes are kept until they have gone.
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Microbatches look alike, so a route says once per pass what its tensors look like.
+
 #include <map>
 #include <optional>
 #include <string>

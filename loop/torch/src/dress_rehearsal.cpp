@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/structure/durations.hpp"
@@ -15,13 +16,6 @@ namespace {
 constexpr int warm_up_plays = 1;
 constexpr int plays_to_one_alone = 4;
 
-int stage_of(const plan::Partition& partition, int layer) {
-  const auto& borders = partition.boundaries;
-  return static_cast<int>(std::upper_bound(borders.begin(), borders.end(), layer) -
-                          borders.begin()) -
-         1;
-}
-
 /// The ranks of the job that are played in this process: one, or all.
 int first_here(const Membership& members) { return members.rank().value_or(0); }
 int count_here(const plan::Scenario& scenario, const Membership& members) {
@@ -30,16 +24,11 @@ int count_here(const plan::Scenario& scenario, const Membership& members) {
 
 using Benches = std::vector<std::unique_ptr<profiler::LayerBench>>;
 
-Benches benches_of(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
+Benches benches_of(const plan::Scenario& scenario, const Workload& workload,
                    const Membership& members) {
   Benches benches;
-  for (int at = 0; at < count_here(scenario, members); ++at) {
-    const int rank = (first_here(members) + at) / scenario.pipeline.replicas;
-    benches.push_back(
-        std::make_unique<profiler::LayerBench>(workload.setup(), workload.device(), [&](int layer) {
-          return plan.program().placement.holds(rank, stage_of(plan.partition, layer));
-        }));
-  }
+  for (int at = 0; at < count_here(scenario, members); ++at)
+    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup(), workload.device()));
   return benches;
 }
 
@@ -110,18 +99,17 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
                                const Workload& workload, Membership& members)
     : members_(members),
       job_ranks_(plan::ranks_of_job(scenario.pipeline)),
-      benches_(benches_of(scenario, plan, workload, members)),
+      benches_(benches_of(scenario, workload, members)),
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {
-  const profiler::LayerBench whole(workload.setup(), workload.device());
-  const auto parts = profiler::stage_parts(whole, plan.partition.boundaries);
-  const profiler::RehearsalOptions options{plan.program().recompute_layers,
-                                           plan.program().selective_recompute,
-                                           plan.program().asynchronous};
+  const int replicas = scenario.pipeline.replicas;
+  const auto borders = profiler::borders_of(
+      profiler::LayerBench(workload.setup(), workload.device()), plan.partition);
+  profiler::RankProgram played{plan.program(), plan.partition,
+                               exec::gradient_groups(plan.program(), workload.setup(), replicas)};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
-    const auto rank = static_cast<std::size_t>((first_here(members) + static_cast<int>(at)) /
-                                               scenario.pipeline.replicas);
-    rehearsals_.emplace_back(*benches_[at], parts, plan.program().ranks[rank], options);
+    played.rank = exec::job_rank_of(first_here(members) + static_cast<int>(at), replicas);
+    rehearsals_.emplace_back(*benches_[at], played, borders);
   }
   for (int i = 0; i < warm_up_plays; ++i)
     cores_.together([&](int at) { rehearsals_[static_cast<std::size_t>(at)].play(nullptr); });

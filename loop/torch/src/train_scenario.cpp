@@ -43,7 +43,7 @@ std::optional<StepLog> opened_log(const Prepared& prepared, const Membership& me
   return StepLog(directory.path());
 }
 
-/// Of the ranks in the first process.
+/// Writes what the devices of the ranks in the first process did.
 void write_kernels(const std::filesystem::path& file, const TrainingOutcome& outcome) {
   if (!outcome.kernels)
     throw plan::InputError("--kernels: it records every other step, so at least two are needed");

@@ -134,7 +134,7 @@ Nanoseconds earliest(const RecordedPass& pass) {
   return first;
 }
 
-/// Of each range, what its work took on the device.
+/// What the work of each range took on the device.
 std::vector<Extent> extents(const RecordedPass& pass, const Attribution& attribution) {
   std::vector<Extent> found(pass.ranges.size());
   for (std::size_t r = 0; r < pass.activity.records.size(); ++r)

@@ -96,6 +96,36 @@ std::vector<ComputeStream> compute_streams(const Activity& activity, const Attri
   return streams;
 }
 
+namespace {
+
+/// Adds to the ranges of a rank where the device had a gap between two records of its stream: until
+/// the next one was asked for it waited for the host, and from then on for something else.
+/// `records` are in the order of time.
+void add_gaps(const Activity& activity, const Attribution& attribution,
+              const std::vector<WorkRange>& ranges, const std::vector<int>& own,
+              const std::vector<int>& records, std::vector<WorkTime>& times) {
+  Nanoseconds free = ranges[static_cast<std::size_t>(own.front())].start;
+  for (const int record : records) {
+    const GpuRecord& work = record_at(activity, record);
+    const Nanoseconds asked = std::max(free, asked_for(activity, attribution, record));
+    if (work.start > free) {
+      add_launch(ranges, own, free, asked, times);
+      const int range = attribution.range_of[static_cast<std::size_t>(record)];
+      times[static_cast<std::size_t>(range)].waiting += seconds(asked, work.start);
+    }
+    free = std::max(free, work.end);
+  }
+  // What the CPU does behind its last operator is a part of the step as well; what the host of a
+  // GPU does is not, as that goes on.
+  const bool on_host =
+      !records.empty() &&
+      attribution.call_of[static_cast<std::size_t>(records.back())] == Attribution::none;
+  if (on_host)
+    add_launch(ranges, own, free, ranges[static_cast<std::size_t>(own.back())].end, times);
+}
+
+}  // namespace
+
 std::vector<WorkTime> work_times(const Activity& activity, const Attribution& attribution,
                                  const std::vector<WorkRange>& ranges) {
   std::vector<WorkTime> times(ranges.size());
@@ -122,24 +152,7 @@ std::vector<WorkTime> work_times(const Activity& activity, const Attribution& at
     std::sort(records.begin(), records.end(), [&](int a, int b) {
       return record_at(activity, a).start < record_at(activity, b).start;
     });
-    Nanoseconds free = ranges[static_cast<std::size_t>(own.front())].start;
-    for (const int record : records) {
-      const GpuRecord& work = record_at(activity, record);
-      const Nanoseconds asked = std::max(free, asked_for(activity, attribution, record));
-      if (work.start > free) {
-        add_launch(ranges, own, free, asked, times);
-        const int range = attribution.range_of[static_cast<std::size_t>(record)];
-        times[static_cast<std::size_t>(range)].waiting += seconds(asked, work.start);
-      }
-      free = std::max(free, work.end);
-    }
-    // What the CPU does behind its last operator is a part of the step as well; what the host of a
-    // GPU does is not, as that goes on.
-    const bool on_host =
-        !records.empty() &&
-        attribution.call_of[static_cast<std::size_t>(records.back())] == Attribution::none;
-    if (on_host)
-      add_launch(ranges, own, free, ranges[static_cast<std::size_t>(own.back())].end, times);
+    add_gaps(activity, attribution, ranges, own, records, times);
   }
   return times;
 }

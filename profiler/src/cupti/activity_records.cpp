@@ -20,7 +20,7 @@ using Call = CUpti_ActivityAPI;
 using Label = CUpti_ActivityExternalCorrelation;
 using Graph = CUpti_ActivityGraphTrace2;
 
-/// Of the kinds that are asked for; those of others CUPTI does not write.
+/// How large a record is, of the kinds that are asked for; others CUPTI does not write.
 std::optional<std::size_t> size_of(CUpti_ActivityKind kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
@@ -108,61 +108,68 @@ class Reader {
     switch (*kind) {
       case CUPTI_ACTIVITY_KIND_KERNEL:
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        return as<Kernel>(rest, [&](const Kernel& kernel) {
-          return work_of(RecordKind::Kernel, kernel_name_(kernel.name), kernel);
-        });
+        return append_as<Kernel>(rest);
       case CUPTI_ACTIVITY_KIND_MEMCPY:
-        return as<Copy>(rest, [&](const Copy& copy) {
-          const auto name = names_.number_of(copy_in_words(copy.copyKind));
-          return with_bytes(work_of(RecordKind::Copy, name, copy), copy);
-        });
+        return append_as<Copy>(rest);
       case CUPTI_ACTIVITY_KIND_MEMCPY2:
-        return as<PeerCopy>(rest, [&](const PeerCopy& copy) {
-          const auto name = names_.number_of(copy_in_words(copy.copyKind));
-          return with_bytes(work_of(RecordKind::Copy, name, copy), copy);
-        });
+        return append_as<PeerCopy>(rest);
       case CUPTI_ACTIVITY_KIND_MEMSET:
-        return as<Set>(rest, [&](const Set& set) {
-          return with_bytes(work_of(RecordKind::Set, names_.number_of("set memory"), set), set);
-        });
+        return append_as<Set>(rest);
       case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-        return as<Graph>(rest, [&](const Graph& graph) {
-          return work_of(RecordKind::Kernel, names_.number_of("CUDA graph"), graph);
-        });
+        return append_as<Graph>(rest);
       case CUPTI_ACTIVITY_KIND_DRIVER:
       case CUPTI_ACTIVITY_KIND_RUNTIME:
-        return as<Call>(rest, [&](const Call& call) {
-          GpuRecord own;
-          own.kind = RecordKind::Call;
-          own.name = names_.number_of("call");
-          own.thread = call.threadId;
-          own.correlation = call.correlationId;
-          own.start = call.start;
-          own.end = call.end;
-          return own;
-        });
+        return append_as<Call>(rest);
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-        return as<Label>(rest, [&](const Label& label) {
-          GpuRecord own;
-          own.kind = RecordKind::Label;
-          own.name = names_.number_of("label");
-          own.correlation = label.correlationId;
-          own.label = label.externalId;
-          return own;
-        });
+        return append_as<Label>(rest);
       default:
         return true;  // of no use, and none that was asked for
     }
   }
 
  private:
-  template <class Record, class Make>
-  bool as(ActivityBytes rest, const Make& make) {
+  template <class Record>
+  bool append_as(ActivityBytes rest) {
     Record record;
     if (!read(rest, record))
       return false;
-    activity_.records.push_back(make(record));
+    activity_.records.push_back(made_of(record));
     return true;
+  }
+
+  GpuRecord made_of(const Kernel& kernel) {
+    return work_of(RecordKind::Kernel, kernel_name_(kernel.name), kernel);
+  }
+  GpuRecord made_of(const Copy& copy) { return copied(copy); }
+  GpuRecord made_of(const PeerCopy& copy) { return copied(copy); }
+  GpuRecord made_of(const Set& set) {
+    return with_bytes(work_of(RecordKind::Set, names_.number_of("set memory"), set), set);
+  }
+  GpuRecord made_of(const Graph& graph) {
+    return work_of(RecordKind::Kernel, names_.number_of("CUDA graph"), graph);
+  }
+  GpuRecord made_of(const Call& call) {
+    GpuRecord own;
+    own.kind = RecordKind::Call;
+    own.name = names_.number_of("call");
+    own.thread = call.threadId;
+    own.correlation = call.correlationId;
+    own.start = call.start;
+    own.end = call.end;
+    return own;
+  }
+  GpuRecord made_of(const Label& label) {
+    GpuRecord own;
+    own.kind = RecordKind::Label;
+    own.name = names_.number_of("label");
+    own.correlation = label.correlationId;
+    own.label = label.externalId;
+    return own;
+  }
+  template <class Record>
+  GpuRecord copied(const Record& copy) {
+    const auto name = names_.number_of(copy_in_words(copy.copyKind));
+    return with_bytes(work_of(RecordKind::Copy, name, copy), copy);
   }
 
   RecordNames& names_;

@@ -28,7 +28,7 @@ RecordPlaces record_places(ActivityBytes buffer);
 class RecordNames {
  public:
   std::uint32_t number_of(const std::string& name);
-  /// Of a place in memory; null is "a kernel without a name".
+  /// The number of a name at a place in memory; null is "a kernel without a name".
   std::uint32_t number_at(const char* name);
   const std::vector<std::string>& names() const { return names_; }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// CUPTI, loaded at run time.
+
 #include <cupti.h>
 
 #include <string>

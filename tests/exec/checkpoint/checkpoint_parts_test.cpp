@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 void no_report(const std::string& message) { FAIL_CHECK(message); }
 
 CheckpointOptions part_of(int part, int parts, const std::string& job = "job",
-                          plan::Seconds patience = plan::Seconds{60}) {
-  return {.part = part, .parts = parts, .job = job, .patience = patience};
+                          plan::Seconds timeout = plan::Seconds{60}) {
+  return {.part = part, .parts = parts, .job = job, .timeout = timeout};
 }
 
 /// Each part saves its snapshot; what part 0 says went wrong.

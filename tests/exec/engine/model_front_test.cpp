@@ -56,9 +56,10 @@ PipelineEngine engine_for(const Model& model, const std::string& schedule, int r
                                         .partition = std::string("uniform"),
                                         .loss = model.loss,
                                         .base_seed = 5,
-                                        .checkpoint_interval = model.checkpoint_interval,
-                                        .dynamic_shapes = model.dynamic_shapes}),
-          {.train_batch_size = microbatches, .schedule = schedule}};
+                                        .checkpoint_interval = model.checkpoint_interval}),
+          {.train_batch_size = microbatches,
+           .schedule = schedule,
+           .execution = {.dynamic_shapes = model.dynamic_shapes}}};
 }
 
 /// Trains, evaluates and trains on.

@@ -88,16 +88,15 @@ TEST_CASE("stages with random layers, and evaluations, run as without graphs", "
 
 TEST_CASE("what changes from microbatch to microbatch is not captured", "[exec][graphs]") {
   const auto executor = [](const plan::Schedule& s, const TrainingSetup& setup,
-                           const plan::LoweringOptions& lowering = {}) {
-    Executor(plan::lower(s, lowering), partition_for(s), setup, {.cuda_graphs = true});
+                           const plan::LoweringOptions& lowering = {}, bool dynamic = false) {
+    Executor(plan::lower(s, lowering), partition_for(s), setup,
+             {.cuda_graphs = true, .dynamic_shapes = dynamic});
   };
   CHECK(test::error_of(
             [&] { executor(plan::make_pipedream(2, 4), small_setup(), {.step_every = 1}); }) ==
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
         "several versions of the weights, but a graph knows one: leave it out");
-  auto setup = small_setup();
-  setup.dynamic_shapes = true;
-  CHECK(test::error_of([&] { executor(make("1f1b", 2, 4), setup); }) ==
+  CHECK(test::error_of([&] { executor(make("1f1b", 2, 4), small_setup(), {}, true); }) ==
         "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
         "one size: leave one of them out");
 }

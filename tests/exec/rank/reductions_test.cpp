@@ -7,6 +7,7 @@
 
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
+#include "stage/gradient_sums.hpp"
 #include "support/catch.hpp"
 
 namespace reductions_test {
@@ -70,11 +71,11 @@ std::vector<Tensors> reduced(int copies, int groups, SumOf wanted, Counting& tra
   std::vector<std::unique_ptr<Stage>> stages;
   std::vector<int> everybody;
   for (int copy = 0; copy < copies; ++copy) {
-    Stage::Place place{.index = 0, .first = 0, .last = 1};
+    StageSpec spec{.index = 0, .first = 0, .last = 1};
     for (int group = copy * groups; group < (copy + 1) * groups; ++group)
-      place.microbatches[group] = {group};
+      spec.microbatches[group] = {group};
     everybody.push_back(copy);
-    stages.push_back(std::make_unique<Stage>(std::move(place), setup));
+    stages.push_back(std::make_unique<Stage>(std::move(spec), setup));
     GradientSums& sums = stages.back()->gradients();
     for (int group = copy * groups; group < (copy + 1) * groups; ++group) {
       sums.begin(group);

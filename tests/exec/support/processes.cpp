@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* variable = "PIPEWRIGHT_TEST_RANK";
 constexpr int output_descriptor = 3;  // of the child
-constexpr unsigned patience_seconds = 30;
+constexpr unsigned alarm_seconds = 30;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -66,7 +66,7 @@ std::optional<RankPlace> rank_place() {
   const char* const text = std::getenv(variable);
   if (text == nullptr)
     return std::nullopt;
-  ::alarm(patience_seconds);
+  ::alarm(alarm_seconds);
   SUCCEED("it is the parent that checks what a rank says");
   RankPlace place;
   exec::JobEnvironment& environment = place.environment;

@@ -15,6 +15,7 @@
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/sim/structure/durations.hpp"
 #include "rank/reductions.hpp"
+#include "stage/gradient_sums.hpp"
 #include "support/catch.hpp"
 #include "support/skip.hpp"
 #include "transport/gloo_collectives.hpp"
@@ -66,8 +67,8 @@ Stage stage_of(const Job& job, const TrainingSetup& setup, Shard shard) {
   Stage stage({.index = 0,
                .first = 0,
                .last = 1,
-               .shard = shard,
-               .microbatches = {{job.rank(), {job.rank()}}}},
+               .microbatches = {{job.rank(), {job.rank()}}},
+               .shard = shard},
               setup);
   const at::NoGradGuard no_grad;
   stage.gradients().begin(job.rank());

@@ -1,5 +1,7 @@
 #pragma once
 
+// The payload of layers, stages and transfers.
+
 #include <ATen/core/Tensor.h>
 
 #include <vector>

@@ -9,7 +9,7 @@
 #include "pipewright/profiler/activity/activity_source.hpp"
 #include "pipewright/profiler/activity/work_report.hpp"
 #include "pipewright/profiler/layer_bench.hpp"
-#include "pipewright/profiler/rehearsal.hpp"
+#include "pipewright/profiler/layer_samples.hpp"
 
 namespace pipewright::profiler {
 

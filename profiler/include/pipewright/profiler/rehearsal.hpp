@@ -1,64 +1,43 @@
 #pragma once
 
 // What a rank computes, played through on one core in the order of its Program, without a pipeline:
-// nothing is sent and nobody waits. So it has the caches and the memory of training, and takes the
-// time that the layers take by themselves.
+// nothing is sent and nobody waits. Its stages are those of a training, which say how long each of
+// their layers takes. So it has the caches and the memory of training.
 
-#include <array>
 #include <map>
-#include <optional>
-#include <set>
+#include <memory>
 #include <vector>
 
-#include "pipewright/exec/stage/split_backward.hpp"
-#include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/plan/program/program.hpp"
+#include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/profiler/activity/work_log.hpp"
 #include "pipewright/profiler/layer_bench.hpp"
+#include "pipewright/profiler/layer_samples.hpp"
 
 namespace pipewright::profiler {
 
-/// Seconds of a layer, one entry each time.
-struct LayerSamples {
-  std::vector<double> forward;
-  std::vector<double> backward;  // in one go
-  std::vector<double> input_gradient;
-  std::vector<double> weight_gradient;
-  std::vector<double> optimizer_step;
-
-  void append(const LayerSamples& other);
-};
-inline constexpr std::array sample_kinds{
-    &LayerSamples::forward, &LayerSamples::backward, &LayerSamples::input_gradient,
-    &LayerSamples::weight_gradient, &LayerSamples::optimizer_step};
-
-/// Of what was sampled, the typical times (plan::typical_mean). Where the backward was sampled only
-/// in one go, or only in halves, `planned` says how the one follows from the other.
-plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& planned = {});
-
-/// A stage as its rank knows it.
-struct StagePart {
-  int first = 0, last = 0;  // layers
-  at::Tensor input;         // undefined: the model's, which is loaded
-  at::Tensor gradient;      // of the output; undefined: the stage ends with the loss
+/// A rank of a Program, and what its stages are made from.
+struct RankProgram {
+  plan::Program program;
+  plan::Partition partition;
+  std::vector<int> gradient_groups;  // of each microbatch of the batch
+  exec::JobRank rank{};
 };
 
-/// What crosses the borders of stages: `boundaries` as those of a Partition.
-std::map<int, StagePart> stage_parts(const LayerBench& bench, const std::vector<int>& boundaries);
-
-/// As in plan::Program.
-struct RehearsalOptions {
-  int recompute_layers = 0;
-  bool selective_recompute = false;
-  bool asynchronous = false;  // microbatches under way keep the weights of before a step
+/// What comes to a stage from its neighbours, the same for each microbatch.
+struct StageBorders {
+  exec::Tensors inputs;     // empty: the model's, which are loaded
+  exec::Tensors gradients;  // of its outputs; empty: the stage ends with the loss
 };
+
+/// By stage: what crosses the borders when a microbatch of the training goes through all of them.
+std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition);
 
 class Rehearsal {
  public:
-  /// `script`: of these, what computes is played. The bench needs the layers of the script's stages
-  /// alone; it must outlive this.
-  Rehearsal(const LayerBench& bench, std::map<int, StagePart> stages,
-            std::vector<plan::Instruction> script, const RehearsalOptions& options = {});
+  /// The bench must outlive it. What computes is played, gradients are not summed over ranks.
+  Rehearsal(const LayerBench& bench, const RankProgram& played, std::vector<StageBorders> borders);
+  Rehearsal(Rehearsal&&) noexcept;
+  ~Rehearsal();
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
   void play(std::vector<LayerSamples>* samples);
@@ -66,53 +45,28 @@ class Rehearsal {
   /// any, is told of each layer's part, the loss as the layer behind the last. Returns how long it
   /// took.
   plan::Seconds play_through(WorkLog* log);
-  /// How long each instruction of the script took the last time; 0 of what computes nothing.
+  /// How long each instruction of the rank took the last time; 0 where it computes nothing.
   const std::vector<double>& seconds() const { return seconds_; }
-  /// Of these, by LOAD of the last stage, what producing its targets took.
-  const std::vector<double>& target_seconds() const { return target_seconds_; }
+  /// By LOAD of the last stage: what producing its targets took of that.
+  const std::vector<double>& target_seconds() const;
+  /// One of the rank's stages.
+  exec::Stage& stage(int index) { return *stages_.at(index); }
 
  private:
-  /// One layer's part of a microbatch: its input, cut off the layers before, and its output, the
-  /// root of its graph. What runs again has no graph before; of the layers that do so at a time the
-  /// first one has its input.
-  struct Segment {
-    at::Tensor input;
-    at::Tensor output;
-    std::optional<exec::SplitBackward> split;  // between I and W, and what it holds
-    at::Tensor gradient;                       // of the output, where all of its backward is W
-  };
-  using Microbatch = std::vector<Segment>;
+  class LayerClock;
 
-  template <class Work>
-  double timed(const plan::Instruction& i, int layer, const Work& work) const;
-  const StagePart& part(const plan::Instruction& i) const { return stages_.at(i.stage); }
-  static bool has_loss(const StagePart& part);
-  std::size_t layer_end(const StagePart& part) const;
-  bool runs_again(const plan::Instruction& i) const;
-  std::size_t rerun_begin(const StagePart& part, std::size_t segment) const;
-  double run_layers(const plan::Instruction& i, std::size_t from, std::size_t to, bool with_graph);
-  double perform(const plan::Instruction& i);
-  double load(const plan::Instruction& i);
-  double forward(const plan::Instruction& i);
-  double recompute(const plan::Instruction& i);
-  double rerun_up_to(const plan::Instruction& i, std::size_t segment);
-  double backward(const plan::Instruction& i);
-  double input_gradient(const plan::Instruction& i);
-  double weight_gradient(const plan::Instruction& i);
-  double optimizer_step(const plan::Instruction& i);
-  void note(std::size_t layer, std::vector<double> LayerSamples::*kind, double seconds);
+  void run_script();
+  void receive(const plan::Instruction& i);
+  bool perform(const plan::Instruction& i);
 
   const LayerBench& bench_;
-  std::map<int, StagePart> stages_;
-  std::vector<plan::Instruction> script_;
-  RehearsalOptions options_;
-  std::set<std::pair<int, int>> run_again_;              // (stage, microbatch)
-  std::map<int, at::Tensor> loaded_;                     // by microbatch
-  std::map<std::pair<int, int>, Microbatch> under_way_;  // by stage and microbatch
-  std::vector<LayerSamples>* samples_ = nullptr;
-  WorkLog* log_ = nullptr;
-  bool waits_for_device_ = true;  // after each layer
-  std::vector<double> seconds_, target_seconds_;
+  std::vector<StageBorders> borders_;
+  std::vector<plan::Instruction> script_;  // each microbatch with a slot
+  exec::Pass pass_;
+  int slots_ = 1;
+  std::unique_ptr<LayerClock> clock_;
+  std::map<int, std::unique_ptr<exec::Stage>> stages_;
+  std::vector<double> seconds_;
 };
 
 }  // namespace pipewright::profiler

@@ -1,5 +1,7 @@
 #pragma once
 
+// Before a checkpoint is loaded: does it fit the training that is to go on?
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Writes checkpoints on a thread of its own while training goes on, alone or as one part of
+// several.
+
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -25,8 +28,8 @@ struct CheckpointOptions {
   /// The same for all parts, and another whenever the job is started: drawn by part 0 and sent to
   /// the others. It tells a part from one that a killed job has left. May be empty with one part.
   std::string job{};
-  int keep = 2;                 // newest whole checkpoints; older ones are removed
-  plan::Seconds patience{600};  // how long part 0 waits for the others
+  int keep = 2;                // newest whole checkpoints; older ones are removed
+  plan::Seconds timeout{600};  // how long part 0 waits for the others
   std::function<void(const std::string&)> report{};  // of failures, on the writing thread
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The checksum that tells whether a checkpoint's bytes are those that were written.
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Names of the types of numbers that tensors have.
+
 #include <c10/core/ScalarType.h>
 
 #include <optional>

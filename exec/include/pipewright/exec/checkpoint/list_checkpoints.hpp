@@ -1,5 +1,7 @@
 #pragma once
 
+// Which checkpoints a folder has, and which is the newest that can be trusted.
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>

@@ -12,7 +12,7 @@ namespace pipewright::exec {
 /// happens.
 void pin_to_core(int rank, int ranks);
 
-/// For the threads that this one starts, which hand on the data of a rank beside it: on its core,
+/// For the threads that this one starts, which move the data of a rank beside it: on its core,
 /// where they run as soon as it waits and never wait for another rank's compute. Where there is a
 /// second core for each rank nothing happens.
 void pin_beside(int rank, int ranks);

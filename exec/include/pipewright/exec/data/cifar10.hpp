@@ -1,5 +1,7 @@
 #pragma once
 
+// Images to train on.
+
 #include <filesystem>
 #include <memory>
 

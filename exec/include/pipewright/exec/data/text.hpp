@@ -1,5 +1,7 @@
 #pragma once
 
+// Text to train on, byte by byte.
+
 #include <filesystem>
 #include <memory>
 

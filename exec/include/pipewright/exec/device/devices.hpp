@@ -1,5 +1,7 @@
 #pragma once
 
+// The devices that ranks compute on: the CPU, a GPU or a part of one.
+
 #include <c10/core/Device.h>
 
 #include <memory>

@@ -25,7 +25,6 @@ struct PipelineOptions {
   Loss loss;
   int base_seed = 0;            // weights depend on it and the layer alone, not on the partition
   int checkpoint_interval = 0;  // layers that are recomputed together in the backward; 0: none are
-  bool dynamic_shapes = false;  // microbatches may differ in shape
 };
 
 /// One stage, for those who look.

@@ -1,5 +1,7 @@
 #pragma once
 
+// A partition said by layers' names.
+
 #include <string>
 #include <vector>
 

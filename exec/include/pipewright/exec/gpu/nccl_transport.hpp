@@ -1,5 +1,7 @@
 #pragma once
 
+// The transport between GPUs of several processes.
+
 #include <memory>
 
 #include "pipewright/exec/job/job.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// The ranks of a job compare what they were started with, so that none trains something else.
+
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Where a process stands in its job, as the launcher's environment variables say it.
+
 #include <functional>
 #include <optional>
 #include <string>

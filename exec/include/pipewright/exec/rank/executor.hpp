@@ -55,6 +55,7 @@ struct ExecutorOptions {
   /// each, with the same bits. Sizes must not change, and stages with layers that draw random
   /// numbers run as without. On the CPU all runs as ever, from and to fixed memory.
   bool cuda_graphs = false;
+  bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
   /// r · replicas + k of the job.
   int replicas = 1;

@@ -1,5 +1,7 @@
 #pragma once
 
+// The reference of every run: the same training without a pipeline.
+
 #include <memory>
 #include <vector>
 

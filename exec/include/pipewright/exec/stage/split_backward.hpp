@@ -35,6 +35,7 @@ class SplitBackward {
 
  private:
   struct Reached;
+  struct Listener;
   /// A node of the path that something branches off from, and the gradient that reached it. The
   /// node's hook holds the gradient alone: if it held the node as well, the graph would own itself.
   struct Remembered {

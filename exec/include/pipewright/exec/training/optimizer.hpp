@@ -64,10 +64,14 @@ class Optimizer {
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
 
   /// One update; zeroes the gradients.
-  void step(double learning_rate, const GradientUse& use = {});
+  void step(double learning_rate, const GradientUse& use = {}) {
+    step(0, parameters_.size(), learning_rate, use);
+  }
+  /// The same for parameters [first, last) alone.
+  void step(std::size_t first, std::size_t last, double learning_rate, const GradientUse& use = {});
   /// Before a `step` that must not change what others still hold of the parameters' memory: the
   /// parameters move to memory of their own.
-  void leave_weights();
+  void leave_weights(std::size_t first, std::size_t last);
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// Parts of the parameters' own memory, in order: what `step` updates. Of one shard, or of any.
@@ -79,6 +83,7 @@ class Optimizer {
   void refresh_masters();
 
  private:
+  std::size_t slice_at(std::size_t parameter) const;
   void update(const Tensors& gradients, std::size_t begin, double learning_rate,
               const at::Tensor& overflow);
 

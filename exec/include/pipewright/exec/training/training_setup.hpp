@@ -41,7 +41,6 @@ struct TrainingSetup {
   /// own whole groups. 0: one group for each of those.
   int gradient_groups = 0;
   plan::CpuBranch cpu_branch = plan::CpuBranch::Best;  // of the whole process, see cpu_branch.hpp
-  bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
 };
 
 }  // namespace pipewright::exec

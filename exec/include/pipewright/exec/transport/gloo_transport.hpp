@@ -1,5 +1,7 @@
 #pragma once
 
+// The transport between processes that compute on CPUs.
+
 #include <memory>
 
 #include "pipewright/exec/job/job.hpp"

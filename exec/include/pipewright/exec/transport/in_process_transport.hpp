@@ -1,5 +1,7 @@
 #pragma once
 
+// The transport between threads of one process, which pass tensors by reference.
+
 #include <memory>
 
 #include "pipewright/exec/transport/transport.hpp"

@@ -1,5 +1,8 @@
 #pragma once
 
+// The edge of the executor: how tensors get from rank to rank. Threads, Gloo and NCCL are behind
+// it.
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The devices of a scenario's ranks.
+
 #include <vector>
 
 #include "pipewright/exec/device/devices.hpp"

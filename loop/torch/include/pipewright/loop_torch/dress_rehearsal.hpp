@@ -34,7 +34,7 @@ struct Rehearsed {
 
 class DressRehearsal {
  public:
-  /// Of the ranks of this process. All must outlive it.
+  /// Rehearses the ranks of this process. All must outlive it.
   DressRehearsal(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                  Membership& members);
 

@@ -25,7 +25,7 @@ struct StepKernels {
 };
 
 /// Records every other step of a training, so that steps with records and without lie side by side.
-/// Of the ranks in this process, and of a single pipeline.
+/// It knows the ranks in this process, and a single pipeline.
 class KernelSteps {
  public:
   /// Both must outlive it.

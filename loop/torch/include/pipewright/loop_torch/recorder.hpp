@@ -20,7 +20,7 @@ struct StepRecord {
 
 class Recorder {
  public:
-  /// Of pipelines side by side the first is recorded: the one that is predicted.
+  /// Records the first of the pipelines side by side: the one that is predicted.
   explicit Recorder(const plan::Program& program, int replicas = 1);
 
   /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.

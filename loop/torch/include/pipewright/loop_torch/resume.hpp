@@ -23,7 +23,7 @@ struct ResumeAnswer {
   exec::LoadCheck check;
   bool possible() const { return check.obstacles.empty(); }
 };
-/// Of the newest one that is whole. Throws InputError where there is none.
+/// Whether the newest one that is whole can be resumed. Throws InputError where there is none.
 ResumeAnswer can_resume(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                         const std::filesystem::path& folder, const Say& say);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Kernels as a timeline that viewers of traces can show.
+
 #include <functional>
 #include <string>
 

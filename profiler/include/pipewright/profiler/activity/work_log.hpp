@@ -1,5 +1,7 @@
 #pragma once
 
+// Who asked the device for what: each thread says what it is at, and its requests get that label.
+
 #include <cstdint>
 #include <map>
 #include <mutex>

@@ -1,5 +1,7 @@
 #pragma once
 
+// A stretch of a host thread's time, to which a device's records are attributed.
+
 #include <cstdint>
 
 #include "pipewright/plan/program/instruction.hpp"

@@ -31,7 +31,7 @@ struct WorkTime {
 std::vector<WorkTime> work_times(const Activity& activity, const Attribution& attribution,
                                  const std::vector<WorkRange>& ranges);
 
-/// Of each record, the time in which none ran that lies within it on the same stream: an operator
+/// For each record the time in which none ran that lies within it on the same stream: an operator
 /// calls others, and each second counts once. By record; 0 of what is no work.
 std::vector<plan::Seconds> own_times(const Activity& activity);
 

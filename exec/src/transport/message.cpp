@@ -1,4 +1,4 @@
-#include "letter.hpp"
+#include "message.hpp"
 
 #include <ATen/ATen.h>
 
@@ -58,23 +58,23 @@ void write_content(const at::Tensor& message, std::int64_t at,
 }
 
 /// Tensors of their own, each with a version of its own, in the message's memory.
-OpenedLetter read_content(const at::Tensor& message, std::int64_t at, const Head& head) {
+ReceivedMessage read_content(const at::Tensor& message, std::int64_t at, const Head& head) {
   std::uint8_t* place = message.data_ptr<std::uint8_t>() + at;
   std::vector<std::int64_t> words(static_cast<std::size_t>(head.words));
   std::memcpy(words.data(), place, words.size() * sizeof(std::int64_t));
   place += words_bytes(words.size());
-  OpenedLetter letter{forms_from_words(words), {}, static_cast<int>(head.note)};
-  for (const TensorForm& form : letter.forms) {
+  ReceivedMessage received{forms_from_words(words), {}, static_cast<int>(head.note)};
+  for (const TensorForm& form : received.forms) {
     const std::int64_t bytes = bytes_of(form);
     if (bytes > 0)
-      letter.tensors.push_back(at::from_blob(
+      received.tensors.push_back(at::from_blob(
           place, form.sizes, [message](void*) {}, at::TensorOptions(form.type)));
     else
-      letter.tensors.push_back(tensors_like({form}).front());
+      received.tensors.push_back(tensors_like({form}).front());
     place += aligned(bytes);
   }
-  set_requires_grad(letter.tensors, letter.forms);
-  return letter;
+  set_requires_grad(received.tensors, received.forms);
+  return received;
 }
 
 }  // namespace
@@ -104,23 +104,23 @@ at::Tensor post_what_fits(GlooMesh& mesh, const Tensors& tensors, int note, std:
   return rest;
 }
 
-void post_letter(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
-                 int tag, Operations& started) {
+void post_message(GlooMesh& mesh, const Tensors& tensors, int note, std::int64_t room, int to,
+                  int tag, Operations& started) {
   if (at::Tensor rest = post_what_fits(mesh, tensors, note, room, to, tag, started); rest.defined())
     started.push_back(mesh.send(std::move(rest), to, tag));
 }
 
-AwaitedLetter await_letter(GlooMesh& mesh, std::int64_t room, int from, int tag) {
+AwaitedMessage await_message(GlooMesh& mesh, std::int64_t room, int from, int tag) {
   const ChargeTo transport(nullptr);
   at::Tensor bytes = empty_bytes(head_bytes + room);
   auto operation = mesh.receive(bytes, from, tag);
   return {std::move(bytes), std::move(operation)};
 }
 
-BegunLetter begin_to_open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
+BegunMessage begin_to_open(GlooMesh& mesh, const AwaitedMessage& awaited, int from, int tag) {
   mesh.wait(awaited.operation);
   take_charge_of(awaited.bytes);
-  BegunLetter begun{.beginning = awaited.bytes, .rest = {}, .operation = {}};
+  BegunMessage begun{.beginning = awaited.bytes, .rest = {}, .operation = {}};
   const Head head = head_of(awaited.bytes);
   if (head_bytes + head.content_bytes > awaited.bytes.numel()) {
     begun.rest = empty_bytes(head.content_bytes);
@@ -129,7 +129,7 @@ BegunLetter begin_to_open(GlooMesh& mesh, const AwaitedLetter& awaited, int from
   return begun;
 }
 
-OpenedLetter open(GlooMesh& mesh, const BegunLetter& begun) {
+ReceivedMessage open(GlooMesh& mesh, const BegunMessage& begun) {
   const Head head = head_of(begun.beginning);
   if (!begun.rest.defined())
     return read_content(begun.beginning, head_bytes, head);
@@ -137,7 +137,7 @@ OpenedLetter open(GlooMesh& mesh, const BegunLetter& begun) {
   return read_content(begun.rest, 0, head);
 }
 
-OpenedLetter open(GlooMesh& mesh, const AwaitedLetter& awaited, int from, int tag) {
+ReceivedMessage open(GlooMesh& mesh, const AwaitedMessage& awaited, int from, int tag) {
   return open(mesh, begin_to_open(mesh, awaited, from, tag));
 }
 

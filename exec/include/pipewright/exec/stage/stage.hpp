@@ -1,42 +1,25 @@
 #pragma once
 
 // One stage on its rank: its layers, their optimizer, and the buffers of the microbatches under
-// way. A stage is one autograd graph, or, where layers run again, several segments with a graph
-// each.
+// way. What an instruction does stands here alone: a rank that trains and a profiler both call it.
+// A stage is one autograd graph, or several segments with a graph each: where layers run again, or
+// where somebody observes them one by one.
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "captured_slot.hpp"
-#include "gradient_sums.hpp"
-#include "pipewright/exec/stage/split_backward.hpp"
+#include "pipewright/exec/stage/stage_spec.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
-#include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::exec {
 
-/// One graph of a microbatch: consecutive layers from leaves to outputs.
-struct Segment {
-  Tensors inputs;   // leaves; their gradients are for the segment or the stage before
-  Tensors outputs;  // roots of the graph; on the last stage the microbatch's loss
-  SplitBackward split;
-};
-
-/// What a stage holds for one microbatch, from its first instruction to its last.
-struct StageBuffers {
-  Tensors inputs;
-  Tensors targets;  // last stage
-  std::vector<Segment> segments;
-  Tensors outputs;           // until they are handed on; on the last stage the loss
-  Parts parts;               // that follow the forward
-  Tensors weights;           // of its forward, where they may change before its backward
-  Tensors output_gradients;  // from the stage after; on the last stage of the loss
-  Tensors input_gradients;
-};
-
-/// What must not change from microbatch to microbatch: type and sizes.
-using PayloadShape = std::pair<at::ScalarType, std::vector<std::int64_t>>;
+class CapturedSlot;
+struct Computed;
+class GradientSums;
 
 /// What runs: which step of which data, and whether gradients are wanted.
 struct Pass {
@@ -51,20 +34,10 @@ struct Pass {
 
 class Stage {
  public:
-  struct Place {
-    int index = 0;
-    int first = 0, last = 0;  // layers of the model
-    at::Device device = at::kCPU;
-    Shard shard{};
-    std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
-    bool splits_backward = false;                    // the Program has I and W for it
-    int step_every = 0;                              // as in the Program
-    int recompute_layers = 0;                        // likewise
-    bool selective_recompute = false;                // likewise
-    bool captures = false;                           // see ExecutorOptions::cuda_graphs
-    AccountEntry* account = nullptr;                 // what graphs keep is charged to it
-  };
-  Stage(Place place, const TrainingSetup& setup);
+  /// `setup` must outlive it.
+  Stage(StageSpec spec, const TrainingSetup& setup);
+  Stage(Stage&&) noexcept;
+  ~Stage();
 
   /// Before the first instruction of a pass. `slots`: buffers held at once.
   void begin(const Pass& pass, int slots);
@@ -73,26 +46,33 @@ class Stage {
 
   void load(const plan::Instruction& i);
   /// Where a Recompute will come, only the inputs of what runs again at a time are kept.
-  void forward(const plan::Instruction& i, Parts parts);
+  void forward(const plan::Instruction& i);
   void recompute(const plan::Instruction& i);
   void backward(const plan::Instruction& i);
   void input_gradient(const plan::Instruction& i);
   void weight_gradient(const plan::Instruction& i);
+  /// Adds up the gradients of the microbatches since the last step, before an `update` with them.
+  void finish_gradients();
+  /// Steps with them. In an asynchronous Program the weights that microbatches under way have used
+  /// stay what they were.
+  void update(const plan::Instruction& i, double learning_rate, const GradientUse& use = {});
 
-  StageBuffers& buffers(const plan::Instruction& i) {
-    return slots_[static_cast<std::size_t>(i.slot)];
-  }
   void receive_inputs(const plan::Instruction& i, Tensors inputs);
+  void receive_gradients(const plan::Instruction& i, Tensors output_gradients);
   /// What the stage after takes over: the outputs cut off their graph.
   Tensors outputs_for_next(const plan::Instruction& i);
   /// What the stage before takes over.
   Tensors take_input_gradients(const plan::Instruction& i);
+  /// What the microbatch began with, and what its loss compares with, as long as they are held.
+  const Tensors& inputs(const plan::Instruction& i) const;
+  const Tensors& targets(const plan::Instruction& i) const;
 
-  /// Steps with the gradients summed since the last step. In an asynchronous Program the weights
-  /// that microbatches under way have used stay what they were.
-  void update(double learning_rate, const GradientUse& use);
+  /// One layer by itself, of those that the stage has, or behind the last layer of the model the
+  /// loss.
+  Tensors run_layer(int layer, const Tensors& inputs, const Tensors& targets,
+                    const CallContext& context) const;
 
-  const Place& place() const { return place_; }
+  const StageSpec& spec() const { return spec_; }
   const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
   const LayerSpec& spec_of(int layer) const {
     return setup_.layers[static_cast<std::size_t>(layer)];
@@ -113,38 +93,57 @@ class Stage {
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
 
  private:
-  bool is_first() const { return place_.first == 0 && place_.index == 0; }
-  bool is_last() const { return place_.last == static_cast<int>(setup_.layers.size()); }
+  struct Segment;
+  struct Buffers;
+  /// What must not change from microbatch to microbatch: type and sizes.
+  using PayloadShape = std::pair<at::ScalarType, std::vector<std::int64_t>>;
+
+  bool is_first() const { return spec_.first == 0 && spec_.index == 0; }
+  bool is_last() const { return spec_.last == loss_layer(); }
+  int loss_layer() const { return static_cast<int>(setup_.layers.size()); }
+  /// One behind the last layer, or the loss.
+  int layer_end() const { return is_last() ? spec_.last + 1 : spec_.last; }
+  void cut_segments();
+  Buffers& buffers(const plan::Instruction& i);
+  BackwardKind backward_kind(const plan::Instruction& i) const;
+  bool has_graph(const plan::Instruction& i) const {
+    return pass_.training && !backward_kind(i).recomputed;
+  }
+  const std::vector<int>& bounds(const Buffers& held) const;
+  int rerun_begin(int layer) const;
+
+  template <class Work>
+  void observed(const plan::Instruction& i, plan::InstructionKind part, int layer,
+                const Work& work) const;
   const Computed& replay(const plan::Instruction& i, const std::function<Computed()>& part);
   template <class Work>
   Tensors perform(const plan::Instruction& i, const Work& part);
   template <class Work>
   Tensors with_gradients(const plan::Instruction& i, const Work& part);
   CallContext context_of(const plan::Instruction& i) const;
-  bool has_graph(const StageBuffers& held) const { return pass_.training && !held.parts.again; }
-  Tensors run_layers(int first, int last, Tensors values, const CallContext& context) const;
-  const std::vector<int>& bounds(const plan::Instruction& i) {
-    return buffers(i).parts.again && place_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
-  }
-  Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i);
+  Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i,
+                      plan::InstructionKind part);
   void note_loss(const plan::Instruction& i, const at::Tensor& loss);
   Tensors run_without_graph(const plan::Instruction& i);
-  Tensors build_all(const plan::Instruction& i);
-  void build_graph(const plan::Instruction& i, std::size_t segment);
+  Tensors run_with_graph(const plan::Instruction& i);
+  void build_graphs(const plan::Instruction& i, std::size_t first, std::size_t last);
+  void run_again_up_to(const plan::Instruction& i, std::size_t segment);
   void check_shapes(const char* what, const Tensors& tensors, std::vector<PayloadShape>& known,
                     int microbatch) const;
 
-  Place place_;
+  StageSpec spec_;
   const TrainingSetup& setup_;
-  // Of the segments, in layers of the model: of those that run once, and of those that run again.
+  // Where segments begin and end, in layers of the model: of what runs once, and of what runs
+  // again.
   std::vector<int> graph_bounds_, rerun_bounds_;
   std::vector<std::shared_ptr<Layer>> layers_;
+  std::vector<Tensors> buffers_of_layer_;
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientSums> gradients_;
   Pass pass_;
-  std::vector<StageBuffers> slots_;
+  std::vector<Buffers> slots_;
   bool captures_ = false;     // in this pass
   bool has_trained_ = false;  // in a pass before
   std::vector<std::unique_ptr<CapturedSlot>> captured_;

@@ -11,14 +11,14 @@ namespace pipewright::exec {
 
 using Clock = std::chrono::steady_clock;
 
-struct Moment {
+struct Timestamp {
   Clock::time_point host;
   Event device;
 
   /// `timed`: whether anybody will ask when that was.
-  static Moment now(bool timed) { return {Clock::now(), timed ? Event::timed() : Event()}; }
-  /// Of two moments of one stream or device that have passed.
-  plan::Seconds since(const Moment& earlier) const {
+  static Timestamp now(bool timed) { return {Clock::now(), timed ? Event::timed() : Event()}; }
+  /// The time between two of them, of one stream or device, that have passed.
+  plan::Seconds since(const Timestamp& earlier) const {
     if (!device.on_cpu() && !earlier.device.on_cpu())
       return device.since(earlier.device);
     return {std::chrono::duration<double>(host - earlier.host).count()};
@@ -26,9 +26,9 @@ struct Moment {
 };
 
 /// A record whose times are not known yet.
-struct Noted {
+struct TimestampedRecord {
   InstructionRecord record;
-  Moment begin, end;
+  Timestamp begin, end;
 };
 
 }  // namespace pipewright::exec

@@ -178,9 +178,9 @@ class BorderSimulator {
       plan::require_whole_groups(plan_.program(), scenario_.pipeline.replicas, groups);
   }
 
-  /// Those that balance the layers.
+  /// The borders that balance the layers.
   const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
-  sim::CutNeed need(const std::vector<int>& boundaries) {
+  sim::PartitionNeed need(const std::vector<int>& boundaries) {
     const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
     const sim::Times& times = simulator_.run_shared(costs);
     return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
@@ -226,7 +226,7 @@ class BalancedDrafts {
     try {
       DraftCandidate candidate = candidates_[bound.candidate];
       BorderSimulator simulator = simulator_of(candidate);
-      const sim::CutNeed need = simulator.need(simulator.boundaries());
+      const sim::PartitionNeed need = simulator.need(simulator.boundaries());
       candidate.iteration_s = need.iteration.value;
       candidate.peak = need.peak;
       return simulated_.emplace_back(std::move(candidate));
@@ -317,14 +317,14 @@ class BorderSearch {
   struct TooLarge {
     DraftCandidate candidate;
     std::vector<int> boundaries;
-    sim::CutNeed need;
+    sim::PartitionNeed need;
   };
 
   void refine(const DraftCandidate& candidate) {
     BorderSimulator simulator = drafts_.simulator_of(candidate);
     std::optional<TooLarge> quickest;  // of the cuts that do not fit
     const auto need_of = [&](const std::vector<int>& boundaries) {
-      const sim::CutNeed need = simulator.need(boundaries);
+      const sim::PartitionNeed need = simulator.need(boundaries);
       if (!drafts_.fits(need.peak) && (!quickest || need.iteration < quickest->need.iteration))
         quickest = {candidate, boundaries, need};
       return need;

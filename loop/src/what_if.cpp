@@ -18,7 +18,7 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr std::size_t most_benches = 4;  // a large one takes 100 MB
+constexpr std::size_t most_evaluators = 4;  // a large one takes 100 MB
 
 constexpr const char* balanced = "profile";
 
@@ -43,7 +43,7 @@ Lists take_lists(plan::Scenario& scenario) {
   return lists;
 }
 
-/// The remedies that still fit and that are not what was changed.
+/// Puts back the lists that still fit and that were not what was changed.
 void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) {
   const plan::ScheduleRequest request = request_of(scenario.pipeline);
   if (const auto* boundaries = std::get_if<std::vector<int>>(&lists.partition);
@@ -132,8 +132,8 @@ plan::LayerCosts costs_of(const Draft& draft, std::vector<std::string>* notes) {
 }
 
 /// What is kept for one Structure.
-struct WhatIf::Bench {
-  Bench(std::shared_ptr<const sim::Structure> of)
+struct WhatIf::Evaluator {
+  Evaluator(std::shared_ptr<const sim::Structure> of)
       : structure(std::move(of)), simulator(*structure), causes(*structure), tables(*structure) {}
 
   sim::MemoryModel& memory_for(const sim::Holding& wanted) {
@@ -156,25 +156,26 @@ struct WhatIf::Bench {
 WhatIf::WhatIf(int most_shared_events) : most_shared_events_(most_shared_events) {}
 WhatIf::~WhatIf() = default;
 
-WhatIf::Bench& WhatIf::bench_for(const std::shared_ptr<const sim::Structure>& structure) {
-  const auto known = std::find_if(benches_.begin(), benches_.end(),
-                                  [&](const auto& bench) { return bench->structure == structure; });
-  if (known != benches_.end()) {
-    std::rotate(known, known + 1, benches_.end());
-    return *benches_.back();
+WhatIf::Evaluator& WhatIf::evaluator_for(const std::shared_ptr<const sim::Structure>& structure) {
+  const auto known =
+      std::find_if(evaluators_.begin(), evaluators_.end(),
+                   [&](const auto& evaluator) { return evaluator->structure == structure; });
+  if (known != evaluators_.end()) {
+    std::rotate(known, known + 1, evaluators_.end());
+    return *evaluators_.back();
   }
-  if (benches_.size() == most_benches)
-    benches_.erase(benches_.begin());
-  return *benches_.emplace_back(std::make_unique<Bench>(structure));
+  if (evaluators_.size() == most_evaluators)
+    evaluators_.erase(evaluators_.begin());
+  return *evaluators_.emplace_back(std::make_unique<Evaluator>(structure));
 }
 
 bool WhatIf::shares_links(const sim::ScenarioPlan& plan) const {
   return static_cast<double>(plan.structure->size()) * plan.costs.replicas <= most_shared_events_;
 }
 
-const sim::Times& WhatIf::times_of(Bench& bench, const sim::ScenarioPlan& plan) const {
-  return shares_links(plan) ? bench.simulator.run_shared(plan.costs)
-                            : bench.simulator.run(plan.costs);
+const sim::Times& WhatIf::times_of(Evaluator& evaluator, const sim::ScenarioPlan& plan) const {
+  return shares_links(plan) ? evaluator.simulator.run_shared(plan.costs)
+                            : evaluator.simulator.run(plan.costs);
 }
 
 std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
@@ -210,11 +211,11 @@ bool WhatIf::is_for_memory(const Draft& draft) {
 
 Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan) {
   require_usable(plan.costs, plan.program());
-  Bench& bench = bench_for(plan.structure);
+  Evaluator& evaluator = evaluator_for(plan.structure);
   const sim::Structure& structure = *plan.structure;
-  const sim::Times& times = times_of(bench, plan);
-  const sim::IdleTime& idle = bench.causes.of(times);
-  sim::MemoryModel& memory = bench.memory_for(sim::holding_of(scenario, plan.program()));
+  const sim::Times& times = times_of(evaluator, plan);
+  const sim::IdleTime& idle = evaluator.causes.of(times);
+  sim::MemoryModel& memory = evaluator.memory_for(sim::holding_of(scenario, plan.program()));
   const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
 
   Answer answer;
@@ -224,8 +225,8 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   answer.throughput = throughput_of(scenario, plan, times.iteration);
   if (!shares_links(plan))
     answer.bound = in_words(shared_link_overlaps(structure, plan.costs, times), structure);
-  answer.table = bench.tables.table_of(times, {&idle, &curves, answer.critical});
-  answer.places = bench.tables.places();
+  answer.table = evaluator.tables.table_of(times, {&idle, &curves, answer.critical});
+  answer.places = evaluator.tables.places();
   for (int rank = 0; rank < static_cast<int>(idle.by_cause.size()); ++rank)
     answer.bubble_s.push_back(idle.of_rank(rank));
   answer.times = times;
@@ -241,9 +242,9 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
     const Draft next = changed(draft, assignment);
     const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs_of(next), &structures_);
     require_usable(plan.costs, plan.program());
-    Bench& bench = bench_for(plan.structure);
-    const sim::Times& times = times_of(bench, plan);
-    sim::MemoryModel& memory = bench.memory_for(sim::holding_of(next.scenario, plan.program()));
+    Evaluator& evaluator = evaluator_for(plan.structure);
+    const sim::Times& times = times_of(evaluator, plan);
+    sim::MemoryModel& memory = evaluator.memory_for(sim::holding_of(next.scenario, plan.program()));
     return sim::Need{memory.curves(plan.costs, times).highest_peak(), {times.iteration}};
   } catch (const plan::InputError&) {
     return {};

@@ -28,6 +28,19 @@ int data_of(const Program& program, const InstructionIndex& index, const Instruc
                   index.find(makers[1], from, i.microbatch));
 }
 
+/// A list of events of which each waits for the one before: a queue, or a rank's collectives.
+struct InOrder {
+  int last = -1;   // its newest event
+  int place = -1;  // see Dependencies::Event; none before its first event
+
+  void append(int number, Dependencies::Event& event, int& places) {
+    event.queue = std::exchange(last, number);
+    if (place < 0)
+      place = places++;
+    event.place = place;
+  }
+};
+
 }  // namespace
 
 Dependencies::Dependencies(const Program& program) : program_(program) {
@@ -37,51 +50,41 @@ Dependencies::Dependencies(const Program& program) : program_(program) {
 }
 
 void Dependencies::link_events() {
+  const std::size_t ranks = program_.ranks.size();
   InstructionIndex index(program_);
   std::size_t count = 0;
   for (const auto& instructions : program_.ranks)
     count += instructions.size();
   events_.reserve(count);
-  for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+  for (std::size_t rank = 0; rank < ranks; ++rank)
     for (const Instruction& i : program_.ranks[rank]) {
       if (has_microbatch(i.kind))
         index.insert(i, size());
       events_.push_back({.instruction = &i, .rank = static_cast<int>(rank)});
     }
 
-  const auto ranks = program_.ranks.size();
   int places = static_cast<int>(ranks);  // the first are the ranks' compute
-  std::size_t at = 0;
-  std::vector<int> last_of_queue(2 * ranks), place_of_queue(2 * ranks);
+  std::vector<InOrder> queues;
+  int number = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int compute = -1;
-    int last_collective = -1;
-    int place_of_collectives = -1;
-    std::fill(last_of_queue.begin(), last_of_queue.end(), -1);
-    std::fill(place_of_queue.begin(), place_of_queue.end(), -1);
+    InOrder collectives;  // a rank runs them one after the other
+    queues.assign(2 * ranks, {});
     for (const Instruction& i : program_.ranks[rank]) {
-      const auto number = static_cast<int>(at);
-      Event& event = events_[at++];
+      Event& event = events_[static_cast<std::size_t>(number)];
       event.compute = compute;
       event.place = static_cast<int>(rank);
       if (has_microbatch(i.kind))
         event.data = data_of(program_, index, i);
       if (is_send(i.kind) || is_receive(i.kind)) {
-        const auto queue = static_cast<std::size_t>(queue_of(program_, i));
         event.partner = index.find(counterpart(i));
-        event.queue = std::exchange(last_of_queue[queue], number);
-        if (place_of_queue[queue] < 0)
-          place_of_queue[queue] = places++;
-        event.place = place_of_queue[queue];
+        queues[static_cast<std::size_t>(queue_of(program_, i))].append(number, event, places);
       } else if (is_collective(i.kind)) {
-        // A rank runs its collectives one after the other.
-        event.queue = std::exchange(last_collective, number);
-        if (place_of_collectives < 0)
-          place_of_collectives = places++;
-        event.place = place_of_collectives;
+        collectives.append(number, event, places);
       }
       if (holds_compute(program_, i.kind))
         compute = number;
+      ++number;
     }
   }
 }

@@ -94,7 +94,7 @@ class Holding {
            experts / t * parameter_bytes(cut_.zero, copies / cut_.expert);
   }
 
-  /// Of a token in a layer, for the backward, when nothing runs again.
+  /// What a token keeps in a layer for the backward, when nothing runs again.
   double layer_bytes(bool is_dense) const {
     const double h = model_.hidden, t = cut_.tensor, d = model_.head_channels, a = model_.heads;
     const double norms_cut = cut_.sequence_parallel ? t : 1;

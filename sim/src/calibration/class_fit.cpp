@@ -9,38 +9,60 @@ using plan::ConstantRule;
 using plan::MachineConstants;
 using plan::MeasuredRun;
 
+namespace {
+
+/// What the values of a fit are: first the logarithms of the constants, then effect by effect those
+/// of all classes.
+class ClassValues {
+ public:
+  ClassValues(std::size_t constants, std::size_t classes)
+      : constants_(constants), classes_(classes) {}
+
+  std::size_t size() const { return constants_ + 3 * classes_; }
+  plan::LayerFactors factors(const std::vector<double>& values, std::size_t of_class) const {
+    const double* const own = &values[constants_ + of_class];
+    return {.layer = std::exp(own[0]),
+            .embedding = std::exp(own[classes_]),
+            .head = std::exp(own[2 * classes_])};
+  }
+
+ private:
+  std::size_t constants_, classes_;
+};
+
+void set_factors(plan::LayerClass& layers, const plan::LayerFactors& factors) {
+  layers.layer = factors.layer;
+  layers.embedding = factors.embedding;
+  layers.head = factors.head;
+}
+
+}  // namespace
+
 ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physics& physics,
                      ClassWidth width) {
   const auto rules = rules_for(ConstantRule::Use::Schedule);
-  const plan::MachineSpread prior;
-  RunSimulator simulator(cluster);
-  Classes classes(runs);
+  const Classes classes(runs);
+  const ClassValues layout(rules.size(), classes.classes.size());
   const FitParameter layer{.mean = 0, .spread = width.spread, .least = -3, .most = 3};
   const FitParameter other{.mean = 0, .spread = 2 * width.spread, .least = -6, .most = 6};
-  FitProblem problem{.shared = parameters_of(rules, physics.constants, prior),
+  FitProblem problem{.shared = parameters_of(rules, physics.constants, plan::MachineSpread{}),
                      .effects = {layer, other, other},
                      .groups = static_cast<int>(classes.classes.size()),
                      .group_of_row = classes.of_row,
                      .residuals = {}};
-  const std::size_t first = rules.size(), count = classes.classes.size();
-  const auto factors = [&](const std::vector<double>& values, std::size_t of_class) {
-    const double* const own = &values[first + of_class];
-    return plan::LayerFactors{.layer = std::exp(own[0]),
-                              .embedding = std::exp(own[count]),
-                              .head = std::exp(own[2 * count])};
-  };
+  RunSimulator simulator(cluster);
   problem.residuals = [&](const std::vector<double>& values) {
     const MachineConstants constants = with_values(physics.constants, rules, values);
     std::vector<double> residuals(runs.size());
     for (std::size_t row = 0; row < runs.size(); ++row)
       residuals[row] =
           runs.residual(simulator, row, constants,
-                        factors(values, static_cast<std::size_t>(classes.of_row[row])));
+                        layout.factors(values, static_cast<std::size_t>(classes.of_row[row])));
     return residuals;
   };
   FitAnswer answer;
   answer.values = means_of(problem.shared);
-  answer.values.resize(first + 3 * count, 0);
+  answer.values.resize(layout.size(), 0);
   // From coarse to fine: what a row errs by at first is no reason to leave it out.
   for (const double scale : {0.03, 0.005, 0.001})
     if (scale >= width.scale)
@@ -48,12 +70,8 @@ ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physi
   ClassFit fit{.constants = with_values(physics.constants, rules, answer.values),
                .classes = classes.classes,
                .answer = answer};
-  for (std::size_t at = 0; at < count; ++at) {
-    const plan::LayerFactors own = factors(answer.values, at);
-    fit.classes[at].layer = own.layer;
-    fit.classes[at].embedding = own.embedding;
-    fit.classes[at].head = own.head;
-  }
+  for (std::size_t at = 0; at < fit.classes.size(); ++at)
+    set_factors(fit.classes[at], layout.factors(answer.values, at));
   return fit;
 }
 

@@ -1,5 +1,6 @@
 #include "robust_fit.hpp"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,53 +9,17 @@ namespace pipewright::sim {
 namespace {
 
 using Vector = std::vector<double>;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
 
 constexpr double step = 1e-4;   // of a logarithm, for differences
 constexpr double farthest = 1;  // that one step goes
 constexpr int most_steps = 40;
 constexpr double enough = 1e-3;  // less gain than this ends it
 
-/// A symmetric matrix, row by row.
-class Matrix {
- public:
-  explicit Matrix(std::size_t size) : size_(size), values_(size * size) {}
-  double& at(std::size_t row, std::size_t column) { return values_[row * size_ + column]; }
-  double at(std::size_t row, std::size_t column) const { return values_[row * size_ + column]; }
-  std::size_t size() const { return size_; }
-
- private:
-  std::size_t size_;
-  Vector values_;
-};
-
-/// L of L·Lᵀ (Cholesky); what is not positive is taken for a little.
-Matrix lower_factor(const Matrix& matrix) {
-  Matrix factor(matrix.size());
-  for (std::size_t i = 0; i < matrix.size(); ++i)
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = matrix.at(i, j);
-      for (std::size_t k = 0; k < j; ++k)
-        sum -= factor.at(i, k) * factor.at(j, k);
-      factor.at(i, j) = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / factor.at(j, j);
-    }
-  return factor;
-}
-
-Vector solved(const Matrix& factor, Vector right) {
-  const std::size_t size = factor.size();
-  for (std::size_t i = 0; i < size; ++i) {
-    for (std::size_t k = 0; k < i; ++k)
-      right[i] -= factor.at(i, k) * right[k];
-    right[i] /= factor.at(i, i);
-  }
-  for (std::size_t i = size; i-- > 0;) {
-    for (std::size_t k = i + 1; k < size; ++k)
-      right[i] -= factor.at(k, i) * right[k];
-    right[i] /= factor.at(i, i);
-  }
-  return right;
-}
-
+/// Eigen's own Levenberg–Marquardt (in `unsupported`) knows neither bounds nor priors nor residuals
+/// that count less the larger they are, and wants a dense Jacobian, of which here a row has an
+/// entry for its own group alone. So the steps are made here, and Eigen solves what they ask.
 class Fitting {
  public:
   Fitting(const FitProblem& problem, double scale) : problem_(problem), scale_(scale) {
@@ -79,6 +44,8 @@ class Fitting {
 
  private:
   std::size_t size() const { return parameters_.size(); }
+  /// A parameter's place in Eigen's matrices.
+  static Eigen::Index place(std::size_t parameter) { return static_cast<Eigen::Index>(parameter); }
   std::size_t rows() const { return residuals_.size(); }
   /// How many parameters a row depends on.
   std::size_t width() const { return problem_.shared.size() + problem_.effects.size(); }
@@ -136,47 +103,56 @@ class Fitting {
     }
   }
 
-  /// Second derivatives (Gauss and Newton) and the gradient.
-  void normal_equations(Matrix& second, Vector& gradient) const {
+  /// A quadratic as the cost is near `values_`: second derivatives (Gauss and Newton), gradient.
+  struct Quadratic {
+    MatrixXd second;
+    VectorXd gradient;
+  };
+  Quadratic quadratic() const {
+    Quadratic near{MatrixXd::Zero(place(size()), place(size())), VectorXd::Zero(place(size()))};
     for (std::size_t row = 0; row < rows(); ++row) {
       const double* const of_row = &jacobian_[row * width()];
       const double w = weight(residuals_[row]);
       for (std::size_t a = 0; a < width(); ++a) {
-        const std::size_t pa = parameter(row, a);
-        gradient[pa] += w * of_row[a] * residuals_[row];
+        const Eigen::Index pa = place(parameter(row, a));
+        near.gradient[pa] += w * of_row[a] * residuals_[row];
         for (std::size_t b = 0; b < width(); ++b)
-          second.at(pa, parameter(row, b)) += w * of_row[a] * of_row[b];
+          near.second(pa, place(parameter(row, b))) += w * of_row[a] * of_row[b];
       }
     }
     for (std::size_t p = 0; p < size(); ++p) {
       const double spread = parameters_[p].spread;
-      second.at(p, p) += 1 / (spread * spread);
-      gradient[p] += off_prior(values_, p) / spread;
+      near.second(place(p), place(p)) += 1 / (spread * spread);
+      near.gradient[place(p)] += off_prior(values_, p) / spread;
     }
+    return near;
   }
 
-  /// The step of a damped problem in which parameters that would leave their bounds stand still.
-  Vector next(const Matrix& second, const Vector& gradient) const {
+  /// The step to the lowest point of the damped quadratic, where some parameters stand still. The
+  /// priors make the matrix positive definite.
+  VectorXd step_of(const Quadratic& near, const std::vector<char>& fixed) const {
+    MatrixXd damped = near.second;
+    damped.diagonal() *= 1 + damping_;
+    VectorXd right = -near.gradient;
+    for (std::size_t p = 0; p < size(); ++p)
+      if (fixed[p] != 0) {
+        damped.row(place(p)).setZero();
+        damped.col(place(p)).setZero();
+        damped(place(p), place(p)) = 1;
+        right[place(p)] = 0;
+      }
+    return damped.llt().solve(right);
+  }
+
+  /// Parameters that would leave their bounds stand still, and the others step without them.
+  Vector next(const Quadratic& near) const {
     std::vector<char> fixed(size(), 0);
     Vector moved = values_;
     for (int tries = 0; tries < 4; ++tries) {
-      Matrix damped = second;
-      Vector right(size());
-      for (std::size_t p = 0; p < size(); ++p) {
-        damped.at(p, p) *= 1 + damping_;
-        right[p] = -gradient[p];
-      }
-      for (std::size_t p = 0; p < size(); ++p)
-        if (fixed[p] != 0) {
-          for (std::size_t q = 0; q < size(); ++q)
-            damped.at(p, q) = damped.at(q, p) = 0;
-          damped.at(p, p) = 1;
-          right[p] = 0;
-        }
-      const Vector by = solved(lower_factor(damped), right);
+      const VectorXd by = step_of(near, fixed);
       bool again = false;
       for (std::size_t p = 0; p < size(); ++p) {
-        moved[p] = values_[p] + std::clamp(by[p], -farthest, farthest);
+        moved[p] = values_[p] + std::clamp(by[place(p)], -farthest, farthest);
         const bool leaves = (moved[p] > parameters_[p].most && values_[p] >= parameters_[p].most) ||
                             (moved[p] < parameters_[p].least && values_[p] <= parameters_[p].least);
         again = again || (leaves && fixed[p] == 0);
@@ -191,11 +167,9 @@ class Fitting {
   /// One step; whether another is worth while.
   bool improve() {
     differentiate();
-    Matrix second(size());
-    Vector gradient(size());
-    normal_equations(second, gradient);
+    const Quadratic near = quadratic();
     for (int tries = 0; tries < 8; ++tries, damping_ *= 5) {
-      Vector values = next(second, gradient);
+      Vector values = next(near);
       Vector residuals = problem_.residuals(values);
       const double own = cost(values, residuals);
       if (own >= cost_)
@@ -223,30 +197,24 @@ class Fitting {
   /// Rows of one class are one observation (Liang and Zeger, Biometrika 73, 1986), but never surer
   /// than if each were one of its own.
   Vector deviations(const std::vector<int>& classes) const {
-    Matrix second(size());
-    Vector gradient(size());
-    normal_equations(second, gradient);
-    const Matrix factor = lower_factor(second);
-    std::map<int, Vector> pushes;
+    const Eigen::LLT<MatrixXd> factor(quadratic().second);
+    std::map<int, VectorXd> pushes;
     for (std::size_t row = 0; row < rows(); ++row) {
-      Vector& push = pushes.try_emplace(classes[row], size()).first->second;
+      VectorXd& push =
+          pushes.try_emplace(classes[row], VectorXd::Zero(place(size()))).first->second;
       for (std::size_t a = 0; a < width(); ++a)
-        push[parameter(row, a)] +=
+        push[place(parameter(row, a))] +=
             weight(residuals_[row]) * residuals_[row] * jacobian_[row * width() + a];
     }
-    Vector variance(size());
-    for (const auto& [own, push] : pushes) {
-      const Vector moved = solved(factor, push);
-      for (std::size_t p = 0; p < size(); ++p)
-        variance[p] += moved[p] * moved[p];
-    }
+    VectorXd variance = VectorXd::Zero(place(size()));
+    for (const auto& [own, push] : pushes)
+      variance += factor.solve(push).cwiseAbs2();
+    const VectorXd alone =
+        factor.solve(MatrixXd::Identity(place(size()), place(size()))).diagonal();
     Vector deviations(size());
-    for (std::size_t p = 0; p < size(); ++p) {
-      Vector unit(size());
-      unit[p] = 1;
-      const double alone = solved(factor, unit)[p];
-      deviations[p] = std::min(std::sqrt(std::max(variance[p], alone)), parameters_[p].spread);
-    }
+    for (std::size_t p = 0; p < size(); ++p)
+      deviations[p] =
+          std::min(std::sqrt(std::max(variance[place(p)], alone[place(p)])), parameters_[p].spread);
     return deviations;
   }
 

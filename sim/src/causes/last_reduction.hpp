@@ -1,5 +1,7 @@
 #pragma once
 
+// Which of the reductions before an optimizer step holds it up.
+
 #include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::sim {

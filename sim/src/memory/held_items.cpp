@@ -1,7 +1,6 @@
 #include "held_items.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace pipewright::sim {
 
@@ -18,96 +17,14 @@ double share_before_part(const plan::StageCost& cost, InstructionKind kind) {
 
 }  // namespace
 
-std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length) {
-  const auto at = static_cast<std::size_t>(stage);
-  const plan::StageCost& cost = costs.stages[at];
-  const auto scaled = [&](plan::Bytes bytes) -> std::int64_t {
-    return length == 1 ? bytes.value : std::llround(static_cast<double>(bytes.value) * length);
-  };
-  const auto beyond = [](std::int64_t peak, std::int64_t kept) {
-    return std::max<std::int64_t>(0, peak - kept);
-  };
-  const bool for_weights_after =
-      at + 1 < costs.stages.size() && costs.stages[at + 1].input_for_weights;
-  const bool for_weights_before = at > 0 && costs.stages[at - 1].output_gradient_for_weights;
-  // An output that a layer saves goes with what that has made.
-  const std::int64_t remade_output = scaled(cost.output_alone);
-  switch (amount) {
-    case Amount::Loaded:
-      return scaled(cost.loaded);
-    case Amount::Activation:
-      return scaled(cost.activation);
-    case Amount::ActivationOfInputGradient:
-      return scaled(cost.freed_by_input_gradient);
-    case Amount::ActivationOfWeightGradient:
-      return scaled(cost.activation) - scaled(cost.freed_by_input_gradient) -
-             scaled(cost.output_alone);
-    case Amount::OutputAlone:
-      return for_weights_after ? 0 : scaled(cost.output_alone);
-    case Amount::OutputAloneForWeights:
-      return for_weights_after ? scaled(cost.output_alone) : 0;
-    case Amount::ActivationLessOutput:
-      return scaled(cost.activation) - scaled(cost.output);
-    case Amount::Output:
-      return scaled(cost.output);
-    case Amount::OutputForInputGradient:
-      return for_weights_after ? 0 : scaled(cost.output);
-    case Amount::OutputForWeights:
-      return for_weights_after ? scaled(cost.output) : 0;
-    case Amount::ForwardTransient:
-      return beyond(scaled(cost.forward_peak), scaled(cost.activation));
-    case Amount::InputGradientTransient:
-      return beyond(scaled(cost.input_gradient_peak), 0);
-    case Amount::WeightGradientTransient:
-      return beyond(scaled(cost.weight_gradient_peak), 0);
-    case Amount::RerunKept:
-      return scaled(cost.rerun.kept);
-    case Amount::RerunForwardTransient:
-      return beyond(scaled(cost.rerun.forward_peak), scaled(cost.rerun.kept) + scaled(cost.output));
-    case Amount::RemadeOfInputGradient:
-      return scaled(cost.rerun.freed_by_input_gradient) + remade_output;
-    case Amount::RemadeOfWeightGradient:
-      return scaled(cost.rerun.remade) - scaled(cost.rerun.freed_by_input_gradient) - remade_output;
-    case Amount::RerunTransient:
-      return beyond(scaled(cost.rerun.rerun_peak), scaled(cost.rerun.remade));
-    case Amount::RerunBackwardTransient:
-      return beyond(scaled(cost.rerun.backward_peak), 0);
-    case Amount::RerunInputGradientTransient:
-      return beyond(scaled(cost.rerun.input_gradient_peak), 0);
-    case Amount::RerunForWeights:
-      return scaled(cost.rerun.left_for_weights);
-    case Amount::BackwardTransient:
-      return beyond(scaled(cost.backward_peak), 0);
-    case Amount::GradientsForWeights:
-      return scaled(cost.gradients_for_weights);
-    case Amount::InputGradient:
-      return scaled(cost.input_gradient_bytes);
-    case Amount::InputGradientOfInput:
-      return for_weights_before ? 0 : scaled(cost.input_gradient_bytes);
-    case Amount::InputGradientForWeights:
-      return for_weights_before ? scaled(cost.input_gradient_bytes) : 0;
-    case Amount::ReceivedActivation:
-      return scaled(costs.stages[at - 1].output);
-    case Amount::ReceivedGradient:
-      return cost.output_gradient_for_weights ? 0
-                                              : scaled(costs.stages[at + 1].input_gradient_bytes);
-    case Amount::ReceivedGradientForWeights:
-      return cost.output_gradient_for_weights ? scaled(costs.stages[at + 1].input_gradient_bytes)
-                                              : 0;
-    case Amount::GradientsAside:
-      return cost.gradients.value;
-  }
-  return 0;
-}
-
-double time_of(const Moment& moment, const Structure& structure, const StepCosts& costs,
+double time_of(const EventPoint& point, const Structure& structure, const StepCosts& costs,
                const Times& times) {
-  const EventTimes& event = times[moment.event];
-  switch (moment.when) {
+  const EventTimes& event = times[point.event];
+  switch (point.when) {
     case When::Start:
       return event.start;
     case When::Part: {
-      const plan::Instruction& i = *structure.events()[moment.event].instruction;
+      const plan::Instruction& i = *structure.events()[point.event].instruction;
       const double share =
           share_before_part(costs.stages[static_cast<std::size_t>(i.stage)], i.kind);
       return share == 1 ? event.lets_go() : event.start + share * (event.lets_go() - event.start);

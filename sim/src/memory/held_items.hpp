@@ -3,8 +3,7 @@
 // The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
 // memory is read from this one list.
 
-#include <cstdint>
-
+#include "held_amounts.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/instruction_index.hpp"
 #include "pipewright/sim/memory/memory.hpp"
@@ -13,55 +12,16 @@
 
 namespace pipewright::sim {
 
-/// How many bytes, of one stage and microbatch.
-enum class Amount : std::uint8_t {
-  Loaded,
-  Activation,
-  ActivationOfInputGradient,   // its part that the input gradient frees
-  ActivationOfWeightGradient,  // … the weight gradient
-  OutputAlone,                 // the rest, if the weight gradient after does not need it
-  OutputAloneForWeights,       // … if it does
-  ActivationLessOutput,
-  Output,
-  OutputForInputGradient,  // if the weight gradient after does not need it
-  OutputForWeights,        // … if it does
-  ForwardTransient,        // most that a forward needs beside what it keeps
-  BackwardTransient,       // … a backward
-  InputGradientTransient,
-  WeightGradientTransient,
-  // Of a microbatch that runs again:
-  RerunKept,  // by its forward, beside the output
-  RerunForwardTransient,
-  RemadeOfInputGradient,   // what R makes and the input gradient frees, the output with it
-  RemadeOfWeightGradient,  // … the rest
-  RerunTransient,          // most that R needs beside what it makes
-  RerunBackwardTransient,
-  RerunInputGradientTransient,
-  RerunForWeights,  // what an input gradient makes again for the weight gradient
-  GradientsForWeights,
-  InputGradient,               // made for the stage before
-  InputGradientOfInput,        // … whose weight gradient does not need it
-  InputGradientForWeights,     // … does
-  ReceivedActivation,          // as large as the stage before sends it
-  ReceivedGradient,            // as large as the stage after makes it, if W does not need it
-  ReceivedGradientForWeights,  // … if it does
-  GradientsAside,  // of all the stage's parameters; the only amount that many share an end of
-};
-
-/// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
-/// are exact: rounding is done before.
-std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
-
 /// `Part`: the last layer is done with the gradient that came in, if layers run again by
 /// themselves. `End`: of a transfer, when it lets go of its queue.
 enum class When : std::uint8_t { Start, Part, End };
 
-struct Moment {
+struct EventPoint {
   int event = -1;
   When when = When::End;
 };
 
-double time_of(const Moment& moment, const Structure& structure, const StepCosts& costs,
+double time_of(const EventPoint& point, const Structure& structure, const StepCosts& costs,
                const Times& times);
 
 struct HeldItem {
@@ -69,8 +29,8 @@ struct HeldItem {
   int named_by;      // an event
   Amount amount;
   int stage;
-  Moment from;
-  Moment until;
+  EventPoint from;
+  EventPoint until;
   int outlasts = -1;  // an event of another stage: if that ends later, it is held until then
 };
 
@@ -92,7 +52,7 @@ class HeldItems {
     bool before_is_here;  // the stage before is on the same rank
     bool after_is_here;   // … the stage after
     bool is_last;         // no stage after
-    Moment done;          // nothing of the microbatch is needed any more
+    EventPoint done;      // nothing of the microbatch is needed any more
   };
 
   void find_gradients_aside(const Structure& structure);
@@ -112,7 +72,7 @@ class HeldItems {
     return !at.is_last && (at.after_is_here || !copies());
   }
   /// When the gradient that came into a stage is free.
-  static Moment used_by_last_layer(const Around& at, int event) {
+  static EventPoint used_by_last_layer(const Around& at, int event) {
     return {event, at.recompute >= 0 ? When::Part : When::End};
   }
 
@@ -165,7 +125,7 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
 /// after reads it.
 template <class Visit>
 void HeldItems::activations(const Around& at, const Visit& visit) const {
-  const auto keep = [&](const char* name, Amount amount, Moment until, int outlasts = -1) {
+  const auto keep = [&](const char* name, Amount amount, EventPoint until, int outlasts = -1) {
     visit(HeldItem{name, at.forward, amount, at.stage, {at.forward, When::Start}, until, outlasts});
   };
   if (forward_only_ && copies() && !at.is_last && !at.after_is_here) {
@@ -190,7 +150,7 @@ void HeldItems::activations(const Around& at, const Visit& visit) const {
 /// when it ends too.
 template <class Visit>
 void HeldItems::recomputed(const Around& at, const Visit& visit) const {
-  const auto keep = [&](const char* name, int by, Amount amount, Moment until) {
+  const auto keep = [&](const char* name, int by, Amount amount, EventPoint until) {
     visit(HeldItem{name, by, amount, at.stage, {by, When::Start}, until});
   };
   if (is_read_by_after(at)) {
@@ -246,7 +206,7 @@ void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
     input_gradient(at, visit);
   if (!copies())
     return;
-  const auto buffer = [&](Kind kind, Amount amount, Moment until) {
+  const auto buffer = [&](Kind kind, Amount amount, EventPoint until) {
     const int receive = find(kind, at);
     visit(HeldItem{"receive buffer", receive, amount, at.stage, {receive, When::Start}, until});
   };
@@ -261,7 +221,7 @@ void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
 
 template <class Visit>
 void HeldItems::input_gradient(const Around& at, const Visit& visit) const {
-  const auto keep = [&](Amount amount, Moment until) {
+  const auto keep = [&](Amount amount, EventPoint until) {
     visit(HeldItem{"input gradient", at.backward, amount, at.stage, {at.backward}, until});
   };
   if (copies() && !at.before_is_here)

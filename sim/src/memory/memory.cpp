@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <map>
 
 #include "held_items.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
@@ -15,66 +14,11 @@ namespace {
 
 using plan::Bytes;
 
-/// A gain or a loss at one moment, on the rank of `owner`.
-struct Change {
-  int event;
-  int owner;  // rank
-  When when;
-  bool gains;
-  Amount amount;
-  int stage;            // of the amount
-  int later_than = -1;  // only if that event ends before
-};
-
-std::uint32_t bit_of(Amount amount) { return std::uint32_t{1} << static_cast<unsigned>(amount); }
-
-/// Of two that end at once, the one that is numbered higher.
+/// Where both end at once, the one that is numbered higher ends after the other.
 bool ends_after(const Times& times, int event, int other) {
   const double end = times[event].lets_go(), others_end = times[other].lets_go();
   return end != others_end ? end > others_end : event > other;
 }
-
-/// Every change of every item, by event.
-class Changes {
- public:
-  Changes(const Structure& structure, Holding holding) : structure_(structure) {
-    const HeldItems items(structure, holding);
-    const plan::Program& program = structure.program();
-    for (int stage = 0; stage < plan::stage_count(program); ++stage)
-      for (int m = 0; m < program.microbatches; ++m) {
-        const int rank = program.placement.rank_of(stage, m);
-        items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
-      }
-    sort_by_event();
-  }
-
-  const std::vector<Change>& sorted() const { return changes_; }
-
- private:
-  void add(const HeldItem& item, int rank) {
-    changes_.push_back({item.from.event, rank, item.from.when, true, item.amount, item.stage});
-    changes_.push_back(
-        {item.until.event, rank, item.until.when, false, item.amount, item.stage, item.outlasts});
-    if (item.outlasts >= 0)
-      changes_.push_back(
-          {item.outlasts, rank, When::End, false, item.amount, item.stage, item.until.event});
-  }
-
-  void sort_by_event() {
-    std::vector<std::size_t> next(static_cast<std::size_t>(structure_.size()) + 1);
-    for (const Change& change : changes_)
-      ++next[static_cast<std::size_t>(change.event) + 1];
-    for (std::size_t event = 1; event < next.size(); ++event)
-      next[event] += next[event - 1];
-    std::vector<Change> sorted(changes_.size());
-    for (const Change& change : changes_)
-      sorted[next[static_cast<std::size_t>(change.event)]++] = change;
-    changes_ = std::move(sorted);
-  }
-
-  const Structure& structure_;
-  std::vector<Change> changes_;
-};
 
 }  // namespace
 
@@ -116,104 +60,6 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
   curves_.points.resize(points);
   curves_.counts.resize(ranks);
   curves_.peaks.resize(ranks);
-}
-
-/// The compute of a rank is in order of time, a queue is, and so is what another rank's compute
-/// ends on this one. Each is a stream; entries are by event, which is the order of the lists.
-void MemoryModel::make_streams() {
-  const auto& events = structure_.events();
-  const int ranks = static_cast<int>(structure_.program().ranks.size());
-  const auto transfers = [&](int event) {
-    const plan::InstructionKind kind = events[event].instruction->kind;
-    return plan::is_send(kind) || plan::is_receive(kind);
-  };
-  struct Set {
-    std::uint32_t gained = 0, lost = 0;
-    int aside = 0;
-    auto operator<=>(const Set&) const = default;
-  };
-  std::vector<std::vector<int>> classes_of;  // by set of amounts: by stage, -1 where unused
-  std::map<Set, std::size_t> sets;
-  const auto class_of = [&](int stage, const Set& amounts) {
-    if (amounts == Set{})
-      return -1;
-    const auto [set, is_new] = sets.try_emplace(amounts, classes_of.size());
-    if (is_new)
-      classes_of.emplace_back(static_cast<std::size_t>(plan::stage_count(structure_.program())),
-                              -1);
-    int& known = classes_of[set->second][static_cast<std::size_t>(stage)];
-    if (known < 0) {
-      known = static_cast<int>(classes_.size());
-      classes_.push_back({stage, amounts.gained, amounts.lost, amounts.aside});
-    }
-    return known;
-  };
-
-  using At = std::vector<Change>::const_iterator;
-  std::map<int, Set> at_end;  // by stage
-  const auto entry_of = [&](int event, int owner, At begin, At end) {
-    Set at_start;
-    at_end.clear();
-    const std::size_t parts_begin = part_.size();
-    for (At change = begin; change != end; ++change) {
-      if (change->owner != owner)
-        continue;
-      if (change->when == When::Part || change->later_than >= 0) {
-        part_.push_back({class_of(change->stage, {.lost = bit_of(change->amount)}),
-                         change->when == When::Part, change->later_than});
-        continue;
-      }
-      // What begins with an event is its own stage's.
-      Set& set = change->when == When::Start ? at_start : at_end[change->stage];
-      if (change->amount == Amount::GradientsAside)
-        set.aside += change->gains ? 1 : -1;
-      else
-        (change->gains ? set.gained : set.lost) |= bit_of(change->amount);
-    }
-    Entry entry{event, class_of(events[event].instruction->stage, at_start), -1};
-    if (part_.size() == parts_begin && at_end.size() <= 1) {
-      for (const auto& [stage, set] : at_end)
-        entry.at_release = class_of(stage, set);
-      return entry;
-    }
-    for (const auto& [stage, set] : at_end)
-      if (const int amount_class = class_of(stage, set); amount_class >= 0)
-        part_.push_back({amount_class});
-    entry.at_release = -2 - static_cast<int>(parts_.size());
-    parts_.push_back({parts_begin, part_.size()});
-    return entry;
-  };
-
-  // By owner: the entries of each stream. Compute comes first, then the queues (numbered behind
-  // the ranks), then the compute of others.
-  std::vector<std::map<int, std::vector<Entry>>> by_source(static_cast<std::size_t>(ranks));
-  const Changes changes(structure_, holding_);
-  for (auto at = changes.sorted().begin(); at != changes.sorted().end();) {
-    const int event = at->event;
-    const auto next = std::find_if(at, changes.sorted().end(),
-                                   [&](const Change& change) { return change.event != event; });
-    for (auto first = at; first != next; ++first) {
-      const int owner = first->owner;
-      if (std::any_of(at, first, [&](const Change& c) { return c.owner == owner; }))
-        continue;
-      const bool is_own = events[event].rank == owner;
-      const int source = !is_own || transfers(event) ? 1 + events[event].place : 0;
-      by_source[static_cast<std::size_t>(owner)][source].push_back(
-          entry_of(event, owner, first, next));
-    }
-    at = next;
-  }
-
-  streams_.resize(static_cast<std::size_t>(ranks));
-  for (std::size_t rank = 0; rank < by_source.size(); ++rank) {
-    if (by_source[rank].empty() || by_source[rank].begin()->first != 0)
-      streams_[rank].push_back({entries_.size(), entries_.size()});  // a rank without compute
-    for (const auto& [source, entries] : by_source[rank]) {
-      const std::size_t begin = entries_.size();
-      entries_.insert(entries_.end(), entries.begin(), entries.end());
-      streams_[rank].push_back({begin, entries_.size()});
-    }
-  }
 }
 
 void MemoryModel::price(const StepCosts& costs) {
@@ -284,13 +130,13 @@ MemoryPoint* MemoryModel::expand(const Stream& stream, const StepCosts& costs, c
 
 /// What the end of an event changes that is not one class.
 MemoryModel::Ending MemoryModel::ending_of(const Entry& entry, const Times& times) const {
-  const Parts& parts = parts_[static_cast<std::size_t>(-2 - entry.at_release)];
+  const EndList& list = end_lists_[static_cast<std::size_t>(-2 - entry.at_release)];
   Ending ending;
-  for (std::size_t at = parts.begin; at < parts.end; ++at) {
-    const Part& part = part_[at];
-    const std::int64_t bytes = amount(part.amount_class, entry.event);
-    if (bytes != 0 && (part.later_than < 0 || ends_after(times, entry.event, part.later_than)))
-      (part.is_early ? ending.early : ending.at_end) += bytes;
+  for (std::size_t at = list.begin; at < list.end; ++at) {
+    const EndChange& change = end_changes_[at];
+    const std::int64_t bytes = amount(change.amount_class, entry.event);
+    if (bytes != 0 && (change.later_than < 0 || ends_after(times, entry.event, change.later_than)))
+      (change.is_early ? ending.early : ending.at_end) += bytes;
   }
   return ending;
 }
@@ -390,7 +236,9 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
   }
 
   const plan::Program& program = structure_.program();
-  const auto moment = [&](const Moment& m) { return time_of(m, structure_, costs, times); };
+  const auto when = [&](const EventPoint& point) {
+    return time_of(point, structure_, costs, times);
+  };
   const HeldItems items(structure_, holding_);
   for (const int stage : stages_of_rank_[at])
     for (int m = 0; m < program.microbatches; ++m) {
@@ -401,7 +249,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
                                 : costs.microbatch_lengths[static_cast<std::size_t>(m)];
       items.for_each(stage, m, [&](const HeldItem& item) {
         const bool outlasts = item.outlasts >= 0 && times[item.outlasts].lets_go() > time;
-        if (moment(item.from) > time || (moment(item.until) <= time && !outlasts))
+        if (when(item.from) > time || (when(item.until) <= time && !outlasts))
           return;
         const Bytes bytes{bytes_of(item.amount, costs, stage, length)};
         std::string name = fmt::format("{} {}", item.name,

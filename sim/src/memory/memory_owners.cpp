@@ -7,48 +7,6 @@
 namespace pipewright::sim {
 namespace {
 
-Owner owner_of(Amount amount) {
-  switch (amount) {
-    case Amount::Loaded:
-      return Owner::Inputs;
-    case Amount::Activation:
-    case Amount::ActivationOfInputGradient:
-    case Amount::ActivationOfWeightGradient:
-    case Amount::OutputAlone:
-    case Amount::OutputAloneForWeights:
-    case Amount::ActivationLessOutput:
-    case Amount::Output:
-    case Amount::OutputForInputGradient:
-    case Amount::OutputForWeights:
-    case Amount::RerunKept:
-    case Amount::RemadeOfInputGradient:
-    case Amount::RemadeOfWeightGradient:
-    case Amount::RerunForWeights:
-      return Owner::Activations;
-    case Amount::ForwardTransient:
-    case Amount::BackwardTransient:
-    case Amount::InputGradientTransient:
-    case Amount::WeightGradientTransient:
-    case Amount::RerunForwardTransient:
-    case Amount::RerunTransient:
-    case Amount::RerunBackwardTransient:
-    case Amount::RerunInputGradientTransient:
-      return Owner::Transients;
-    case Amount::GradientsForWeights:
-    case Amount::InputGradient:
-    case Amount::InputGradientOfInput:
-    case Amount::InputGradientForWeights:
-      return Owner::InputGradients;
-    case Amount::ReceivedActivation:
-    case Amount::ReceivedGradient:
-    case Amount::ReceivedGradientForWeights:
-      return Owner::Buffers;
-    case Amount::GradientsAside:
-      return Owner::Gradients;
-  }
-  return Owner::Transients;
-}
-
 /// A gain or a loss, in bytes.
 struct OwnedChange {
   double time = 0;
@@ -101,7 +59,9 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
                                                             const Times& times) const {
   const plan::Program& program = structure_.program();
   const HeldItems items(structure_, holding_);
-  const auto moment = [&](const Moment& m) { return time_of(m, structure_, costs, times); };
+  const auto when = [&](const EventPoint& point) {
+    return time_of(point, structure_, costs, times);
+  };
   std::vector<std::vector<OwnersPoint>> ranks;
   std::vector<OwnedChange> changes;
   for (std::size_t rank = 0; rank < stages_of_rank_.size(); ++rank) {
@@ -122,10 +82,10 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
           const std::int64_t bytes = bytes_of(item.amount, costs, stage, length);
           if (bytes == 0)
             return;
-          changes.push_back({moment(item.from), owner_of(item.amount), bytes});
+          changes.push_back({when(item.from), owner_of(item.amount), bytes});
           const double until = item.outlasts < 0
-                                   ? moment(item.until)
-                                   : std::max(moment(item.until), times[item.outlasts].lets_go());
+                                   ? when(item.until)
+                                   : std::max(when(item.until), times[item.outlasts].lets_go());
           changes.push_back({until, owner_of(item.amount), -bytes});
         });
       }

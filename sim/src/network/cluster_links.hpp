@@ -40,7 +40,7 @@ class ClusterLinks : public Network {
   const plan::Link& link(int from, int to) const { return plan::link_between(cluster_, from, to); }
 
  private:
-  /// Of a ring, at once on a link: what sums were measured to take, they took beside each other.
+  /// How many flows of a ring were on a link at once when sums were measured.
   int flows_measured(int from, int to, int devices) const {
     const bool on_a_bus = plan::node_of(cluster_, from) == plan::node_of(cluster_, to);
     const plan::Link& used = link(from, to);

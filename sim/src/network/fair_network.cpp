@@ -37,7 +37,7 @@ void FairNetwork::send(int from, int to, double bytes, double start,
     flow.links[0] = source * links_of_node + outgoing;
     flow.links[1] = target * links_of_node + incoming;
   }
-  plan_moment(std::max(start, now_), id, true);
+  plan_change(std::max(start, now_), id, true);
 }
 
 void FairNetwork::compute(int device, const Compute& work, double start,
@@ -47,7 +47,7 @@ void FairNetwork::compute(int device, const Compute& work, double start,
   flow.node = plan::node_of(cluster(), device);
   flow.work = work;
   flow.left = 1;
-  plan_moment(std::max(start, now_), id, true);
+  plan_change(std::max(start, now_), id, true);
 }
 
 int FairNetwork::new_flow(std::function<void(double)> done) {
@@ -66,26 +66,26 @@ int FairNetwork::new_flow(std::function<void(double)> done) {
   return id;
 }
 
-void FairNetwork::plan_moment(double time, int flow, bool begins) {
-  moments_.push({time, moments_planned_++, flow, flow_at(flow).version, begins});
+void FairNetwork::plan_change(double time, int flow, bool begins) {
+  changes_ahead_.push({time, changes_planned_++, flow, flow_at(flow).version, begins});
 }
 
 void FairNetwork::run() {
   while (true) {
     // All that is at one time is over before shares are given out anew.
-    if (!changed_.empty() && (moments_.empty() || moments_.top().time > now_))
+    if (!changed_.empty() && (changes_ahead_.empty() || changes_ahead_.top().time > now_))
       share();
-    if (moments_.empty())
+    if (changes_ahead_.empty())
       return;
-    const Moment moment = moments_.top();
-    moments_.pop();
-    if (moment.version != flow_at(moment.flow).version)
+    const FlowChange change = changes_ahead_.top();
+    changes_ahead_.pop();
+    if (change.version != flow_at(change.flow).version)
       continue;
-    now_ = std::max(now_, moment.time);
-    if (moment.begins)
-      begin(moment.flow);
+    now_ = std::max(now_, change.time);
+    if (change.begins)
+      begin(change.flow);
     else
-      end(moment.flow);
+      end(change.flow);
   }
 }
 
@@ -97,7 +97,7 @@ void FairNetwork::begin(int id) {
     return set_pace(flow.node);
   }
   if (flow.links[0] < 0)
-    return plan_moment(now_ + flow.left / flow.rate, id, false);
+    return plan_change(now_ + flow.left / flow.rate, id, false);
   for (const int link : flow.links)
     if (link >= 0) {
       link_at(link).flows.push_back(id);
@@ -130,10 +130,10 @@ void FairNetwork::set_rate(int id, double rate) {
   flow.since = now_;
   flow.rate = rate;
   ++flow.version;
-  plan_moment(now_ + flow.left / rate, id, false);
+  plan_change(now_ + flow.left / rate, id, false);
 }
 
-/// Of all that compute on the node, by how many they are.
+/// Sets the rate of all that compute on the node, by how many they are.
 void FairNetwork::set_pace(int node) {
   const std::vector<int>& flows = computing_[static_cast<std::size_t>(node)];
   const int busy = std::min(static_cast<int>(flows.size()), cores_);
@@ -143,7 +143,8 @@ void FairNetwork::set_pace(int node) {
   }
 }
 
-/// To the flows that changes of links can reach, over whatever links they have in common.
+/// Gives shares to the flows that changes of links can reach, over whatever links they have in
+/// common.
 void FairNetwork::share() {
   ++searches_;
   found_links_.clear();

@@ -47,19 +47,19 @@ class FairNetwork final : public ClusterLinks {
     int waiting = 0;  // flows without a share
   };
   /// The begin of a flow, or its end.
-  struct Moment {
+  struct FlowChange {
     double time = 0;
     std::uint64_t number = 0;  // the one asked for earlier is earlier
     int flow = 0;
     std::uint32_t version = 0;
     bool begins = false;
-    bool operator>(const Moment& other) const {
+    bool operator>(const FlowChange& other) const {
       return time != other.time ? time > other.time : number > other.number;
     }
   };
 
   int new_flow(std::function<void(double)> done);
-  void plan_moment(double time, int flow, bool begins);
+  void plan_change(double time, int flow, bool begins);
   void begin(int flow);
   void end(int flow);
   void set_rate(int flow, double rate);
@@ -75,9 +75,9 @@ class FairNetwork final : public ClusterLinks {
   std::vector<Flow> flows_;
   std::vector<int> unused_;
   std::vector<int> changed_;  // links, since shares were given out
-  std::priority_queue<Moment, std::vector<Moment>, std::greater<>> moments_;
+  std::priority_queue<FlowChange, std::vector<FlowChange>, std::greater<>> changes_ahead_;
   double now_ = 0;
-  std::uint64_t moments_planned_ = 0;
+  std::uint64_t changes_planned_ = 0;
   std::uint32_t searches_ = 0;
   std::vector<int> found_links_, found_flows_;
 };

@@ -33,7 +33,7 @@ class Network {
 
   /// Between two devices.
   virtual double latency(int from, int to) const = 0;
-  /// Of a step of a ring.
+  /// What a step of a ring takes of its link.
   virtual double ring_latency(int from, int to) const { return latency(from, to); }
   /// As many bytes as the links move at their bandwidth while a transfer holds them, where that
   /// takes another time than its bytes over the bandwidth.

@@ -44,7 +44,7 @@ int Replay::receiving_device(int id) const {
 
 double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
 
-/// Those of one device alone take nothing, and are none.
+/// Sums of one device alone take nothing, and are none.
 void Replay::find_collectives() {
   using Key = std::pair<int, int>;  // the event that stands for all; of a tied one the pipeline
   std::map<Key, Collective> found;

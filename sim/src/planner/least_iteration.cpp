@@ -8,7 +8,7 @@ double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape,
   const auto passes = [](const plan::StageCost& stage) {
     return (stage.input_gradient + stage.weight_gradient).value;
   };
-  /// Of a transfer between the ranks of a stage and the next.
+  /// What a transfer between the ranks of a stage and the next takes.
   const auto hop = [&](int rank, plan::Bytes size) {
     const plan::Link& link = link_between(costs.cluster, rank, rank + 1);
     return link.latency.value + plan::occupancy(link, size).value;

@@ -25,7 +25,7 @@ constexpr double gain = 1 - 1e-12;  // less is rounding
 
 class BorderSearch {
  public:
-  BorderSearch(int layers, Boundaries start, const CutEvaluation& evaluate,
+  BorderSearch(int layers, Boundaries start, const PartitionEvaluation& evaluate,
                std::optional<plan::Bytes> memory_cap)
       : start_(std::move(start)),
         evaluate_(evaluate),
@@ -63,7 +63,7 @@ class BorderSearch {
     return ways;
   }
 
-  const CutNeed& known(const Boundaries& boundaries) {
+  const PartitionNeed& known(const Boundaries& boundaries) {
     const auto [at, is_new] = known_.try_emplace(boundaries);
     if (is_new) {
       at->second = evaluate_(boundaries);
@@ -120,19 +120,20 @@ class BorderSearch {
   }
 
   const Boundaries start_;
-  const CutEvaluation& evaluate_;
+  const PartitionEvaluation& evaluate_;
   std::optional<plan::Bytes> memory_cap_;
   int layers_;
   int stages_;
   Boundaries best_;
   double best_length_ = infinity;
   plan::Bytes leanest_{std::numeric_limits<std::int64_t>::max()};
-  std::map<Boundaries, CutNeed> known_;
+  std::map<Boundaries, PartitionNeed> known_;
 };
 
 }  // namespace
 
-FastestPartition fastest_partition(int layers, Boundaries start, const CutEvaluation& evaluate,
+FastestPartition fastest_partition(int layers, Boundaries start,
+                                   const PartitionEvaluation& evaluate,
                                    std::optional<plan::Bytes> memory_cap) {
   return BorderSearch(layers, std::move(start), evaluate, memory_cap).run();
 }
@@ -150,7 +151,7 @@ FastestPartition fastest_partition(const plan::Program& program, const plan::Lay
   MemoryModel memory(structure, {.gradient_groups = 1});
   StepCosts step;
   step.cluster = cluster;
-  const auto evaluate = [&](const Boundaries& boundaries) -> CutNeed {
+  const auto evaluate = [&](const Boundaries& boundaries) -> PartitionNeed {
     set_stages(step, costs, {boundaries});
     if (!memory_cap && !cluster.within_node.shared && !cluster.between_nodes.shared)
       return {{simulator.iteration(step)}, {}};

@@ -1,5 +1,8 @@
 #pragma once
 
+// Work in a process of its own, for a library that starts only once in a process and aborts on bad
+// input.
+
 #include <functional>
 #include <string>
 #include <vector>

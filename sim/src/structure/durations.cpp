@@ -14,8 +14,8 @@ using plan::Instruction;
 using plan::Link;
 using plan::Seconds;
 
-/// Of the links that join two ranks in each of the pipelines side by side, the one on which a
-/// transfer takes longest.
+/// The link on which a transfer takes longest, of those that join two ranks in each of the
+/// pipelines side by side.
 const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size) {
   const auto between = [&](int replica) -> const Link& {
     return plan::link_between(costs.cluster, rank * costs.replicas + replica,
@@ -61,6 +61,11 @@ double ring_overhead(const Link& link, Bytes size, double devices, int rounds) {
   return plan::ring_overhead(link, size, devices, rounds).value;
 }
 
+/// For how long a transfer keeps its ranks from computing, and a collective each of its members.
+struct Kept {
+  double sender = 0, receiver = 0, member = 0;
+};
+
 /// The cost of an event for a microbatch of length 1, without jitter.
 class Pricing {
  public:
@@ -88,11 +93,19 @@ class Pricing {
     return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
   }
 
-  /// For how long a collective keeps a member from computing.
-  double kept_by(int collective_event) const {
-    return collective(*structure_.events()[collective_event].instruction, ring_overhead);
+  Kept kept_by(int event) const {
+    const Instruction& i = *structure_.events()[event].instruction;
+    if (plan::is_collective(i.kind))
+      return {.member = collective(i, ring_overhead)};
+    if (!plan::is_send(i.kind))
+      return {};
+    const plan::Overheads& overheads = link_of(event).overheads;
+    const Bytes size = sent_by(event);
+    return {.sender = plan::time_of(overheads.send, size).value,
+            .receiver = plan::time_of(overheads.receive, size).value};
   }
 
+ private:
   Bytes sent_by(int send) const {
     const Instruction& i = *structure_.events()[send].instruction;
     return plan::bytes_of(plan::traits_of(i.kind).payload, stage(i));
@@ -101,8 +114,6 @@ class Pricing {
     const auto& own = structure_.events()[send];
     return slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, sent_by(send));
   }
-
- private:
   const plan::StageCost& stage(const Instruction& i) const {
     return stages_[static_cast<std::size_t>(i.stage)];
   }
@@ -202,44 +213,31 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
 void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
                               const std::vector<plan::StageCost>& stages) {
   const Pricing pricing(structure, costs, stages);
-  const plan::Dependencies& events = structure.events();
-  struct Kept {
-    double sender = 0, receiver = 0, member = 0;
+  std::vector<Kept> by_class;
+  for (const int event : structure.representatives())
+    by_class.push_back(pricing.kept_by(event));
+  const auto kept_by = [&](int event) -> const Kept& {
+    return by_class[static_cast<std::size_t>(structure.class_of(event))];
   };
-  std::vector<Kept> by_class;  // of sends and collectives
-  for (const int event : structure.representatives()) {
-    Kept kept;
-    if (plan::is_send(events[event].instruction->kind)) {
-      const Link& link = pricing.link_of(event);
-      const Bytes size = pricing.sent_by(event);
-      kept = {plan::time_of(link.overheads.send, size).value,
-              plan::time_of(link.overheads.receive, size).value};
-    } else if (plan::is_collective(events[event].instruction->kind)) {
-      kept.member = pricing.kept_by(event);
-    }
-    by_class.push_back(kept);
-  }
+  const plan::Dependencies& events = structure.events();
   const auto keep = [&](int event, double seconds) {
     if (event >= 0 && plan::is_compute(events[event].instruction->kind))
       by_event_costs_[static_cast<std::size_t>(event)].latency += seconds;
   };
-  const auto of = [&](int event) {
-    return by_class[static_cast<std::size_t>(structure.class_of(event))];
-  };
   double beside = 0;  // of collectives since the rank's compute before
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = events[event];
+    const plan::InstructionTraits& kind = plan::traits_of(own.instruction->kind);
     if (event > 0 && events[event - 1].rank != own.rank)
       beside = 0;
-    if (plan::is_send(own.instruction->kind))
-      keep(own.compute, of(event).sender);
+    if (kind.role == plan::Role::Send)
+      keep(own.compute, kept_by(event).sender);
     else if (own.data >= 0 && plan::is_receive(events[own.data].instruction->kind))
-      keep(event, of(events[own.data].data).receiver);
-    if (plan::is_collective(own.instruction->kind))
-      beside += of(event).member;
-    if (!plan::is_compute(own.instruction->kind))
+      keep(event, kept_by(events[own.data].data).receiver);
+    beside += kept_by(event).member;
+    if (kind.role != plan::Role::Compute)
       continue;
-    if (!plan::traits_of(own.instruction->kind).waits_for_collectives)
+    if (!kind.waits_for_collectives)
       by_event_costs_[static_cast<std::size_t>(event)].held += beside;
     beside = 0;
   }

@@ -30,7 +30,7 @@ inline double start_of(const Structure& structure, const TimedEvent& event,
   return start;
 }
 
-/// Of transfers, and of what neither computes nor moves anything.
+/// The times of transfers, and of what neither computes nor moves anything.
 inline EventTimes times_of(double start, const EventCost& cost) {
   return {start, start + cost.held, start + cost.held + cost.latency};
 }

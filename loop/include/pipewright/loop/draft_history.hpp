@@ -27,7 +27,8 @@ class DraftHistory {
 
   bool can_undo() const { return at_ > 0; }
   bool can_redo() const { return at_ + 1 < steps_.size(); }
-  /// Of the step that `undo` takes back, or `redo` takes again; empty where there is none.
+  /// The words of the step that `undo` takes back, or `redo` takes again; empty where there is
+  /// none.
   std::string undo_text() const;
   std::string redo_text() const;
   /// Does nothing where there is none.

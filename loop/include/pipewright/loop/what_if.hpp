@@ -104,17 +104,17 @@ class WhatIf {
   std::optional<sim::Need> need_of(const Draft& draft, const std::string& assignment);
 
  private:
-  struct Bench;
-  Bench& bench_for(const std::shared_ptr<const sim::Structure>& structure);
+  struct Evaluator;
+  Evaluator& evaluator_for(const std::shared_ptr<const sim::Structure>& structure);
   bool is_for_memory(const Draft& draft);
   Answer simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan);
 
   bool shares_links(const sim::ScenarioPlan& plan) const;
-  const sim::Times& times_of(Bench& bench, const sim::ScenarioPlan& plan) const;
+  const sim::Times& times_of(Evaluator& evaluator, const sim::ScenarioPlan& plan) const;
 
   const int most_shared_events_;
   sim::StructureCache structures_;
-  std::vector<std::unique_ptr<Bench>> benches_;  // the one used last is the last
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // the one used last is the last
 };
 
 /// What a change has made of it: after less before.

@@ -23,14 +23,14 @@ struct PipelineShape {
   bool splits_backward = false;  // into input and weight gradients
 };
 
-/// Those that a plan can choose: one direction, one optimizer step, no search of their own.
+/// The schedules that a plan can choose: one direction, one optimizer step, no search of their own.
 const std::vector<std::string>& planned_schedules();
 
 /// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where
 /// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole
 /// rounds of P.
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks);
-/// The one of a cut of `batch` samples.
+/// The shape of a cut of `batch` samples.
 PipelineShape pipeline_shape(const Cut& cut, int batch);
 
 /// Shapes that were asked for before.

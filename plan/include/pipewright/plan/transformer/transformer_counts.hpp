@@ -9,7 +9,7 @@ namespace pipewright::plan {
 
 /// How many of the layers have no experts: 0 to 1.
 double dense_share(const TransformerConfig& model);
-/// Of a layer's parameters those of the routed experts, where so many of the layers are dense.
+/// The routed experts' parameters of a layer, where so many of the layers are dense.
 double expert_parameters(const TransformerConfig& model, double dense_share);
 /// All parameters of a layer, likewise.
 double layer_parameters(const TransformerConfig& model, double dense_share);

@@ -37,7 +37,7 @@ struct MemoryCurves {
     return {points.data() + begins[at], counts[at]};
   }
 
-  /// Of the rank that holds most.
+  /// The peak of the rank that holds most.
   plan::Bytes highest_peak() const;
 
   std::vector<MemoryPoint> points;  // `of` says whose
@@ -102,18 +102,19 @@ class MemoryModel {
   std::vector<std::vector<OwnersPoint>> by_owner(const StepCosts& costs, const Times& times) const;
 
  private:
+  class StreamMaker;
   /// What one event changes on one rank: classes of amounts, -1 for nothing. Below that, what its
-  /// end changes is not one class: -2 is the first of parts_, -3 the second, …
+  /// end changes is not one class: -2 is the first of end_lists_, -3 the second, …
   struct Entry {
     int event = 0;
     int at_start = -1;
     int at_release = -1;
   };
-  struct Parts {
-    std::size_t begin = 0, end = 0;  // in part_
+  struct EndList {
+    std::size_t begin = 0, end = 0;  // in end_changes_
   };
   /// One class of those that an event's end changes.
-  struct Part {
+  struct EndChange {
     int amount_class = 0;
     bool is_early = false;  // before the event ends, see When::Part
     int later_than = -1;    // only if that event has ended
@@ -158,8 +159,8 @@ class MemoryModel {
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
   std::vector<Entry> entries_;
-  std::vector<Parts> parts_;
-  std::vector<Part> part_;
+  std::vector<EndList> end_lists_;
+  std::vector<EndChange> end_changes_;
   std::vector<std::vector<Stream>> streams_;  // by rank: first its compute, then what others time
   std::vector<AmountClass> classes_;
 

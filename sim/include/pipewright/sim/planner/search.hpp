@@ -26,8 +26,8 @@ struct SearchAccount {
 template <class Plan>
 struct SearchAnswer : SearchAccount {
   std::vector<Plan> plans;  // best first
-  /// Of those that would be faster than the best but do not fit, the one that is nearest to
-  /// fitting; where nothing fits, what needs least memory.
+  /// The plan that would be faster than the best, does not fit and is nearest to fitting; where
+  /// nothing fits, the one that needs least memory.
   std::optional<Plan> nearest;
 };
 

@@ -36,16 +36,16 @@ FastestPartition fastest_partition(const plan::Program& program, const plan::Lay
                                    std::optional<plan::Bytes> memory_cap = {});
 
 /// What an iteration with these borders of stages takes, and what its fullest rank holds.
-struct CutNeed {
+struct PartitionNeed {
   plan::Seconds iteration;
   plan::Bytes peak;
 };
-using CutEvaluation = std::function<CutNeed(const std::vector<int>& boundaries)>;
+using PartitionEvaluation = std::function<PartitionNeed(const std::vector<int>& boundaries)>;
 
 /// The same for anything that can be evaluated, from the partition `start`, with which it is
 /// compared instead of a balanced one. `layers` are at least as many as stages.
 FastestPartition fastest_partition(int layers, std::vector<int> start,
-                                   const CutEvaluation& evaluate,
+                                   const PartitionEvaluation& evaluate,
                                    std::optional<plan::Bytes> memory_cap = {});
 
 }  // namespace pipewright::sim

@@ -1,0 +1,152 @@
+#include "held_amounts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace pipewright::sim {
+namespace {
+
+/// What the costs of a stage and of its neighbours are for a microbatch of some length.
+class Sizes {
+ public:
+  Sizes(const StepCosts& costs, int stage, double length)
+      : stages_(costs.stages), at_(static_cast<std::size_t>(stage)), length_(length) {}
+
+  const plan::StageCost& cost() const { return stages_[at_]; }
+  const plan::StageCost& before() const { return stages_[at_ - 1]; }
+  const plan::StageCost& after() const { return stages_[at_ + 1]; }
+  /// Whether the weight gradient of the stage after needs what this one gives it.
+  bool is_for_weights_after() const {
+    return at_ + 1 < stages_.size() && after().input_for_weights;
+  }
+  /// … that of the stage before the gradient that this one makes.
+  bool is_for_weights_before() const { return at_ > 0 && before().output_gradient_for_weights; }
+
+  std::int64_t operator()(plan::Bytes bytes) const {
+    return length_ == 1 ? bytes.value : std::llround(static_cast<double>(bytes.value) * length_);
+  }
+
+ private:
+  const std::vector<plan::StageCost>& stages_;
+  const std::size_t at_;
+  const double length_;
+};
+
+std::int64_t beyond(std::int64_t peak, std::int64_t kept) {
+  return std::max<std::int64_t>(0, peak - kept);
+}
+
+struct AmountRow {
+  Amount amount;
+  Owner owner;
+  std::int64_t (*bytes)(const Sizes&);
+};
+
+/// An output that a layer saves goes with what that has made: `output_alone` is nothing then.
+constexpr AmountRow amounts[] = {
+    {Amount::Loaded, Owner::Inputs, [](const Sizes& s) { return s(s.cost().loaded); }},
+    {Amount::Activation, Owner::Activations, [](const Sizes& s) { return s(s.cost().activation); }},
+    {Amount::ActivationOfInputGradient, Owner::Activations,
+     [](const Sizes& s) { return s(s.cost().freed_by_input_gradient); }},
+    {Amount::ActivationOfWeightGradient, Owner::Activations,
+     [](const Sizes& s) {
+       return s(s.cost().activation) - s(s.cost().freed_by_input_gradient) -
+              s(s.cost().output_alone);
+     }},
+    {Amount::OutputAlone, Owner::Activations,
+     [](const Sizes& s) {
+       return s.is_for_weights_after() ? std::int64_t{0} : s(s.cost().output_alone);
+     }},
+    {Amount::OutputAloneForWeights, Owner::Activations,
+     [](const Sizes& s) {
+       return s.is_for_weights_after() ? s(s.cost().output_alone) : std::int64_t{0};
+     }},
+    {Amount::ActivationLessOutput, Owner::Activations,
+     [](const Sizes& s) { return s(s.cost().activation) - s(s.cost().output); }},
+    {Amount::Output, Owner::Activations, [](const Sizes& s) { return s(s.cost().output); }},
+    {Amount::OutputForInputGradient, Owner::Activations,
+     [](const Sizes& s) {
+       return s.is_for_weights_after() ? std::int64_t{0} : s(s.cost().output);
+     }},
+    {Amount::OutputForWeights, Owner::Activations,
+     [](const Sizes& s) {
+       return s.is_for_weights_after() ? s(s.cost().output) : std::int64_t{0};
+     }},
+    {Amount::ForwardTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().forward_peak), s(s.cost().activation)); }},
+    {Amount::BackwardTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().backward_peak), 0); }},
+    {Amount::InputGradientTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().input_gradient_peak), 0); }},
+    {Amount::WeightGradientTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().weight_gradient_peak), 0); }},
+    {Amount::RerunKept, Owner::Activations, [](const Sizes& s) { return s(s.cost().rerun.kept); }},
+    {Amount::RerunForwardTransient, Owner::Transients,
+     [](const Sizes& s) {
+       return beyond(s(s.cost().rerun.forward_peak), s(s.cost().rerun.kept) + s(s.cost().output));
+     }},
+    {Amount::RemadeOfInputGradient, Owner::Activations,
+     [](const Sizes& s) {
+       return s(s.cost().rerun.freed_by_input_gradient) + s(s.cost().output_alone);
+     }},
+    {Amount::RemadeOfWeightGradient, Owner::Activations,
+     [](const Sizes& s) {
+       return s(s.cost().rerun.remade) - s(s.cost().rerun.freed_by_input_gradient) -
+              s(s.cost().output_alone);
+     }},
+    {Amount::RerunTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().rerun.rerun_peak), s(s.cost().rerun.remade)); }},
+    {Amount::RerunBackwardTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().rerun.backward_peak), 0); }},
+    {Amount::RerunInputGradientTransient, Owner::Transients,
+     [](const Sizes& s) { return beyond(s(s.cost().rerun.input_gradient_peak), 0); }},
+    {Amount::RerunForWeights, Owner::Activations,
+     [](const Sizes& s) { return s(s.cost().rerun.left_for_weights); }},
+    {Amount::GradientsForWeights, Owner::InputGradients,
+     [](const Sizes& s) { return s(s.cost().gradients_for_weights); }},
+    {Amount::InputGradient, Owner::InputGradients,
+     [](const Sizes& s) { return s(s.cost().input_gradient_bytes); }},
+    {Amount::InputGradientOfInput, Owner::InputGradients,
+     [](const Sizes& s) {
+       return s.is_for_weights_before() ? std::int64_t{0} : s(s.cost().input_gradient_bytes);
+     }},
+    {Amount::InputGradientForWeights, Owner::InputGradients,
+     [](const Sizes& s) {
+       return s.is_for_weights_before() ? s(s.cost().input_gradient_bytes) : std::int64_t{0};
+     }},
+    {Amount::ReceivedActivation, Owner::Buffers,
+     [](const Sizes& s) { return s(s.before().output); }},
+    {Amount::ReceivedGradient, Owner::Buffers,
+     [](const Sizes& s) {
+       return s.cost().output_gradient_for_weights ? std::int64_t{0}
+                                                   : s(s.after().input_gradient_bytes);
+     }},
+    {Amount::ReceivedGradientForWeights, Owner::Buffers,
+     [](const Sizes& s) {
+       return s.cost().output_gradient_for_weights ? s(s.after().input_gradient_bytes)
+                                                   : std::int64_t{0};
+     }},
+    {Amount::GradientsAside, Owner::Gradients,
+     [](const Sizes& s) { return s.cost().gradients.value; }},
+};
+
+static_assert([] {
+  std::size_t at = 0;
+  for (const AmountRow& row : amounts)
+    if (static_cast<std::size_t>(row.amount) != at++)
+      return false;
+  return at == static_cast<std::size_t>(Amount::GradientsAside) + 1;
+}());
+
+const AmountRow& row_of(Amount amount) { return amounts[static_cast<std::size_t>(amount)]; }
+
+}  // namespace
+
+std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length) {
+  return row_of(amount).bytes({costs, stage, length});
+}
+
+Owner owner_of(Amount amount) { return row_of(amount).owner; }
+
+}  // namespace pipewright::sim

@@ -1,6 +1,6 @@
 #pragma once
 
-// SimGrid's networks.
+// Networks whose transfers SimGrid times.
 
 #include <filesystem>
 #include <memory>

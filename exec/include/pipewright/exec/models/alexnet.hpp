@@ -1,5 +1,7 @@
 #pragma once
 
+// AlexNet as LibTorch computes it.
+
 #include <vector>
 
 #include "pipewright/exec/training/layer_spec.hpp"

@@ -5,66 +5,63 @@
 #include "pipewright/sim/memory/memory.hpp"
 
 namespace pipewright::sim {
-namespace {
-
-/// A gain or a loss at one moment, on the rank of `owner`.
-struct Change {
-  int event;
-  int owner;  // rank
-  When when;
-  bool gains;
-  Amount amount;
-  int stage;            // of the amount
-  int later_than = -1;  // only if that event ends before
-};
-
-/// Every change of every item, by event.
-class Changes {
- public:
-  Changes(const Structure& structure, Holding holding) : structure_(structure) {
-    const HeldItems items(structure, holding);
-    const plan::Program& program = structure.program();
-    for (int stage = 0; stage < plan::stage_count(program); ++stage)
-      for (int m = 0; m < program.microbatches; ++m) {
-        const int rank = program.placement.rank_of(stage, m);
-        items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
-      }
-    sort_by_event();
-  }
-
-  const std::vector<Change>& sorted() const { return changes_; }
-
- private:
-  void add(const HeldItem& item, int rank) {
-    changes_.push_back({item.from.event, rank, item.from.when, true, item.amount, item.stage});
-    changes_.push_back(
-        {item.until.event, rank, item.until.when, false, item.amount, item.stage, item.outlasts});
-    if (item.outlasts >= 0)
-      changes_.push_back(
-          {item.outlasts, rank, When::End, false, item.amount, item.stage, item.until.event});
-  }
-
-  void sort_by_event() {
-    std::vector<std::size_t> next(static_cast<std::size_t>(structure_.size()) + 1);
-    for (const Change& change : changes_)
-      ++next[static_cast<std::size_t>(change.event) + 1];
-    for (std::size_t event = 1; event < next.size(); ++event)
-      next[event] += next[event - 1];
-    std::vector<Change> sorted(changes_.size());
-    for (const Change& change : changes_)
-      sorted[next[static_cast<std::size_t>(change.event)]++] = change;
-    changes_ = std::move(sorted);
-  }
-
-  const Structure& structure_;
-  std::vector<Change> changes_;
-};
-
-}  // namespace
 
 /// The compute of a rank is in order of time, a queue is, and so is what another rank's compute
 /// ends on this one. Each is a stream; entries are by event, which is the order of the lists.
 class MemoryModel::StreamMaker {
+  /// A gain or a loss at one moment, on the rank of `owner`.
+  struct Change {
+    int event;
+    int owner;  // rank
+    When when;
+    bool gains;
+    Amount amount;
+    int stage;            // of the amount
+    int later_than = -1;  // only if that event ends before
+  };
+
+  /// Every change of every item, by event.
+  class Changes {
+   public:
+    Changes(const Structure& structure, Holding holding) : structure_(structure) {
+      const HeldItems items(structure, holding);
+      const plan::Program& program = structure.program();
+      for (int stage = 0; stage < plan::stage_count(program); ++stage)
+        for (int m = 0; m < program.microbatches; ++m) {
+          const int rank = program.placement.rank_of(stage, m);
+          items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
+        }
+      sort_by_event();
+    }
+
+    const std::vector<Change>& sorted() const { return changes_; }
+
+   private:
+    void add(const HeldItem& item, int rank) {
+      changes_.push_back({item.from.event, rank, item.from.when, true, item.amount, item.stage});
+      changes_.push_back(
+          {item.until.event, rank, item.until.when, false, item.amount, item.stage, item.outlasts});
+      if (item.outlasts >= 0)
+        changes_.push_back(
+            {item.outlasts, rank, When::End, false, item.amount, item.stage, item.until.event});
+    }
+
+    void sort_by_event() {
+      std::vector<std::size_t> next(static_cast<std::size_t>(structure_.size()) + 1);
+      for (const Change& change : changes_)
+        ++next[static_cast<std::size_t>(change.event) + 1];
+      for (std::size_t event = 1; event < next.size(); ++event)
+        next[event] += next[event - 1];
+      std::vector<Change> sorted(changes_.size());
+      for (const Change& change : changes_)
+        sorted[next[static_cast<std::size_t>(change.event)]++] = change;
+      changes_ = std::move(sorted);
+    }
+
+    const Structure& structure_;
+    std::vector<Change> changes_;
+  };
+
  public:
   explicit StreamMaker(MemoryModel& model)
       : model_(model),

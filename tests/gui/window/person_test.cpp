@@ -1,39 +1,23 @@
 // What a person does in the window, through what assistive technology sees of it.
 #include <QAccessible>
-#include <QApplication>
-#include <QTest>
 #include <map>
 #include <set>
 
+#include "gui/support/opened_window.hpp"
 #include "pipewright/gui/panels/figure_table.hpp"
-#include "pipewright/gui/window/main_window.hpp"
-#include "support/catch.hpp"
 
 namespace person_test {
 
 using namespace pipewright;
 using gui::MainWindow;
 
-constexpr int patience_ms = 60'000;
+using test::opened_plan;
+using test::patience_ms;
 
-struct Opened {
-  MainWindow window;
-
-  explicit Opened(const char* path = PIPEWRIGHT_TEST_DATA_DIR "/gui/run") {
-    window.resize(1200, 800);
-    window.show();
-    window.open(path);
-    QApplication::processEvents();
-  }
+struct Opened : test::OpenedWindow {
+  using OpenedWindow::OpenedWindow;
   QAccessibleInterface* timeline() {
     return QAccessible::queryAccessibleInterface(&window.timeline());
-  }
-  void press(const char* command) {
-    QAction* action = window.commands().find(command);
-    REQUIRE(action);
-    REQUIRE(action->isEnabled());
-    action->trigger();
-    QApplication::processEvents();
   }
 };
 
@@ -57,15 +41,14 @@ QAccessibleInterface* found(QAccessibleInterface* in, QAccessible::Role role) {
   return nullptr;
 }
 
-/// A panel by its name; null where it has nothing in it yet.
+/// A panel by its name, which must have something in it.
 QAccessibleInterface* panel(MainWindow& window, const char* name) {
   auto* widget = window.findChild<QWidget*>(name);
   REQUIRE(widget);
   QAccessibleInterface* access = QAccessible::queryAccessibleInterface(widget);
-  if (access->childCount() > 0)
-    return access;
-  WARN("skipped: the panel \"" << name << "\" is empty");
-  return nullptr;
+  CAPTURE(name);
+  REQUIRE(access->childCount() > 0);
+  return access;
 }
 
 void press(QAccessibleInterface* part) {
@@ -104,18 +87,14 @@ TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
   const auto& idle = std::get<gui::PickedIdle>(opened.window.workspace().picked());
   const auto why = opened.window.workspace().why_idle(idle.rank, idle.time);
   REQUIRE(why);
-  if (QAccessibleInterface* panel_why = panel(opened.window, "why"))
-    CHECK(found(panel_why, why->sentence.substr(1, 24)));  // a capital there
+  CHECK(found(panel(opened.window, "why"), why->sentence.substr(1, 24)));  // a capital there
 }
 
 TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") {
-  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  Opened opened(opened_plan);
   opened.window.show_view("partition");
   QApplication::processEvents();
-  QAccessibleInterface* strip = panel(opened.window, "partition");
-  if (strip == nullptr)
-    return;
-  QAccessibleInterface* border = found(strip, QAccessible::Slider);
+  QAccessibleInterface* border = found(panel(opened.window, "partition"), QAccessible::Slider);
   REQUIRE(border);
   QAccessibleValueInterface* value = border->valueInterface();
   REQUIRE(value);
@@ -123,16 +102,16 @@ TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") 
   const std::vector<int> before = workspace.answer()->plan.partition.boundaries;
   value->setCurrentValue(value->currentValue().toInt() - 1);
   CHECK(workspace.answer()->plan.partition.boundaries[1] == before[1] - 1);
-  opened.press("edit.undo");
+  opened.trigger("edit.undo");
   CHECK(workspace.answer()->plan.partition.boundaries == before);
 }
 
 TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][person]") {
-  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  Opened opened(opened_plan);
   gui::Workspace& workspace = opened.window.workspace();
   const loop::Draft before = workspace.draft();
   const double was = workspace.answer()->figures.iteration_s;
-  opened.press("plan.search");
+  opened.trigger("plan.search");
   auto* list = opened.window.findChild<gui::FigureTableView*>("plans_list");
   REQUIRE(list);
   REQUIRE(QTest::qWaitFor([&] { return list->rowCount() > 0; }, patience_ms));
@@ -152,7 +131,7 @@ TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][p
   CHECK(workspace.answer()->figures.iteration_s <= was);
   CHECK_FALSE(workspace.draft() == before);
   CHECK(workspace.shown() == gui::Workspace::Shown::Plan);
-  opened.press("edit.undo");
+  opened.trigger("edit.undo");
   CHECK(workspace.draft() == before);
 }
 
@@ -194,14 +173,14 @@ TEST_CASE("a change is taken back by a command, and done again", "[gui][person]"
   workspace.set("pipeline.microbatches=4");
   REQUIRE(workspace.answer());
   CHECK(workspace.changed());
-  opened.press("edit.undo");
+  opened.trigger("edit.undo");
   CHECK(!workspace.changed());
-  opened.press("edit.redo");
+  opened.trigger("edit.redo");
   CHECK(workspace.changed());
 }
 
 TEST_CASE("a plan that needs too much memory is given what would fit", "[gui][person]") {
-  Opened opened(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
+  Opened opened(opened_plan);
   gui::Workspace& workspace = opened.window.workspace();
   workspace.set("pipeline.replicas=1");
   const auto peak = workspace.answer()->figures.peak;

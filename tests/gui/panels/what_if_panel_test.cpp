@@ -1,0 +1,131 @@
+#include "pipewright/gui/panels/what_if_panel.hpp"
+
+#include <QComboBox>
+#include <QLineEdit>
+#include <QSlider>
+#include <QStyleOptionSlider>
+#include <QToolButton>
+
+#include "gui/support/mouse.hpp"
+#include "gui/support/opened_window.hpp"
+
+namespace what_if_panel_test {
+
+using namespace pipewright;
+
+struct Opened : test::OpenedWindow {
+  Opened() : OpenedWindow(test::opened_plan) {}
+  std::string field(const std::string& name) {
+    return find<QLineEdit>(("what_if.field." + name).c_str()).text().toStdString();
+  }
+  void type(const std::string& name, const char* text) {
+    auto& edit = find<QLineEdit>(("what_if.field." + name).c_str());
+    edit.setFocus();
+    edit.selectAll();
+    QTest::keyClicks(&edit, text);
+    QTest::keyClick(&edit, Qt::Key_Return);
+  }
+  QLabel& error(const std::string& name) { return find<QLabel>(("what_if.error." + name).c_str()); }
+  const plan::Scenario& scenario() { return workspace().draft().scenario; }
+};
+
+TEST_CASE("each field of the plan stands there with its value and its unit", "[gui][panels]") {
+  Opened opened;
+  const std::vector<std::pair<std::string, std::string>> expected{
+      {"pipeline.ranks", "4"},
+      {"pipeline.microbatches", "16"},
+      {"pipeline.chunks", "auto"},
+      {"pipeline.replicas", "4"},
+      {"training.microbatch_size", "4"},
+      {"cluster.within_node.bandwidth_per_s", "100 GB/s"},
+      {"cluster.within_node.latency_s", "2 µs"},
+      {"cluster.between_nodes.bandwidth_per_s", "1.25 GB/s"},
+      {"cluster.between_nodes.latency_s", "20 µs"},
+      {"cluster.device.memory_bytes", "no limit"},
+      {"cluster.rank_speeds", "1 ×"}};
+  for (const auto& [name, value] : expected) {
+    CAPTURE(name);
+    CHECK(opened.field(name) == value);
+  }
+  const std::vector<std::pair<const char*, const char*>> choices{
+      {"what_if.choice.pipeline.schedule", "1f1b"},
+      {"what_if.choice.pipeline.partition", "balanced by time"},
+      {"what_if.choice.training.recompute", "none"},
+      {"what_if.choice.training.zero", "off"},
+      {"what_if.choice.training.precision", "full"},
+      {"what_if.choice.training.optimizer", "AdamW"}};
+  for (const auto& [name, words] : choices)
+    CHECK(opened.find<QComboBox>(name).currentText() == words);
+}
+
+TEST_CASE("a value that is typed is planned, and what it changed is said", "[gui][panels]") {
+  Opened opened;
+  opened.type("pipeline.microbatches", "32");
+  CHECK(opened.scenario().pipeline.microbatches == 32);
+  CHECK(opened.find<QLabel>("what_if.changes").text() == "Microbatches 16 → 32");
+  // A line for each figure that differs, each with what stands in its parentheses.
+  const QStringList effect = opened.find<QLabel>("what_if.effect").text().split('\n');
+  REQUIRE(effect.size() >= 2);
+  CHECK(effect[0].startsWith("iteration +"));
+  CHECK(effect[1].startsWith("bubble "));
+  for (const QString& line : effect)
+    CHECK(line.count('(') == line.count(')'));
+  opened.find<QToolButton>("what_if.undo").click();
+  CHECK(opened.scenario().pipeline.microbatches == 16);
+  CHECK(opened.find<QLabel>("what_if.changes").text().startsWith("Nothing yet"));
+}
+
+TEST_CASE("a value in another unit is the same value", "[gui][panels]") {
+  Opened opened;
+  opened.type("cluster.within_node.bandwidth_per_s", "50000 MB/s");
+  CHECK(opened.scenario().cluster.within_node.bandwidth_per_s == 50e9);
+  CHECK(opened.field("cluster.within_node.bandwidth_per_s") == "50 GB/s");
+  opened.type("cluster.within_node.latency_s", "3");  // in the unit that stood there
+  CHECK(opened.scenario().cluster.within_node.latency.value == Approx(3e-6));
+}
+
+TEST_CASE("what is no value, or not possible, is refused beside the field", "[gui][panels]") {
+  Opened opened;
+  opened.type("pipeline.ranks", "many");
+  CHECK(opened.error("pipeline.ranks").isVisible());
+  CHECK(opened.error("pipeline.ranks").text() == "“many” is no value here: it can be such as 4");
+  CHECK(opened.field("pipeline.ranks") == "4");
+  opened.type("pipeline.ranks", "4096");
+  CHECK(opened.error("pipeline.ranks").isVisible());
+  CHECK(opened.error("pipeline.ranks").text().contains("4096"));
+  CHECK(opened.scenario().pipeline.ranks == 4);
+  opened.type("pipeline.ranks", "2");
+  CHECK_FALSE(opened.error("pipeline.ranks").isVisible());
+}
+
+TEST_CASE("a choice and the speed of one rank are set", "[gui][panels]") {
+  Opened opened;
+  auto& recompute = opened.find<QComboBox>("what_if.choice.training.recompute");
+  recompute.setCurrentIndex(recompute.findText("full"));
+  CHECK(plan::to_string(opened.scenario().training.recompute) == "full");
+  opened.type("cluster.rank_speeds", "0.5");
+  CHECK(opened.scenario().cluster.rank_speeds == std::vector{0.5, 1.0, 1.0, 1.0});
+  CHECK(opened.find<QLabel>("what_if.changes").text().contains("Speed, rank 0 1 × → 0.5 ×"));
+}
+
+TEST_CASE("a slider is dragged to its end", "[gui][panels]") {
+  Opened opened;
+  auto& slider = opened.find<QSlider>("what_if.slider.pipeline.ranks");
+  REQUIRE(slider.isVisible());
+  const int was = slider.value();
+  QStyleOptionSlider option;
+  option.initFrom(&slider);
+  option.minimum = slider.minimum();
+  option.maximum = slider.maximum();
+  option.sliderPosition = option.sliderValue = was;
+  const QRect handle =
+      slider.style()->subControlRect(QStyle::CC_Slider, &option, QStyle::SC_SliderHandle, &slider);
+  test::drag(slider, handle.center(), handle.center() - QPointF(200, 0));
+  CHECK(slider.value() == slider.minimum());
+  CHECK(opened.scenario().pipeline.ranks == 1);
+  // The wheel is meant for the list of fields.
+  test::wheel(slider, slider.rect().center(), 3);
+  CHECK(opened.scenario().pipeline.ranks == 1);
+}
+
+}  // namespace what_if_panel_test

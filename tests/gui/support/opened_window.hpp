@@ -1,0 +1,80 @@
+#pragma once
+
+// The window with something open in it, as a person has it before them; and the panels without a
+// window.
+
+#include <QApplication>
+#include <QTest>
+#include <vector>
+
+#include "pipewright/gui/panels/panel_catalogue.hpp"
+#include "pipewright/gui/window/main_window.hpp"
+#include "support/catch.hpp"
+
+namespace pipewright::test {
+
+inline constexpr int patience_ms = 60'000;
+inline constexpr const char* opened_run = PIPEWRIGHT_TEST_DATA_DIR "/gui/run";
+inline constexpr const char* opened_plan =
+    PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
+
+struct OpenedWindow {
+  gui::MainWindow window;
+
+  explicit OpenedWindow(const std::filesystem::path& path = opened_run) {
+    window.resize(1200, 800);
+    window.show();
+    window.open(path);
+    QApplication::processEvents();
+  }
+  gui::Workspace& workspace() { return window.workspace(); }
+  gui::TimelineView& timeline() { return window.timeline(); }
+
+  /// A panel at the front.
+  template <class Panel>
+  Panel& show(const char* name) {
+    REQUIRE(window.show_view(name));
+    QApplication::processEvents();
+    return static_cast<Panel&>(*window.panel(name));
+  }
+  /// A widget in the window, by its name.
+  template <class Widget>
+  Widget& find(const char* name) {
+    auto* widget = window.findChild<Widget*>(name);
+    REQUIRE(widget);
+    return *widget;
+  }
+  /// Does what a command does.
+  void trigger(const char* command) {
+    QAction* action = window.commands().find(command);
+    REQUIRE(action);
+    REQUIRE(action->isEnabled());
+    action->trigger();
+    QApplication::processEvents();
+  }
+};
+
+/// What a panel needs around it, without a window; what it asks for is kept.
+struct PanelBench {
+  gui::Workspace workspace;
+  gui::RunControl runs;
+  std::vector<gui::Places> places;
+  std::vector<std::string> commands;
+  std::vector<gui::PanelHost::Section> sections;
+  gui::PanelHost host{
+      .workspace = workspace,
+      .runs = runs,
+      .show_places = [this](const gui::Places& shown) { places.push_back(shown); },
+      .trigger = [this](const char* command) { commands.emplace_back(command); },
+      .observe_section = [this](auto told) { sections.push_back(std::move(told)); }};
+
+  explicit PanelBench(const std::filesystem::path& path = {}) {
+    if (!path.empty())
+      workspace.open(path);
+  }
+  /// Starts a program in place of a training, which leaves so many steps in its folder, and waits
+  /// for its end.
+  void train(const std::filesystem::path& folder, int steps);
+};
+
+}  // namespace pipewright::test

@@ -142,6 +142,26 @@ std::optional<std::uint64_t> counterpart(const PaintedTable& of, std::uint64_t e
                     place_among_equals(of, event));
 }
 
+namespace {
+
+/// What the event waited for, the last to be over first. `event`: of the Program.
+std::vector<WaitedFor> waited_for(const Workspace& workspace, const sim::Structure& structure,
+                                  int event) {
+  const sim::Times& times = *workspace.times();
+  std::vector<WaitedFor> found;
+  structure.events().for_each_predecessor(event, [&](int before, plan::Until until) {
+    const std::int64_t at = workspace.table_event(before);
+    if (at >= 0)
+      found.push_back({static_cast<std::uint64_t>(at),
+                       until == plan::Until::Done ? times[before].end : times[before].released});
+  });
+  std::sort(found.begin(), found.end(),
+            [](const WaitedFor& a, const WaitedFor& b) { return a.over > b.over; });
+  return found;
+}
+
+}  // namespace
+
 ActionFacts facts_of(const Workspace& workspace, const PickedEvent& picked) {
   const PaintedTable& own = picked.ghost ? *workspace.ghost() : *workspace.front();
   const plan::EventTable& table = own.table();
@@ -168,16 +188,7 @@ ActionFacts facts_of(const Workspace& workspace, const PickedEvent& picked) {
        (!workspace.changed() &&
         workspace.answer()->plan.structure->program() == structure->program())))
     facts.slack = workspace.slack()[static_cast<std::size_t>(event)];
-  const sim::Times& times = *workspace.times();
-  structure->events().for_each_predecessor(event, [&](int before, plan::Until until) {
-    const std::int64_t at = workspace.table_event(before);
-    if (at >= 0)
-      facts.waited_for.push_back({static_cast<std::uint64_t>(at), until == plan::Until::Done
-                                                                      ? times[before].end
-                                                                      : times[before].released});
-  });
-  std::sort(facts.waited_for.begin(), facts.waited_for.end(),
-            [](const WaitedFor& a, const WaitedFor& b) { return a.over > b.over; });
+  facts.waited_for = waited_for(workspace, *structure, event);
   return facts;
 }
 

@@ -100,42 +100,52 @@ std::map<Stream, int> owners(const Activity& activity, const std::vector<WorkRan
   return owner;
 }
 
+/// Whether a record is work whose times are known.
+bool is_timed_work(const ActivityRecord& record) {
+  return is_work(record.kind) && record.end > 0 && record.end >= record.start;
+}
+
+/// What of the work no call leads to a range is that of its stream's owner at that time.
+void claim_by_stream(const Activity& activity, const std::vector<WorkRange>& ranges,
+                     Attribution& result) {
+  const Agenda agenda(ranges);
+  const auto owner = owners(activity, ranges, result.range_of);
+  for (std::size_t r = 0; r < activity.records.size(); ++r) {
+    const auto& record = activity.records[r];
+    const int call = result.call_of[r];
+    if (!is_timed_work(record) || result.range_of[r] != Attribution::none ||
+        call == Attribution::none)
+      continue;
+    const Nanoseconds asked = activity.records[static_cast<std::size_t>(call)].start;
+    const auto found = owner.find(stream_of(record));
+    result.range_of[r] =
+        found == owner.end() ? agenda.the_only_one(asked) : agenda.at_work(found->second, asked);
+  }
+}
+
 }  // namespace
 
 Attribution attribute(const Activity& activity, const std::vector<WorkRange>& ranges) {
   const Index index(activity, ranges);
-  const Agenda agenda(ranges);
   const auto& records = activity.records;
   Attribution result;
   result.range_of.assign(records.size(), Attribution::none);
   result.call_of.assign(records.size(), Attribution::none);
-  const auto counts = [&](std::size_t r) {
-    return is_work(records[r].kind) && records[r].end > 0 && records[r].end >= records[r].start;
-  };
   for (std::size_t r = 0; r < records.size(); ++r) {
-    if (!counts(r)) {
+    if (!is_timed_work(records[r])) {
       result.without_times += is_work(records[r].kind) ? 1 : 0;
       continue;
     }
     result.call_of[r] = index.call(records[r]);
     result.range_of[r] = index.range(records[r]);
   }
-  const auto owner = owners(activity, ranges, result.range_of);
+  claim_by_stream(activity, ranges, result);
   for (std::size_t r = 0; r < records.size(); ++r) {
-    if (!counts(r))
+    if (!is_timed_work(records[r]))
       continue;
-    int& range = result.range_of[r];
-    const int call = result.call_of[r];
-    if (call == Attribution::none && records[r].correlation != 0)
-      ++result.without_call;
-    if (range == Attribution::none && call != Attribution::none) {
-      const Nanoseconds asked = records[static_cast<std::size_t>(call)].start;
-      const auto found = owner.find(stream_of(records[r]));
-      range =
-          found == owner.end() ? agenda.the_only_one(asked) : agenda.at_work(found->second, asked);
-    }
-    if (range == Attribution::none)
-      ++result.unclaimed;
+    result.without_call +=
+        result.call_of[r] == Attribution::none && records[r].correlation != 0 ? 1 : 0;
+    result.unclaimed += result.range_of[r] == Attribution::none ? 1 : 0;
   }
   return result;
 }

@@ -14,6 +14,14 @@ struct OwnedChange {
   std::int64_t bytes = 0;
 };
 
+OwnersPoint standing_of(plan::Bytes parameters, plan::Bytes gradients, plan::Bytes state) {
+  OwnersPoint standing;
+  standing[Owner::Parameters] = parameters.value;
+  standing[Owner::Gradients] = gradients.value;
+  standing[Owner::OptimizerState] = state.value;
+  return standing;
+}
+
 /// All that happens at one instant is one point.
 std::vector<OwnersPoint> added_up(OwnersPoint standing, std::vector<OwnedChange>& changes) {
   std::sort(changes.begin(), changes.end(),
@@ -62,8 +70,19 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
   const auto when = [&](const EventPoint& point) {
     return time_of(point, structure_, costs, times);
   };
-  std::vector<std::vector<OwnersPoint>> ranks;
   std::vector<OwnedChange> changes;
+  // `length`: of the microbatch.
+  const auto add = [&](const HeldItem& item, int stage, double length) {
+    const std::int64_t bytes = bytes_of(item.amount, costs, stage, length);
+    if (bytes == 0)
+      return;
+    changes.push_back({when(item.from), owner_of(item.amount), bytes});
+    const double until = item.outlasts < 0
+                             ? when(item.until)
+                             : std::max(when(item.until), times[item.outlasts].lets_go());
+    changes.push_back({until, owner_of(item.amount), -bytes});
+  };
+  std::vector<std::vector<OwnersPoint>> ranks;
   for (std::size_t rank = 0; rank < stages_of_rank_.size(); ++rank) {
     changes.clear();
     plan::Bytes parameters, gradients, state;
@@ -78,23 +97,10 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
         const double length = costs.microbatch_lengths.empty()
                                   ? 1
                                   : costs.microbatch_lengths[static_cast<std::size_t>(m)];
-        items.for_each(stage, m, [&](const HeldItem& item) {
-          const std::int64_t bytes = bytes_of(item.amount, costs, stage, length);
-          if (bytes == 0)
-            return;
-          changes.push_back({when(item.from), owner_of(item.amount), bytes});
-          const double until = item.outlasts < 0
-                                   ? when(item.until)
-                                   : std::max(when(item.until), times[item.outlasts].lets_go());
-          changes.push_back({until, owner_of(item.amount), -bytes});
-        });
+        items.for_each(stage, m, [&](const HeldItem& item) { add(item, stage, length); });
       }
     }
-    OwnersPoint standing;
-    standing[Owner::Parameters] = parameters.value;
-    standing[Owner::Gradients] = gradients.value;
-    standing[Owner::OptimizerState] = state.value;
-    ranks.push_back(added_up(standing, changes));
+    ranks.push_back(added_up(standing_of(parameters, gradients, state), changes));
   }
   return ranks;
 }

@@ -53,7 +53,8 @@ struct Link {
   /// Where the curve has kinks or jumps: by rising `from`. The last one that a transfer reaches
   /// says what it takes; all but the link's latency holds the link.
   std::vector<LinkSegment> segments{};
-  /// Of a step of a collective's ring, where that differs from a transfer. 0: it does not.
+  /// The bandwidth of a step of a collective's ring, where that differs from a transfer's. 0: it
+  /// does not.
   double sum_bandwidth_per_s = 0;
   Seconds sum_latency{};
   std::vector<LinkSegment> sum_segments{};  // by the bytes of a step

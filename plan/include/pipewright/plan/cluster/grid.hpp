@@ -29,11 +29,11 @@ class Grid {
 
   /// The stages of one pipeline, in order.
   RankGroups pipe_groups() const { return topology_.groups_along("pipe"); }
-  /// Those that hold the same weights and add up their gradients.
+  /// Ranks that hold the same weights and add up their gradients.
   RankGroups data_groups() const { return topology_.groups_along("data"); }
   /// The slices of one stage; without the axis model every rank is alone.
   RankGroups model_groups() const;
-  /// Those that together hold one replica of the model: all ranks of one data index.
+  /// Ranks that together hold one replica of the model: all ranks of one data index.
   RankGroups replica_groups() const;
   /// Each rank with the one of the next stage; after the last comes the first.
   RankGroups p2p_groups() const;

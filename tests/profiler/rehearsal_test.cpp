@@ -3,6 +3,7 @@
 #include "pipewright/profiler/rehearsal.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <atomic>
@@ -42,6 +43,7 @@ RankProgram on_one_rank(std::vector<plan::Instruction> script, std::vector<int> 
 /// `steps` times the same step.
 void check_trains_as_executed(const plan::Program& program, const exec::TrainingSetup& setup,
                               int steps) {
+  at::set_num_threads(1);  // as a rank has
   const auto partition = test::small_partition(stage_count(program));
   exec::Executor executor(program, partition, setup);
   for (int step = 0; step < steps; ++step)

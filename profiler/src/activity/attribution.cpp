@@ -101,7 +101,7 @@ std::map<Stream, int> owners(const Activity& activity, const std::vector<WorkRan
 }
 
 /// Whether a record is work whose times are known.
-bool is_timed_work(const ActivityRecord& record) {
+bool is_timed_work(const GpuRecord& record) {
   return is_work(record.kind) && record.end > 0 && record.end >= record.start;
 }
 

@@ -6,6 +6,7 @@
 #include "gui/support/mouse.hpp"
 #include "gui/support/opened_window.hpp"
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/figures_bar.hpp"
 #include "pipewright/gui/panels/memory_view.hpp"
 #include "pipewright/gui/panels/partition_strip.hpp"
 #include "pipewright/gui/panels/problems_panel.hpp"
@@ -49,11 +50,13 @@ TEST_CASE("a figure says how far it is from the baseline, until that is kept", "
 }
 
 TEST_CASE("a name that is cut short above the timeline is read in its help", "[gui][panels]") {
-  OpenedWindow opened;
-  opened.window.resize(1000, 700);
+  test::PanelBench bench(test::opened_run);
+  gui::FiguresBar bar(bench.workspace);
+  bar.resize(420, 80);
+  bar.show();
   QApplication::processEvents();
   int cut = 0;
-  for (const QLabel* label : opened.window.panel("figures")->findChildren<QLabel*>())
+  for (const QLabel* label : bar.findChildren<QLabel*>())
     if (label->isVisible() && label->text().endsWith(u'…')) {
       CHECK(label->toolTip().startsWith("1f1b  ·  2 ranks × 8 microbatches  ·  measured"));
       ++cut;

@@ -110,6 +110,7 @@ TEST_CASE("Savings are shown anew for another plan, and go with it", "[gui][pane
 
 TEST_CASE("Plans stand in a list with their figures", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
+  opened.window.resize(1920, 1000);
   opened.show<gui::PlansPanel>("plans");
   auto& headline = opened.find<QLabel>("plans_headline");
   auto& list = opened.find<FigureTableView>("plans_list");

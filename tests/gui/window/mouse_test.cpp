@@ -185,8 +185,8 @@ TEST_CASE("a layer is dragged to the stage beside its own", "[gui][mouse]") {
 TEST_CASE("a line of a table is clicked, and the timeline shows what it is about", "[gui][mouse]") {
   OpenedWindow opened;
   opened.window.resize(1920, 1000);
-  opened.show<QWidget>("residuals");
   for (const char* name : {"residual_causes", "residual_actions"}) {
+    opened.show<QWidget>("residuals");  // a click brings Why to the front
     auto& table = opened.find<QTableWidget>(name);
     REQUIRE(table.rowCount() > 0);
     opened.workspace().pick({});

@@ -44,7 +44,7 @@ TEST_CASE("a bubble is clicked, and Why says what held the rank back", "[gui][mo
   const auto* picked = std::get_if<gui::PickedIdle>(&opened.workspace().picked());
   REQUIRE(picked);
   CHECK(picked->rank == longest->rank);
-  const auto why = opened.workspace().explanation(longest->rank, middle);
+  const auto why = opened.workspace().why_idle(longest->rank, middle);
   REQUIRE(why);
   auto& panel = static_cast<gui::WhyPanel&>(*opened.window.panel("why"));
   CHECK(panel.isVisible());  // it came to the front

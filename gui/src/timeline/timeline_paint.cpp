@@ -96,7 +96,7 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
     const bool compute = kind == plan::Row::Compute;
     const int band_top = static_cast<int>(std::lround((top + at.top) * scale));
     const int band_bottom = static_cast<int>(std::lround((top + at.top + at.height) * scale));
-    const Band band{static_cast<int>(header_width * scale), static_cast<int>(plot_width() * scale),
+    const Band band{static_cast<int>(header_width_ * scale), static_cast<int>(plot_width() * scale),
                     band_top, std::max(1, band_bottom - band_top)};
     const QRgb blank = compute ? theme_->idle.rgb() : theme_->plot.rgb();
     // Causes are of a rank, and many tracks of it would each repeat them.
@@ -112,7 +112,7 @@ void TimelineView::render_table(const PaintedTable& table, const PlacedRow& row,
     for (const WideEvent& event : wide) {
       const std::uint8_t c = table.sums(at.track).class_of(event.event);
       labels_.push_back(
-          {{header_width + event.x / scale, top + at.top, event.width / scale, at.height},
+          {{header_width_ + event.x / scale, top + at.top, event.width / scale, at.height},
            table.table().tracks[at.track].begin + event.event,
            ghost,
            colours_for(kind, ghost).fill[c]});
@@ -247,7 +247,7 @@ void TimelineView::paint_labels(QPainter& painter) const {
 
 void TimelineView::paint_headers(QPainter& painter) const {
   const double bottom = viewport()->height();
-  painter.fillRect(QRectF(0, 0, header_width, bottom), theme_->panel);
+  painter.fillRect(QRectF(0, 0, header_width_, bottom), theme_->panel);
   painter.fillRect(QRectF(0, 0, viewport()->width(), rows_top), theme_->panel);
   for (const PlacedRow& row : layout_.rows) {
     const double y = row_y(row);
@@ -261,17 +261,17 @@ void TimelineView::paint_headers(QPainter& painter) const {
   painter.setClipping(false);
   painter.setPen(theme_->soft_text);
   painter.setFont(font_of(small_size - 1));
-  painter.drawText(QRectF(10, minimap_height, header_width - 20, ruler_height),
+  painter.drawText(QRectF(10, minimap_height, header_width_ - 20, ruler_height),
                    Qt::AlignVCenter | Qt::AlignLeft, "busy in view");
   painter.fillRect(QRectF(0, rows_top - 1, viewport()->width(), 1), theme_->line);
-  painter.fillRect(QRectF(header_width - 1, 0, 1, bottom), theme_->line);
+  painter.fillRect(QRectF(header_width_ - 1, 0, 1, bottom), theme_->line);
 }
 
 /// The name of a row, how busy it is in view, and above it the name of what stands behind.
 void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
   const double y = row_y(row);
   const RowParts parts = parts_of(row);
-  const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width - beside_name,
+  const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width_ - beside_name,
                     parts.front_height);
   const auto write = [&](const QRectF& box, Qt::Alignment side, const QString& words,
                          Qt::TextElideMode cut) {
@@ -281,7 +281,7 @@ void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
   if (parts.ghost_height >= 11) {
     painter.setFont(font_of(small_size - 1));
     painter.setPen(theme_->soft_text);
-    write({10, y + parts.ghost_top, header_width - 20, parts.ghost_height}, Qt::AlignRight,
+    write({10, y + parts.ghost_top, header_width_ - 20, parts.ghost_height}, Qt::AlignRight,
           QString::fromStdString(ghost_->table().name), Qt::ElideRight);
   }
   painter.setFont(font_of(row.height < 16 ? small_size - 2 : text_size));
@@ -302,7 +302,7 @@ void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
   painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
   painter.setPen(theme_->soft_text);
   const double busy = front_->busy(row.rank, first, last) / (last - first);
-  painter.drawText(QRectF(header_width - 56, name.top(), 46, name.height()),
+  painter.drawText(QRectF(header_width_ - 56, name.top(), 46, name.height()),
                    Qt::AlignVCenter | Qt::AlignRight, QString::number(100 * busy, 'f', 0) + " %");
 }
 
@@ -312,7 +312,7 @@ void TimelineView::paint_ruler(QPainter& painter) const {
   const double until = std::min(front_->length() * 1.0000001, scale_.time(plot_width()));
   painter.setFont(font_of(small_size));
   for (double time = from; time <= until; time += tick) {
-    const double x = header_width + scale_.x(time);
+    const double x = header_width_ + scale_.x(time);
     painter.fillRect(QRectF(x, rows_top - 6, 1, 5), theme_->soft_text);
     painter.setPen(theme_->soft_text);
     const QString words = tick_words(std::abs(time) < tick / 2 ? 0 : time, tick, until);
@@ -322,18 +322,18 @@ void TimelineView::paint_ruler(QPainter& painter) const {
 }
 
 void TimelineView::paint_map_frame(QPainter& painter) const {
-  painter.drawImage(QPointF(header_width, gap / 2), map_);
+  painter.drawImage(QPointF(header_width_, gap / 2), map_);
   const double left = std::clamp(scale_.first / front_->length(), 0.0, 1.0) * plot_width();
   const double right =
       std::clamp(scale_.time(plot_width()) / front_->length(), 0.0, 1.0) * plot_width();
   const double top = gap / 2, height = minimap_height - gap;
   QColor shade = theme_->window;
   shade.setAlphaF(0.72F);
-  painter.fillRect(QRectF(header_width, top, left, height), shade);
-  painter.fillRect(QRectF(header_width + right, top, plot_width() - right, height), shade);
+  painter.fillRect(QRectF(header_width_, top, left, height), shade);
+  painter.fillRect(QRectF(header_width_ + right, top, plot_width() - right, height), shade);
   painter.setPen(QPen(theme_->accent, 1));
   painter.setBrush(Qt::NoBrush);
-  painter.drawRect(QRectF(header_width + left, top, std::max(2.0, right - left), height));
+  painter.drawRect(QRectF(header_width_ + left, top, std::max(2.0, right - left), height));
 }
 
 /// Where the line under the compute of a rank lies; below 0: the rank is not shown.
@@ -361,7 +361,7 @@ QPainterPath TimelineView::critical_line() const {
     const double y = lines[static_cast<std::size_t>(of.rank)];
     if (y < -1e8 || x1 < -seen || x0 > 2 * seen)
       continue;
-    const QPointF from(header_width + x0, y), to(header_width + x1, y);
+    const QPointF from(header_width_ + x0, y), to(header_width_ + x1, y);
     if (!begun)
       path.moveTo(from);
     else if (of.row != plan::Row::Receive)
@@ -397,8 +397,8 @@ void TimelineView::paint_area(QPainter& painter) const {
   QRectF box;
   for (const int rank : area->ranks)
     box = box.united(row_rect(rank));
-  const double left = header_width + scale_.x(area->first),
-               right = header_width + scale_.x(area->last);
+  const double left = header_width_ + scale_.x(area->first),
+               right = header_width_ + scale_.x(area->last);
   box.setLeft(left);
   box.setRight(right);
   QColor wash = theme_->selection;
@@ -412,7 +412,7 @@ void TimelineView::paint_area(QPainter& painter) const {
                              percent_words((area->last - area->first) / front_->length()));
   painter.setFont(font_of(small_size, true));
   QRectF label(0, 0, painter.fontMetrics().horizontalAdvance(words) + 12, 18);
-  label.moveCenter({std::clamp(box.center().x(), header_width + label.width() / 2,
+  label.moveCenter({std::clamp(box.center().x(), header_width_ + label.width() / 2,
                                viewport()->width() - label.width() / 2),
                     std::max(rows_top + 10.0, box.top() + 10)});
   painter.setPen(Qt::NoPen);
@@ -437,7 +437,7 @@ void TimelineView::paint_picked(QPainter& painter) const {
     painter.drawRect(box);
   } else if (const auto* idle = std::get_if<PickedIdle>(&picked_)) {
     const QRectF row = row_rect(idle->rank);
-    const QRectF box(header_width + scale_.x(idle->start), row.top() + 1,
+    const QRectF box(header_width_ + scale_.x(idle->start), row.top() + 1,
                      (idle->end - idle->start) / scale_.per_pixel, row.height() - 2);
     painter.setPen(QPen(theme_->selection, 2, Qt::DashLine));
     painter.drawRect(box.adjusted(1, 1, -1, -1));
@@ -457,7 +457,7 @@ void TimelineView::paint_hovered(QPainter& painter) const {
     const QRectF row = row_rect(idle->rank);
     colour.setAlphaF(0.4F);
     painter.setPen(QPen(colour, 1, Qt::DashLine));
-    painter.drawRect(QRectF(header_width + scale_.x(idle->start), row.top() + 2,
+    painter.drawRect(QRectF(header_width_ + scale_.x(idle->start), row.top() + 2,
                             (idle->end - idle->start) / scale_.per_pixel, row.height() - 4));
   }
 }
@@ -559,7 +559,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   if (map_dirty_)
     render_map(viewport()->devicePixelRatioF());
   painter.drawImage(QPointF(0, 0), image_);
-  painter.setClipRect(QRectF(header_width, rows_top, plot_width() + gap, viewport()->height()));
+  painter.setClipRect(QRectF(header_width_, rows_top, plot_width() + gap, viewport()->height()));
   paint_labels(painter);
   paint_critical(painter);
   paint_hovered(painter);
@@ -573,7 +573,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
   paint_legend(painter);
   if (drag_ == Drag::Row && moved_) {
     painter.setPen(QPen(theme_->selection, 2));
-    painter.drawLine(QPointF(0, mouse_.y()), QPointF(header_width, mouse_.y()));
+    painter.drawLine(QPointF(0, mouse_.y()), QPointF(header_width_, mouse_.y()));
   }
 }
 

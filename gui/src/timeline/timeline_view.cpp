@@ -77,7 +77,7 @@ void TimelineView::set_empty_text(const QString& text) {
 }
 
 double TimelineView::plot_width() const {
-  return std::max(1.0, viewport()->width() - header_width - gap);
+  return std::max(1.0, viewport()->width() - header_width_ - gap);
 }
 
 void TimelineView::set_scale(TimeScale scale) {
@@ -233,16 +233,16 @@ void TimelineView::find_legend() {
 /// Ranks have short names; the threads of a trace have what others called them.
 void TimelineView::fit_header() {
   const QFontMetricsF metrics(font_of(text_size));
-  header_width = least_header;
+  header_width_ = least_header;
   if (front_)
     for (const std::string& name : front_->table().rank_names)
-      header_width = std::max(
-          header_width, metrics.horizontalAdvance(QString::fromStdString(name)) + beside_name);
-  header_width = std::ceil(std::min(header_width, most_header));
+      header_width_ = std::max(
+          header_width_, metrics.horizontalAdvance(QString::fromStdString(name)) + beside_name);
+  header_width_ = std::ceil(std::min(header_width_, most_header));
 }
 
 void TimelineView::lay_out() {
-  legend_ = placed(legend_entries(), QFontMetricsF(font_of(small_size)), header_width,
+  legend_ = placed(legend_entries(), QFontMetricsF(font_of(small_size)), header_width_,
                    viewport()->width() - gap);
   if (!front_) {
     layout_ = {};
@@ -293,7 +293,7 @@ QRectF TimelineView::rect_of(std::uint64_t event) const {
     for (const TrackBand& band : bands_of(*front_, row.rank, parts.front_top, parts.front_height))
       if (band.track == track) {
         const double x = scale_.x(front_->table().start[event]);
-        return {header_width + x, row_y(row) + band.top, scale_.x(front_->table().end[event]) - x,
+        return {header_width_ + x, row_y(row) + band.top, scale_.x(front_->table().end[event]) - x,
                 band.height};
       }
   }
@@ -309,7 +309,7 @@ std::optional<PickedEvent> TimelineView::event_under(const PlacedRow& row, QPoin
   const double height = ghost ? parts.ghost_height : parts.front_height;
   if (row.rank >= table.table().ranks)
     return {};
-  const double time = scale_.time(at.x() - header_width);
+  const double time = scale_.time(at.x() - header_width_);
   for (const TrackBand& band : bands_of(table, row.rank, top, height))
     if (y >= band.top && y < band.top + band.height + 1)
       if (const auto event = table.event_at(band.track, time))
@@ -319,15 +319,15 @@ std::optional<PickedEvent> TimelineView::event_under(const PlacedRow& row, QPoin
 
 Picked TimelineView::pick_at(QPointF at) const {
   const PlacedRow* row = row_at(at.y());
-  if (!front_ || row == nullptr || at.x() < header_width)
+  if (!front_ || row == nullptr || at.x() < header_width_)
     return {};
   if (const auto event = event_under(*row, at))
     return *event;
-  return picked_at(*front_, row->rank, scale_.time(at.x() - header_width));
+  return picked_at(*front_, row->rank, scale_.time(at.x() - header_width_));
 }
 
 double TimelineView::snapped(QPointF at) const {
-  const double time = scale_.time(at.x() - header_width);
+  const double time = scale_.time(at.x() - header_width_);
   const PlacedRow* row = row_at(at.y());
   if (!front_ || row == nullptr)
     return time;
@@ -382,10 +382,10 @@ void TimelineView::wheelEvent(QWheelEvent* event) {
     pan(-steps * key_pan);
   else if (event->modifiers() & Qt::ShiftModifier)
     pan(-steps * key_pan);
-  else if (event->modifiers() & Qt::ControlModifier || event->position().x() < header_width)
+  else if (event->modifiers() & Qt::ControlModifier || event->position().x() < header_width_)
     verticalScrollBar()->setValue(verticalScrollBar()->value() - static_cast<int>(steps * 48));
   else
-    zoom(std::pow(1.2, steps), event->position().x() - header_width);
+    zoom(std::pow(1.2, steps), event->position().x() - header_width_);
   event->accept();
 }
 
@@ -394,15 +394,15 @@ void TimelineView::mousePressEvent(QMouseEvent* event) {
   moved_ = false;
   if (!front_)
     return;
-  drag_time_ = scale_.time(mouse_.x() - header_width);
-  if (mouse_.y() < minimap_height && mouse_.x() >= header_width) {
+  drag_time_ = scale_.time(mouse_.x() - header_width_);
+  if (mouse_.y() < minimap_height && mouse_.x() >= header_width_) {
     drag_ = Drag::Map;
-    const double time = (mouse_.x() - header_width) / plot_width() * front_->length();
+    const double time = (mouse_.x() - header_width_) / plot_width() * front_->length();
     set_scale(centred(scale_, time, plot_width()));
   } else if (event->button() == Qt::MiddleButton || mouse_.y() < rows_top ||
              event->modifiers() & Qt::ShiftModifier) {
     drag_ = Drag::Pan;
-  } else if (event->button() == Qt::LeftButton && mouse_.x() < header_width) {
+  } else if (event->button() == Qt::LeftButton && mouse_.x() < header_width_) {
     const PlacedRow* row = row_at(mouse_.y());
     drag_ = row != nullptr ? Drag::Row : Drag::None;
     drag_rank_ = row != nullptr ? row->rank : 0;
@@ -487,7 +487,7 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void TimelineView::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (event->position().x() >= header_width) {
+  if (event->position().x() >= header_width_) {
     fit();
     return;
   }
@@ -501,8 +501,9 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event) {
 }
 
 void TimelineView::keyPressEvent(QKeyEvent* event) {
-  const double x = mouse_.x() > header_width && viewport()->underMouse() ? mouse_.x() - header_width
-                                                                         : plot_width() / 2;
+  const double x = mouse_.x() > header_width_ && viewport()->underMouse()
+                       ? mouse_.x() - header_width_
+                       : plot_width() / 2;
   switch (event->key()) {
     case Qt::Key_W:
       zoom(key_zoom, x);
@@ -553,7 +554,8 @@ bool TimelineView::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip && front_) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const Picked under = pick_at(help->pos());
-    const PlacedRow* const row = help->pos().x() < header_width ? row_at(help->pos().y()) : nullptr;
+    const PlacedRow* const row =
+        help->pos().x() < header_width_ ? row_at(help->pos().y()) : nullptr;
     if (row != nullptr)  // a long name is cut there
       QToolTip::showText(help->globalPos(),
                          QString::fromStdString(plan::rank_name(front_->table(), row->rank)),

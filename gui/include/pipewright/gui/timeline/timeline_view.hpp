@@ -77,7 +77,7 @@ class TimelineView : public QAbstractScrollArea {
   /// Where an event is painted in the viewport; empty: it is not.
   QRectF rect_of(std::uint64_t event) const;
   QRectF row_rect(int rank) const;
-  double plot_left() const { return header_width; }
+  double plot_left() const { return header_width_; }
   double plot_width() const;
   const RowLayout& layout_of_rows() const { return layout_; }
 
@@ -100,7 +100,7 @@ class TimelineView : public QAbstractScrollArea {
  private:
   static constexpr double least_header = 116, most_header = 380;
   static constexpr double beside_name = 66;  // pixels of a header: margins and the busy time
-  double header_width = least_header;        // as wide as the rows' names
+  double header_width_ = least_header;       // as wide as the rows' names
   static constexpr double minimap_height = 44;
   static constexpr double ruler_height = 24;
   static constexpr double rows_top = minimap_height + ruler_height;

@@ -34,6 +34,23 @@ cudaStream_t stream_of(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native()->native_handle());
 }
 
+/// A byte each way connects all members.
+void send_a_byte_to_all(const NcclLibrary& nccl, const std::string& name, ncclComm_t made, int size,
+                        int self, at::Device device, const Stream& stream) {
+  const auto require = [&](ncclResult_t result) { nccl.require(result, name); };
+  const OnStream on_stream(stream);
+  const at::Tensor bytes = at::zeros({2, size}, at::TensorOptions(at::kByte).device(device));
+  auto* const place = static_cast<std::uint8_t*>(bytes.mutable_data_ptr());
+  require(nccl.group_start());
+  for (int member = 0; member < size; ++member)
+    if (member != self) {
+      require(nccl.send(place + member, 1, ncclUint8, member, made, stream_of(stream)));
+      require(nccl.receive(place + size + member, 1, ncclUint8, member, made, stream_of(stream)));
+    }
+  require(nccl.group_end());
+  stream.finish();
+}
+
 }  // namespace
 
 struct NcclCommunicator::State {
@@ -60,36 +77,23 @@ NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vecto
   charge_stream(stream_, current_account());
   const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
   // What the thread uses is its own: it may have to be left behind.
-  job.watch().run_interruptibly("the making of NCCL connections", [state = state_,
-                                                                   store =
-                                                                       job.watch().store("nccl"),
-                                                                   name, size, self, device,
-                                                                   stream = stream_] {
-    const c10::DeviceGuard guard(device);
-    const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    // Transfers run beside the compute: they must leave it most of the multiprocessors.
-    config.maxCTAs = 4;
-    ncclComm_t made = nullptr;
-    require(state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
-    {
-      const std::lock_guard lock(state->mutex);
-      state->communicator = made;
-    }
-    // A byte each way connects all of them.
-    const OnStream on_stream(stream);
-    const at::Tensor bytes = at::zeros({2, size}, at::TensorOptions(at::kByte).device(device));
-    auto* const place = static_cast<std::uint8_t*>(bytes.mutable_data_ptr());
-    require(state->nccl.group_start());
-    for (int member = 0; member < size; ++member)
-      if (member != self) {
-        require(state->nccl.send(place + member, 1, ncclUint8, member, made, stream_of(stream)));
-        require(state->nccl.receive(place + size + member, 1, ncclUint8, member, made,
-                                    stream_of(stream)));
-      }
-    require(state->nccl.group_end());
-    stream.finish();
-  });
+  job.watch().run_interruptibly(
+      "the making of NCCL connections", [state = state_, store = job.watch().store("nccl"), name,
+                                         size, self, device, stream = stream_] {
+        const c10::DeviceGuard guard(device);
+        const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        // Transfers run beside the compute: they must leave it most of the multiprocessors.
+        config.maxCTAs = 4;
+        ncclComm_t made = nullptr;
+        require(
+            state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
+        {
+          const std::lock_guard lock(state->mutex);
+          state->communicator = made;
+        }
+        send_a_byte_to_all(state->nccl, name, made, size, self, device, stream);
+      });
 }
 
 NcclCommunicator::~NcclCommunicator() {

@@ -331,6 +331,22 @@ std::vector<LayerCost> layers_of(const LayerCosts& costs, const Partition& parti
 
 }  // namespace
 
+namespace {
+
+/// What loading the first stage's inputs and the last one's targets takes and holds.
+void add_loads(StageCost& sum, const LayerCosts& costs, bool first, bool last) {
+  if (first) {
+    sum.load += costs.load;
+    sum.loaded += costs.input;
+  }
+  if (last) {
+    sum.load += costs.load_target;
+    sum.loaded += costs.target;
+  }
+}
+
+}  // namespace
+
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
                                    const TrainingMemory& training) {
   require_fit(costs, partition);
@@ -352,14 +368,7 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
 
     StageCost sum = StageSum(part).run();
     set_standing(sum, costs, training);
-    if (stage == 0) {
-      sum.load += costs.load;
-      sum.loaded += costs.input;
-    }
-    if (last) {
-      sum.load += costs.load_target;
-      sum.loaded += costs.target;
-    }
+    add_loads(sum, costs, stage == 0, last);
     if (!last)
       sum.output = output;
     sum.rerun = training.recompute == RecomputeMode::Full ? rerun_by_layers(by_layers, sum.output)

@@ -90,7 +90,8 @@ TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
       request.ranks = 2;
       request.microbatches = 4;
       request.chunks = chunks;
-      CHECK(try_schedule(request) == Tried::Trained);
+      const bool half_a_wave = name == "hanayo" && chunks % 2 != 0;
+      CHECK(try_schedule(request) == (half_a_wave ? Tried::Impossible : Tried::Trained));
     }
 }
 

@@ -96,7 +96,7 @@ TEST_CASE("Experts of a table make a mixture behind its dense layers", "[plan][m
   CHECK(model.leading_dense_layers() == 3);
   CHECK(model.shared_feed_forward == 2 * 512);
   CHECK(refusal(columns + "1,1,1,1,8,2,20,2048,16,1024,1,64,4,9999999,200,3\n") ==
-        "runs.csv:2:57: shared_experts is 200, of 9999999 channels each: 1000000000 together are "
+        "runs.csv:2:44: shared_experts is 200, of 9999999 channels each: 1000000000 together are "
         "possible");
 }
 

@@ -7,17 +7,6 @@ namespace pipewright::exec {
 using plan::Instruction;
 using plan::InstructionKind;
 
-namespace {
-
-/// The receive that brings what `i` needs, if a rank border lies before it.
-Instruction receive_for(const Instruction& i) {
-  const auto kind = i.kind == InstructionKind::Forward ? InstructionKind::ReceiveActivation
-                                                       : InstructionKind::ReceiveGradient;
-  return {kind, i.stage, i.microbatch, i.slot};
-}
-
-}  // namespace
-
 Inbox::Inbox(const JobRank& job_rank, at::Device device, Shapes shapes, Stages& stages,
              Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
              Progress& progress)
@@ -78,7 +67,7 @@ void Inbox::deliver(const Instruction& receive, Tensors tensors) {
 }
 
 void Inbox::fetch(const Instruction& i) {
-  const Instruction receive = receive_for(i);
+  const Instruction receive{plan::receive_for(i.kind).value(), i.stage, i.microbatch, i.slot};
   if (posted_.contains(key_of(receive)))
     return complete(receive);
   const auto local = passed_within_rank_.find(key_of(receive));

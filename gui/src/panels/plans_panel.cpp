@@ -13,7 +13,7 @@ FigureTable plan_list(const std::vector<loop::DraftPlan>& plans) {
   FigureTable list;
   list.columns = {{"plan", "click to see its timeline; undo takes it back", false},
                   {"iteration", "", true},
-                  {"per second", "tokens or images", true},
+                  {"per second", "of what the model is counted in, such as tokens", true},
                   {"bubble", "idle time of a rank, on average", true},
                   {"memory", "of the rank that holds most", true}};
   for (std::size_t at = 0; at < plans.size(); ++at) {

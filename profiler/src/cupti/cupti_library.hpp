@@ -14,6 +14,7 @@ struct CuptiLibrary {
   decltype(&cuptiGetVersion) get_version;
   decltype(&cuptiGetTimestamp) get_timestamp;
   decltype(&cuptiGetErrorMessage) error_message;
+  decltype(&cuptiGetCallbackName) call_name;
   decltype(&cuptiSubscribe) subscribe;
   decltype(&cuptiSubscribe_v2) subscribe_with_names;  // null: older than CUDA 13
   decltype(&cuptiUnsubscribe) unsubscribe;
@@ -31,6 +32,8 @@ struct CuptiLibrary {
 
   /// Throws InputError where there is none.
   static const CuptiLibrary& get();
+  /// One of one's own.
+  static CuptiLibrary load(const char* file);
   /// Throws InputError that says what CUPTI has to say of a failure, and what one may do about it.
   void require(CUptiResult result, const std::string& what) const;
 };

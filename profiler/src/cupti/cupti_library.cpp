@@ -19,6 +19,7 @@ CuptiLibrary CuptiLibrary::load(const char* file) {
   library.find("cuptiUnsubscribe", cupti.unsubscribe);
   library.find("cuptiActivityRegisterCallbacks", cupti.register_callbacks);
   library.find("cuptiActivitySetAttribute", cupti.set_attribute);
+  library.find_or_not("cuptiSetThreadIdType", cupti.set_thread_numbers);
   library.find("cuptiActivityEnable", cupti.enable);
   library.find("cuptiActivityDisable", cupti.disable);
   library.find("cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);

@@ -20,6 +20,7 @@ struct CuptiLibrary {
   decltype(&cuptiUnsubscribe) unsubscribe;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
   decltype(&cuptiActivitySetAttribute) set_attribute;
+  decltype(&cuptiSetThreadIdType) set_thread_numbers;  // null: a CUPTI without it
   decltype(&cuptiActivityEnable) enable;
   decltype(&cuptiActivityDisable) disable;
   decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call;

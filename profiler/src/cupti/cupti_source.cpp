@@ -192,6 +192,9 @@ class CuptiSource final : public ActivitySource {
     size = sizeof ready;
     cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &ready);
     cupti_.require(cupti_.register_callbacks(buffer_wanted, buffer_filled), "its buffers");
+    // Otherwise it is a part of the address of a thread's own memory.
+    if (cupti_.set_thread_numbers != nullptr)
+      cupti_.set_thread_numbers(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     std::uint64_t time = 0;
     cupti_.require(cupti_.get_timestamp(&time), "its clock");
     // Says now what would be refused later.

@@ -310,6 +310,11 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute, std::siz
   return CUPTI_SUCCESS;
 }
 
+CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType) {
+  REFUSE_IF_TOLD();
+  return CUPTI_SUCCESS;
+}
+
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   REFUSE_IF_TOLD();
   cupti().enable(kind, true);

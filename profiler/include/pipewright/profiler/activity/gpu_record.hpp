@@ -36,7 +36,7 @@ struct GpuRecord {
   std::uint32_t device = 0;
   std::uint32_t context = 0;      // of work, within the device
   std::uint32_t stream = 0;       // of work, within the context; of the CPU's, the thread
-  std::uint32_t thread = 0;       // of a call
+  std::uint32_t thread = 0;       // of a call, the system's number; says nothing of whose it is
   std::uint32_t correlation = 0;  // the same of a call, its label and the work that it asked for
   std::uint64_t label = 0;        // of a Label, and of work that knows its own; 0: none
   Nanoseconds start = 0;          // of work that the device could not time, both are 0

@@ -1,6 +1,8 @@
 // What is measured is what is trained: the operators, or the kernels on a GPU, of the layers that
 // the profiler plays are those of the executor's stage.
 
+#include <ATen/record_function.h>
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -129,6 +131,63 @@ TEST_CASE("on a GPU the kernels of a layer, on the bench and rehearsed, are thos
   if (exec::gpus().names.empty())
     test::skip(exec::gpus().why_none);
   check_measured_as_trained(*cupti_source(), exec::on_gpus(1));
+}
+
+/// The copies from the host to a GPU while it lives, whichever thread asks for them.
+class Copies {
+ public:
+  Copies() : callback_(at::addGlobalCallback(watching())) {}
+  ~Copies() { at::removeCallback(callback_); }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  struct Copy {
+    at::Tensor from;
+    bool non_blocking = false;
+  };
+  static std::vector<Copy>& seen() {
+    static std::vector<Copy> copies;
+    return copies;
+  }
+
+ private:
+  static at::RecordFunctionCallback watching() {
+    return at::RecordFunctionCallback([](const at::RecordFunction& call) {
+             note(call);
+             return std::unique_ptr<at::ObserverContext>();
+           })
+        .needsInputs(true)
+        .scopes({at::RecordScope::FUNCTION});
+  }
+  static void note(const at::RecordFunction& call) {
+    const auto inputs = call.inputs();
+    if (std::string(call.name()) == "aten::copy_" && inputs.size() == 3 &&
+        inputs[0].toTensor().is_cuda() && inputs[1].toTensor().is_cpu())
+      seen().push_back({inputs[1].toTensor(), inputs[2].toBool()});
+  }
+
+  at::CallbackHandle callback_;
+};
+
+TEST_CASE("on a GPU the layer bench loads from pinned memory, and waits for no copy", "[cuda]") {
+  if (exec::gpus().names.empty())
+    test::skip(exec::gpus().why_none);
+  const auto setup = test::small_setup();
+  const LayerBench bench(setup, exec::on_gpus(1).front());
+  const plan::Program program = two_microbatches("1f1b");
+  Rehearsal rehearsal(
+      bench, {program, test::small_partition(1), exec::gradient_groups(program, setup, 1)}, {{}});
+  Copies::seen().clear();
+  {
+    const Copies watching;
+    rehearsal.play_through(nullptr);
+  }
+  const auto copies = std::exchange(Copies::seen(), {});
+  CHECK(copies.size() == 4);  // inputs and targets of two microbatches
+  for (const auto& [from, non_blocking] : copies) {
+    CHECK(from.is_pinned());
+    CHECK(non_blocking);
+  }
 }
 
 }  // namespace profiled_kernels_test

@@ -115,6 +115,18 @@ TEST_CASE("kernels, copies and sets come back with their calls, labels and place
   CHECK(report.parts[0].time.waiting.value == Approx(1e-6));
 }
 
+TEST_CASE("copies are named by where they come from and go to", "[cupti]") {
+  const CuptiStandin standin;
+  auto works = std::vector{
+      work_by("cudaMemcpyPeerAsync", "", 1, 2, 3), work_by("cudaMemcpyAsync", "", 2, 3, 4),
+      work_by("cudaMemcpyAsync", "", 3, 4, 5), work_by("cudaMemset", "", 4, 5, 6)};
+  works[1].copy_kind = 2;
+  works[2].copy_kind = 3;
+  CHECK(kernel_names(report_of(recorded(standin, works))) ==
+        std::vector<std::string>{"copy device to device", "copy device to host",
+                                 "copy on the device", "set memory"});
+}
+
 TEST_CASE("what is not asked for is not recorded", "[cupti]") {
   const CuptiStandin standin;
   const auto source = watch_by(standin.library);

@@ -18,6 +18,10 @@ Record placed(const PipewrightStandinWork& work, const Place& place, std::uint32
   return record;
 }
 
+bool is_between_devices(const PipewrightStandinWork& work) {
+  return std::strstr(work.call, "Peer") != nullptr;
+}
+
 /// A cudaMemcpyKind in CUPTI's numbers.
 std::uint8_t copy_kind(std::int32_t kind) {
   constexpr std::uint8_t kinds[] = {
@@ -33,7 +37,7 @@ CUpti_ActivityKind kind_of(const PipewrightStandinWork& work) {
     case PipewrightStandinWork::Kernel:
       return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     case PipewrightStandinWork::Copy:
-      return CUPTI_ACTIVITY_KIND_MEMCPY;
+      return is_between_devices(work) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY;
     case PipewrightStandinWork::Set:
       return CUPTI_ACTIVITY_KIND_MEMSET;
     case PipewrightStandinWork::HostFunction:
@@ -44,6 +48,12 @@ CUpti_ActivityKind kind_of(const PipewrightStandinWork& work) {
 
 Bytes work_record(const PipewrightStandinWork& work, const Place& place, std::uint32_t correlation,
                   std::size_t longer) {
+  if (is_between_devices(work)) {
+    auto copy = placed<CUpti_ActivityMemcpyPtoP4>(work, place, correlation);
+    copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+    copy.bytes = work.bytes;
+    return bytes_of(copy, longer);
+  }
   if (work.kind == PipewrightStandinWork::Copy) {
     auto copy = placed<CUpti_ActivityMemcpy6>(work, place, correlation);
     copy.copyKind = copy_kind(work.copy_kind);

@@ -154,7 +154,9 @@ Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
 std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed) {
   std::vector<LayerSpec> specs;
   for (const plan::AlexNetLayer& layer : plan::alexnet_layers(shape))
-    specs.push_back({layer.name, build_of(layer, seed, static_cast<int>(specs.size()))});
+    specs.push_back({.name = layer.name,
+                     .build = build_of(layer, seed, static_cast<int>(specs.size())),
+                     .varies = layer.kind == plan::AlexNetKind::Dropout});
   return specs;
 }
 

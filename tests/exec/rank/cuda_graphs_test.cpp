@@ -2,15 +2,12 @@
 // again as it was for the first microbatch of a slot: a number, a size or a tensor of that
 // microbatch alone gives other bits here, as it would on a GPU.
 
-#include <torch/nn/modules/linear.h>
-
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "exec/support/small_alexnet.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/models/alexnet.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/model/alexnet_model.hpp"
 
 namespace cuda_graphs_test {
 
@@ -91,36 +88,10 @@ TEST_CASE("stages with random layers, and evaluations, run as without graphs", "
   }
 }
 
-class MadeUpImages final : public Dataset {
- public:
-  at::Tensor input(int step, int microbatch) const override {
-    return (at::arange(2 * 3 * 63 * 63, at::kFloat) * (0.1 + 0.01 * step) + microbatch)
-        .sin()
-        .view({2, 3, 63, 63});
-  }
-  at::Tensor target(int step, int microbatch) const override {
-    return (at::arange(2, at::kLong) + step + microbatch) % 10;
-  }
-};
-
-/// AlexNet's first layers, a dropout of its own and a small head: nine tenths of its weights lie
-/// in the linear layers that are left out here.
-TrainingSetup small_alexnet() {
-  static const MadeUpImages data;
-  const auto all = alexnet_layers({.image_size = 63}, /*seed=*/7);
-  TrainingSetup setup = small_setup();
-  setup.data = &data;
-  setup.layers.clear();
-  for (const int layer : {0, 1, 2, 3, 4, 5, 14, 15})  // up to the second pool, flatten, dropout
-    setup.layers.push_back(all[static_cast<std::size_t>(layer)]);
-  setup.layers.push_back(module_layer("head", [] { return torch::nn::Linear(192 * 3 * 3, 10); }));
-  return setup;
-}
-
 TEST_CASE("captured, AlexNet drops out anew in each microbatch", "[exec][graphs][alexnet]") {
-  const auto setup = small_alexnet();
+  const auto setup = test::small_alexnet();
   for (const auto& s : {make("1f1b", 2, 4), make("zb-h1", 2, 4)})
-    test::check_equals_serial(plan::lower(s), plan::Partition{{0, 5, 9}}, setup,
+    test::check_equals_serial(plan::lower(s), test::small_alexnet_partition, setup,
                               {.cuda_graphs = true});
 }
 

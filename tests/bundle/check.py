@@ -159,8 +159,49 @@ def with_a_made_up_gpu(folder):
     expect(sum(limit for *_, limit in gpu_check.PARTS) <= 600, "ten minutes")
 
 
+def the_newest_cxx_library_wins(folder):
+    """Of made-up ones, whose symbols are all that is in them."""
+    place = folder / "cxx"
+    bundle = place / "bundle"
+    for script in ("libraries.sh", "find-torch.sh"):
+        (bundle / "x").parent.mkdir(parents=True, exist_ok=True)
+        (bundle / script).write_text((source / "bench/bundle" / script).read_text())
+    (bundle / "built-with").write_text("torch_wanted=9\nglibc_wanted=2.0\nglibc_of_cxx=2.0\n")
+    (place / "torch/lib").mkdir(parents=True)
+    (place / "torch/lib/libtorch_cpu.so").touch()
+    (place / "torch/version.py").write_text("__version__ = '9'\n")
+    (place / "ldconfig").write_text(f"""#!/bin/sh
+echo "  libstdc++.so.6 (libc6) => /elsewhere/libstdc++.so.6"
+echo "  libstdc++.so.6 (libc6,x86-64) => {place}/system/libstdc++.so.6"
+""")
+    (place / "ldconfig").chmod(0o755)
+    folders = {"bundled": bundle / "lib-c++", "torch": place / "torch/lib", "caller": place / "caller",
+               "system": place / "system"}
+    for versions in ({"bundled": 30, "system": 33}, {"bundled": 33, "system": 30}, {"bundled": 30},
+                     {"bundled": 30, "torch": 33, "system": 29}, {"bundled": 33, "torch": 30, "system": 29},
+                     {"bundled": 30, "caller": 33, "system": 29}, {"bundled": 9, "system": 30},
+                     {"bundled": 33, "caller": 30, "system": 30}):
+        for name, where in folders.items():
+            where.mkdir(exist_ok=True)
+            (where / "libstdc++.so.6").unlink(missing_ok=True)
+            if name in versions:
+                symbols = [f"GLIBCXX_3.4.{n}" for n in range(versions[name] + 1)]
+                (where / "libstdc++.so.6").write_bytes(b"\x7fELF\0" + "\0".join(symbols).encode())
+        said = call(["sh", "-euc", 'bundle=$0; . "$bundle/libraries.sh"; . "$bundle/find-torch.sh"; '
+                     'echo "$LD_LIBRARY_PATH"', bundle],
+                    {"PATH": f"{place}:/usr/bin:/bin", "PIPEWRIGHT_TORCH_DIR": str(place / "torch"),
+                     "LD_LIBRARY_PATH": str(place / "caller")})
+        expect(said.returncode == 0, said)
+        searched = said.stdout.strip().split(":") + [str(place / "system")]
+        found = next(path for path in searched if (Path(path) / "libstdc++.so.6").exists())
+        name = next(name for name, where in folders.items() if str(where) == found)
+        expect(versions[name] == max(versions.values()), f"{versions}: {name} is found first")
+        expect(searched.index(str(place / "torch/lib")) < searched.index(str(bundle / "lib")), searched)
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
+    the_newest_cxx_library_wins(folder)
     with_a_made_up_gpu(folder)
     bundle = packed_and_unpacked(folder)
     torch_is_looked_for(bundle, folder)

@@ -321,7 +321,7 @@ def somebody_interrupts(machine):
 
 def the_archive_has_a_limit(gpu_check, folder):
     sys.path.insert(0, str(gpu_check))
-    import report  # noqa: PLC0415
+    import report
 
     out = folder / "large"
     out.mkdir()

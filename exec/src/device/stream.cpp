@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "kept_uses.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -78,12 +80,12 @@ Tensors adopt(Tensors tensors, const Event& made) {
     if (!tensor.defined() || tensor.is_cpu())
       continue;
     if (tensor.device() == own.device()) {
-      tensor.record_stream(*own.native());
+      record_use(tensor);
       continue;
     }
     const OnStream reading(copying_stream(tensor.device()));
     made.wait();
-    tensor.record_stream(*OnStream::current().native());
+    record_use(tensor);
     // The copy runs on the source's current stream; LibTorch makes the target's wait for it, which
     // is still the own stream's.
     tensor = moved(tensor, own.device());

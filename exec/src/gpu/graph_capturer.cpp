@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "device/gpu.hpp"
+#include "device/kept_uses.hpp"
 #include "driver.hpp"
 #include "first_line.hpp"
 #include "memory/account_entry.hpp"
@@ -111,6 +112,7 @@ class GraphCapturer final : public Capturer {
 
   std::unique_ptr<CapturedWork> capture(std::function<void()> work) override {
     const CUstream stream = current_stream();
+    const CaptureUnderWay under_way;
     set_aside_.begin();
     pool_->open(stream);
     CUgraph graph{};

@@ -16,10 +16,10 @@ struct PipewrightStandinWork {
   const char* call;  // of the API, such as "cudaMemcpyAsync"; lives as long as the process
   const char* name;  // of the kernel; lives as long as the process
   std::int32_t device;
-  std::uint32_t stream;      // 1, 2, … in the order in which streams were made; 0: the default one
-  std::uint64_t bytes;       // of copies and sets
-  std::int32_t copy_kind;    // a cudaMemcpyKind
-  std::uint64_t called_ns;   // CLOCK_REALTIME: when the call began and returned, and the work
+  std::uint32_t stream;     // 1, 2, … in the order in which streams were made; 0: the default one
+  std::uint64_t bytes;      // of copies and sets
+  std::int32_t copy_kind;   // a cudaMemcpyKind
+  std::uint64_t called_ns;  // CLOCK_REALTIME: when the call began and returned, and the work
   std::uint64_t returned_ns;
   std::uint64_t start_ns;
   std::uint64_t end_ns;

@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <map>
@@ -54,6 +55,7 @@ void charge_stream(const Stream& stream, AccountEntry* account) {
   if (!stream.native())
     return;
   static auto* const follower = [] {
+    at::globalContext().lazyInitDevice(at::kCUDA);  // which makes the allocator that is followed
     auto* const made = new Follower;  // as long as the allocator, which is as long as the process
     c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(
         [made](const TraceEntry& entry) { (*made)(entry); });

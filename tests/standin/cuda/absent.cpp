@@ -1,0 +1,38 @@
+// What LibTorch names of CUDA's runtime and no training here calls: it ends the process, so that
+// nobody takes an answer for the truth.
+
+#include <cstdio>
+#include <cstdlib>
+
+#define PIPEWRIGHT_ABSENT(name)                                  \
+  extern "C" int name() {                                        \
+    std::fputs("stand-in: " #name " has no stand-in\n", stderr); \
+    std::abort();                                                \
+  }
+
+PIPEWRIGHT_ABSENT(cudaDeviceGetDefaultMemPool)
+PIPEWRIGHT_ABSENT(cudaFreeAsync)
+PIPEWRIGHT_ABSENT(cudaGetSymbolAddress)
+PIPEWRIGHT_ABSENT(cudaGraphDebugDotPrint)
+PIPEWRIGHT_ABSENT(cudaGraphGetNodes)
+PIPEWRIGHT_ABSENT(cudaGraphNodeGetDependencies)
+PIPEWRIGHT_ABSENT(cudaIpcCloseMemHandle)
+PIPEWRIGHT_ABSENT(cudaIpcGetEventHandle)
+PIPEWRIGHT_ABSENT(cudaIpcGetMemHandle)
+PIPEWRIGHT_ABSENT(cudaIpcOpenEventHandle)
+PIPEWRIGHT_ABSENT(cudaIpcOpenMemHandle)
+PIPEWRIGHT_ABSENT(cudaMallocAsync)
+PIPEWRIGHT_ABSENT(cudaMemPoolGetAttribute)
+PIPEWRIGHT_ABSENT(cudaMemPoolSetAccess)
+PIPEWRIGHT_ABSENT(cudaMemPoolSetAttribute)
+PIPEWRIGHT_ABSENT(cudaMemPoolTrimTo)
+PIPEWRIGHT_ABSENT(cudaMemcpyToSymbol)
+
+/// Of the driver's functions that LibTorch looks for at run time there is none.
+extern "C" int cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
+                                                unsigned long long, int* status) {
+  *function = nullptr;
+  if (status != nullptr)
+    *status = 1;  // cudaDriverEntryPointSymbolNotFound
+  return 0;
+}

@@ -125,7 +125,7 @@ void LinkBench::begin_pass(const std::vector<LinkMessages>& own, int repeats) {
 
 at::Tensor LinkBench::receive(const Transfer& transfer) {
   const Tensors tensors = place_.transport.receive(transfer);
-  on_device_.finish();
+  place_.transport.wait_for_device([this] { return on_device_.is_done(); }, "a transfer");
   return tensors.at(0);
 }
 
@@ -287,7 +287,7 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
     const auto all = place_.transport.all_gather(group, place_.rank, {total});
     for (int member = 0; member < devices; ++member)
       part(gradient, member).copy_(all[static_cast<std::size_t>(member)].at(0));
-    on_device.finish();
+    place_.transport.wait_for_device([&] { return on_device.is_done(); }, "a sum");
     if (m >= warm_up)
       seconds.push_back(now() - begin);
   }

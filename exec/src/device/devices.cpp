@@ -1,12 +1,8 @@
 #include "pipewright/exec/device/devices.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <regex>
 
 #include "device/gpu.hpp"
@@ -17,12 +13,6 @@ namespace pipewright::exec {
 namespace {
 
 at::Device gpu(int index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 int require_gpus() {
   if (gpus().names.empty())
@@ -47,6 +37,7 @@ OnDevice::OnDevice(const RankDevice& where, const MemoryAccount& account)
 OnDevice::~OnDevice() = default;
 
 void OnDevice::finish() const { state_->stream.finish(); }
+bool OnDevice::is_done() const { return state_->stream.is_done(); }
 
 const Gpus& gpus() {
   static const Gpus found = find_gpus();
@@ -97,14 +88,6 @@ std::vector<RankDevice> on_gpus(int ranks, bool partitioned) {
   return dealt_out(ranks, require_gpus(), partitioned);
 }
 
-int host_of_process(int local_rank, int gpus) { return local_rank / gpus; }
-
-RankDevice gpu_of_process(int local_rank) {
-  const int count = require_gpus();
-  // NCCL refuses two processes of one host on one GPU, but not two hosts. A user's own word stays.
-  if (const int host = host_of_process(local_rank, count); host > 0)
-    setenv("NCCL_HOSTID", fmt::format("{}-{}", host_name(), host).c_str(), /*overwrite=*/0);
-  return {gpu(local_rank % count)};
-}
+RankDevice gpu_of_process(int local_rank) { return {gpu(local_rank % require_gpus())}; }
 
 }  // namespace pipewright::exec

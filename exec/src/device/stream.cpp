@@ -77,6 +77,10 @@ void Stream::finish() const {
     c10::impl::VirtualGuardImpl(stream_->device_type()).synchronizeStream(*stream_);
 }
 
+bool Stream::is_done() const {
+  return !stream_ || c10::impl::VirtualGuardImpl(stream_->device_type()).queryStream(*stream_);
+}
+
 OnStream::OnStream(const Stream& stream) : before_(current_stream) {
   current_stream = &stream;
   if (stream.native())

@@ -29,6 +29,8 @@ class Stream {
   at::Device device() const { return stream_ ? stream_->device() : at::Device(at::kCPU); }
   /// The thread waits until the device has done all that the stream was given.
   void finish() const;
+  /// Whether it has.
+  bool is_done() const;
 
  private:
   std::optional<c10::Stream> stream_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "device/gpu.hpp"
 #include "job/watch.hpp"
@@ -71,10 +72,13 @@ struct NcclCommunicator::State {
 
 NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vector<int> members,
                                    at::Device device)
-    : members_(std::move(members)),
+    : job_(job),
+      name_(name),
+      members_(std::move(members)),
       stream_(Stream::of(device, /*urgent=*/true)),
       state_(std::make_shared<State>()) {
-  charge_stream(stream_, current_account());
+  if (AccountEntry* const account = current_account())
+    charge_stream(stream_, account);
   const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
   // What the thread uses is its own: it may have to be left behind.
   job.watch().run_interruptibly(
@@ -83,8 +87,6 @@ NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vecto
         const c10::DeviceGuard guard(device);
         const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        // Transfers run beside the compute: they must leave it most of the multiprocessors.
-        config.maxCTAs = 4;
         ncclComm_t made = nullptr;
         require(
             state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
@@ -97,13 +99,12 @@ NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vecto
 }
 
 NcclCommunicator::~NcclCommunicator() {
+  state_->end();
   try {
-    stream_.finish();
+    stream_.finish();  // what is ended leaves the memory alone before that is freed
   } catch (const std::exception&) {
     // The device has failed, which those who wait for their results are told.
   }
-  // Not NCCL's orderly end, which waits for the other members: what this one had to move has moved.
-  state_->end();
 }
 
 int NcclCommunicator::index_of(int rank) const {
@@ -137,6 +138,38 @@ Event NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector
   return Event::now();
 }
 
+std::string NcclCommunicator::failure() const {
+  const std::lock_guard lock(state_->mutex);
+  const NcclLibrary& nccl = state_->nccl;
+  ncclResult_t error = ncclSuccess;
+  if (state_->communicator == nullptr)
+    return "";
+  if (const auto asked = nccl.async_error(state_->communicator, &error); asked != ncclSuccess)
+    error = asked;
+  return error == ncclSuccess || error == ncclInProgress
+             ? ""
+             : fmt::format("NCCL, {}: {}: {}", name_, nccl.error_string(error),
+                           nccl.last_error(state_->communicator));
+}
+
 void NcclCommunicator::abort() { state_->end(); }
+
+void NcclCommunicator::close() {
+  // Out of reach of an abort: the thread may have to be left behind, with what it ends.
+  ncclComm_t ending = nullptr;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->aborted = true;
+    ending = std::exchange(state_->communicator, nullptr);
+  }
+  if (ending == nullptr)
+    return;
+  job_.watch().run_interruptibly("the end of NCCL's connections",
+                                 [state = state_, ending, name = name_, device = stream_.device()] {
+                                   const c10::DeviceGuard guard(device);
+                                   state->nccl.require(state->nccl.finalize(ending), name);
+                                   state->nccl.require(state->nccl.destroy(ending), name);
+                                 });
+}
 
 }  // namespace pipewright::exec

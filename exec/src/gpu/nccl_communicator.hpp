@@ -20,7 +20,7 @@ class NcclCommunicator {
   /// Every member makes it, at the same point; no two have the same `name`. `members`: ranks of the
   /// job, in rising order. Throws Aborted.
   NcclCommunicator(Job& job, const std::string& name, std::vector<int> members, at::Device device);
-  /// Waits until all has moved.
+  /// Ends what is under way, unless it has been closed.
   ~NcclCommunicator();
 
   struct Outgoing {
@@ -37,13 +37,20 @@ class NcclCommunicator {
 
   /// The queue, where places are to be allocated.
   const Stream& stream() const { return stream_; }
+  /// What NCCL says has gone wrong since; empty: nothing.
+  std::string failure() const;
   /// From any thread: ends what is under way; afterwards nothing moves.
   void abort();
+  /// The end in order, which all members come to once the stream is done: what this one has sent
+  /// may still be on its way then, and ended otherwise it would be lost. Throws Aborted.
+  void close();
 
  private:
   struct State;
   int index_of(int rank) const;
 
+  Job& job_;
+  const std::string name_;
   std::vector<int> members_;
   Stream stream_;
   std::shared_ptr<State> state_;

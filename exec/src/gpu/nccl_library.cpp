@@ -16,6 +16,9 @@ NcclLibrary load() {
   library.find("ncclGetUniqueId", nccl.get_unique_id);
   library.find("ncclCommInitRankConfig", nccl.init_rank);
   library.find("ncclCommAbort", nccl.abort);
+  library.find("ncclCommFinalize", nccl.finalize);
+  library.find("ncclCommDestroy", nccl.destroy);
+  library.find("ncclCommGetAsyncError", nccl.async_error);
   library.find("ncclGroupStart", nccl.group_start);
   library.find("ncclGroupEnd", nccl.group_end);
   library.find("ncclSend", nccl.send);

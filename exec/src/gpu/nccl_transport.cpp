@@ -9,12 +9,15 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
-#include <sstream>
+#include <stdexcept>
 
 #include "job/watch.hpp"
 #include "nccl_communicator.hpp"
-#include "transport/gloo_collectives.hpp"
+#include "nccl_host.hpp"
+#include "pipewright/exec/transport/gloo_transport.hpp"
+#include "transport/lifeline.hpp"
 #include "transport/sent_forms.hpp"
 
 namespace pipewright::exec {
@@ -41,34 +44,33 @@ bool any_on_gpu(const TensorForms& forms) {
                      [](const TensorForm& form) { return !form.on_cpu; });
 }
 
-/// Forms in the job's store, by which a receiver learns what comes before it comes.
-class FormsBoard {
- public:
-  explicit FormsBoard(Job& job) : job_(job), store_(job.watch().store("forms")) {}
+bool is_on_host(const TensorForm& form) { return form.defined && form.on_cpu; }
 
-  void tell(const std::string& key, const TensorForms& forms) {
-    job_.watch().run_interruptibly("a first transfer", [store = store_, key, forms] {
-      const auto words = to_words(forms);
-      store->set(key, fmt::format("{}", fmt::join(words, " ")));
-    });
-  }
+bool any_on_host(const TensorForms& forms) {
+  return std::any_of(forms.begin(), forms.end(), is_on_host);
+}
 
-  TensorForms ask(const std::string& key) {
-    const auto answer = std::make_shared<std::vector<std::int64_t>>();
-    job_.watch().run_interruptibly("a first transfer", [store = store_, key, answer] {
-      const auto bytes = store->get(key);
-      std::istringstream text(std::string(bytes.begin(), bytes.end()));
-      for (std::int64_t word = 0; text >> word;)
-        answer->push_back(word);
-      store->deleteKey(key);  // there is one receiver
-    });
-    return forms_from_words(*answer);
-  }
+void add_on_host(const Tensors& tensors, Tensors& told) {
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined() && tensor.is_cpu())
+      told.push_back(tensor);
+}
 
- private:
-  Job& job_;
-  Watch::Store store_;
-};
+/// Lays those of the host, which stand in `told` from `next` on, where they belong.
+void lay_on_host(const TensorForms& forms, const Tensors& told, std::size_t next,
+                 Tensors& tensors) {
+  for (std::size_t t = 0; t < forms.size(); ++t)
+    if (is_on_host(forms[t]))
+      tensors[t] = told.at(next++);
+}
+
+at::Tensor words_of(const TensorForms& forms) { return at::tensor(to_words(forms), at::kLong); }
+
+TensorForms forms_told(const Tensors& told) {
+  const at::Tensor& words = told.front();
+  const auto* const first = words.const_data_ptr<std::int64_t>();
+  return forms_from_words({first, first + words.numel()});
+}
 
 /// What shares one in-order queue, and the receives that the Program has come to but that have not
 /// been submitted, as it is not known yet what they bring.
@@ -83,23 +85,35 @@ class NcclTransport final : public Transport {
       : job_(job),
         device_(device),
         options_(options),
-        host_(job),
-        board_(job),
+        lifeline_(job),
+        host_(make_gloo_transport(job, {.communicators = plan::CommunicatorLayout::Pair,
+                                        .wait_until_taken = options.wait_until_taken})),
         exceptions_(std::uncaught_exceptions()) {
-    listener_ = job_.watch().on_failure([this](const std::string& why) { end(why); });
+    host_->expect(job_.rank(), {}, Shapes::Varying);
+    agree_on_hosts(job_, *host_, device_);
+    listener_ = job_.watch().on_failure([this](const std::string&) { end(); });
   }
 
   ~NcclTransport() override {
     if (std::uncaught_exceptions() > exceptions_)
       job_.abort(fmt::format("rank {} has ended early", job_.rank()));
+    try {
+      end_in_order();
+    } catch (const Aborted&) {
+      // The job has failed, which others say.
+    } catch (const std::exception& error) {
+      job_.abort(fmt::format("rank {}: {}", job_.rank(), error.what()));
+    }
     job_.watch().forget(listener_);
-    host_.end("the transport has been closed");
+    end();
   }
 
   /// Makes the communicators, each of which two ranks begin together: in an order that is the same
   /// on all of them, so that none waits for one that waits for it.
   void expect(int /*rank*/, const std::vector<Transfer>& transfers, Shapes shapes) override {
     shapes_ = shapes;
+    sent_forms_.begin_pass();
+    known_.clear();
     std::set<Members> missing;
     const auto need = [&](const Members& members) {
       if (!queues_.contains(members))
@@ -127,31 +141,35 @@ class NcclTransport final : public Transport {
   }
 
   void send(const Transfer& transfer, Tensors tensors) override {
-    job_.require_going();
+    require_going();
     Queue& queue = queue_of(transfer);
     // Where both directions share a queue, what was posted before goes first.
     while (!queue.waiting.empty())
       submit_next(queue);
     const TensorForms forms = forms_of(tensors);
-    if (shapes_ == Shapes::Varying)
-      board_.tell(key_of_one(transfer), forms);
-    else if (sent_forms_.before_news(transfer, forms).has_value())
-      board_.tell(key_of_route(transfer), forms);
+    Tensors told;
+    if (shapes_ == Shapes::Varying || sent_forms_.before_news(transfer, forms))
+      told.push_back(words_of(forms));
+    add_on_host(tensors, told);
+    if (!told.empty())
+      host_->send(transfer, std::move(told));
     queue.communicator->move({{values_on_gpu(tensors), transfer.to}}, {});
-    if (options_.wait_until_taken)
-      queue.communicator->stream().finish();
+    if (options_.wait_until_taken) {
+      const Watch::Waiting waiting(job_.watch(), {transfer.to}, to_string(transfer.instruction));
+      const Stream& stream = queue.communicator->stream();
+      Transport::wait_for_device([&] { return stream.is_done(); }, "");
+    }
   }
 
   Tensors receive(const Transfer& transfer) override {
-    job_.require_going();
+    require_going();
     const auto key = key_of(transfer.instruction);
-    if (!submitted_.contains(key)) {
-      const Watch::Waiting waiting(job_.watch(), {transfer.from}, to_string(transfer.instruction));
-      Queue& queue = queue_of(transfer);
-      while (!submitted_.contains(key) && !queue.waiting.empty())
-        submit_next(queue);
-    }
+    Queue& queue = queue_of(transfer);
+    while (!submitted_.contains(key) && !queue.waiting.empty())
+      submit_next(queue);
     Submitted found = std::move(submitted_.extract(key).mapped());
+    if (!found.host_is_there)
+      lay_on_host(found.forms, host_->receive(transfer), 0, found.tensors);
     Tensors tensors = adopt(std::move(found.tensors), found.there);
     set_requires_grad(tensors, found.forms);
     return tensors;
@@ -160,20 +178,18 @@ class NcclTransport final : public Transport {
   /// What lies on the CPU goes over Gloo, with the forms of all, and what lies on the GPU then.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts) override {
-    job_.require_going();
+    require_going();
     // All members must agree whether they need a communicator, whatever is for whom.
     const bool mine_on_gpu = std::any_of(
         parts.begin(), parts.end(), [](const Tensors& part) { return any_on_gpu(forms_of(part)); });
     std::vector<Tensors> host;
     for (const Tensors& part : parts) {
       Tensors& told = host.emplace_back();
-      told.push_back(at::tensor(to_words(forms_of(part)), at::kLong));
-      for (const at::Tensor& tensor : part)
-        if (tensor.defined() && tensor.is_cpu())
-          told.push_back(tensor);
+      told.push_back(words_of(forms_of(part)));
+      add_on_host(part, told);
       told.push_back(at::full({1}, mine_on_gpu, at::kLong));
     }
-    const auto told = host_.all_to_all(group, rank, host);
+    const auto told = host_->all_to_all(group, rank, host);
     const bool on_gpu_anywhere = std::any_of(told.begin(), told.end(), [](const Tensors& theirs) {
       return theirs.back().item<std::int64_t>() != 0;
     });
@@ -201,7 +217,20 @@ class NcclTransport final : public Transport {
     return all;
   }
 
-  void require_going() override { job_.require_going(); }
+  void require_going() override {
+    job_.require_going();
+    const std::string failure = failure_of_nccl();
+    if (failure.empty())
+      return;
+    job_.watch().await_cause();  // a rank that is gone, perhaps
+    throw std::runtime_error(failure);
+  }
+
+  void wait_for_device(const std::function<bool()>& done, const std::string& where) override {
+    const Watch::Waiting waiting(job_.watch(), {}, where);
+    Transport::wait_for_device(done, where);
+  }
+
   void abort(const std::string& why) override { job_.abort(why); }
 
  private:
@@ -210,7 +239,8 @@ class NcclTransport final : public Transport {
   struct Submitted {
     Tensors tensors;
     TensorForms forms;
-    Event there;
+    Event there;                // what lies on the GPU
+    bool host_is_there = true;  // what does not
   };
   struct Slot {
     std::mutex making;
@@ -237,41 +267,27 @@ class NcclTransport final : public Transport {
     const plan::Instruction receive = receiving_end(transfer.instruction);
     return {receive.kind, receive.stage, transfer.from};
   }
-  static std::string key_of_route(const Transfer& transfer) {
-    const plan::Instruction receive = receiving_end(transfer.instruction);
-    return fmt::format("{}>{} {} {}", transfer.from, transfer.to, static_cast<int>(receive.kind),
-                       receive.stage);
-  }
-  static std::string key_of_one(const Transfer& transfer) {
-    return fmt::format("{} {}", key_of_route(transfer), transfer.instruction.microbatch);
-  }
-
   /// Waits, where it must, until the sender has said what comes.
   void submit_next(Queue& queue) {
     const Transfer transfer = queue.waiting.front();
     queue.waiting.pop_front();
-    TensorForms forms;
-    if (shapes_ == Shapes::Varying) {
-      forms = board_.ask(key_of_one(transfer));
-    } else {
-      const auto [known, fresh] = known_.try_emplace(route_of(transfer));
-      if (fresh)
-        known->second = board_.ask(key_of_route(transfer));
-      forms = known->second;
-    }
+    const auto known = known_.find(route_of(transfer));
+    const bool is_news = shapes_ == Shapes::Varying || known == known_.end();
+    const Tensors told = is_news ? host_->receive(transfer) : Tensors{};
+    TensorForms forms = is_news ? forms_told(told) : known->second;
+    if (is_news)
+      known_[route_of(transfer)] = forms;
     Tensors tensors;
     {
       const OnStream stream(queue.communicator->stream());
       tensors = tensors_like(forms, device_);
     }
+    if (is_news)
+      lay_on_host(forms, told, 1, tensors);
     const Event there = queue.communicator->move({}, {{on_gpu(tensors), transfer.from}});
-    submitted_[key_of(transfer.instruction)] = {std::move(tensors), std::move(forms), there};
-  }
-
-  static TensorForms forms_told(const Tensors& told) {
-    const at::Tensor& words = told.front();
-    const auto* const first = words.const_data_ptr<std::int64_t>();
-    return forms_from_words({first, first + words.numel()});
+    const bool host_is_there = is_news || !any_on_host(forms);
+    submitted_[key_of(transfer.instruction)] = {std::move(tensors), std::move(forms), there,
+                                                host_is_there};
   }
 
   /// What a member has told, with places for what comes from its GPU over `communicator`, if any.
@@ -282,10 +298,7 @@ class NcclTransport final : public Transport {
       const OnStream stream(communicator == nullptr ? OnStream::current() : communicator->stream());
       tensors = tensors_like(forms, device_);
     }
-    std::size_t next = 1;
-    for (std::size_t t = 0; t < forms.size(); ++t)
-      if (forms[t].defined && forms[t].on_cpu)
-        tensors[t] = told[next++];
+    lay_on_host(forms, told, 1, tensors);
     return tensors;
   }
 
@@ -308,27 +321,54 @@ class NcclTransport final : public Transport {
     return *slot->communicator;
   }
 
-  void end(const std::string& why) {
+  /// In an order that is the same on all ranks.
+  std::vector<NcclCommunicator*> communicators() {
     const std::lock_guard lock(mutex_);
-    for (auto& [members, queue] : queues_)
-      queue.communicator->abort();
-    for (auto& [members, slot] : groups_)
+    std::vector<NcclCommunicator*> all;
+    for (const auto& [members, queue] : queues_)
+      if (queue.communicator)
+        all.push_back(queue.communicator.get());
+    for (const auto& [members, slot] : groups_)
       if (slot->communicator)
-        slot->communicator->abort();
-    host_.end(why);
+        all.push_back(slot->communicator.get());
+    return all;
+  }
+
+  std::string failure_of_nccl() {
+    for (const NcclCommunicator* const each : communicators())
+      if (std::string failure = each->failure(); !failure.empty())
+        return failure;
+    return "";
+  }
+
+  /// All ranks meet first: what one of them has sent last may still be on its way to another.
+  void end_in_order() {
+    job_.require_going();
+    for (NcclCommunicator* const each : communicators())
+      wait_for_device([each] { return each->stream().is_done(); }, "the last transfers");
+    std::vector<int> everybody(static_cast<std::size_t>(job_.size()));
+    std::iota(everybody.begin(), everybody.end(), 0);
+    host_->all_gather(everybody, job_.rank(), {});
+    for (NcclCommunicator* const each : communicators())
+      each->close();
+  }
+
+  void end() {
+    for (NcclCommunicator* const each : communicators())
+      each->abort();
   }
 
   Job& job_;
   at::Device device_;
   TransferOptions options_;
   Shapes shapes_ = Shapes::Fixed;  // of the pass that is under way
-  GlooCollectives host_;
-  FormsBoard board_;
-  const int exceptions_;  // under way when this was made
+  Lifeline lifeline_;
+  const std::unique_ptr<Transport> host_;  // for what lies on the CPU, and the forms of all
+  const int exceptions_;                   // under way when this was made
   int listener_ = 0;
 
   SentForms sent_forms_;
-  std::map<Route, TensorForms> known_;
+  std::map<Route, TensorForms> known_;  // in this pass
   std::map<plan::InstructionKey, Submitted> submitted_;
   std::mutex mutex_;  // of what `end` goes through
   std::map<Members, Queue> queues_;

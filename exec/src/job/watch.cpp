@@ -51,13 +51,24 @@ void Watch::abort(const std::string& why) { state_->post(why); }
 void Watch::lost(int rank, const std::string& what) {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_for(lock, state_->grace, [&] { return state_->failed; });
-  const bool left = state_->beats[static_cast<std::size_t>(rank)].left;
-  const std::string report = state_->report_on(
-      rank, left ? "has left the job" : fmt::format("cannot be reached any more ({})", what));
+  const std::string report = state_->report_on_lost(rank, what);
   lock.unlock();
   state_->post(report);
   lock.lock();
   throw Aborted(state_->why);
+}
+
+void Watch::await_cause() const {
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, state_->grace, [&] { return state_->failed; });
+  }
+  require_going();
+}
+
+void Watch::suspect(int rank, const std::string& what) {
+  const std::lock_guard lock(state_->mutex);
+  state_->suspects.emplace(rank, what);
 }
 
 void Watch::require_going() const {

@@ -45,6 +45,12 @@ class Watch {
   /// To be called when the connection to `rank` has failed: gives the cause a moment to arrive, as
   /// the peer may have ended because of another's failure. Throws Aborted.
   [[noreturn]] void lost(int rank, const std::string& what);
+  /// Gives the report of a failure a moment to arrive that may be the cause of what has been seen
+  /// here. Throws Aborted if it does.
+  void await_cause() const;
+  /// A connection to `rank` has ended, over which nothing was to come: unless the rank is heard of
+  /// or has left, it is gone, and the job fails within seconds.
+  void suspect(int rank, const std::string& what);
   void require_going() const;
   bool reports_failure() const;
 

@@ -72,6 +72,12 @@ std::string Watch::State::report_on(int rank, const std::string& what) const {
   return failure_report(rank, what, latest);
 }
 
+std::string Watch::State::report_on_lost(int rank, const std::string& what) const {
+  const bool left = beats[static_cast<std::size_t>(rank)].left;
+  return report_on(
+      rank, left ? "has left the job" : fmt::format("cannot be reached any more ({})", what));
+}
+
 std::string Watch::State::report_on_store(const std::string& what) const {
   const std::string name = "the job's store at " + site.store_name;
   if (site.store_rank < 0)
@@ -152,6 +158,11 @@ void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values)
 }
 
 void Watch::State::look_for_silence() {
+  for (const auto& [rank, what] : suspects)
+    if (silences[static_cast<std::size_t>(rank)] >
+            std::min<Clock::duration>(3 * grace, site.timeout) &&
+        to_post.empty())
+      to_post = report_on_lost(rank, what);
   const auto longest = std::ranges::max_element(silences) - silences.begin();
   const auto index = static_cast<std::size_t>(longest);
   if (silences[index] > site.timeout && to_post.empty())

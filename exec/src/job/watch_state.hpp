@@ -20,10 +20,11 @@ struct Watch::State {
   void fail(int by, const std::string& why);
   /// Asks the beater to tell the others; the first report that reaches the store comes back.
   void post(const std::string& why);
-  std::string report_on(int rank, const std::string& what) const;  // call with the lock held
-  std::string report_on_store(const std::string& what) const;      // call with the lock held
-  bool waits_for(int rank) const;                                  // call with the lock held
-  bool is_stuck() const;                                           // call with the lock held
+  std::string report_on(int rank, const std::string& what) const;       // call with the lock held
+  std::string report_on_lost(int rank, const std::string& what) const;  // call with the lock held
+  std::string report_on_store(const std::string& what) const;           // call with the lock held
+  bool waits_for(int rank) const;                                       // call with the lock held
+  bool is_stuck() const;                                                // call with the lock held
 
   // The beater's loop.
   void beat_until_left();
@@ -58,6 +59,7 @@ struct Watch::State {
   long moves_when_failed = 0;
   std::vector<Beat> beats;                // the latest, by rank
   std::vector<Clock::duration> silences;  // for how long nothing can be expected of a rank
+  std::map<int, std::string> suspects;    // whose connection has ended, and what it said
   Clock::duration stillness{};            // for how long no rank has moved
   long moves_of_all = 0;
   Clock::duration store_silence{};

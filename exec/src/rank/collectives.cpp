@@ -145,6 +145,7 @@ void Collectives::take_norm() {
 
 /// Each loss is known to one rank.
 void Collectives::share_loss() {
+  transport_.wait_for_device([&] { return stream_.is_done(); }, "the losses of a step");
   for (auto& [index, held] : stages_)
     held->read_losses();
   std::vector<double> own(static_cast<std::size_t>(pass_.microbatches));

@@ -93,7 +93,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
 void RankWorker::end_pass() {
   collectives_.drain();
   for (const Stream& own : {inbox_.stream(), collectives_.stream(), compute_})
-    own.finish();
+    transport_.wait_for_device([&] { return own.is_done(); }, Progress::end_of_step);
   transport_.require_going();
   const at::Tensor& norm = collectives_.scaled_norm();
   gradient_norm_ = norm.defined() ? norm.item<double>() / scaler_.scale() : 0;

@@ -95,6 +95,11 @@ GlooMesh::Operation GlooMesh::receive(at::Tensor bytes, int from, int tag) {
 }
 
 void GlooMesh::wait(const Operation& operation) {
+  if (const std::string error = wait_or_end(operation); !error.empty())
+    state_->watch.lost(operation.peer, error);
+}
+
+std::string GlooMesh::wait_or_end(const Operation& operation) {
   c10d::Work* const work = operation.work.get();
   {
     const std::lock_guard lock(state_->mutex);
@@ -115,8 +120,7 @@ void GlooMesh::wait(const Operation& operation) {
     if (state_->ended)
       throw Aborted(state_->why);
   }
-  if (!done)
-    state_->watch.lost(operation.peer, error);
+  return done ? "" : error.empty() ? "its connection has ended" : error;
 }
 
 plan::Bytes GlooMesh::sent() const { return {state_->sent.load(std::memory_order_relaxed)}; }

@@ -41,6 +41,9 @@ class GlooMesh {
   /// Until it is done, however long that takes: Gloo answers a time-out of its own by closing all
   /// connections, so it is the job that ends a wait. Throws Aborted.
   void wait(const Operation& operation);
+  /// The same, but it is no failure where the connection ends: what it said then; empty: it is
+  /// done.
+  std::string wait_or_end(const Operation& operation);
 
   /// What has been handed to Gloo so far, to whichever rank.
   plan::Bytes sent() const;

@@ -180,6 +180,12 @@ class InProcessTransport final : public Transport {
     return table_of(group).all_to_all(static_cast<std::size_t>(member), parts);
   }
 
+  void require_going() override {
+    const std::lock_guard lock(tables_mutex_);
+    if (!why_.empty())
+      throw Aborted(why_);
+  }
+
   void abort(const std::string& why) override {
     const std::lock_guard lock(tables_mutex_);
     if (why_.empty())

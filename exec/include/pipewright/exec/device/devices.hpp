@@ -46,6 +46,8 @@ class OnDevice {
   ~OnDevice();
   /// Waits until the device has done all that this thread has given it.
   void finish() const;
+  /// Whether it has.
+  bool is_done() const;
 
  private:
   struct State;
@@ -65,11 +67,9 @@ plan::Bytes product_workspaces(const RankDevice& where, const std::string& confi
 /// what exact mode needs there. It holds for the whole process.
 void compute_reproducibly();
 
-/// The GPU of a process that is the `local_rank`th of its machine. Where there are more processes
-/// than GPUs they share them: to NCCL, which gives each process of a host a GPU of its own, those
-/// beyond are processes of other hosts (NCCL_HOSTID). Throws InputError where there is no GPU.
+/// The GPU of a process that is the `local_rank`th of its machine, of those that this process is
+/// shown. Where there are more processes than GPUs they share them. Throws InputError where there
+/// is no GPU.
 RankDevice gpu_of_process(int local_rank);
-/// Which of the hosts, that NCCL takes a machine for, a process is on.
-int host_of_process(int local_rank, int gpus);
 
 }  // namespace pipewright::exec

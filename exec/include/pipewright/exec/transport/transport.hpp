@@ -65,6 +65,9 @@ class Transport {
 
   /// Throws Aborted where the job has ended: what came in since may be anything.
   virtual void require_going() {}
+  /// Waits for a device: until `done`, which is asked again and again, or the job ends. Then throws
+  /// Aborted, whatever the device still waits for. `where` is for reports.
+  virtual void wait_for_device(const std::function<bool()>& done, const std::string& where);
   /// Ends every wait on every rank of the job, now and later, by Aborted with this reason.
   virtual void abort(const std::string& why) = 0;
 };

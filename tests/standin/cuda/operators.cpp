@@ -41,18 +41,28 @@ const std::set<std::string>& kept() {
 /// Those whose kernels for CUDA throw where results must be the same each time: the list of
 /// torch.use_deterministic_algorithms, LibTorch 2.11.
 bool is_never_the_same(const std::string& name) {
-  static const std::set<std::string> names{
-      "_adaptive_avg_pool2d_backward",     "_adaptive_avg_pool3d_backward",
-      "adaptive_max_pool2d_backward",      "avg_pool3d_backward",
-      "max_pool3d_with_indices_backward",  "fractional_max_pool2d_backward",
-      "fractional_max_pool3d_backward",    "max_unpool2d",
-      "max_unpool3d",                      "upsample_linear1d_backward",
-      "upsample_bilinear2d_backward",      "upsample_bicubic2d_backward",
-      "upsample_trilinear3d_backward",     "reflection_pad1d_backward",
-      "reflection_pad2d_backward",         "reflection_pad3d_backward",
-      "nll_loss2d_forward",                "_ctc_loss_backward",
-      "grid_sampler_2d_backward",          "grid_sampler_3d_backward",
-      "histc",                             "put_"};
+  static const std::set<std::string> names{"_adaptive_avg_pool2d_backward",
+                                           "_adaptive_avg_pool3d_backward",
+                                           "adaptive_max_pool2d_backward",
+                                           "avg_pool3d_backward",
+                                           "max_pool3d_with_indices_backward",
+                                           "fractional_max_pool2d_backward",
+                                           "fractional_max_pool3d_backward",
+                                           "max_unpool2d",
+                                           "max_unpool3d",
+                                           "upsample_linear1d_backward",
+                                           "upsample_bilinear2d_backward",
+                                           "upsample_bicubic2d_backward",
+                                           "upsample_trilinear3d_backward",
+                                           "reflection_pad1d_backward",
+                                           "reflection_pad2d_backward",
+                                           "reflection_pad3d_backward",
+                                           "nll_loss2d_forward",
+                                           "_ctc_loss_backward",
+                                           "grid_sampler_2d_backward",
+                                           "grid_sampler_3d_backward",
+                                           "histc",
+                                           "put_"};
   return names.contains(name.substr(name.find("::") + 2));
 }
 

@@ -69,7 +69,7 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
 void MemoryModel::note_captured() {
   const plan::Program& program = structure_.program();
   for (const int slots : plan::slot_counts(program))
-    captured_.push_back({.slots = slots});
+    captured_.push_back({.copies = slots});
   for (const auto& rank : program.ranks)
     for (const plan::Instruction& i : rank) {
       if (i.kind == plan::InstructionKind::WeightGradient)
@@ -224,7 +224,7 @@ Bytes MemoryModel::set_aside(const StepCosts& costs, int rank) const {
   for (const int stage : stages_of_rank_[static_cast<std::size_t>(rank)])
     if (!captured_.empty()) {
       const Captured& captured = captured_[static_cast<std::size_t>(stage)];
-      sum += slot_bytes(costs, stage, captured.splits, captured.reruns) * captured.slots;
+      sum += slot_bytes(costs, stage, captured.splits, captured.reruns) * captured.copies;
     }
   return sum;
 }

@@ -87,7 +87,7 @@ bool set_device(int device) {
 void describe(int device, cudaDeviceProp& properties) {
   properties = {};
   const int physical = visible()[static_cast<std::size_t>(device)];
-  std::snprintf(properties.name, sizeof properties.name, "Stand-in GPU %d", physical);
+  std::snprintf(properties.name, sizeof properties.name, "Stand-in GPU");
   std::memcpy(properties.uuid.bytes, "pipewright-gpu0", 16);
   properties.uuid.bytes[14] = static_cast<char>('0' + physical);
   properties.major = 9;

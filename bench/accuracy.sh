@@ -33,7 +33,7 @@ for r in reports:
           f"  {parts['layers']:+6.2f}  {parts['launch']:+6.2f}  {parts['transfers_and_waiting']:+7.2f}"
           f"  {r['planned_error_percent']['iteration_s']:+9.2f}  {r['machine_drift_percent']:7.1f}"
           f"  {'  '.join(f'{e:+6.1f}' for e in bubble_errors(r)):16}"
-          f" {'  '.join(f'{e:+.2f}' for e in r['error_percent']['peak_bytes'])}")
+          f" {'  '.join(f'{e:+.2f}' for e in r['error_percent']['peak_bytes'] if e is not None)}")
 
 def summary(what, errors):
     sizes = [abs(e) for e in errors]

@@ -48,6 +48,7 @@ struct Options {
   int rounds = 3;
   bool recording = false;
   bool on_gpu = false;
+  std::string kernels = "exact";
 };
 
 constexpr int vocabulary = 256;
@@ -202,6 +203,7 @@ class Bench {
     setup.loss = exec::cross_entropy;
     setup.data = &data_;
     setup.optimizer.learning_rate = 1e-3;
+    setup.exact = options_.kernels == "exact";
     return setup;
   }
 
@@ -272,6 +274,7 @@ plan::Json report(const Options& options, const Measurement& measured) {
                   {"mbs", options.microbatch_size},
                   {"steps", options.steps},
                   {"rounds", options.rounds},
+                  {"kernels", options.kernels},
                   {"iteration_s", rounded(median(measured.iteration), 6)},
                   {"single_s", rounded(median(measured.single), 6)},
                   {"ideal_s", rounded(median(ideal), 6)},
@@ -307,6 +310,11 @@ int main(int argc, char** argv) {
   program.add_flag("--recording", options.recording,
                    "Also what recording costs, by pairs of a recorded and an unrecorded step");
   program.add_flag("--gpu", options.on_gpu, "On this machine's GPUs; ranks are threads");
+  program
+      .add_option("--kernels", options.kernels,
+                  "exact: the same bits each time; default: those that LibTorch takes by itself")
+      ->check(CLI::IsMember({"exact", "default"}))
+      ->capture_default_str();
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -50,7 +50,9 @@ worst = 0
 for i in range(runs):
     schedule, *setup = open(f"{folder}/{i}.setup").read().split()
     r = json.load(open(f"{folder}/{i}/report.json"))
-    errors = r["error_percent"]["peak_bytes"]
+    errors = [e for e in r["error_percent"]["peak_bytes"] if e is not None]
+    if not errors:
+        sys.exit(f"{schedule}: no rank's memory was counted")
     error = max(errors, key=abs)
     worst = max(worst, abs(error))
     print(f"| `{schedule.split('=')[1]}` | {', '.join(f'`{s}`' for s in setup) or '–'}"

@@ -145,11 +145,22 @@ def seconds_of(work):
     return time.perf_counter() - begin
 
 
+def compute_reproducibly():
+    """With the same bits each time: what our exact mode asks of LibTorch."""
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+
+
 def run_rank(rank, options, cores, store, results):
     """Every rank runs the same turns; rank 0 times them."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    if options.kernels == "exact":
+        compute_reproducibly()
     if options.device == "cuda":
         device = device_of(options, rank)
         torch.cuda.set_device(device)
@@ -205,6 +216,12 @@ def parse_options():
     parser.add_argument("--steps", type=int, default=4, help="measured of each kind in a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument(
+        "--kernels",
+        choices=["exact", "default"],
+        default="default",
+        help="exact: the same bits each time; default: those that torch takes by itself",
+    )
     return parser.parse_args()
 
 

@@ -47,4 +47,8 @@ if [ -z "$torch_dir" ]; then
   exit 2
 fi
 
-export LD_LIBRARY_PATH="$torch_dir/lib:$LD_LIBRARY_PATH"
+# A conda environment has a C++ library of its own, with which its LibTorch was built.
+case $torch_dir in
+  "${CONDA_PREFIX:-/nonexistent}"/*) library_path_before=$CONDA_PREFIX/lib${library_path_before:+:$library_path_before} ;;
+esac
+search_in "$torch_dir/lib"

@@ -53,8 +53,10 @@ printf 'torch_wanted=%s\nglibc_wanted=%s\nglibc_of_cxx=%s\n' "$torch" "$glibc" \
 
 cp -r "$source_dir/scenarios" "$bundle/scenarios"
 cp "$source_dir/LICENSE" "$bundle/licenses/pipewright"
-cp "$source_dir/bench/torch_pipelining.py" "$bundle/bench/"
-cp "$here"/{pipewright,gpu-check,gpu_check.py,libraries.sh,find-torch.sh,README.md} "$bundle/"
+cp "$source_dir/bench/torch_pipelining.py" "$here/allocator_trace.py" "$bundle/bench/"
+mkdir "$bundle/gpu_check"
+cp "$here"/gpu_check/*.py "$bundle/gpu_check/"
+cp "$here"/{pipewright,gpu-check,libraries.sh,find-torch.sh,README.md} "$bundle/"
 
 mkdir -p "$(dirname "$file")"
 tar -C "$folder" --owner=0 --group=0 --sort=name -cf "$file.new" pipewright-bundle

@@ -134,8 +134,9 @@ ResidualCause cause_of(const Place& place, double seconds) {
 /// Rounding leaves less.
 constexpr double least_part = 1e-9;
 
-std::vector<plan::Bytes> peaks_of(const plan::Timeline& timeline) {
-  return timeline.memory.empty() ? std::vector<plan::Bytes>{} : peak_per_rank(timeline);
+/// A peak of 0 stands for a rank whose memory nobody sampled.
+bool is_sampled(const std::vector<plan::Bytes>& peaks, std::size_t rank) {
+  return rank < peaks.size() && peaks[rank] != plan::Bytes{};
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ Residuals residuals_of(const sim::Structure& structure, const sim::Times& predic
     RankResidual residual{after.compute_s - before.compute_s, after.transfer_s - before.transfer_s,
                           after.waiting_s - before.waiting_s, after.launch_s - before.launch_s,
                           plan::Bytes{}};
-    if (rank < predicted_peaks.size() && rank < measured_peaks.size())
+    if (is_sampled(predicted_peaks, rank) && is_sampled(measured_peaks, rank))
       residual.memory = measured_peaks[rank] - predicted_peaks[rank];
     residuals.ranks.push_back(residual);
   }
@@ -172,7 +173,8 @@ Residuals residuals_of(const sim::Structure& structure, const sim::Times& predic
 Residuals residuals_of(const sim::Structure& structure, const plan::Timeline& predicted,
                        const plan::Timeline& measured) {
   return residuals_of(structure, sim::times_of(structure, predicted),
-                      sim::times_of(structure, measured), peaks_of(predicted), peaks_of(measured));
+                      sim::times_of(structure, measured), peak_per_rank(predicted),
+                      peak_per_rank(measured));
 }
 
 }  // namespace pipewright::loop

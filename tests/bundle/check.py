@@ -1,16 +1,18 @@
 """The bundle is packed, unpacked elsewhere and checked there: with a torch that it has to find, with
-parts that fail, and with programs that answer as on a machine with a GPU.
+parts that fail, and with programs that answer as on a machine with a GPU (made_up.py).
 
 usage: check.py BUILD SOURCE TORCH_DIR"""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
-import time
 from pathlib import Path
+
+import made_up
+from made_up import expect
 
 build, source, torch_dir = map(Path, sys.argv[1:])
 if missing := [name for name in ("pipewright_bench_executor", "pipewright_profiler_tests")
@@ -23,11 +25,6 @@ def call(words, env=None, cwd=None):
     bare = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run([str(word) for word in words], env={**bare, **(env or {})}, cwd=cwd,
                           capture_output=True, text=True)
-
-
-def expect(condition, what):
-    if not condition:
-        sys.exit(f"FAILED: {what}")
 
 
 def packed_and_unpacked(folder):
@@ -47,14 +44,17 @@ def without_a_gpu(bundle, folder):
     checked = call([bundle / "gpu-check", folder / "report"], here)
     expect(checked.returncode == 0, checked.stderr + checked.stdout)
     report = json.loads((folder / "report/report.json").read_text())
-    expect(report["format"] == "pipewright/gpu-report/1", report)
+    expect(report["format"] == "pipewright/gpu-report/2", report)
     status = {part["name"]: part["status"] for part in report["parts"]}
-    expect(status == {name: "passed" if name in ("device", "cpu") else "skipped" for name in status}
-           and len(status) == 10, status)
+    expect(status == {name: "passed" if name in ("machine", "cpu") else "skipped" for name in status}
+           and len(status) == 16, status)
     for part in report["parts"]:
         expect(part["status"] != "skipped" or part["reason"].startswith("no GPU: "), part)
     page = (folder / "report/report.md").read_text()
     expect("skipped in" in page and "A training on the CPU" in page, page)
+    with tarfile.open(folder / "report/gpu-report.tar.gz") as archive:
+        names = set(archive.getnames())
+    expect({"gpu-report/report.md", "gpu-report/report.json", "gpu-report/logs/cpu.log"} <= names, names)
     again = call([bundle / "gpu-check", folder / "report"], here)
     expect(again.returncode == 1 and "not empty" in again.stderr, again)
 
@@ -90,6 +90,7 @@ def old_c_library(bundle):
 
 
 def a_part_fails(bundle, folder):
+    """With the end of its log, in the report itself."""
     program = bundle / "bin/pipewright-torch"
     program.rename(program.with_suffix(".away"))
     checked = call([bundle / "gpu-check", folder / "broken"], {"PIPEWRIGHT_TORCH_DIR": str(torch_dir)})
@@ -97,71 +98,55 @@ def a_part_fails(bundle, folder):
     report = json.loads((folder / "broken/report.json").read_text())
     cpu = next(part for part in report["parts"] if part["name"] == "cpu")
     expect(checked.returncode == 1 and cpu["status"] == "failed" and "pipewright" in cpu["reason"], cpu)
-    expect(len(report["parts"]) == 10, "the others go on")
+    expect("pipewright run" in cpu["checks"][0]["log_tail"], cpu)
+    expect("### cpu: cpu" in (folder / "broken/report.md").read_text(), "failures are on the page")
+    expect(len(report["parts"]) == 16, "the others go on")
 
 
-# Answers as the programs do where there is a GPU.
-FAKE = r"""#!/usr/bin/env python3
-import json, sys, time
-name, words = sys.argv[0].split("/")[-1], sys.argv[1:]
-schedule = next((w.split("=")[1] for w in words if w.startswith("pipeline.schedule=")), "1f1b")
-if name == "pipewright" and words[0] == "run":
-    both = {"iteration_s": 0.02, "peak_bytes": [1]}
-    print(json.dumps({"schedule": schedule, "ranks": 2, "predicted": both, "measured": both,
-                      "error_percent": {"iteration_s": 1.5, "peak_bytes": [0.5, -2.0]},
-                      "machine_drift_percent": 0, "verify": {"bit_identical": schedule != "zb-h1"}}))
-elif name == "pipewright" and "--help" in words:
-    print("--kernels FILE")
-elif name == "pipewright" and words[0] == "profile":
-    open(words[words.index("--kernels") + 1], "w").write("[]")
-    print(json.dumps({"layers": []}))
-elif name == "pipewright":
-    sys.stderr.write("rank 1 failed: NCCL says no\n"); sys.exit(1)
-elif name == "pipewright_profiler_tests":
-    time.sleep(60)
-elif name.startswith("pipewright_bench"):
-    print("no JSON")
-else:
-    print("All tests passed")
-"""
-
-
-def with_a_made_up_gpu(folder):
-    spec = importlib.util.spec_from_file_location("gpu_check", source / "bench/bundle/gpu_check.py")
-    gpu_check = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(gpu_check)
-    bundle = folder / "made-up"
-    (bundle / "bin").mkdir(parents=True)
-    for name in ("pipewright", "pipewright_exec_tests", "pipewright_profiler_tests",
-                 "pipewright_bench_actions", "pipewright_bench_executor"):
-        (bundle / "bin" / name).write_text(FAKE)
-        (bundle / "bin" / name).chmod(0o755)
-    out = folder / "made-up-report"
-    out.mkdir()
-    check = gpu_check.Check(bundle, torch_dir, out)
-    check.devices = [{"name": "Made-up GPU", "memory_bytes": 80e9, "multiprocessors": 132,
-                      "compute_capability": "9.0", "driver_cuda": "13.0"}]
-    results = {}
-    for name, work, _, limit in gpu_check.PARTS:
-        started = time.monotonic()
-        results[name], _ = gpu_check.run_part(check, name, work, 3 if name == "tests" else limit)
-        expect(time.monotonic() - started < 30, f"{name} ran past its time")
-    said = {name: (result["status"], result["reason"]) for name, result in results.items()}
-    expect(said["tests"] == ("failed", "pipewright_profiler_tests took longer than the part's time"), said)
-    expect(said["verify"] == ("failed", "the bits are not those of training without a pipeline"), said)
-    expect(said["nccl"] == ("failed", "pipewright ended with 1: rank 1 failed: NCCL says no"), said)
-    expect(said["benches"][0] == "failed" and "JSONDecodeError" in said["benches"][1], said)
-    for name in ("device", "cpu", "profile", "shared", "graphs", "prediction"):
-        expect(said[name] == ("passed", ""), said)
-    figures = results["prediction"]["figures"]
-    expect(figures["mean_abs_error_percent"] == 1.5, figures)
-    expect(figures["runs"][0]["peak_error_percent"] == -2.0, figures)
-    expect(sum(limit for *_, limit in gpu_check.PARTS) <= 600, "ten minutes")
+def the_newest_cxx_library_wins(folder):
+    """Of made-up ones, whose symbols are all that is in them."""
+    place = folder / "cxx"
+    bundle = place / "bundle"
+    for script in ("libraries.sh", "find-torch.sh"):
+        (bundle / "x").parent.mkdir(parents=True, exist_ok=True)
+        (bundle / script).write_text((source / "bench/bundle" / script).read_text())
+    (bundle / "built-with").write_text("torch_wanted=9\nglibc_wanted=2.0\nglibc_of_cxx=2.0\n")
+    (place / "torch/lib").mkdir(parents=True)
+    (place / "torch/lib/libtorch_cpu.so").touch()
+    (place / "torch/version.py").write_text("__version__ = '9'\n")
+    (place / "ldconfig").write_text(f"""#!/bin/sh
+echo "  libstdc++.so.6 (libc6) => /elsewhere/libstdc++.so.6"
+echo "  libstdc++.so.6 (libc6,x86-64) => {place}/system/libstdc++.so.6"
+""")
+    (place / "ldconfig").chmod(0o755)
+    folders = {"bundled": bundle / "lib-c++", "torch": place / "torch/lib", "caller": place / "caller",
+               "system": place / "system"}
+    for versions in ({"bundled": 30, "system": 33}, {"bundled": 33, "system": 30}, {"bundled": 30},
+                     {"bundled": 30, "torch": 33, "system": 29}, {"bundled": 33, "torch": 30, "system": 29},
+                     {"bundled": 30, "caller": 33, "system": 29}, {"bundled": 9, "system": 30},
+                     {"bundled": 33, "caller": 30, "system": 30}):
+        for name, where in folders.items():
+            where.mkdir(exist_ok=True)
+            (where / "libstdc++.so.6").unlink(missing_ok=True)
+            if name in versions:
+                symbols = [f"GLIBCXX_3.4.{n}" for n in range(versions[name] + 1)]
+                (where / "libstdc++.so.6").write_bytes(b"\x7fELF\0" + "\0".join(symbols).encode())
+        said = call(["sh", "-euc", 'bundle=$0; . "$bundle/libraries.sh"; . "$bundle/find-torch.sh"; '
+                     'echo "$LD_LIBRARY_PATH"', bundle],
+                    {"PATH": f"{place}:/usr/bin:/bin", "PIPEWRIGHT_TORCH_DIR": str(place / "torch"),
+                     "LD_LIBRARY_PATH": str(place / "caller")})
+        expect(said.returncode == 0, said)
+        searched = said.stdout.strip().split(":") + [str(place / "system")]
+        found = next(path for path in searched if (Path(path) / "libstdc++.so.6").exists())
+        name = next(name for name, where in folders.items() if str(where) == found)
+        expect(versions[name] == max(versions.values()), f"{versions}: {name} is found first")
+        expect(searched.index(str(place / "torch/lib")) < searched.index(str(bundle / "lib")), searched)
 
 
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
-    with_a_made_up_gpu(folder)
+    the_newest_cxx_library_wins(folder)
+    made_up.check(source / "bench/bundle/gpu_check", torch_dir, folder)
     bundle = packed_and_unpacked(folder)
     torch_is_looked_for(bundle, folder)
     old_c_library(bundle)

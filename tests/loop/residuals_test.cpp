@@ -171,6 +171,8 @@ TEST_CASE("Timelines bring their peaks of memory along", "[loop][residuals]") {
   const Residuals found = residuals_of(structure, predicted, measured);
   CHECK(found.ranks[0].memory.value == 30);
   CHECK(found.ranks[1].memory.value == -10);
+  measured.memory.resize(2);  // nobody sampled that of rank 1
+  CHECK(residuals_of(structure, predicted, measured).ranks[1].memory.value == 0);
   measured.memory.clear();
   CHECK(residuals_of(structure, predicted, measured).ranks[0].memory.value == 0);
 }

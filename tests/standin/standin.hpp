@@ -34,4 +34,9 @@ void pipewright_standin_listen(void (*listener)(const PipewrightStandinWork* wor
 void pipewright_standin_access(void* stream, const void* memory, std::size_t bytes, int writes,
                                const char* what);
 
+/// What was found wrong since the last call, a line each, cut to `size`: uses that nothing orders,
+/// memory that is given free before its use, kernels that nothing computes. Who does not take it
+/// ends with exit code 66.
+void pipewright_standin_take_reports(char* text, std::size_t size);
+
 }  // extern "C"

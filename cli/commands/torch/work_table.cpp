@@ -116,6 +116,14 @@ std::string lost_lines(const profiler::LostRecords& lost) {
   add(lost.without_call, "kernels, copies or sets whose call was lost");
   add(lost.without_times, "kernels, copies or sets that the device could not time");
   add(lost.late_buffers, "buffers were made while it ran, which holds it up");
+  add(lost.missing_buffers,
+      "buffers had not come back when records were read: what they hold is missing");
+  constexpr std::size_t most_strays = 8;
+  for (std::size_t s = 0; s < std::min(most_strays, lost.strays.size()); ++s)
+    text += fmt::format("  {} of {}{}\n", lost.strays[s].count, lost.strays[s].name,
+                        lost.strays[s].call.empty() ? "" : ", asked for by " + lost.strays[s].call);
+  if (lost.strays.size() > most_strays)
+    text += fmt::format("  and {} more, all in --json\n", lost.strays.size() - most_strays);
   return text;
 }
 

@@ -54,6 +54,11 @@ void pin_to_core(int rank, int ranks) {
     keep_on(0, {allowed[static_cast<std::size_t>(rank)]});
 }
 
+void pin_rank(at::Device device, int rank, int ranks) {
+  if (device.is_cpu())
+    pin_to_core(rank, ranks);
+}
+
 void pin_beside(int rank, int ranks) {
   if (are_cores_few(cores_of(0).size(), ranks))
     pin_to_core(rank, ranks);

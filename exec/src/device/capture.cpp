@@ -4,20 +4,41 @@
 
 #include "device/gpu.hpp"
 #include "device/stream.hpp"
+#include "memory/set_aside.hpp"
+#include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {
 namespace {
 
+/// The first time, the work's memory is counted as that of a graph is. What it takes when it is
+/// done again would lie in that.
 struct DoneAgain final : CapturedWork {
-  explicit DoneAgain(std::function<void()> w) : work(std::move(w)) {}
-  void replay() override { work(); }
+  DoneAgain(std::function<void()> w, std::shared_ptr<SetAside> m)
+      : work(std::move(w)), memory(std::move(m)) {}
+
+  void replay() override {
+    if (std::exchange(was_done, true)) {
+      const ChargeTo nobody(static_cast<AccountEntry*>(nullptr));
+      return work();
+    }
+    memory->begin();
+    work();
+    memory->end();
+  }
+
   std::function<void()> work;
+  std::shared_ptr<SetAside> memory;
+  bool was_done = false;
 };
 
 struct CpuCapturer final : Capturer {
+  explicit CpuCapturer(AccountEntry* account) : memory(std::make_shared<SetAside>(account)) {}
+
   std::unique_ptr<CapturedWork> capture(std::function<void()> work) override {
-    return std::make_unique<DoneAgain>(std::move(work));
+    return std::make_unique<DoneAgain>(std::move(work), memory);
   }
+
+  std::shared_ptr<SetAside> memory;
 };
 
 }  // namespace
@@ -25,7 +46,7 @@ struct CpuCapturer final : Capturer {
 std::unique_ptr<Capturer> make_capturer(AccountEntry* account) {
   if (OnStream::current().native())
     return make_graph_capturer(account);
-  return std::make_unique<CpuCapturer>();
+  return std::make_unique<CpuCapturer>(account);
 }
 
 }  // namespace pipewright::exec

@@ -2,7 +2,8 @@
 
 // Work that a device is given again and again. On a GPU it is captured once, as a CUDA graph, and
 // from then on given to the device as a whole, which costs the thread one call instead of one for
-// each kernel. The CPU has no such thing: there the work is done again.
+// each kernel. The CPU has no such thing: there the work is done again, and its memory is counted
+// as if it were captured.
 
 #include <functional>
 #include <memory>
@@ -31,7 +32,7 @@ class Capturer {
   virtual std::unique_ptr<CapturedWork> capture(std::function<void()> work) = 0;
 };
 
-/// For the current stream. Memory that graphs keep on a GPU is charged to `account`.
+/// For the current stream. Memory that captured work keeps is charged to `account`.
 std::unique_ptr<Capturer> make_capturer(AccountEntry* account);
 
 }  // namespace pipewright::exec

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "device/gpu.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
@@ -60,6 +61,17 @@ std::string device_in_words(const RankDevice& where) {
   if (where.device.is_cpu())
     return cpu_branch_in_words();
   return gpus().names.at(static_cast<std::size_t>(where.device.index()));
+}
+
+plan::Bytes product_workspaces(const RankDevice& where, const std::string& config) {
+  if (where.device.is_cpu())
+    return {};
+  constexpr int threads = 2;
+  static const std::regex sizes(":([0-9]+):([0-9]+)");
+  std::int64_t kib = 0;
+  for (std::sregex_iterator at(config.begin(), config.end(), sizes), end; at != end; ++at)
+    kib += std::stoll((*at)[1]) * std::stoll((*at)[2]);
+  return {threads * kib * 1024};
 }
 
 void compute_reproducibly() {

@@ -5,9 +5,46 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "kept_uses.hpp"
 
 namespace pipewright::exec {
 namespace {
+
+/// Events that nobody holds any more, to be recorded again: a driver makes and destroys one in
+/// longer than it records it, and each instruction takes two.
+class EventPool {
+ public:
+  /// One for what this stream was given; recorded by the caller.
+  std::shared_ptr<c10::Event> take(const c10::Stream& stream, c10::EventFlag flag) {
+    const Kind kind{stream.device_type(), stream.device_index(), flag};
+    const auto give_back = [this, kind](c10::Event* event) {
+      const std::lock_guard lock(mutex_);
+      free_[kind].emplace_back(event);
+    };
+    const std::lock_guard lock(mutex_);
+    auto& free = free_[kind];
+    if (free.empty())
+      return {new c10::Event(stream.device_type(), flag), give_back};
+    c10::Event* const event = free.back().release();
+    free.pop_back();
+    return {event, give_back};
+  }
+
+ private:
+  using Kind = std::tuple<c10::DeviceType, c10::DeviceIndex, c10::EventFlag>;
+
+  std::mutex mutex_;
+  std::map<Kind, std::vector<std::unique_ptr<c10::Event>>> free_;
+};
+
+EventPool& event_pool() {
+  static EventPool* const pool = new EventPool;  // at the end of the process a driver is gone
+  return *pool;
+}
 
 thread_local const Stream* current_stream = nullptr;
 
@@ -60,7 +97,7 @@ const Stream& OnStream::current() {
 Event Event::at_end(c10::EventFlag flag) {
   Event event;
   if (const auto& stream = OnStream::current().native()) {
-    event.event_ = std::make_shared<c10::Event>(stream->device_type(), flag);
+    event.event_ = event_pool().take(*stream, flag);
     event.event_->record(*stream);
   }
   return event;
@@ -82,12 +119,12 @@ Tensors adopt(Tensors tensors, const Event& made) {
     if (!tensor.defined() || tensor.is_cpu())
       continue;
     if (tensor.device() == own.device()) {
-      tensor.record_stream(*own.native());
+      record_use(tensor);
       continue;
     }
     const OnStream reading(copying_stream(tensor.device()));
     made.wait();
-    tensor.record_stream(*OnStream::current().native());
+    record_use(tensor);
     // The copy runs on the source's current stream; LibTorch makes the target's wait for it, which
     // is still the own stream's.
     tensor = moved(tensor, own.device());

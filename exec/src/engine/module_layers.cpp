@@ -114,4 +114,9 @@ LayerSpec random_layer(LayerSpec layer) {
   return layer;
 }
 
+LayerSpec varying_layer(LayerSpec layer) {
+  layer.varies = true;
+  return layer;
+}
+
 }  // namespace pipewright::exec

@@ -2,13 +2,13 @@
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "device/gpu.hpp"
+#include "device/kept_uses.hpp"
 #include "driver.hpp"
 #include "first_line.hpp"
-#include "memory/account_entry.hpp"
+#include "memory/set_aside.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -55,33 +55,6 @@ class Pool {
   int uses_ = 0;
 };
 
-/// The bytes that a pool has set aside for good: the most that its graphs held at once while
-/// they were captured. The account follows the tensors, which come and go then, and are not seen
-/// when a graph is replayed.
-class SetAside {
- public:
-  explicit SetAside(AccountEntry* account) : account_(account) {}
-
-  void begin() {
-    before_ = account_->held;
-    peak_before_ = account_->peak;
-    account_->peak = before_;
-  }
-  void end() {
-    most_ = std::max(most_, held_ + account_->peak - before_);
-    held_ += account_->held - before_;
-    account_->add(most_ - held_ - charged_);
-    charged_ = most_ - held_;
-    account_->peak = std::max<std::int64_t>(account_->peak, peak_before_);
-  }
-
- private:
-  AccountEntry* account_;
-  std::int64_t held_ = 0, most_ = 0;  // by tensors of the graphs: now, ever
-  std::int64_t charged_ = 0;          // beside the tensors
-  std::int64_t before_ = 0, peak_before_ = 0;
-};
-
 class Graph final : public CapturedWork {
  public:
   Graph(CUgraph captured, std::shared_ptr<Pool> pool)
@@ -111,6 +84,7 @@ class GraphCapturer final : public Capturer {
 
   std::unique_ptr<CapturedWork> capture(std::function<void()> work) override {
     const CUstream stream = current_stream();
+    const CaptureUnderWay under_way;
     set_aside_.begin();
     pool_->open(stream);
     CUgraph graph{};

@@ -15,6 +15,14 @@ const Beat& of(int rank, const std::vector<Beat>& beats) {
   return beats[static_cast<std::size_t>(rank)];
 }
 
+/// Those that have not left.
+Ranks ranks_here(const std::vector<Beat>& beats) {
+  Ranks here(beats.size());
+  std::iota(here.begin(), here.end(), 0);
+  std::erase_if(here, [&](int rank) { return of(rank, beats).left; });
+  return here;
+}
+
 /// Those that `wait` of `rank` is for and that have not come: two in one all-gather do not wait for
 /// each other.
 Ranks missing(int rank, const Wait& wait, const std::vector<Beat>& beats) {
@@ -48,21 +56,41 @@ Ranks circles(Ranks ranks, const std::vector<Beat>& beats) {
   return ranks;
 }
 
-std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats) {
-  const Beat& beat = of(rank, beats);
+/// " in 1RECV_B3 for rank 2"; what several ranks say alike is said once.
+std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats, bool several) {
+  if (wait.ranks.empty())
+    return fmt::format(" in {} for {}", wait.where, several ? "their devices" : "its device");
   const Ranks ranks = missing(rank, wait, beats);
-  return fmt::format("rank {}{} waits in {}{}", rank,
-                     beat.at == wait.where ? "" : fmt::format(" (at {})", beat.at), wait.where,
-                     ranks.empty() ? "" : " for " + ranks_text(ranks));
+  return fmt::format(" in {}{}", wait.where,
+                     ranks.empty() ? ", to which all have come" : " for " + ranks_text(ranks));
+}
+
+std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vector<Beat>& beats) {
+  const std::string& at = of(ranks.front(), beats).at;
+  const bool several = ranks.size() > 1;
+  return fmt::format("{}{} {}{}", ranks_text(ranks),
+                     at == wait.where ? "" : fmt::format(" (at {})", at),
+                     several ? "wait" : "waits", wait_text(ranks.front(), wait, beats, several));
+}
+
+/// Whether two ranks may share a sentence: they wait alike, and at the same place.
+bool wait_alike(int a, int b, const Wait& wait, const std::vector<Beat>& beats) {
+  return of(a, beats).at == of(b, beats).at && missing(a, wait, beats) == missing(b, wait, beats) &&
+         std::ranges::find(of(b, beats).waits, wait) != of(b, beats).waits.end();
 }
 
 std::string circle_report(const Ranks& ranks, const std::vector<Beat>& beats,
                           std::chrono::milliseconds time) {
   const Ranks circle = circles(ranks, beats);
+  const Ranks& told = circle.empty() ? ranks : circle;
   std::vector<std::string> texts;
-  for (const int rank : circle.empty() ? ranks : circle)
-    for (const Wait& wait : of(rank, beats).waits)
-      texts.push_back(wait_text(rank, wait, beats));
+  for (const int rank : told)
+    for (const Wait& wait : of(rank, beats).waits) {
+      Ranks alike = told;
+      std::erase_if(alike, [&](int other) { return !wait_alike(rank, other, wait, beats); });
+      if (alike.front() == rank)
+        texts.push_back(who_waits_text(alike, wait, beats));
+    }
   return fmt::format("no rank has gone on for {}: {}", in_seconds(time), fmt::join(texts, "; "));
 }
 
@@ -78,16 +106,23 @@ std::string hang_report(const Ranks& ranks, const std::vector<Beat>& beats,
 }  // namespace
 
 std::string stall_report(const std::vector<Beat>& beats, std::chrono::milliseconds time) {
-  Ranks here(beats.size());
-  std::iota(here.begin(), here.end(), 0);
-  std::erase_if(here, [&](int rank) { return of(rank, beats).left; });
-  Ranks busy = here;
+  const Ranks here = ranks_here(beats);
+  Ranks busy = here, waiting_for_none = here;
   std::erase_if(busy, [&](int rank) { return !of(rank, beats).waits.empty(); });
   const auto in_action = [&](int rank) { return of(rank, beats).in_action; };
-  if (busy.size() == here.size() || !std::ranges::all_of(busy, in_action) ||
-      !std::ranges::any_of(here, in_action))
+  const auto waits_for_ranks = [&](int rank) {
+    return std::ranges::any_of(of(rank, beats).waits,
+                               [](const Wait& wait) { return !wait.ranks.empty(); });
+  };
+  std::erase_if(waiting_for_none, waits_for_ranks);
+  if (!std::ranges::all_of(waiting_for_none, in_action) || !std::ranges::any_of(here, in_action))
     return "";
   return busy.empty() ? circle_report(here, beats, time) : hang_report(busy, beats, time);
+}
+
+bool tells_of_stall(int rank, const std::vector<Beat>& beats) {
+  const auto waits = [&](int other) { return !of(other, beats).waits.empty(); };
+  return !of(rank, beats).left && (waits(rank) || std::ranges::none_of(ranks_here(beats), waits));
 }
 
 }  // namespace pipewright::exec

@@ -176,8 +176,8 @@ void Watch::State::look_for_stall(Clock::duration elapsed) {
     sum += beat.moves;
   stillness = sum == moves_of_all ? stillness + elapsed : Clock::duration{};
   moves_of_all = sum;
-  // A rank that waits tells it: one whose action never ends could not print the report.
-  if (site.stall.count() > 0 && stillness > site.stall && !waits.empty() && to_post.empty())
+  if (site.stall.count() > 0 && stillness > site.stall && to_post.empty() &&
+      tells_of_stall(site.rank, beats))
     to_post = stall_report(beats, site.stall);
 }
 

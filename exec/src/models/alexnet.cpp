@@ -81,7 +81,42 @@ Build function(Function::Body body) {
   return [body = std::move(body)] { return std::make_shared<Function>(body); };
 }
 
-Build pooling(const plan::AlexNetLayer& layer) {
+/// Means over windows, as adaptive_avg_pool2d has them, whose backward has no deterministic kernel
+/// on GPUs: a product with a matrix for each of the two sides.
+class AveragePool final : public Layer {
+ public:
+  AveragePool(int height, int width) : height_{height, {}}, width_{width, {}} {}
+
+  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
+    if (input.size(-2) == height_.windows && input.size(-1) == width_.windows)
+      return at::alias(input);
+    return at::matmul(height_.matrix_for(input, -2),
+                      at::matmul(input, width_.matrix_for(input, -1).t()));
+  }
+
+ private:
+  struct Side {
+    int windows;
+    at::Tensor matrix;  // [windows, length]; made once
+
+    const at::Tensor& matrix_for(const at::Tensor& input, int dimension) {
+      const std::int64_t length = input.size(dimension);
+      if (matrix.defined() && matrix.size(1) == length && matrix.dtype() == input.dtype() &&
+          matrix.device() == input.device())
+        return matrix;
+      const at::Tensor made = at::zeros({windows, length});
+      for (std::int64_t window = 0; window < windows; ++window) {
+        const std::int64_t begin = window * length / windows;
+        const std::int64_t end = ((window + 1) * length + windows - 1) / windows;
+        made[window].slice(0, begin, end).fill_(1.0 / static_cast<double>(end - begin));
+      }
+      return matrix = put_on(made.to(input.scalar_type()), input.device());
+    }
+  };
+  Side height_, width_;
+};
+
+Build max_pooling(const plan::AlexNetLayer& layer) {
   return function([kernel = layer.kernel, stride = layer.stride](const at::Tensor& input) {
     return at::max_pool2d(input, kernel, stride);
   });
@@ -99,11 +134,11 @@ Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
     case AlexNetKind::Relu:
       return function([](const at::Tensor& input) { return at::relu(input); });
     case AlexNetKind::MaxPool:
-      return pooling(layer);
+      return max_pooling(layer);
     case AlexNetKind::AveragePool:
-      return function([height = out[1], width = out[2]](const at::Tensor& input) {
-        return at::adaptive_avg_pool2d(input, {height, width});
-      });
+      return [height = out[1], width = out[2]] {
+        return std::make_shared<AveragePool>(height, width);
+      };
     case AlexNetKind::Flatten:
       return function([](const at::Tensor& input) { return input.flatten(1); });
     case AlexNetKind::Dropout:
@@ -119,7 +154,9 @@ Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
 std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed) {
   std::vector<LayerSpec> specs;
   for (const plan::AlexNetLayer& layer : plan::alexnet_layers(shape))
-    specs.push_back({layer.name, build_of(layer, seed, static_cast<int>(specs.size()))});
+    specs.push_back({.name = layer.name,
+                     .build = build_of(layer, seed, static_cast<int>(specs.size())),
+                     .varies = layer.kind == plan::AlexNetKind::Dropout});
   return specs;
 }
 

@@ -73,8 +73,9 @@ struct Executor::State {
   /// A rank's thread: one turn per pass, between two meetings at the gate.
   void serve(std::size_t worker) {
     at::set_num_threads(1);
+    const int rank = workers[worker]->job_rank().in_job();
     if (options.pin_threads)
-      pin_to_core(workers[worker]->job_rank().in_job(), job_ranks());
+      pin_rank(device_of(rank).device, rank, job_ranks());
     for (;;) {
       gate->arrive_and_wait();
       if (finished)

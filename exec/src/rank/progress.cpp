@@ -20,11 +20,11 @@ Beat Progress::beat(int ranks) const {
   const auto at = at_.load(std::memory_order_relaxed);
   Beat beat;
   beat.at = activity_text(at);
-  beat.in_action = is_action(at);
+  beat.in_action = true;  // the end of a step is no phase either, which may take any time
   beat.moves = moves_.load(std::memory_order_relaxed);
   if (const int other = waits_for_.load(std::memory_order_relaxed); other >= 0)
     beat.waits.push_back({{other}, beat.at});
-  if (beat.in_action)
+  if (is_action(at))
     return beat;
   Wait& others = beat.waits.emplace_back(Wait{{}, beat.at});
   for (int rank = 0; rank < ranks; ++rank)

@@ -184,7 +184,7 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
 
   spec_.captures = spec_.captures && spec_.observer == nullptr;
   for (int layer = spec_.first; layer < spec_.last; ++layer)
-    spec_.captures = spec_.captures && !spec_of(layer).random;
+    spec_.captures = spec_.captures && can_be_replayed(spec_of(layer));
   cut_segments();
 }
 
@@ -273,9 +273,12 @@ void Stage::read_losses() {
   unread_losses_.clear();
 }
 
-CallContext Stage::context_of(const Instruction& i) const {
-  return {pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
-          spec_.selective_recompute};
+CallContext Stage::context_of(const Instruction& i, int layer) const {
+  CallContext context{pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
+                      spec_.selective_recompute};
+  if (captures_ && layer != loss_layer())
+    context.step = context.microbatch = CallNumber::hidden_from(spec_of(layer).name);
+  return context;
 }
 
 const Computed& Stage::replay(const Instruction& i, const std::function<Computed()>& part) {
@@ -392,7 +395,7 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
     for (int layer = borders[segment]; layer < borders[segment + 1]; ++layer) {
       if (layer == loss_layer() && pass_.keep_outputs)
         kept_outputs_[static_cast<std::size_t>(i.microbatch)] = values;
-      values = run_layer(layer, values, held.targets, context_of(i));
+      values = run_layer(layer, values, held.targets, context_of(i, layer));
     }
   });
   return values;

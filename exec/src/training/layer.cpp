@@ -42,6 +42,20 @@ at::Tensor tied_parameter(const LayerSpec& spec, const Layer& layer) {
 
 }  // namespace
 
+CallNumber CallNumber::hidden_from(const std::string& layer) {
+  CallNumber hidden = 0;
+  hidden.hidden_from_ = &layer;
+  return hidden;
+}
+
+int CallNumber::refuse() const {
+  throw plan::InputError(fmt::format(
+      "layer {} looks at its step or microbatch, but does not say that it varies, and so is "
+      "captured once and replayed for others: set `varies` in its LayerSpec, or leave "
+      "training.cuda_graphs out",
+      *hidden_from_));
+}
+
 int tied_owner(const std::vector<LayerSpec>& specs, int layer) {
   const std::string& key = spec_of(specs, layer).tied_key;
   if (key.empty())

@@ -1,10 +1,12 @@
 #include "pipewright/loop_torch/devices.hpp"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::loop {
 
@@ -33,6 +35,31 @@ bool lie_apart(const std::vector<exec::RankDevice>& devices) {
   return std::any_of(devices.begin(), devices.end(), [&](const exec::RankDevice& each) {
     return each.device != devices.front().device;
   });
+}
+
+std::optional<SharedGpu> shared_gpu(const std::vector<exec::RankDevice>& devices) {
+  SharedGpu shared{.ranks_per_gpu = 1, .own_multiprocessors = true};
+  for (const exec::RankDevice& each : devices) {
+    const auto on_it = std::ranges::count(devices, each.device, &exec::RankDevice::device);
+    shared.ranks_per_gpu = std::max(shared.ranks_per_gpu, static_cast<int>(on_it));
+    shared.own_multiprocessors = shared.own_multiprocessors && each.parts == on_it;
+  }
+  return shared.ranks_per_gpu > 1 ? std::optional(shared) : std::nullopt;
+}
+
+std::string in_words(const SharedGpu& shared) {
+  if (shared.own_multiprocessors)
+    return fmt::format("{} ranks share a GPU, each on multiprocessors of its own",
+                       shared.ranks_per_gpu);
+  return fmt::format(
+      "{} ranks share a GPU and its multiprocessors, but each is predicted as if it had a GPU to "
+      "itself: the iteration will take longer than that; --own-multiprocessors divides the GPU",
+      shared.ranks_per_gpu);
+}
+
+plan::Json to_json(const SharedGpu& shared) {
+  return {{"ranks_per_gpu", shared.ranks_per_gpu},
+          {"own_multiprocessors", shared.own_multiprocessors}};
 }
 
 }  // namespace pipewright::loop

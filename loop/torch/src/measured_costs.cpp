@@ -1,6 +1,7 @@
 #include "pipewright/loop_torch/measured_costs.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include "pipewright/loop/stopped.hpp"
@@ -42,6 +43,9 @@ MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload, 
                       const std::atomic<bool>& stop, const Report& report) {
   profiler::LayerBench bench(workload.setup(), workload.device());
   MeasuredLayers measured{profiler::profile(bench, scenario.profile, report, &stop, over), {}};
+  const char* const config = std::getenv("CUBLAS_WORKSPACE_CONFIG");  // set where there are GPUs
+  measured.costs.workspaces =
+      exec::product_workspaces(workload.device(), config == nullptr ? "" : config);
   std::unique_ptr<profiler::ActivitySource> source;
   try {
     source = profiler::cupti_source();

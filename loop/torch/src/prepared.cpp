@@ -86,6 +86,11 @@ Prepared prepare(const plan::Scenario& scenario, Membership& members,
   open_devices(options.devices, scenario.training.cpu_branch);
   const int ranks = plan::ranks_of_job(scenario.pipeline);
   Workload workload(scenario, devices_for(options.devices, ranks, members.job()));
+  std::optional<SharedGpu> shared;
+  if (!members.in_job())
+    shared = shared_gpu(workload.devices());
+  if (shared)
+    say(options, in_words(*shared));
   plan::Scenario executed = as_executed(scenario, workload, members);
   plan::LayerCosts costs =
       options.costs ? *options.costs : measured_costs(executed, workload, members, options);
@@ -96,6 +101,7 @@ Prepared prepare(const plan::Scenario& scenario, Membership& members,
           .workload = std::move(workload),
           .costs = std::move(costs),
           .were_measured = !options.costs,
+          .shared_gpu = shared,
           .plan = std::move(plan)};
 }
 

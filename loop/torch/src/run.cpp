@@ -88,6 +88,8 @@ plan::Json report_of(const Prepared& prepared, const RunOutcome& run) {
                     {"interrupted", outcome.interrupted},
                     {"planned", to_json(figures.planned)},
                     {"predicted", to_json(figures.predicted)}};
+  if (prepared.shared_gpu)
+    report["shared_gpu"] = to_json(*prepared.shared_gpu);
   if (!run.measured)
     return report;
   report["measured"] = to_json(figures.measured);

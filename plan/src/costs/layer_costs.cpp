@@ -43,6 +43,7 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.load_target = root.seconds("load_target_s", Seconds{});
   costs.input = root.bytes("input_bytes");
   costs.target = root.bytes("target_bytes");
+  costs.workspaces = root.bytes("workspace_bytes", Bytes{});
   for (const std::string& pointer : root.elements("layers"))
     costs.layers.push_back(read_layer_cost(root.diagnostics(), pointer));
   if (const Json* layers = root.find("layers"); layers != nullptr && *layers == Json::array())
@@ -147,6 +148,7 @@ Json to_json(const LayerCosts& costs) {
           {"load_target_s", costs.load_target.value},
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
+          {"workspace_bytes", costs.workspaces.value},
           {"layers", std::move(layers)},
           {"loss", fields_json(costs.loss)},
           {"busy_cores", costs.busy_cores},

@@ -140,6 +140,7 @@ class StageSum {
     const std::size_t maker = maker_of_output();
     const Bytes own_output = layers_[maker].output_is_view ? Bytes{} : layers_[maker].output;
 
+    Bytes gradients;  // of the layers after
     for (std::size_t at = layers_.size(); at-- > 0;) {
       Bytes held = held_in_backward_[at] + layers_[at].backward_peak;
       if (at < maker || (at == maker && !layers_[at].saves_output))
@@ -147,14 +148,18 @@ class StageSum {
       if (at + 1 == layers_.size())
         held -= layers_[at].output;
       sum_.backward_peak = std::max(sum_.backward_peak, held - sum_.activation);
+      sum_.backward_peak_apart =
+          std::max(sum_.backward_peak_apart, held + gradients - sum_.activation);
+      gradients += layers_[at].parameters;
     }
   }
 
   /// Layer `at` runs when those after it have freed what their half frees, and left what the other
   /// half needs.
   void add_split_peaks() {
-    Bytes freed, left;     // of the layers after
-    Bytes gradients_left;  // by those that ran I
+    Bytes freed, left;       // of the layers after
+    Bytes gradients_left;    // by those that ran I
+    Bytes gradients, saved;  // of the layers after: made of parameters, and let go of by W
     for (std::size_t at = layers_.size(); at-- > 0;) {
       const LayerCost& layer = layers_[at];
       Bytes peak = input_gradient_peak(layer);
@@ -163,6 +168,12 @@ class StageSum {
       sum_.input_gradient_peak = std::max(sum_.input_gradient_peak, peak - freed + gradients_left);
       sum_.weight_gradient_peak =
           std::max(sum_.weight_gradient_peak, weight_gradient_peak(layer) - left);
+      // W begins with all gradients that I left, and has them to its end.
+      sum_.weight_gradient_peak_apart =
+          std::max(sum_.weight_gradient_peak_apart,
+                   std::max(weight_gradient_peak(layer), layer.parameters) - saved + gradients);
+      saved += layer.activation - layer.freed_by_input_gradient;
+      gradients += layer.parameters;
       freed += layer.freed_by_input_gradient;
       gradients_left += layer.gradients_for_weights;
       left += layer.activation - layer.freed_by_input_gradient + layer.gradients_for_weights;
@@ -219,6 +230,7 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   const StageCost sum = StageSum({first, second}).run();
   LayerCost layer;
   layer.forward = sum.forward;
+  layer.parameters = sum.parameters;
   layer.activation = sum.activation;
   layer.output = second.output;
   layer.forward_peak = sum.forward_peak;
@@ -307,6 +319,7 @@ RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   rerun.freed_by_input_gradient = last.freed_by_input_gradient;
   rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
   rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
+  rerun.backward_peak_apart = std::max(Bytes{}, sum.backward_peak_apart - rerun.remade);
   rerun.input_gradient_peak = rerun_input_gradient_peak(layers, rerun.remade);
   set_shares(layers, rerun);
   return rerun;
@@ -387,6 +400,7 @@ RerunCost rerun_at_once(const StageCost& cost) {
           .freed_by_input_gradient = cost.freed_by_input_gradient,
           .rerun_peak = cost.forward_peak,
           .backward_peak = cost.backward_peak,
+          .backward_peak_apart = cost.backward_peak_apart,
           .input_gradient_peak = cost.input_gradient_peak};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -29,18 +30,19 @@ std::optional<double> at(const Numbers& list, std::size_t rank) {
   return list[rank];
 }
 
-Json error_list(const Numbers& predicted, const Numbers& measured) {
-  Json errors = Json::array();
-  for (std::size_t rank = 0; rank < std::max(predicted.size(), measured.size()); ++rank) {
-    const auto error = error_of(at(predicted, rank), at(measured, rank));
-    errors.push_back(error ? Json(*error) : Json());
-  }
-  return errors;
-}
-
 /// A peak of 0 stands for a rank whose memory nobody sampled.
 std::optional<double> sampled(std::optional<double> peak) {
   return peak == 0.0 ? std::nullopt : peak;
+}
+
+template <class Figure>
+Json error_list(const Numbers& predicted, const Numbers& measured, const Figure& figure) {
+  Json errors = Json::array();
+  for (std::size_t rank = 0; rank < std::max(predicted.size(), measured.size()); ++rank) {
+    const auto error = error_of(figure(at(predicted, rank)), figure(at(measured, rank)));
+    errors.push_back(error ? Json(*error) : Json());
+  }
+  return errors;
 }
 
 double largest(const std::vector<Bytes>& a, const std::vector<Bytes>& b) {
@@ -102,11 +104,14 @@ Json to_json(const StepFigures& figures) {
 }
 
 Json error_json(const StepFigures& predicted, const StepFigures& measured) {
+  const auto errors = [](const auto& expected, const auto& found, const auto& figure) {
+    return error_list(numbers(expected), numbers(found), figure);
+  };
   const auto iteration = error_of(predicted.iteration.value, measured.iteration.value);
   return {{"iteration_s", iteration ? Json(*iteration) : Json()},
-          {"busy_s", error_list(numbers(predicted.busy), numbers(measured.busy))},
-          {"bubble_s", error_list(numbers(predicted.bubble), numbers(measured.bubble))},
-          {"peak_bytes", error_list(numbers(predicted.peak), numbers(measured.peak))}};
+          {"busy_s", errors(predicted.busy, measured.busy, std::identity())},
+          {"bubble_s", errors(predicted.bubble, measured.bubble, std::identity())},
+          {"peak_bytes", errors(predicted.peak, measured.peak, sampled)}};
 }
 
 std::string comparison_table(const StepFigures& predicted, const StepFigures& measured) {

@@ -49,9 +49,6 @@ class Agenda {
   std::map<int, std::vector<int>> of_rank_;
 };
 
-using Stream = std::pair<std::uint32_t, std::uint32_t>;  // of a device
-Stream stream_of(const GpuRecord& record) { return {record.device, record.stream}; }
-
 /// Labels by call, calls by their number, ranges by their label.
 struct Index {
   Index(const Activity& activity, const std::vector<WorkRange>& ranges) {
@@ -85,13 +82,13 @@ struct Index {
 };
 
 /// Whose labelled work ran on each stream; of several ranks the one with most of it.
-std::map<Stream, int> owners(const Activity& activity, const std::vector<WorkRange>& ranges,
-                             const std::vector<int>& range_of) {
-  std::map<Stream, std::map<int, int>> counts;
+std::map<StreamId, int> owners(const Activity& activity, const std::vector<WorkRange>& ranges,
+                               const std::vector<int>& range_of) {
+  std::map<StreamId, std::map<int, int>> counts;
   for (std::size_t r = 0; r < activity.records.size(); ++r)
     if (range_of[r] != Attribution::none)
       ++counts[stream_of(activity.records[r])][ranges[static_cast<std::size_t>(range_of[r])].rank];
-  std::map<Stream, int> owner;
+  std::map<StreamId, int> owner;
   for (const auto& [stream, by_rank] : counts)
     owner[stream] =
         std::max_element(by_rank.begin(), by_rank.end(), [](const auto& a, const auto& b) {

@@ -11,6 +11,12 @@ BufferPool::BufferPool(std::size_t size, int ready, int most)
     free_.push_back(make());
 }
 
+BufferPool::~BufferPool() {
+  for (auto& buffer : all_)
+    if (std::find(out_.begin(), out_.end(), buffer.get()) != out_.end())
+      static_cast<void>(buffer.release());
+}
+
 std::uint8_t* BufferPool::make() {
   // Zeros are written, so that the pages are there as well. New memory is aligned as any number
   // needs it.
@@ -23,18 +29,16 @@ std::uint8_t* BufferPool::take() {
     if (all_.size() >= most_)
       return nullptr;
     ++late_;
-    return make();
+    return out_.emplace_back(make());
   }
-  std::uint8_t* const buffer = free_.back();
+  out_.push_back(free_.back());
   free_.pop_back();
-  return buffer;
+  return out_.back();
 }
 
 void BufferPool::fill(std::uint8_t* buffer, std::size_t used) {
   const std::lock_guard lock(mutex_);
-  const bool is_own =
-      std::any_of(all_.begin(), all_.end(), [&](const auto& own) { return own.get() == buffer; });
-  if (is_own)
+  if (std::erase(out_, buffer) > 0)
     filled_.push_back({buffer, std::min(used, size_)});
 }
 
@@ -53,6 +57,11 @@ void BufferPool::give_back(const Filled& buffer) {
 std::uint64_t BufferPool::late() {
   const std::lock_guard lock(mutex_);
   return std::exchange(late_, 0);
+}
+
+std::uint64_t BufferPool::out() {
+  const std::lock_guard lock(mutex_);
+  return out_.size();
 }
 
 }  // namespace pipewright::profiler

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -109,7 +110,8 @@ struct Extent {
 /// What is shown of one rank.
 struct RankBars {
   std::map<plan::Row, Bars> actions;
-  std::map<std::string, Bars> streams;  // beside the one on which it computes
+  std::map<StreamId, Bars> streams;    // beside the one on which it computes
+  std::map<StreamId, Bars> unclaimed;  // of nobody; the first rank shows them
   Bars host;
 };
 
@@ -117,6 +119,20 @@ constexpr int action_level = 0, layer_level = 1, kernel_level = 2;
 
 std::string track_of(plan::Row row) {
   return row == plan::Row::Compute ? "pipeline" : fmt::format("pipeline {}", plan::word_of(row));
+}
+
+std::size_t contexts_of(const Activity& activity) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> contexts;
+  for (const GpuRecord& record : activity.records)
+    if (is_work(record.kind))
+      contexts.insert({record.device, record.context});
+  return contexts.size();
+}
+
+/// Where there are several contexts, a stream's number alone does not say which it is.
+std::string word_of(const StreamId& stream, std::size_t contexts) {
+  return contexts < 2 ? fmt::format("stream {}", stream.stream)
+                      : fmt::format("stream {} of context {}", stream.stream, stream.context);
 }
 
 /// Parts of one action follow one another.
@@ -180,18 +196,17 @@ void add_records(const RecordedPass& pass, const Attribution& attribution,
     const Bar bar{pass.activity.names.at(record.name), record.start, record.end, kernel_level};
     const int range = attribution.range_of[r];
     if (range == Attribution::none) {
-      ranks.front().streams[fmt::format("unclaimed on stream {}", record.stream)].push_back(bar);
+      ranks.front().unclaimed[stream_of(record)].push_back(bar);
       continue;
     }
     const WorkRange& own = pass.ranges[static_cast<std::size_t>(range)];
     RankBars& rank = ranks[static_cast<std::size_t>(own.rank)];
     const plan::Row row = plan::row_of(own.instruction.kind);
-    const bool on_own_stream =
-        streams[static_cast<std::size_t>(own.rank)] == ComputeStream{record.device, record.stream};
+    const bool on_own_stream = streams[static_cast<std::size_t>(own.rank)] == stream_of(record);
     if (on_own_stream || row != plan::Row::Compute)
       rank.actions[row].push_back(bar);
     else
-      rank.streams[fmt::format("stream {}", record.stream)].push_back(bar);
+      rank.streams[stream_of(record)].push_back(bar);
   }
 }
 
@@ -207,14 +222,18 @@ plan::EventTable kernel_table(const RecordedPass& pass,
   add_ranges(pass, extents(pass, attribution), layer_name, ranks);
   add_records(pass, attribution, ranks);
 
+  const std::size_t contexts = contexts_of(pass.activity);
   TableWriter table(earliest(pass));
   for (int rank = 0; rank < count; ++rank) {
     RankBars& own = ranks[static_cast<std::size_t>(rank)];
     // Tracks stand in the order of rows.
     table.add(rank, plan::Row::Compute, track_of(plan::Row::Compute),
               std::move(own.actions[plan::Row::Compute]));
-    for (auto& [name, bars] : own.streams)
-      table.add(rank, plan::Row::Compute, name, std::move(bars));
+    for (auto& [stream, bars] : own.streams)
+      table.add(rank, plan::Row::Compute, word_of(stream, contexts), std::move(bars));
+    for (auto& [stream, bars] : own.unclaimed)
+      table.add(rank, plan::Row::Compute, "unclaimed on " + word_of(stream, contexts),
+                std::move(bars));
     table.add(rank, plan::Row::Compute, "host", std::move(own.host));
     for (auto& [row, bars] : own.actions)
       if (row != plan::Row::Compute)

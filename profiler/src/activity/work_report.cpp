@@ -59,10 +59,38 @@ std::vector<KernelSum> longest_first(const Kernels& kernels, int times) {
   return sums;
 }
 
+using Strays = std::map<std::pair<std::string, std::string>, std::uint64_t>;  // by name and call
+
+void add_strays(Strays& strays, const Activity& activity, const Attribution& attribution) {
+  for (std::size_t r = 0; r < activity.records.size(); ++r) {
+    const GpuRecord& record = activity.records[r];
+    const int call = attribution.call_of[r];
+    const bool is_claimed = attribution.range_of[r] != Attribution::none;
+    const bool call_was_lost = call == Attribution::none && record.correlation != 0;
+    if (!is_work(record.kind) || record.end == 0 || (is_claimed && !call_was_lost))
+      continue;
+    const std::string asked =
+        call == Attribution::none
+            ? ""
+            : activity.names.at(activity.records[static_cast<std::size_t>(call)].name);
+    ++strays[{activity.names.at(record.name), asked}];
+  }
+}
+
+std::vector<StrayWork> most_first(const Strays& strays) {
+  std::vector<StrayWork> all;
+  for (const auto& [key, count] : strays)
+    all.push_back({key.first, key.second, count});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const StrayWork& a, const StrayWork& b) { return a.count > b.count; });
+  return all;
+}
+
 void add_lost(LostRecords& lost, const Activity& activity, const Attribution& attribution) {
   lost.dropped += activity.dropped;
   lost.unread += activity.unread;
   lost.late_buffers += activity.late_buffers;
+  lost.missing_buffers += activity.missing_buffers;
   lost.unclaimed += attribution.unclaimed;
   lost.without_call += attribution.without_call;
   lost.without_times += attribution.without_times;
@@ -74,9 +102,11 @@ WorkReport work_report(const std::vector<RecordedPass>& passes) {
   WorkReport report;
   std::map<PartKey, PartSamples> parts;
   Kernels all;
+  Strays strays;
   for (const auto& [activity, ranges] : passes) {
     const Attribution attribution = attribute(activity, ranges);
     add_lost(report.lost, activity, attribution);
+    add_strays(strays, activity, attribution);
     const auto times = work_times(activity, attribution, ranges);
     for (std::size_t range = 0; range < ranges.size(); ++range)
       parts[{ranges[range].layer, ranges[range].instruction.kind}].add(times[range]);
@@ -97,6 +127,7 @@ WorkReport work_report(const std::vector<RecordedPass>& passes) {
         {key.first, key.second, times, samples.typical(), longest_first(samples.kernels, times)});
   }
   report.kernels = longest_first(all, std::max<int>(1, static_cast<int>(passes.size())));
+  report.lost.strays = most_first(strays);
   return report;
 }
 
@@ -163,6 +194,11 @@ plan::Json to_json(const WorkReport& report, const std::function<std::string(int
                      {"launch_bound", report.on_device && part.time.is_launch_bound()},
                      {"kernels", kernels_json(part.kernels)}});
   const LostRecords& lost = report.lost;
+  plan::Json strays = plan::Json::array();
+  for (const StrayWork& stray : lost.strays)
+    strays.push_back({{"name", stray.name},
+                      {"call", stray.call.empty() ? plan::Json() : plan::Json(stray.call)},
+                      {"count", stray.count}});
   return {{"source", report.source},
           {"on_device", report.on_device},
           {"parts", std::move(parts)},
@@ -173,7 +209,9 @@ plan::Json to_json(const WorkReport& report, const std::function<std::string(int
             {"unclaimed", lost.unclaimed},
             {"without_call", lost.without_call},
             {"without_times", lost.without_times},
-            {"late_buffers", lost.late_buffers}}},
+            {"late_buffers", lost.late_buffers},
+            {"missing_buffers", lost.missing_buffers},
+            {"strays", std::move(strays)}}},
           {"overhead", report.overhead ? plan::Json(*report.overhead) : plan::Json()}};
 }
 

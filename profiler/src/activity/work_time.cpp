@@ -72,9 +72,9 @@ void add_launch(const std::vector<WorkRange>& ranges, const std::vector<int>& ow
 
 }  // namespace
 
-std::vector<ComputeStream> compute_streams(const Activity& activity, const Attribution& attribution,
-                                           const std::vector<WorkRange>& ranges) {
-  std::map<int, std::map<std::pair<std::uint32_t, std::uint32_t>, double>> busy;
+std::vector<StreamId> compute_streams(const Activity& activity, const Attribution& attribution,
+                                      const std::vector<WorkRange>& ranges) {
+  std::map<int, std::map<StreamId, double>> busy;
   int ranks = 0;
   for (const WorkRange& range : ranges)
     ranks = std::max(ranks, range.rank + 1);
@@ -84,14 +84,14 @@ std::vector<ComputeStream> compute_streams(const Activity& activity, const Attri
     const WorkRange& range = ranges[static_cast<std::size_t>(attribution.range_of[r])];
     const GpuRecord& record = activity.records[r];
     if (plan::is_compute(range.instruction.kind))
-      busy[range.rank][{record.device, record.stream}] += seconds(record.start, record.end).value;
+      busy[range.rank][stream_of(record)] += seconds(record.start, record.end).value;
   }
-  std::vector<ComputeStream> streams(static_cast<std::size_t>(ranks));
+  std::vector<StreamId> streams(static_cast<std::size_t>(ranks));
   for (const auto& [rank, by_stream] : busy) {
     const auto most =
         std::max_element(by_stream.begin(), by_stream.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    streams[static_cast<std::size_t>(rank)] = {most->first.first, most->first.second};
+    streams[static_cast<std::size_t>(rank)] = most->first;
   }
   return streams;
 }
@@ -140,7 +140,7 @@ std::vector<WorkTime> work_times(const Activity& activity, const Attribution& at
     of_range[range].emplace_back(record.start, record.end);
     ++times[range].count;
     const int rank = ranges[range].rank;
-    if (streams[static_cast<std::size_t>(rank)] == ComputeStream{record.device, record.stream})
+    if (streams[static_cast<std::size_t>(rank)] == stream_of(record))
       on_stream[rank].push_back(static_cast<int>(r));
   }
   for (std::size_t range = 0; range < ranges.size(); ++range) {
@@ -159,11 +159,11 @@ std::vector<WorkTime> work_times(const Activity& activity, const Attribution& at
 
 std::vector<plan::Seconds> own_times(const Activity& activity) {
   std::vector<plan::Seconds> times(activity.records.size());
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>> by_stream;
+  std::map<StreamId, std::vector<std::size_t>> by_stream;
   for (std::size_t r = 0; r < activity.records.size(); ++r)
     if (const GpuRecord& record = activity.records[r]; is_work(record.kind)) {
       times[r] = seconds(record.start, record.end);
-      by_stream[{record.device, record.stream}].push_back(r);
+      by_stream[stream_of(record)].push_back(r);
     }
   for (auto& [stream, records] : by_stream) {
     const auto outer_first = [&](std::size_t a, std::size_t b) {

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -82,6 +83,7 @@ GpuRecord work_of(RecordKind kind, std::uint32_t name, const Record& record) {
   own.kind = kind;
   own.name = name;
   own.device = record.deviceId;
+  own.context = record.contextId;
   own.stream = record.streamId;
   own.correlation = record.correlationId;
   own.start = record.start;
@@ -97,8 +99,9 @@ GpuRecord with_bytes(GpuRecord own, const Record& record) {
 
 class Reader {
  public:
-  Reader(RecordNames& names, const NameReader& kernel_name, Activity& activity)
-      : names_(names), kernel_name_(kernel_name), activity_(activity) {}
+  Reader(RecordNames& names, const NameReader& kernel_name, const CallNamer& call_name,
+         Activity& activity)
+      : names_(names), kernel_name_(kernel_name), call_name_(call_name), activity_(activity) {}
 
   /// The record at the beginning of what is left of the buffer; false where it is cut off.
   bool append(ActivityBytes rest) {
@@ -151,7 +154,7 @@ class Reader {
   GpuRecord made_of(const Call& call) {
     GpuRecord own;
     own.kind = RecordKind::Call;
-    own.name = names_.number_of("call");
+    own.name = names_.number_of(call_name_(call.kind == CUPTI_ACTIVITY_KIND_RUNTIME, call.cbid));
     own.thread = call.threadId;
     own.correlation = call.correlationId;
     own.start = call.start;
@@ -174,6 +177,7 @@ class Reader {
 
   RecordNames& names_;
   const NameReader& kernel_name_;
+  const CallNamer& call_name_;
   Activity& activity_;
 };
 
@@ -198,6 +202,12 @@ RecordPlaces record_places(ActivityBytes buffer) {
   }
 }
 
+std::size_t end_of_record(ActivityBytes buffer, std::size_t begin) {
+  const auto kind = kind_at(buffer.subspan(begin));
+  const auto size = kind ? size_of(*kind) : std::nullopt;
+  return std::min(begin + size.value_or(0), buffer.size());
+}
+
 std::uint32_t RecordNames::number_of(const std::string& name) {
   const auto [at, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
   if (is_new)
@@ -217,8 +227,9 @@ std::uint32_t RecordNames::number_at(const char* name) {
 }
 
 void append_records(ActivityBytes buffer, const std::vector<std::size_t>& begins,
-                    RecordNames& names, const NameReader& kernel_name, Activity& activity) {
-  Reader reader(names, kernel_name, activity);
+                    RecordNames& names, const NameReader& kernel_name, const CallNamer& call_name,
+                    Activity& activity) {
+  Reader reader(names, kernel_name, call_name, activity);
   for (std::size_t r = 0; r < begins.size(); ++r) {
     const std::size_t begin = begins[r];
     const std::size_t end = r + 1 < begins.size() ? begins[r + 1] : buffer.size();

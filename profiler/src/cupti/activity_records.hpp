@@ -23,6 +23,8 @@ struct RecordPlaces {
   std::size_t end = 0;  // of the last one
 };
 RecordPlaces record_places(ActivityBytes buffer);
+/// Where the record that begins there ends, by those sizes; of a kind that is not known, its begin.
+std::size_t end_of_record(ActivityBytes buffer, std::size_t begin);
 
 /// Each name once, and readable: what compilers make of C++'s names is undone.
 class RecordNames {
@@ -39,10 +41,14 @@ class RecordNames {
 
 /// Reads the text that a kernel's record points to; CUPTI owns it.
 using NameReader = std::function<std::uint32_t(const char* name)>;
+/// The name of a call of CUDA's runtime, or else of its driver, by the number that CUPTI has for
+/// it.
+using CallNamer = std::function<std::string(bool of_runtime, std::uint32_t number)>;
 
 /// Appends the records that begin at `begins` and are of use; what does not fit into the buffer
 /// counts as `unread`.
 void append_records(ActivityBytes buffer, const std::vector<std::size_t>& begins,
-                    RecordNames& names, const NameReader& kernel_name, Activity& activity);
+                    RecordNames& names, const NameReader& kernel_name, const CallNamer& call_name,
+                    Activity& activity);
 
 }  // namespace pipewright::profiler

@@ -6,20 +6,20 @@
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::profiler {
-namespace {
 
-CuptiLibrary load_cupti() {
-  // LibTorch of a CUDA wheel has brought it along and knows where it lies.
-  const exec::LoadedLibrary library("CUPTI", "libcupti.so.13");
+CuptiLibrary CuptiLibrary::load(const char* file) {
+  const exec::LoadedLibrary library("CUPTI", file);
   CuptiLibrary cupti{};
   library.find("cuptiGetVersion", cupti.get_version);
   library.find("cuptiGetTimestamp", cupti.get_timestamp);
   library.find("cuptiGetErrorMessage", cupti.error_message);
+  library.find("cuptiGetCallbackName", cupti.call_name);
   library.find("cuptiSubscribe", cupti.subscribe);
   library.find_or_not("cuptiSubscribe_v2", cupti.subscribe_with_names);
   library.find("cuptiUnsubscribe", cupti.unsubscribe);
   library.find("cuptiActivityRegisterCallbacks", cupti.register_callbacks);
   library.find("cuptiActivitySetAttribute", cupti.set_attribute);
+  library.find_or_not("cuptiSetThreadIdType", cupti.set_thread_numbers);
   library.find("cuptiActivityEnable", cupti.enable);
   library.find("cuptiActivityDisable", cupti.disable);
   library.find("cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
@@ -32,10 +32,9 @@ CuptiLibrary load_cupti() {
   return cupti;
 }
 
-}  // namespace
-
 const CuptiLibrary& CuptiLibrary::get() {
-  static const CuptiLibrary library = load_cupti();
+  // LibTorch of a CUDA wheel has brought it along and knows where it lies.
+  static const CuptiLibrary library = load("libcupti.so.13");
   return library;
 }
 

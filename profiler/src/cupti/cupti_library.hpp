@@ -14,11 +14,13 @@ struct CuptiLibrary {
   decltype(&cuptiGetVersion) get_version;
   decltype(&cuptiGetTimestamp) get_timestamp;
   decltype(&cuptiGetErrorMessage) error_message;
+  decltype(&cuptiGetCallbackName) call_name;
   decltype(&cuptiSubscribe) subscribe;
   decltype(&cuptiSubscribe_v2) subscribe_with_names;  // null: older than CUDA 13
   decltype(&cuptiUnsubscribe) unsubscribe;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
   decltype(&cuptiActivitySetAttribute) set_attribute;
+  decltype(&cuptiSetThreadIdType) set_thread_numbers;  // null: a CUPTI without it
   decltype(&cuptiActivityEnable) enable;
   decltype(&cuptiActivityDisable) disable;
   decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call;
@@ -31,6 +33,8 @@ struct CuptiLibrary {
 
   /// Throws InputError where there is none.
   static const CuptiLibrary& get();
+  /// One of one's own.
+  static CuptiLibrary load(const char* file);
   /// Throws InputError that says what CUPTI has to say of a failure, and what one may do about it.
   void require(CUptiResult result, const std::string& what) const;
 };

@@ -2,17 +2,20 @@
 // that launches, and hands it back when it is full; both take no longer than a lock. Records are
 // read when the work is done.
 
+#include "cupti/cupti_source.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
+#include <memory>
+#include <mutex>
 
 #include "activity/buffer_pool.hpp"
 #include "cupti/activity_records.hpp"
-#include "cupti/cupti_library.hpp"
+#include "cupti/kept_buffers.hpp"
+#include "cupti/recorded_calls.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/profiler/activity/activity_source.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -22,20 +25,37 @@ constexpr int buffers_ready = 8;
 constexpr int buffers_at_most = 64;
 constexpr auto label_kind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-/// CUPTI's callbacks are told no more than the buffer, so there is one pool at a time.
-std::atomic<BufferPool*> pool_in_use = nullptr;
+/// CUPTI's callbacks are told no more than the buffer, so there is one pool at a time. They may
+/// come on any thread, and behind the last of all flushes.
+std::mutex pool_mutex;
+BufferPool* pool_in_use = nullptr;
+
+/// Whether it was nobody's before.
+bool use(BufferPool& pool) {
+  const std::lock_guard lock(pool_mutex);
+  if (pool_in_use != nullptr)
+    return false;
+  pool_in_use = &pool;
+  return true;
+}
+
+void use_no_pool() {
+  const std::lock_guard lock(pool_mutex);
+  pool_in_use = nullptr;
+}
 
 void CUPTIAPI buffer_wanted(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
-  BufferPool* const pool = pool_in_use;
-  *buffer = pool == nullptr ? nullptr : pool->take();
-  *size = *buffer == nullptr ? 0 : pool->size();
+  const std::lock_guard lock(pool_mutex);
+  *buffer = pool_in_use == nullptr ? nullptr : pool_in_use->take();
+  *size = *buffer == nullptr ? 0 : pool_in_use->size();
   *most_records = 0;  // as many as there is room for
 }
 
 void CUPTIAPI buffer_filled(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
                             std::size_t used) {
-  if (BufferPool* const pool = pool_in_use)
-    pool->fill(buffer, used);
+  const std::lock_guard lock(pool_mutex);
+  if (pool_in_use != nullptr)
+    pool_in_use->fill(buffer, used);
 }
 
 void CUPTIAPI nothing_called(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
@@ -45,62 +65,34 @@ constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY
                            CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
                            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-/// Calls that ask a device for work. There are ten times as many others, and all would be recorded.
-constexpr std::array runtime_calls{CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_ptsz_v7000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000};
-
-/// cuBLAS, NCCL and compiled kernels launch by the driver.
-constexpr std::array driver_calls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
-                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,
-                                  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch};
-
 class CuptiSource final : public ActivitySource {
  public:
-  CuptiSource() : cupti_(CuptiLibrary::get()), pool_(buffer_size, buffers_ready, buffers_at_most) {
-    require_version();
+  explicit CuptiSource(const CuptiLibrary& cupti)
+      : cupti_(cupti),
+        pool_(buffer_size, buffers_ready, buffers_at_most),
+        runtime_calls_(calls_that_give_work(cupti, CUPTI_CB_DOMAIN_RUNTIME_API)),
+        driver_calls_(calls_that_give_work(cupti, CUPTI_CB_DOMAIN_DRIVER_API)) {
+    const std::uint32_t version = required_version();
     subscribe();
-    BufferPool* nobody = nullptr;
-    if (!pool_in_use.compare_exchange_strong(nobody, &pool_)) {
+    if (!use(pool_)) {
       cupti_.unsubscribe(subscriber_);
       throw plan::InputError("CUPTI: this process is being watched already");
     }
     try {
       set_up();
+      kept_ = KeptBuffers::from_environment(version);
     } catch (...) {
       cupti_.unsubscribe(subscriber_);
-      pool_in_use = nullptr;
+      use_no_pool();
       throw;
     }
   }
 
   ~CuptiSource() override {
     switch_all(false);
-    cupti_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    flush();
     cupti_.unsubscribe(subscriber_);
-    pool_in_use = nullptr;
+    use_no_pool();
   }
 
   std::string name() const override { return "CUPTI"; }
@@ -118,10 +110,16 @@ class CuptiSource final : public ActivitySource {
     switch_all(false);
   }
 
-  void open(std::uint64_t label) override { cupti_.push_label(label_kind, label); }
+  void open(std::uint64_t label) override {
+    cupti_.push_label(label_kind, label);
+    if (kept_)
+      kept_->opened(label, now());
+  }
   void close() override {
     std::uint64_t label = 0;
     cupti_.pop_label(label_kind, &label);
+    if (kept_)
+      kept_->closed(label, now());
   }
 
   Activity collect() override {
@@ -129,21 +127,32 @@ class CuptiSource final : public ActivitySource {
     Activity activity;
     RecordNames names;
     const NameReader kernel_name = [&](const char* name) { return names.number_at(name); };
+    const CallNamer call_name = [this](bool of_runtime, std::uint32_t number) {
+      return name_of_call(of_runtime, number);
+    };
     for (const BufferPool::Filled& buffer : pool_.filled()) {
       const ActivityBytes bytes(buffer.data, buffer.used);
-      append_records(bytes, places_by_library(bytes), names, kernel_name, activity);
+      const RecordPlaces places = places_by_library(bytes);
+      append_records(bytes.first(places.end), places.begins, names, kernel_name, call_name,
+                     activity);
+      activity.unread += bytes.size() - places.end;
+      if (kept_)
+        kept_->add(bytes.first(places.end), places.begins);
       pool_.give_back(buffer);
     }
+    if (kept_)
+      kept_->end_collection();
     activity.names = names.names();
     std::size_t dropped = 0;
     cupti_.dropped_records(nullptr, 0, &dropped);
     activity.dropped = dropped;
     activity.late_buffers = pool_.late();
+    activity.missing_buffers = pool_.out();
     return activity;
   }
 
  private:
-  void require_version() {
+  std::uint32_t required_version() const {
     std::uint32_t version = 0;
     cupti_.require(cupti_.get_version(&version), "its version");
     constexpr std::uint32_t major = 10'000;
@@ -151,6 +160,7 @@ class CuptiSource final : public ActivitySource {
     if (version / major != CUPTI_API_VERSION / major || version < CUPTI_API_VERSION)
       throw plan::InputError(fmt::format("CUPTI {} is here; {} or a later one of CUDA {} is needed",
                                          version, CUPTI_API_VERSION, CUPTI_API_VERSION / major));
+    return version;
   }
 
   void subscribe() {
@@ -182,6 +192,11 @@ class CuptiSource final : public ActivitySource {
     size = sizeof ready;
     cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &ready);
     cupti_.require(cupti_.register_callbacks(buffer_wanted, buffer_filled), "its buffers");
+    // Otherwise it is a part of the address of a thread's own memory.
+    if (cupti_.set_thread_numbers != nullptr)
+      cupti_.set_thread_numbers(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    std::uint64_t time = 0;
+    cupti_.require(cupti_.get_timestamp(&time), "its clock");
     // Says now what would be refused later.
     switch_all(true);
     switch_all(false);
@@ -193,37 +208,65 @@ class CuptiSource final : public ActivitySource {
       if (on)
         cupti_.require(result, "recording kernels and copies");
     }
-    // A library that does not know one of these calls has none of that name to record.
-    for (const auto call : runtime_calls)
-      cupti_.enable_runtime_call(call, on ? 1 : 0);
-    for (const auto call : driver_calls)
-      cupti_.enable_driver_call(call, on ? 1 : 0);
+    switch_calls(cupti_.enable_runtime_call, runtime_calls_, CUPTI_ACTIVITY_KIND_RUNTIME, on);
+    switch_calls(cupti_.enable_driver_call, driver_calls_, CUPTI_ACTIVITY_KIND_DRIVER, on);
+  }
+
+  /// Where calls cannot be chosen, all are recorded.
+  void switch_calls(decltype(&cuptiActivityEnableRuntimeApi) enable,
+                    const std::vector<CUpti_CallbackId>& calls, CUpti_ActivityKind all, bool on) {
+    std::size_t switched = 0;
+    for (const CUpti_CallbackId call : calls)
+      switched += enable(call, on ? 1 : 0) == CUPTI_SUCCESS ? 1 : 0;
+    if (switched > 0)
+      return;
+    const CUptiResult result = on ? cupti_.enable(all) : cupti_.disable(all);
+    if (on)
+      cupti_.require(result, "recording calls");
+  }
+
+  std::string name_of_call(bool of_runtime, std::uint32_t number) const {
+    const char* name = nullptr;
+    cupti_.call_name(of_runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, number,
+                     &name);
+    return name == nullptr ? fmt::format("call {}", number) : without_version(name);
   }
 
   void flush() { cupti_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); }
 
-  /// By the library, whose records may be longer than those in our headers.
-  std::vector<std::size_t> places_by_library(ActivityBytes buffer) const {
-    std::vector<std::size_t> begins;
+  /// By the library, whose records may be longer than those in our headers. Where it finds no more
+  /// of them before the end, the last one is taken to be as long as in the headers.
+  RecordPlaces places_by_library(ActivityBytes buffer) const {
+    RecordPlaces places;
     auto* const data = const_cast<std::uint8_t*>(buffer.data());  // it is not written to
     CUpti_Activity* record = nullptr;
-    while (cupti_.next_record(data, buffer.size(), &record) == CUPTI_SUCCESS)
-      begins.push_back(
+    CUptiResult result = CUPTI_SUCCESS;
+    while ((result = cupti_.next_record(data, buffer.size(), &record)) == CUPTI_SUCCESS)
+      places.begins.push_back(
           static_cast<std::size_t>(reinterpret_cast<const std::uint8_t*>(record) - data));
-    return begins;
+    places.end = buffer.size();
+    if (result != CUPTI_ERROR_MAX_LIMIT_REACHED)
+      places.end = places.begins.empty() ? 0 : end_of_record(buffer, places.begins.back());
+    return places;
   }
 
   const CuptiLibrary& cupti_;
   BufferPool pool_;
+  std::vector<CUpti_CallbackId> runtime_calls_, driver_calls_;
   CUpti_SubscriberHandle subscriber_{};
+  std::unique_ptr<KeptBuffers> kept_;
 };
 
 }  // namespace
 
+std::unique_ptr<ActivitySource> watch_by(const CuptiLibrary& cupti) {
+  return std::make_unique<CuptiSource>(cupti);
+}
+
 std::unique_ptr<ActivitySource> cupti_source() {
   if (const exec::Gpus& gpus = exec::gpus(); gpus.names.empty())
     throw plan::InputError("CUPTI: no GPU: " + gpus.why_none);
-  return std::make_unique<CuptiSource>();
+  return watch_by(CuptiLibrary::get());
 }
 
 }  // namespace pipewright::profiler

@@ -149,4 +149,37 @@ std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double l
 
 Owner owner_of(Amount amount) { return row_of(amount).owner; }
 
+namespace {
+
+/// The most that the parts of one microbatch hold at once, the first time.
+plan::Bytes most_of_parts(const plan::StageCost& cost, bool splits, bool reruns) {
+  const plan::RerunCost& rerun = cost.rerun;
+  const plan::Bytes forward = reruns ? rerun.forward_peak : cost.forward_peak;
+  const plan::Bytes before_rerun = rerun.kept + cost.output;
+  const plan::Bytes kept = reruns ? before_rerun + rerun.remade : cost.activation;
+  plan::Bytes most = std::max(forward, reruns ? before_rerun + rerun.rerun_peak : plan::Bytes{});
+  if (!splits)
+    return std::max(most, kept + (reruns ? rerun.backward_peak_apart : cost.backward_peak_apart));
+  most = std::max(most, kept + (reruns ? rerun.input_gradient_peak : cost.input_gradient_peak));
+  const plan::Bytes freed = reruns ? rerun.freed_by_input_gradient - rerun.left_for_weights
+                                   : cost.freed_by_input_gradient;
+  return std::max(most, kept - freed + cost.gradients_for_weights + cost.input_gradient_bytes +
+                            cost.weight_gradient_peak_apart);
+}
+
+}  // namespace
+
+plan::Bytes slot_bytes(const StepCosts& costs, int stage, bool splits, bool reruns) {
+  const auto at = static_cast<std::size_t>(stage);
+  const plan::StageCost& cost = costs.stages[at];
+  const bool is_last = at + 1 == costs.stages.size();
+  plan::Bytes copies = cost.loaded;
+  if (stage > 0)
+    copies += costs.stages[at - 1].output;
+  if (!is_last)
+    copies += costs.stages[at + 1].input_gradient_bytes;
+  const plan::Bytes made = cost.input_gradient_bytes + cost.gradients + cost.output;
+  return copies + std::max(most_of_parts(cost, splits, reruns), made);
+}
+
 }  // namespace pipewright::sim

@@ -50,6 +50,9 @@ enum class Amount : std::uint8_t {
 std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
 Owner owner_of(Amount amount);
 
+/// What a slot of a stage keeps for good where its work is captured.
+plan::Bytes slot_bytes(const StepCosts& costs, int stage, bool splits, bool reruns);
+
 inline std::uint32_t bit_of(Amount amount) {
   return std::uint32_t{1} << static_cast<unsigned>(amount);
 }

@@ -55,6 +55,8 @@ class HeldItems {
     EventPoint done;      // nothing of the microbatch is needed any more
   };
 
+  template <class Visit>
+  void captured(const Around& at, const Visit& visit) const;
   void find_gradients_aside(const Structure& structure);
   Around around(int stage, int microbatch) const;
   template <class Visit>
@@ -104,13 +106,17 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
                    Amount::Loaded,
                    stage,
                    {at.load, When::Start},
-                   at.done});
-  if (at.recompute >= 0)
-    recomputed(at, visit);
-  else
-    activations(at, visit);
-  transients(at, visit);
-  hand_overs(at, visit);
+                   holding_.captures ? EventPoint{at.forward, When::Start} : at.done});
+  if (holding_.captures) {
+    captured(at, visit);
+  } else {
+    if (at.recompute >= 0)
+      recomputed(at, visit);
+    else
+      activations(at, visit);
+    transients(at, visit);
+    hand_overs(at, visit);
+  }
   if (const int adding = adds_gradients_[place(stage, microbatch)]; adding >= 0)
     visit(HeldItem{"gradients set aside",
                    at.done.event,
@@ -195,6 +201,40 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
                  at.stage,
                  {at.backward},
                  at.done});
+}
+
+/// All but what is on its way from rank to rank lies in what the slots keep. What comes in is
+/// copied there when it is used.
+template <class Visit>
+void HeldItems::captured(const Around& at, const Visit& visit) const {
+  using Kind = plan::InstructionKind;
+  if (at.stage > 0 && at.backward >= 0) {
+    const bool is_sent = copies() && !at.before_is_here;
+    visit(HeldItem{
+        "input gradient",
+        at.backward,
+        Amount::InputGradient,
+        at.stage,
+        {at.backward},
+        {is_sent ? find(Kind::SendGradient, at) : around(at.stage - 1, at.microbatch).backward}});
+  }
+  if (!copies())
+    return;
+  const auto buffer = [&](Kind kind, Amount amount, int used_by) {
+    const int receive = find(kind, at);
+    visit(HeldItem{"receive buffer",
+                   receive,
+                   amount,
+                   at.stage,
+                   {receive, When::Start},
+                   {used_by, When::Start}});
+  };
+  if (at.stage > 0 && !at.before_is_here)
+    buffer(Kind::ReceiveActivation, Amount::ReceivedActivation, at.forward);
+  if (!at.is_last && !at.after_is_here && at.backward >= 0) {
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradient, at.backward);
+    buffer(Kind::ReceiveGradient, Amount::ReceivedGradientForWeights, at.backward);
+  }
 }
 
 /// By reference, the maker of an input gradient holds it until the stage before has used it.

@@ -33,13 +33,17 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
     : structure_(structure), holding_(holding) {
   const plan::Program& program = structure.program();
   // Without a flush every microbatch is a sum of its own.
-  if (program.asynchronous || plan::is_forward_only(program))
+  if (program.asynchronous || plan::is_forward_only(program)) {
     holding_.gradient_groups = 0;
+    holding_.captures = false;
+  }
   const std::size_t ranks = program.ranks.size();
   for (std::size_t rank = 0; rank < ranks; ++rank)
     stages_of_rank_.push_back(program.placement.stages_on(static_cast<int>(rank)));
   weight_versions_ =
       program.asynchronous ? plan::weight_versions(program) : std::vector<int>(ranks, 1);
+  if (holding_.captures)
+    note_captured();
   make_streams();
 
   std::size_t points = 0, most_own = 0, most_other = 0;
@@ -60,6 +64,19 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
   curves_.points.resize(points);
   curves_.counts.resize(ranks);
   curves_.peaks.resize(ranks);
+}
+
+void MemoryModel::note_captured() {
+  const plan::Program& program = structure_.program();
+  for (const int slots : plan::slot_counts(program))
+    captured_.push_back({.slots = slots});
+  for (const auto& rank : program.ranks)
+    for (const plan::Instruction& i : rank) {
+      if (i.kind == plan::InstructionKind::WeightGradient)
+        captured_[static_cast<std::size_t>(i.stage)].splits = true;
+      if (i.kind == plan::InstructionKind::Recompute)
+        captured_[static_cast<std::size_t>(i.stage)].reruns = true;
+    }
 }
 
 void MemoryModel::price(const StepCosts& costs) {
@@ -200,9 +217,21 @@ void MemoryModel::draw(int rank, Bytes standing, std::span<const MemoryPoint> ow
   curves_.peaks[at] = peak;
 }
 
+/// A slot keeps copies of what comes in, and of what its parts make the most that they hold at
+/// once, with the gradients of all parameters.
+Bytes MemoryModel::set_aside(const StepCosts& costs, int rank) const {
+  Bytes sum;
+  for (const int stage : stages_of_rank_[static_cast<std::size_t>(rank)])
+    if (!captured_.empty()) {
+      const Captured& captured = captured_[static_cast<std::size_t>(stage)];
+      sum += slot_bytes(costs, stage, captured.splits, captured.reruns) * captured.slots;
+    }
+  return sum;
+}
+
 Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
   const auto at = static_cast<std::size_t>(rank);
-  Bytes sum;
+  Bytes sum = costs.workspaces + set_aside(costs, rank);
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1) +
@@ -234,6 +263,9 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
     holders[2].bytes += cost.optimizer_state;
     holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
   }
+
+  holders.push_back({"workspaces of the device", costs.workspaces});
+  holders.push_back({"set aside for graphs", set_aside(costs, rank)});
 
   const plan::Program& program = structure_.program();
   const auto when = [&](const EventPoint& point) {

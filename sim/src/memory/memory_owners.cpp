@@ -100,7 +100,10 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
         items.for_each(stage, m, [&](const HeldItem& item) { add(item, stage, length); });
       }
     }
-    ranks.push_back(added_up(standing_of(parameters, gradients, state), changes));
+    OwnersPoint standing = standing_of(parameters, gradients, state);
+    standing[Owner::Transients] =
+        (costs.workspaces + set_aside(costs, static_cast<int>(rank))).value;
+    ranks.push_back(added_up(standing, changes));
   }
   return ranks;
 }

@@ -188,7 +188,8 @@ Holding holding_of(const plan::Scenario& scenario, const plan::Program& program)
   const std::size_t copies =
       program.placement.routes.size() * static_cast<std::size_t>(scenario.pipeline.replicas);
   const auto groups = static_cast<std::size_t>(scenario.training.gradient_groups);
-  return {scenario.pipeline.hand_over, static_cast<int>(std::max<std::size_t>(1, groups / copies))};
+  return {scenario.pipeline.hand_over, static_cast<int>(std::max<std::size_t>(1, groups / copies)),
+          scenario.training.cuda_graphs};
 }
 
 plan::Program sound_program(const plan::Scenario& scenario) {

@@ -97,6 +97,7 @@ void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Part
                 const plan::TrainingMemory& training) {
   step.stages = plan::stage_costs(costs, partition, training);
   step.busy_cores = costs.busy_cores;
+  step.workspaces = costs.workspaces;
   step.contended.clear();
   if (costs.busy_cores > 1)
     step.contended = plan::stage_costs(plan::contended(costs), partition, training);

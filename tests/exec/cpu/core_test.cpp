@@ -71,6 +71,21 @@ TEST_CASE("A rank has a core to itself, and shares it with what serves it where 
   CHECK(allowed_cores() == cores);
 }
 
+TEST_CASE("A rank that computes on a GPU keeps no core, so that nothing inherits one",
+          "[exec][rank]") {
+  const int cores = allowed_cores();
+  const auto left_on = [](at::Device device) {
+    int left = 0;
+    std::thread([&] {
+      pin_rank(device, /*rank=*/0, /*ranks=*/1);
+      std::thread([&] { left = allowed_cores(); }).join();  // one that it starts
+    }).join();
+    return left;
+  };
+  CHECK(left_on(at::Device(at::kCUDA, 0)) == cores);
+  CHECK(left_on(at::kCPU) == 1);
+}
+
 TEST_CASE("While a process stands as a rank does all its threads do, and then as before",
           "[exec][rank]") {
   const int cores = allowed_cores();

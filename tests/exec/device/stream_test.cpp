@@ -37,6 +37,14 @@ class Account {
     for (const auto& [other, done] : past)
       pasts_[stream.id()][other] = std::max(pasts_[stream.id()][other], done);
   }
+  void made_event() {
+    const std::lock_guard lock(mutex_);
+    ++events_;
+  }
+  int events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
   c10::StreamId fresh() {
     const std::lock_guard lock(mutex_);
     return ++last_;
@@ -45,6 +53,7 @@ class Account {
  private:
   std::mutex mutex_;
   c10::StreamId last_ = 0;
+  int events_ = 0;  // that were made so far
   std::map<c10::StreamId, Past> pasts_;
 };
 
@@ -75,6 +84,8 @@ class NoDevice final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
               c10::EventFlag) const override {
+    if (*event == nullptr)
+      account().made_event();
     delete static_cast<Past*>(*event);
     *event = new Past(account().past(stream));
   }
@@ -113,6 +124,33 @@ TEST_CASE("a stream waits at an event for what another was given before it, and 
   CHECK(is_after(second, first));
   account().work(*first.native());
   CHECK_FALSE(is_after(second, first));
+}
+
+TEST_CASE("an event that nobody holds any more is recorded again, and none that somebody holds",
+          "[device]") {
+  const Stream first = new_stream(), second = new_stream();
+  const OnStream on(first);
+  const auto step = [&] {
+    std::vector<std::pair<Event, Event>> told;
+    for (int instruction = 0; instruction < 20; ++instruction)
+      told.emplace_back(Event::timed(), Event::timed());
+  };
+  step();
+  const int made = account().events();
+  for (int later = 0; later < 5; ++later)
+    step();
+  CHECK(account().events() == made);
+  // Those of one kind do not time what others ask for, nor does one that is held stand for another.
+  account().work(*first.native());
+  const Event held = Event::now();
+  account().work(*first.native());
+  { const Event after = Event::now(); }
+  {
+    const OnStream on_second(second);
+    held.wait();
+  }
+  CHECK_FALSE(is_after(second, first));
+  CHECK(account().past(*second.native())[first.native()->id()] == 1);
 }
 
 TEST_CASE("streams nest, and without one a thread computes on the CPU", "[device]") {

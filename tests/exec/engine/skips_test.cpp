@@ -72,10 +72,12 @@ TEST_CASE("what relays a layer keeps its parameters and what is said of it", "[e
   head.tied_key = "key";
   head.tied_weight = "weight";
   head.random = true;
+  head.varies = true;
   const LayerSpec relayed = relay(head);
   CHECK(relayed.name == "head");
   CHECK(relayed.tied_key == "key");
   CHECK(relayed.random);
+  CHECK(relayed.varies);
   CHECK(build_layer({relayed}, 0, 1)->named_parameters().keys() ==
         std::vector<std::string>{"weight", "bias"});
 }

@@ -51,12 +51,19 @@ void do_a_long_phase(Job& job) {
   std::this_thread::sleep_for(stall * 3 / 2);
 }
 
+void hang_if(bool hangs) {
+  while (hangs)
+    ::pause();
+}
+
 void wait_for_each_other(Job& job, Transport& transport, const std::string& argument) {
   if (job.rank() == 0) {
     be_at(job, "0F5");
+    hang_if(argument == "stall:all");
     transport.receive(transfer("0RECV_B3", 1, 0));
   } else if (job.rank() == 1) {
     be_at(job, "1F4");
+    hang_if(argument == "stall:all");
     transport.receive(transfer("1RECV_B3", 2, 1));
     transport.send(transfer("1SEND_B3", 1, 0), {at::ones({1})});
   } else {
@@ -71,8 +78,7 @@ void wait_for_each_other(Job& job, Transport& transport, const std::string& argu
       do_many_actions(job);
     if (argument == "stall:phase")
       do_a_long_phase(job);
-    while (argument == "wait" || argument == "stall:hang")
-      ::pause();
+    hang_if(argument == "wait" || argument == "stall:hang" || argument == "stall:all");
     if (argument != "leave")
       transport.send(transfer("2SEND_B3", 2, 1), {at::ones({1})});
   }
@@ -186,6 +192,7 @@ TEST_CASE("faults: a rank that is stopped is named once it has not been heard of
 TEST_CASE("faults: an action that never ends is named, ends the others, and its process exits",
           "[exec][faults]") {
   Ranks ranks = ranks_in("stall:hang");
+  Ranks all = ranks_in("stall:all");
   const std::string report =
       "rank 2 has been at 2B3 for 2.5 s and does not end; rank 1 waits in 1RECV_B3 for it";
   CHECK(begin_of(ranks.said(0), "ready\n" + report) == "ready\n" + report);
@@ -193,6 +200,12 @@ TEST_CASE("faults: an action that never ends is named, ends the others, and its 
   CHECK((ranks.said(0) + ranks.said(1)).find(" (mine)\n") != std::string::npos);
   CHECK(ranks.said(2) == "ready\nstuck: " + report + "\n");
   CHECK(ranks.status(2) == exit_code_of_stuck);
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(all.said(rank) ==
+          "ready\nstuck: rank 0 has been at 0F5 for 2.5 s and does not end; rank 1 has been at 1F4 "
+          "for 2.5 s and does not end; rank 2 has been at 2B3 for 2.5 s and does not end\n");
+    CHECK(all.status(rank) == exit_code_of_stuck);
+  }
 }
 
 TEST_CASE("faults: of ranks that wait for each other, the circle is told", "[exec][faults]") {

@@ -1,6 +1,9 @@
 #include "pipewright/exec/models/alexnet.hpp"
 
+#include <torch/csrc/autograd/function.h>
 #include <torch/types.h>
+
+#include <set>
 
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
@@ -55,6 +58,71 @@ TEST_CASE("AlexNet's relu leaves its input as it was", "[exec][alexnet]") {
   const at::Tensor input = torch::tensor({-1.0F, 2.0F});
   CHECK(at::equal(relu->forward(input, {}), torch::tensor({0.0F, 2.0F})));
   CHECK(at::equal(input, torch::tensor({-1.0F, 2.0F})));
+}
+
+constexpr int average_pool = 13;
+
+/// The last pooling makes 6 x 6 of what is left of an image.
+void check_average_pool(const std::vector<std::int64_t>& sizes, at::ScalarType type,
+                        double tolerance) {
+  const auto layer = build_layer(alexnet_layers({}, /*seed=*/0), average_pool, base_seed);
+  const at::Tensor input = at::arange(2 * 3 * sizes[0] * sizes[1], at::kFloat)
+                               .mul_(0.37)
+                               .sin_()
+                               .view({2, 3, sizes[0], sizes[1]})
+                               .to(type);
+  const at::Tensor own = input.clone().requires_grad_(), theirs = input.clone().requires_grad_();
+  const at::Tensor pooled = layer->forward(own, {});
+  const at::Tensor expected = at::adaptive_avg_pool2d(theirs, {6, 6});
+  CHECK(pooled.sizes() == expected.sizes());
+  CHECK(pooled.scalar_type() == type);
+  CHECK(at::allclose(pooled, expected, tolerance, tolerance));
+  const at::Tensor gradient = at::arange(expected.numel(), at::kFloat).cos_().view_as(expected);
+  pooled.backward(gradient.to(type));
+  expected.backward(gradient.to(type));
+  CHECK(at::allclose(own.grad(), theirs.grad(), tolerance, tolerance));
+}
+
+TEST_CASE("AlexNet's average pooling has the values and gradients of LibTorch's",
+          "[exec][alexnet]") {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{6, 6}, {12, 18}, {13, 13}, {7, 20}, {1, 1}, {3, 6}, {6, 11}}) {
+    check_average_pool(sizes, at::kFloat, 1e-6);
+    check_average_pool(sizes, at::kBFloat16, 0.02);
+  }
+}
+
+/// The operators of the backward of what led to a tensor.
+std::set<std::string> backward_of(const at::Tensor& tensor) {
+  std::set<torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> open{tensor.grad_fn().get()};
+  std::set<std::string> names;
+  while (!open.empty()) {
+    torch::autograd::Node* const node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second)
+      continue;
+    names.insert(node->name());
+    for (const auto& edge : node->next_edges())
+      open.push_back(edge.function.get());
+  }
+  return names;
+}
+
+/// LibTorch has a deterministic kernel on GPUs for each of these, and none for
+/// AdaptiveAvgPool2DBackward0.
+TEST_CASE("the backward of AlexNet's convolutions and pools is made of reproducible operators",
+          "[exec][alexnet]") {
+  const auto specs = alexnet_layers({.image_size = 127}, /*seed=*/0);
+  std::vector<std::shared_ptr<Layer>> layers;  // own what the graph ends in
+  at::Tensor value = at::ones({1, 3, 127, 127}).requires_grad_();
+  for (int layer = 0; layer <= average_pool; ++layer)
+    value = layers.emplace_back(build_layer(specs, layer, base_seed))->forward(value, {});
+  CHECK(backward_of(value) ==
+        std::set<std::string>{"BmmBackward0", "ConvolutionBackward0", "ExpandBackward0",
+                              "MaxPool2DWithIndicesBackward0", "MmBackward0", "ReluBackward0",
+                              "UnsafeViewBackward0", "ViewBackward0",
+                              "torch::autograd::AccumulateGrad"});
 }
 
 TEST_CASE("dropout zeroes about half of its input and doubles the rest", "[exec][alexnet]") {

@@ -4,6 +4,8 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "exec/support/small_alexnet.hpp"
+#include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -86,6 +88,13 @@ TEST_CASE("stages with random layers, and evaluations, run as without graphs", "
   }
 }
 
+TEST_CASE("captured, AlexNet drops out anew in each microbatch", "[exec][graphs][alexnet]") {
+  const auto setup = test::small_alexnet();
+  for (const auto& s : {make("1f1b", 2, 4), make("zb-h1", 2, 4)})
+    test::check_equals_serial(plan::lower(s), test::small_alexnet_partition, setup,
+                              {.cuda_graphs = true});
+}
+
 TEST_CASE("what changes from microbatch to microbatch is not captured", "[exec][graphs]") {
   const auto executor = [](const plan::Schedule& s, const TrainingSetup& setup,
                            const plan::LoweringOptions& lowering = {}, bool dynamic = false) {
@@ -129,24 +138,39 @@ TEST_CASE("a microbatch of another size than the captured one is refused", "[exe
   }
 }
 
-/// Adds the number of its microbatch, and does not say that it looks at it.
+/// A setup with one more layer, which the first of two stages has.
+TrainingSetup with_layer(const LayerSpec& layer) {
+  auto setup = small_setup();
+  setup.layers.insert(setup.layers.begin() + 3, layer);
+  return setup;
+}
+const plan::Partition with_layer_partition{{0, 4, 7}};
+
+/// Adds the number of its microbatch.
 struct LooksAtContext final : Layer {
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
-    return input + context.microbatch * at::arange(16) / 16;
+    return input + int{context.microbatch} * at::arange(16) / 16;
   }
 };
 
-TEST_CASE("a graph has the numbers of its first microbatch", "[exec][graphs]") {
-  auto setup = small_setup();
-  setup.layers.insert(setup.layers.begin() + 3, {.name = "looks", .build = [] {
-                                                   return std::make_shared<LooksAtContext>();
-                                                 }});
+TEST_CASE("a layer that looks at its microbatch says so, or is refused by name", "[exec][graphs]") {
+  const LayerSpec looks{.name = "looks",
+                        .build = [] { return std::make_shared<LooksAtContext>(); }};
   const auto s = make("1f1b", 2, 4);
-  const plan::Partition partition{{0, 4, 7}};
-  Executor executor(plan::lower(s), partition, setup, {.cuda_graphs = true});
-  Executor plain(plan::lower(s), partition, setup);
-  CHECK(test::same_bits(executor.step(0)->loss, plain.step(0)->loss));  // nothing captured yet
-  CHECK_FALSE(test::same_bits(executor.step(1)->loss, plain.step(1)->loss));
+  Executor executor(plan::lower(s), with_layer_partition, with_layer(looks), {.cuda_graphs = true});
+  executor.step(0);  // nothing is captured yet
+  std::string refusal;
+  try {
+    executor.step(1);
+  } catch (const RankFailure& failure) {
+    refusal = failure.what();
+  }
+  CHECK(refusal ==
+        "rank 0, action 0F0, step 1: layer looks looks at its step or microbatch, but does not say "
+        "that it varies, and so is captured once and replayed for others: set `varies` in its "
+        "LayerSpec, or leave training.cuda_graphs out");
+  test::check_equals_serial(plan::lower(s), with_layer_partition, with_layer(varying_layer(looks)),
+                            {.cuda_graphs = true});
 }
 
 }  // namespace cuda_graphs_test

@@ -10,6 +10,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
@@ -246,6 +247,48 @@ TEST_CASE("ranks that no longer get any further are reported, with who is at wha
   CHECK(reports == std::vector<std::string>{
                        "rank 1 has been at 1F2 for 0.3 s and does not end; rank 0 waits in "
                        "0RECV_B0 for it; rank 2 waits in 2RECV_F2 for it"});
+}
+
+/// Whose collectives do not come to their end for as long as it hangs, which is 10 s at the most.
+class HangsInCollectives final : public Transport {
+ public:
+  explicit HangsInCollectives(int ranks) : inner_(make_in_process_transport(ranks, false)) {}
+
+  std::atomic<bool> hangs{false};
+
+  void send(const Transfer& transfer, Tensors tensors) override {
+    inner_->send(transfer, std::move(tensors));
+  }
+  Tensors receive(const Transfer& transfer) override { return inner_->receive(transfer); }
+  std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
+                                  const std::vector<Tensors>& parts) override {
+    for (int waits = 0; hangs && waits < 10'000; ++waits)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return inner_->all_to_all(group, rank, parts);
+  }
+  void abort(const std::string& why) override { inner_->abort(why); }
+
+ private:
+  std::shared_ptr<Transport> inner_;
+};
+
+TEST_CASE("a step that all ranks are done with and that does not end is reported", "[exec]") {
+  const auto transport = std::make_shared<HangsInCollectives>(3);
+  std::vector<std::string> reports;
+  Executor executor(plan::lower(plan::make_gpipe(3, 4), {.share_loss = true}), small_partition(3),
+                    small_setup(),
+                    {.stall = std::chrono::milliseconds(300),
+                     .when_stalled =
+                         [&](const std::string& why) {
+                           reports.push_back(why);
+                           transport->hangs = false;
+                         },
+                     .transport = transport});
+  CHECK(executor.step(0).has_value());
+  transport->hangs = true;
+  CHECK(executor.step(1).has_value());
+  CHECK(reports == std::vector<std::string>{"no rank has gone on for 0.3 s: ranks 0, 1, 2 wait in "
+                                            "the end of a step, to which all have come"});
 }
 
 TEST_CASE("a stop ends the step on every rank", "[exec]") {

@@ -60,6 +60,16 @@ TEST_CASE("Errors as JSON are null where there is none to give", "[plan][compari
         R"({"iteration_s":50.0,"busy_s":[-50.0,null],"bubble_s":[0.0],"peak_bytes":[null]})");
 }
 
+TEST_CASE("A rank whose memory nobody sampled has no error of its peak", "[plan][comparison]") {
+  const auto with_peaks = [](std::vector<Bytes> peaks) {
+    return StepFigures{.iteration = {1}, .busy = {}, .bubble = {}, .peak = std::move(peaks)};
+  };
+  const StepFigures some = with_peaks({{4}, {0}, {0}, {6}});
+  CHECK(error_json(some, with_peaks({{0}, {2}, {0}, {4}}))["peak_bytes"].dump() ==
+        "[null,null,null,50.0]");
+  CHECK(error_json(some, with_peaks({}))["peak_bytes"].dump() == "[null,null,null,null]");
+}
+
 TEST_CASE("The table lays prediction, measurement and error side by side", "[plan][comparison]") {
   CHECK(comparison_table(predicted(), measured()) ==
         "                    predicted   measured    error\n"

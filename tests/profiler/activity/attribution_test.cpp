@@ -50,6 +50,31 @@ TEST_CASE("work belongs to the label of its call, or to what its stream's rank w
   CHECK(owners(two_ranks().pass) == "gemm 0F0, softmax 1F0, gemm_b 0B0, softmax_b 1B0");
 }
 
+/// The same on two parts of the GPU, each with a context of its own, in which streams count from 7.
+MadeUp two_parts() {
+  MadeUp made;
+  const auto first = made.range("0F0", 0, 20, 0), second = made.range("1F0", 0, 20, 1);
+  made.range("0B0", 20, 60, 0);
+  made.range("1B0", 20, 60, 1);
+  for (const std::uint32_t context : {2U, 3U}) {
+    made.in_context(context);
+    made.kernel(context == 2 ? "gemm" : "softmax", context == 2 ? first : second, 5, 6 + context,
+                30, 7);
+    made.kernel(context == 2 ? "gemm_b" : "softmax_b", 0, 25, 31 + context, 50, 7);
+  }
+  return made;
+}
+
+TEST_CASE("streams of one number in two contexts are those of two ranks", "[activity]") {
+  const MadeUp made = two_parts();
+  CHECK(owners(made.pass) == "gemm 0F0, softmax 1F0, gemm_b 0B0, softmax_b 1B0");
+  const Attribution found = attribute(made.pass.activity, made.pass.ranges);
+  const auto streams = compute_streams(made.pass.activity, found, made.pass.ranges);
+  REQUIRE(streams.size() == 2);
+  CHECK(streams[0].context == 2);
+  CHECK(streams[1].context == 3);
+}
+
 TEST_CASE("the order of records does not matter", "[activity]") {
   MadeUp made = two_ranks();
   const std::string expected = owners(made.pass);

@@ -132,6 +132,23 @@ TEST_CASE("other streams, transfers and work of nobody have tracks of their own"
   plan::write_event_file(folder.path() / "kernels.pwt", table);  // refuses what is not sound
 }
 
+TEST_CASE("streams of one number in two contexts have a track each, which says the context",
+          "[activity]") {
+  MadeUp made;
+  const auto f = made.range("0F0", 0, 10, 0);
+  made.in_context(2);
+  made.kernel("gemm", f, 1, 2, 20, 7);
+  made.in_context(3);
+  made.kernel("beside", f, 1, 5, 9, 7);
+  made.kernel("stray", 0, 90, 91, 95, 7);
+  CHECK(tracks(kernel_table(made.pass, layer_name)) ==
+        "pipeline 0: 0F0\n"
+        "pipeline inside 1: gemm\n"
+        "stream 7 of context 3 0: beside\n"
+        "unclaimed on stream 7 of context 3 0: stray\n"
+        "host 0: 0F0\n");
+}
+
 TEST_CASE("kernels that overlap stay as they were", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10, 0);

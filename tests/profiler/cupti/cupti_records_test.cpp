@@ -46,6 +46,7 @@ MadeUpBuffer one_of_each() {
   auto kernel = made_up<CUpti_ActivityKernel10>(7, 100, 160);
   kernel.name = "_ZN5magma4gemmEif";
   kernel.deviceId = 1;
+  kernel.contextId = 2;
   kernel.streamId = 13;
   auto copy = made_up<CUpti_ActivityMemcpy6>(8, 200, 210);
   copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
@@ -57,6 +58,7 @@ MadeUpBuffer one_of_each() {
   set.bytes = 32;
   auto call = made_up<CUpti_ActivityAPI>(7, 90, 95);
   call.threadId = 5;
+  call.cbid = 41;
   CUpti_ActivityExternalCorrelation label{};
   label.correlationId = 7;
   label.externalId = 42;
@@ -72,11 +74,16 @@ MadeUpBuffer one_of_each() {
   return made;
 }
 
+std::string nth_call(bool of_runtime, std::uint32_t number) {
+  return (of_runtime ? "runtime call " : "driver call ") + std::to_string(number);
+}
+
 Activity read_all(const std::vector<std::uint8_t>& bytes, const std::vector<std::size_t>& begins) {
   Activity activity;
   RecordNames names;
   append_records(
-      bytes, begins, names, [&](const char* name) { return names.number_at(name); }, activity);
+      bytes, begins, names, [&](const char* name) { return names.number_at(name); }, nth_call,
+      activity);
   activity.names = names.names();
   return activity;
 }
@@ -92,6 +99,7 @@ TEST_CASE("each kind of record becomes one of ours", "[cupti]") {
   CHECK(kernel.kind == RecordKind::Kernel);
   CHECK(name(0) == "magma::gemm(int, float)");
   CHECK(kernel.device == 1);
+  CHECK(kernel.context == 2);
   CHECK(kernel.stream == 13);
   CHECK(kernel.correlation == 7);
   CHECK(kernel.start == 100);
@@ -103,6 +111,8 @@ TEST_CASE("each kind of record becomes one of ours", "[cupti]") {
   CHECK(activity.records[3].kind == RecordKind::Set);
   CHECK(activity.records[3].bytes == 32);
   CHECK(activity.records[4].kind == RecordKind::Call);
+  CHECK(name(4) == "runtime call 41");
+  CHECK(name(6) == "driver call 41");
   CHECK(activity.records[4].thread == 5);
   CHECK(activity.records[4].end == 95);
   CHECK(activity.records[5].kind == RecordKind::Label);
@@ -142,9 +152,10 @@ TEST_CASE("bytes that are no records are not read as such", "[cupti]") {
     RecordNames names;
     // Whatever a name would point to is not looked at.
     append_records(
-        bytes, record_places(bytes).begins, names, [&](const char*) { return 0U; }, activity);
+        bytes, record_places(bytes).begins, names, [&](const char*) { return 0U; }, nth_call,
+        activity);
     append_records(
-        bytes, {0, 8, 4, 700}, names, [&](const char*) { return 0U; }, activity);
+        bytes, {0, 8, 4, 700}, names, [&](const char*) { return 0U; }, nth_call, activity);
   }
   CHECK(record_places({}).begins.empty());
   auto made = one_of_each();
@@ -200,9 +211,12 @@ TEST_CASE("buffers are there before they are wanted, come back as zeros, and are
   REQUIRE(third != nullptr);
   CHECK(pool.late() == 1);
   CHECK(pool.take() == nullptr);  // those records are dropped, and CUPTI counts them
+  CHECK(pool.out() == 3);
   first[3] = 9;
   pool.fill(second, 4);
   pool.fill(first, 99);
+  pool.fill(first, 99);  // once is enough
+  CHECK(pool.out() == 1);
   std::uint8_t stranger = 0;
   pool.fill(&stranger, 1);
   const auto filled = pool.filled();

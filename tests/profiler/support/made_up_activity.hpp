@@ -46,6 +46,7 @@ class MadeUp {
     GpuRecord work;
     work.kind = bytes < 0 ? RecordKind::Kernel : RecordKind::Copy;
     work.name = number_of(name);
+    work.context = context_;
     work.stream = stream;
     work.correlation = correlation_;
     work.start = us(start);
@@ -53,6 +54,9 @@ class MadeUp {
     work.bytes = bytes;
     pass.activity.records.push_back(work);
   }
+
+  /// Kernels from here on run in that context of the device.
+  void in_context(std::uint32_t context) { context_ = context; }
 
   profiler::RecordedPass pass;
 
@@ -67,6 +71,7 @@ class MadeUp {
   }
 
   std::uint32_t correlation_ = 0;
+  std::uint32_t context_ = 0;
 };
 
 }  // namespace pipewright::test

@@ -38,6 +38,34 @@ const std::set<std::string>& kept() {
   return names;
 }
 
+/// Those whose kernels for CUDA throw where results must be the same each time: the list of
+/// torch.use_deterministic_algorithms, LibTorch 2.11.
+bool is_never_the_same(const std::string& name) {
+  static const std::set<std::string> names{"_adaptive_avg_pool2d_backward",
+                                           "_adaptive_avg_pool3d_backward",
+                                           "adaptive_max_pool2d_backward",
+                                           "avg_pool3d_backward",
+                                           "max_pool3d_with_indices_backward",
+                                           "fractional_max_pool2d_backward",
+                                           "fractional_max_pool3d_backward",
+                                           "max_unpool2d",
+                                           "max_unpool3d",
+                                           "upsample_linear1d_backward",
+                                           "upsample_bilinear2d_backward",
+                                           "upsample_bicubic2d_backward",
+                                           "upsample_trilinear3d_backward",
+                                           "reflection_pad1d_backward",
+                                           "reflection_pad2d_backward",
+                                           "reflection_pad3d_backward",
+                                           "nll_loss2d_forward",
+                                           "_ctc_loss_backward",
+                                           "grid_sampler_2d_backward",
+                                           "grid_sampler_3d_backward",
+                                           "histc",
+                                           "put_"};
+  return names.contains(name.substr(name.find("::") + 2));
+}
+
 bool is_view(const c10::FunctionSchema& schema) {
   return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& r) {
     return r.alias_info() != nullptr && !r.alias_info()->isWrite();
@@ -256,6 +284,10 @@ void compute_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   if (!op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
       !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd))
     throw std::runtime_error("stand-in: " + op.schema().name() + " has no kernel for the CPU");
+  if (at::globalContext().deterministicAlgorithms() && is_never_the_same(op.schema().name()))
+    throw std::runtime_error(op.schema().name() +
+                             " does not have a deterministic implementation, but you set "
+                             "'torch.use_deterministic_algorithms(True)'");
   Call(op, *stack).perform(*stack);
 }
 

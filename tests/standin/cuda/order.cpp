@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "../standin.hpp"
+
 namespace standin {
 namespace {
 
@@ -199,3 +201,9 @@ std::string take_reports() {
 }
 
 }  // namespace standin
+
+void pipewright_standin_take_reports(char* text, std::size_t size) {
+  const std::string reports = standin::take_reports().substr(0, size - 1);
+  reports.copy(text, reports.size());
+  text[reports.size()] = '\0';
+}

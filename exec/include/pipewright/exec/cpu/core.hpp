@@ -2,6 +2,8 @@
 
 // A core for each rank, and when threads beside the ranks get one.
 
+#include <c10/core/Device.h>
+
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,12 @@ namespace pipewright::exec {
 /// The cores that the process may use are counted from 0; with fewer cores than ranks nothing
 /// happens.
 void pin_to_core(int rank, int ranks);
+
+/// The same for a rank that computes on `device`, where that is the CPU. On a GPU its thread only
+/// hands out work, and what LibTorch and NCCL start from it serves other ranks as well: autograd's
+/// thread for the device and the proxies of communicators would all have the core of whoever came
+/// first.
+void pin_rank(at::Device device, int rank, int ranks);
 
 /// For the threads that this one starts, which move the data of a rank beside it: on its core,
 /// where they run as soon as it waits and never wait for another rank's compute. Where there is a

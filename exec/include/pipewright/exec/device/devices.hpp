@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipewright/exec/memory/memory_meter.hpp"
+#include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
 
@@ -55,6 +56,12 @@ class OnDevice {
 
 /// What decides the bits of what is computed there: the branch of the CPU, or the GPU's name.
 std::string device_in_words(const RankDevice& where);
+
+/// What LibTorch keeps for cuBLAS on a rank's stream, and charges to the rank: a workspace of the
+/// size that CUBLAS_WORKSPACE_CONFIG says (`config`, such as ":4096:8" for 8 of 4096 KiB) for each
+/// thread that asks for products, which are the rank's own and, in a backward, autograd's. Nothing
+/// is kept on the CPU.
+plan::Bytes product_workspaces(const RankDevice& where, const std::string& config);
 
 /// From now on LibTorch computes on GPUs with the same bits each time, or throws where it cannot:
 /// what exact mode needs there. It holds for the whole process.

@@ -130,4 +130,8 @@ struct TiedLayerSpec {
 /// `layer`, which draws from LibTorch's own generator: a dropout, say.
 LayerSpec random_layer(LayerSpec layer);
 
+/// `layer`, which may give something else in another call: it draws from a generator of its own,
+/// say, or counts its calls.
+LayerSpec varying_layer(LayerSpec layer);
+
 }  // namespace pipewright::exec

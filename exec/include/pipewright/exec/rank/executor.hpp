@@ -44,16 +44,16 @@ struct ExecutorOptions {
   /// Called on the rank's own thread with what it does next; with a receive when it waits for it.
   std::function<void(const plan::Instruction&)> starting{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
-  bool pin_threads = true;                  // a core for each rank, when there are enough
+  bool pin_threads = true;  // a core for each rank that computes on the CPU, when there are enough
   /// Where all ranks are threads of this process: called on another thread, once, when no rank has
-  /// begun anything for so long while some wait for others. Only the end of the process ends a
-  /// thread that hangs. 0: never; longer than the longest action.
+  /// begun anything for so long in a pass. Only the end of the process ends a thread that hangs.
+  /// 0: never; longer than the longest action, on a GPU than the longest step.
   std::chrono::milliseconds stall{0};
   std::function<void(const std::string& why)> when_stalled{};
   /// Captures what a stage does with a microbatch (F, R, B, I and W, each) as CUDA graphs in the
   /// second step, a set for each buffer of the stage, and replays them from then on: one launch for
   /// each, with the same bits. Sizes must not change, and stages with layers that draw random
-  /// numbers run as without. On the CPU all runs as ever, from and to fixed memory.
+  /// numbers or vary run as without. On the CPU all runs as ever, from and to fixed memory.
   bool cuda_graphs = false;
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
   /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank

@@ -120,7 +120,7 @@ class Stage {
   Tensors perform(const plan::Instruction& i, const Work& part);
   template <class Work>
   Tensors with_gradients(const plan::Instruction& i, const Work& part);
-  CallContext context_of(const plan::Instruction& i) const;
+  CallContext context_of(const plan::Instruction& i, int layer) const;
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i,
                       plan::InstructionKind part);
   void note_loss(const plan::Instruction& i, const at::Tensor& loss);

@@ -13,10 +13,27 @@
 
 namespace pipewright::exec {
 
+/// A number of a call, such as its microbatch. Work that is done once and replayed for other calls
+/// (training.cuda_graphs) has none, and a layer that looks at it then is refused.
+class CallNumber {
+ public:
+  CallNumber(int number) : number_(number) {}
+  static CallNumber hidden_from(const std::string& layer);
+
+  /// Throws InputError where it is hidden.
+  operator int() const { return hidden_from_ == nullptr ? number_ : refuse(); }
+
+ private:
+  int refuse() const;
+
+  int number_;
+  const std::string* hidden_from_ = nullptr;  // the layer's name
+};
+
 /// What a layer may need to know of a call beside its input.
 struct CallContext {
-  int step = 0;
-  int microbatch = 0;  // of the whole batch, over all replicas
+  CallNumber step = 0;
+  CallNumber microbatch = 0;  // of the whole batch, over all replicas
   bool training = true;
   /// Whether the layer leaves out what is large to keep and quick to compute, and computes it again
   /// in its backward (`run_again_in_backward`).
@@ -35,7 +52,14 @@ struct LayerSpec {
   /// The layer draws from LibTorch's own generator, which the whole process shares. It is then
   /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
   bool random = false;
+  /// The same inputs may give something else in another call: the layer looks at its step or
+  /// microbatch, has random numbers of its own, or counts its calls. What such a layer does cannot
+  /// be captured and replayed (training.cuda_graphs).
+  bool varies = false;
 };
+
+/// Whether the layer's work on one microbatch can be replayed for another.
+inline bool can_be_replayed(const LayerSpec& layer) { return !layer.random && !layer.varies; }
 
 /// The first layer that has this one's tied key: itself where it is not tied.
 int tied_owner(const std::vector<LayerSpec>& specs, int layer);

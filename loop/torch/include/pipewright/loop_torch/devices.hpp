@@ -2,10 +2,13 @@
 
 // The devices of a scenario's ranks.
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/job/job.hpp"
+#include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::loop {
@@ -28,5 +31,18 @@ std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
 
 /// Whether some ranks have to copy what they hand to others.
 bool lie_apart(const std::vector<exec::RankDevice>& devices);
+
+/// Several ranks of this process on one GPU. Each is predicted as if it had one to itself, or a
+/// part as large as its share of the multiprocessors where those are its own.
+struct SharedGpu {
+  int ranks_per_gpu = 2;  // of the GPU with most
+  bool own_multiprocessors = false;
+  friend bool operator==(const SharedGpu&, const SharedGpu&) = default;
+};
+/// Nothing where no GPU is shared. `devices`: by rank.
+std::optional<SharedGpu> shared_gpu(const std::vector<exec::RankDevice>& devices);
+std::string in_words(const SharedGpu& shared);
+/// Keys `ranks_per_gpu` and `own_multiprocessors`.
+plan::Json to_json(const SharedGpu& shared);
 
 }  // namespace pipewright::loop

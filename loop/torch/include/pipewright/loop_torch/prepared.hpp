@@ -32,6 +32,7 @@ struct Prepared {
   Workload workload;
   plan::LayerCosts costs;
   bool were_measured = false;  // the costs, now
+  std::optional<SharedGpu> shared_gpu;
   Plan plan;
 };
 

@@ -66,6 +66,7 @@ struct LayerCosts {
   Seconds load_target{};    // to produce its targets
   Bytes input;              // one microbatch, which the first stage holds until its backward
   Bytes target;             // its targets, which the last stage holds until its backward
+  Bytes workspaces{};       // that a rank's device sets aside for products, beside all layers
   std::vector<LayerCost> layers;
   LayerCost loss;      // runs after the last layer, on the last stage
   int busy_cores = 1;  // while the contended times were measured; 1: there are none

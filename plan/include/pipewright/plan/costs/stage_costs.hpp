@@ -21,6 +21,7 @@ struct RerunCost {
   Bytes freed_by_input_gradient{};  // the part of `remade` that goes with the input gradient
   Bytes rerun_peak{};               // most alive during R, above what was before
   Bytes backward_peak{};            // most alive during the backward, above what R has left
+  Bytes backward_peak_apart{};      // the same where gradients of parameters are made apart
   Bytes input_gradient_peak{};      // the same during a lone input gradient
   // What a lone input gradient ran again and leaves to the weight gradient.
   Bytes left_for_weights{};
@@ -50,9 +51,12 @@ struct StageCost : PassTimes {
                                     // the rest goes with the weight gradient
   Bytes input_gradient_peak{};      // most alive during I, above what was before
   Bytes weight_gradient_peak{};     // the same during W
-  Bytes gradients_for_weights{};    // left by the input gradient to the weight gradient, less the
-                                    // output's gradient, which the stage after has made
-  bool input_for_weights = false;   // W needs the stage's input
+  // The same where the gradients of parameters are made apart, and stay.
+  Bytes backward_peak_apart{};
+  Bytes weight_gradient_peak_apart{};
+  Bytes gradients_for_weights{};   // left by the input gradient to the weight gradient, less the
+                                   // output's gradient, which the stage after has made
+  bool input_for_weights = false;  // W needs the stage's input
   bool output_gradient_for_weights = false;  // W needs the gradient of its output
   Seconds splitting{};  // how much longer the backward takes in two parts than in one go
   RerunCost rerun{};

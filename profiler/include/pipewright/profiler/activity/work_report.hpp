@@ -30,6 +30,13 @@ struct WorkPart {
   std::vector<KernelSum> kernels;  // the longest first
 };
 
+/// Work of one name that no call leads to, or that was asked for between actions.
+struct StrayWork {
+  std::string name;
+  std::string call;  // that asked for it; empty: it was lost
+  std::uint64_t count = 0;
+};
+
 /// What was not seen, or not understood.
 struct LostRecords {
   std::uint64_t dropped = 0;        // for want of room
@@ -37,7 +44,9 @@ struct LostRecords {
   std::uint64_t without_call = 0;   // work whose call was lost
   std::uint64_t without_times = 0;  // work that the device could not time
   std::uint64_t late_buffers = 0;
-  std::uint64_t unclaimed = 0;  // work that was seen, but asked for between actions
+  std::uint64_t missing_buffers = 0;  // that had not come back when records were read
+  std::uint64_t unclaimed = 0;        // work that was seen, but asked for between actions
+  std::vector<StrayWork> strays;      // those without a call and those unclaimed, most first
   /// Whether times and counts are too small for it.
   bool any() const { return dropped + unread + without_call + without_times > 0; }
 };

@@ -35,13 +35,8 @@ std::vector<WorkTime> work_times(const Activity& activity, const Attribution& at
 /// calls others, and each second counts once. By record; 0 of what is no work.
 std::vector<plan::Seconds> own_times(const Activity& activity);
 
-/// By rank from 0: its stream, as (device, stream); of a rank without work it is of no meaning.
-struct ComputeStream {
-  std::uint32_t device = 0;
-  std::uint32_t stream = 0;
-  friend bool operator==(const ComputeStream&, const ComputeStream&) = default;
-};
-std::vector<ComputeStream> compute_streams(const Activity& activity, const Attribution& attribution,
-                                           const std::vector<WorkRange>& ranges);
+/// By rank from 0: its stream; of a rank without work it is of no meaning.
+std::vector<StreamId> compute_streams(const Activity& activity, const Attribution& attribution,
+                                      const std::vector<WorkRange>& ranges);
 
 }  // namespace pipewright::profiler

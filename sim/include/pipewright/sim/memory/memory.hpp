@@ -51,6 +51,9 @@ struct Holding {
   /// A copy of a stage adds up its gradients in this many equal groups, in the order of
   /// microbatches, and sets aside what comes too early. 0: each is added as it comes.
   int gradient_groups = 0;
+  /// What a stage does with a microbatch is captured once for each of its slots and replayed, from
+  /// and to memory that stays (training.cuda_graphs).
+  bool captures = false;
 };
 
 struct Holder {
@@ -68,7 +71,7 @@ enum class Owner {
   Inputs,          // what was loaded
   InputGradients,  // made for the stage before or for the weight gradient
   Buffers,         // of what is received
-  Transients,      // beside what an action keeps, while it runs
+  Transients,      // beside what an action keeps, while it runs; what a device sets aside
 };
 inline constexpr auto owner_count = static_cast<std::size_t>(Owner::Transients) + 1;
 /// "parameters", "optimizer state", …
@@ -103,6 +106,12 @@ class MemoryModel {
 
  private:
   class StreamMaker;
+  /// What is captured of a stage.
+  struct Captured {
+    int slots = 0;
+    bool splits = false;  // W is apart from I
+    bool reruns = false;
+  };
   /// What one event changes on one rank: classes of amounts, -1 for nothing. Below that, what its
   /// end changes is not one class: -2 is the first of end_lists_, -3 the second, …
   struct Entry {
@@ -137,6 +146,7 @@ class MemoryModel {
     int aside = 0;
   };
 
+  void note_captured();
   void make_streams();
   void price(const StepCosts& costs);
   std::int64_t amount(int amount_class, int event) const;
@@ -149,6 +159,7 @@ class MemoryModel {
             std::span<const MemoryPoint> others);
   std::size_t most_points(const Stream& stream) const;
   plan::Bytes standing(const StepCosts& costs, int rank) const;
+  plan::Bytes set_aside(const StepCosts& costs, int rank) const;
   /// Each group beyond the first has a sum of its own.
   int more_groups() const {
     return holding_.gradient_groups > 1 ? holding_.gradient_groups - 1 : 0;
@@ -158,6 +169,7 @@ class MemoryModel {
   Holding holding_;
   std::vector<std::vector<int>> stages_of_rank_;
   std::vector<int> weight_versions_;  // by rank
+  std::vector<Captured> captured_;    // by stage; empty: nothing is
   std::vector<Entry> entries_;
   std::vector<EndList> end_lists_;
   std::vector<EndChange> end_changes_;

@@ -19,6 +19,7 @@ struct StepCosts {
   /// between is linear in their number, and beyond it does not change. Empty: no rank minds others.
   std::vector<plan::StageCost> contended;
   int busy_cores = 1;
+  plan::Bytes workspaces{};  // of a rank's device, see plan::LayerCosts
   plan::Cluster cluster;
   /// Pipelines side by side, which sum their gradients. Rank r of pipeline d is device
   /// r · replicas + d, so the replicas of a rank are neighbours (plan::pipe_data_topology).

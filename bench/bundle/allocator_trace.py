@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Prints what LibTorch's CUDA allocator does in two steps of a small training, with a second stream
+that copies as our transports do. JSON: a row [action, address, bytes, stream] for each of its entries,
+in their order; addresses and streams are counted from 0."""
+
+import json
+
+import torch
+from torch import nn
+
+
+def train():
+    model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    beside = torch.cuda.Stream()
+    for _ in range(2):
+        outputs = [model(torch.randn(32, 64, device="cuda")) for _ in range(3)]
+        for output in outputs:
+            beside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(beside):
+                copy = torch.empty_like(output)
+                copy.copy_(output.detach())
+            output.record_stream(beside)
+            torch.cuda.current_stream().wait_stream(beside)
+            output.backward(copy)
+            del copy
+        del output, outputs
+        optimizer.step()
+        optimizer.zero_grad()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
+def main():
+    torch.cuda.memory._record_memory_history(enabled="all", context=None)
+    train()
+    entries = torch.cuda.memory._snapshot()["device_traces"][torch.cuda.current_device()]
+    segments = [entry for entry in entries if entry["action"] == "segment_alloc"]
+    base = min((entry["addr"] for entry in segments), default=0)
+    streams = {}
+    rows = [[entry["action"], max(entry.get("addr", base) - base, 0), entry["size"],
+             streams.setdefault(entry["stream"], len(streams))] for entry in entries]
+    print(json.dumps({"torch": torch.__version__, "entries": rows}))
+
+
+if __name__ == "__main__":
+    main()

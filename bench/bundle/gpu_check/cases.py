@@ -1,0 +1,106 @@
+"""The bundled tests, each case counted by itself: one that crashes, hangs or leaves the GPU sick
+ends its program, and a new one goes on with those behind it."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+from running import Failed
+
+PROGRAMS = ("pipewright_exec_tests", "pipewright_profiler_tests")
+QUIET_SECONDS = 40  # no case ends for so long: it hangs
+
+
+def part_tests(check):
+    check.need_gpu()
+    for program in PROGRAMS:
+        names, status = check.one(f"{program} lists its tests", names_of, check, program)
+        if status == "passed":
+            check.checks.pop()  # the cases themselves count
+            run_cases(check, program, names)
+    return None, None
+
+
+def names_of(check, program):
+    said = check.run([check.program(program), "[cuda]", "--list-test-names-only"], good=None)
+    if "Unrecogni" in check.log_tail():  # Catch2 has renamed it with version 3
+        said = check.run([check.program(program), "[cuda]", "--list-tests", "--verbosity", "quiet"])
+    names = [line.strip() for line in said.splitlines() if line.strip()]
+    if not names:
+        raise Failed("there is none")
+    return names
+
+
+def run_cases(check, program, names):
+    while names:
+        if check.left() < 1:
+            check.left_out += names
+            return
+        ended = run_some(check, program, names)
+        names = [name for name in names if name not in ended]
+
+
+def run_some(check, program, names):
+    """Until all are done, or one fails; the next ones deserve a process of their own then."""
+    listed, found = check.out / "logs/cases.txt", check.out / "logs/cases.xml"
+    listed.write_text("\n".join(re.sub(r'[\\,\["]', r"\\\g<0>", name) for name in names) + "\n")
+    found.unlink(missing_ok=True)
+    begin, said, why = check.log_bytes(), "", "its program ended"
+    try:
+        said = check.run([check.program(program), "-f", listed, "-r", "xml", "-o", found, "--abort"],
+                         good=None, watched=found, quiet_s=min(QUIET_SECONDS, check.left() / 2))
+    except Failed as failed:
+        why = str(failed)
+    # A program that was ended had no time to hand over what it printed.
+    said += check.log_tail(begin)
+    skipped = dict(re.findall(r'^skipped: "(.*)": (.*)$', said, re.MULTILINE))
+    ended = set()
+    for name, seconds, success, failure in cases_in(found):
+        if success is None:  # it began and did not end
+            check.note(name, "failed", why, log_begin=begin)
+        elif not success:
+            check.note(name, "failed", failure, log_begin=begin)
+        elif name in skipped:
+            check.note(name, "skipped", skipped[name])
+        else:
+            check.note(name, "passed", "")
+        check.checks[-1]["seconds"] = seconds
+        ended.add(name)
+    if not ended:  # it does not even begin
+        for name in names:
+            check.note(name, "failed", f"{program} has run none of its tests: {why}", log_begin=begin)
+        return names
+    return ended
+
+
+def cases_in(file):
+    """Name, seconds, success and first failure of each case in what may be half a document. A case
+    that has not ended has no success."""
+    parser = ElementTree.XMLPullParser(["start", "end"])
+    try:
+        parser.feed(file.read_bytes())
+    except (OSError, ElementTree.ParseError):
+        pass
+    cases, failure = [], ""
+    for event, element in parser.read_events():
+        if event == "start" and element.tag == "TestCase":
+            cases.append((element.get("name"), 0.0, None, ""))
+            failure = ""
+        elif event == "end" and element.tag in ("Expression", "Exception", "FatalErrorCondition",
+                                                "Failure"):
+            failure = failure or failure_of(element)
+        elif event == "end" and element.tag == "OverallResult" and cases:
+            seconds = round(float(element.get("durationInSeconds", 0)), 2)
+            cases[-1] = (cases[-1][0], seconds, element.get("success") == "true", failure)
+    return cases
+
+
+def failure_of(element):
+    """Where and what, in a line."""
+    if element.tag == "Expression" and element.get("success") == "true":
+        return ""
+    where = f"{(element.get('filename') or '').split('/tests/')[-1]}:{element.get('line')}: "
+    what = element.findtext("Expanded") or element.text or element.tag
+    inner = element.find("Exception")
+    if inner is not None:
+        what += f" threw {inner.text}"
+    return where + " ".join(what.split())

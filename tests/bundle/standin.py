@@ -1,0 +1,73 @@
+"""The packed bundle's gpu-check, all of it, where stand-ins are loaded in place of NVIDIA's libraries.
+
+usage: standin.py BUILD SOURCE TORCH_DIR"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from made_up import archive_of, expect, read
+
+build, source, torch_dir = map(Path, sys.argv[1:])
+STANDINS = [build / "standin" / name
+            for name in ("libcudart.so.13", "libcuda.so.1", "libnccl.so.2", "libcupti.so.13")]
+if missing := [str(file) for file in [*STANDINS, build / "bin/pipewright_bench_executor"] if not file.exists()]:
+    print(f"skipped: {missing[0]} is not built")
+    sys.exit(77)
+
+SMI = """#!/bin/sh
+case $1 in
+  --query-gpu=*) echo "0, Stand-in GPU, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16" ;;
+  *) echo "made up" ;;
+esac
+"""
+
+
+def unpacked(folder):
+    for words in ([source / "bench/bundle/pack.sh", build, folder / "b.tar"],
+                  ["tar", "-xf", folder / "b.tar", "-C", folder]):
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+        expect(done.returncode == 0, done.stderr)
+    return folder / "pipewright-bundle"
+
+
+def check(folder):
+    bundle = unpacked(folder)
+    (folder / "path").mkdir()
+    (folder / "path/nvidia-smi").write_text(SMI)
+    (folder / "path/nvidia-smi").chmod(0o755)
+    out = folder / "report"
+    done = subprocess.run(
+        [bundle / "gpu-check", out, "--small", "--within", "240"], capture_output=True, text=True,
+        env={"PATH": f"{folder}/path:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent",
+             "PIPEWRIGHT_TORCH_DIR": str(torch_dir), "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+             "LD_PRELOAD": ":".join(map(str, STANDINS))})
+    expect((out / "report.json").exists(), done.stderr)
+    report, page = read(out), (out / "report.md").read_text()
+    if failed := [(part["name"], one) for part in report["parts"] for one in part["checks"]
+                  if one["status"] == "failed"]:
+        for part, one in failed:
+            print(f"{part}: {one['name']}: {one['reason']}\n{one['log_tail']}\n")
+        expect(False, f"{len(failed)} checks have failed")
+    expect(done.returncode == 0, done.stderr)
+    for part in report["parts"]:
+        expect(part["status"] == "passed", (part["name"], part["status"], part["reason"]))
+    skipped = {one["name"]: one["reason"] for part in report["parts"] for one in part["checks"]
+               if one["status"] == "skipped"}
+    for name, reason in skipped.items():
+        print(f"skipped in part: gpu-check where stand-ins are loaded: {name}: {reason}")
+    left_out = [name for part in report["parts"] for name in part["left_out"]]
+    expect(report["counts"]["checks"]["passed"] >= 60 - len(left_out), report["counts"])
+    if left_out:
+        print("left out, for there was no time:", "; ".join(left_out))
+    archive = archive_of(out)
+    expect({"report.md", "report.json", "kernels.json", "golden/README.md", "golden/cupti-profile/cupti.json",
+            "golden/cupti-train/cupti.json", "golden/events/measured.trace.json"} <= set(archive), sorted(archive))
+    expect("driver's CUDA 13.0" in page, page)
+    print(f"{report['counts']}, {report['seconds']} s")
+
+
+with tempfile.TemporaryDirectory() as name:
+    check(Path(name))

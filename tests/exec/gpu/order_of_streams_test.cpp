@@ -1,0 +1,113 @@
+// Who uses which memory of a GPU and when, as the stand-in for CUDA's runtime sees it.
+
+#include <ATen/ATen.h>
+
+#include "device/capture.hpp"
+#include "device/stream.hpp"
+#include "exec/support/standin.hpp"
+#include "pipewright/exec/device/devices.hpp"
+
+namespace order_of_streams_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+
+const at::Device gpu{at::kCUDA, 0};
+
+std::string found() { return test::reports_of_standin(); }
+
+bool says(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+Stream new_stream() {
+  if (gpus().names.empty())
+    test::skip("no GPU: " + gpus().why_none);
+  return Stream::of(gpu, /*urgent=*/false);
+}
+
+/// Two streams, and a tensor that the first of them has made.
+struct Two {
+  Two() {
+    static_cast<void>(found());
+    const OnStream on(first);
+    tensor = at::ones({1000}, gpu);
+    made = Event::now();
+  }
+  at::Tensor twice_on_second() const {
+    const OnStream on(second);
+    return tensor + tensor;
+  }
+
+  Stream first = new_stream(), second = new_stream();
+  at::Tensor tensor;
+  Event made;
+};
+
+TEST_CASE("a use that no event orders is found", "[cuda]") {
+  const Two two;
+  const at::Tensor sum = two.twice_on_second();
+  CHECK(says(found(), "race: aten::add on stream"));
+}
+
+TEST_CASE("memory that is given free before another stream has used it is found", "[cuda]") {
+  Two two;
+  {
+    const OnStream on(two.second);
+    two.made.wait();
+  }
+  const at::Tensor sum = two.twice_on_second();
+  CHECK(found() == "");
+  two.tensor.reset();
+  CHECK(says(found(), "free before use: memory of stream"));
+}
+
+TEST_CASE("what a stream adopts is ordered, and its memory waits", "[cuda]") {
+  Two two;
+  {
+    const OnStream on(two.second);
+    two.tensor = adopt({two.tensor}, two.made).front();
+  }
+  const at::Tensor sum = two.twice_on_second();
+  two.tensor.reset();
+  two.second.finish();
+  const OnStream on(two.first);
+  const at::Tensor other = at::zeros({1000}, gpu);
+  CHECK(found() == "");
+}
+
+TEST_CASE("memory that a stream adopts while another one is captured waits as well", "[cuda]") {
+  Two two;
+  const Stream third = new_stream();
+  const MemoryAccount account;
+  at::Tensor sum;
+  std::unique_ptr<CapturedWork> captured;
+  {
+    const OnStream on(third);
+    const auto capturer = make_capturer(account.entry());
+    captured = capturer->capture([&] {
+      {
+        const OnStream beside(two.second);
+        two.tensor = adopt({two.tensor}, two.made).front();
+      }
+      sum = two.twice_on_second();
+      two.tensor.reset();
+    });
+  }
+  const OnStream on(two.first);
+  const at::Tensor other = at::zeros({1000}, gpu);
+  CHECK(found() == "");
+}
+
+TEST_CASE("a CUDA graph may not wait for what is not captured", "[cuda]") {
+  const Two two;
+  const Stream third = new_stream();
+  const MemoryAccount account;
+  const OnStream on(third);
+  const auto capturer = make_capturer(account.entry());
+  CHECK_THROWS_WITH(capturer->capture([&] { two.made.wait(); }),
+                    Catch::Contains("uncaptured work in another stream"));
+}
+
+}  // namespace order_of_streams_test

@@ -1,0 +1,374 @@
+// CUPTI as it may behave, played by the stand-in: what we are told then, and that it is said.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cupti/cupti_source.hpp"
+#include "cupti/recorded_calls.hpp"
+#include "pipewright/exec/device/devices.hpp"
+#include "pipewright/profiler/activity/work_report.hpp"
+#include "profiler/support/cupti_standin.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace standin_test {
+
+using namespace pipewright;
+using namespace pipewright::profiler;
+using test::CuptiStandin;
+using test::work_by;
+
+/// What is recorded while a device is given these pieces of work under label 1.
+Activity recorded(const CuptiStandin& standin, ActivitySource& source,
+                  const std::vector<PipewrightStandinWork>& works) {
+  source.start();
+  source.open(1);
+  for (const PipewrightStandinWork& work : works)
+    standin.hear(work);
+  source.close();
+  source.stop();
+  return source.collect();
+}
+
+Activity recorded(const CuptiStandin& standin, const std::vector<PipewrightStandinWork>& works) {
+  return recorded(standin, *watch_by(standin.library), works);
+}
+
+/// Two kernels and a copy, and the action that asked for them.
+std::vector<PipewrightStandinWork> three_works() {
+  return {work_by("cudaLaunchKernel", "gemm", 1, 2, 5), work_by("cudaMemcpyAsync", "", 2, 5, 6),
+          work_by("cudaLaunchKernel", "softmax", 3, 6, 8)};
+}
+
+RecordedPass pass_of(Activity activity) {
+  return {std::move(activity),
+          {{1, 0, plan::parse_instruction("0F0").value(), -1, Nanoseconds{0}, Nanoseconds{9000}}}};
+}
+
+WorkReport report_of(Activity activity) { return work_report({pass_of(std::move(activity))}); }
+
+std::vector<std::string> kernel_names(const WorkReport& report) {
+  std::vector<std::string> names;
+  for (const KernelSum& kernel : report.kernels)
+    names.push_back(kernel.name);
+  return names;
+}
+
+const std::vector<std::string> all_three{"gemm", "softmax", "copy host to device"};
+
+/// What is said to whoever wants to watch.
+std::string refusal(const std::string& words) {
+  const CuptiStandin standin(words);
+  return test::error_of([&] { watch_by(standin.library); });
+}
+
+TEST_CASE("work is known to its call whichever call it is", "[cupti]") {
+  const CuptiStandin standin;
+  for (const char* call :
+       {"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpy", "cudaMemcpyAsync",
+        "cudaMemcpy2DAsync", "cudaMemcpyPeerAsync", "cudaMemcpy3DBatchAsync", "cudaMemset",
+        "cudaMemset2DAsync", "cudaGraphLaunch", "cuLaunchKernelEx", "cuMemcpyBatchAsync",
+        "cuMemcpyDtoDAsync", "cuMemcpyPeerAsync", "cuMemsetD16Async", "cuMemsetD2D32Async"}) {
+    INFO(call);
+    const Activity activity = recorded(standin, {work_by(call, "work", 1, 2, 3)});
+    CHECK(attribute(activity, {}).without_call == 0);
+    CHECK(std::find(activity.names.begin(), activity.names.end(), call) != activity.names.end());
+  }
+}
+
+TEST_CASE("calls that give a device work are told from the others by their names", "[cupti]") {
+  for (const char* call : {"cudaMemcpy_v3020", "__cudaLaunchKernel_ptsz_v13000",
+                           "cudaGraphLaunch_v10000", "cu64MemsetD2D16Async", "cuMemcpyHtoD_v2"})
+    CHECK(gives_work(call));
+  for (const char* call : {"cudaLaunchHostFunc_v10000", "cudaGraphAddMemcpyNode_v10000",
+                           "cudaMemGetInfo_v3020", "cuMemSetAccess", "cudaMalloc_v3020", ""})
+    CHECK_FALSE(gives_work(call));
+  CHECK(without_version("cudaMemcpyAsync_ptsz_v7000") == "cudaMemcpyAsync");
+  CHECK(without_version("cuMemcpyHtoD_v2_ptds") == "cuMemcpyHtoD");
+  CHECK(without_version("cuCtxCreate_v") == "cuCtxCreate_v");
+}
+
+TEST_CASE("CUPTI's own library and the stand-in have the same calls", "[cupti]") {
+  const CuptiStandin standin;
+  const CuptiLibrary real = CuptiLibrary::get();
+  for (const auto domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
+    const auto calls = calls_that_give_work(real, domain);
+    CHECK(calls.size() > 70);
+    CHECK(calls == calls_that_give_work(standin.library, domain));
+  }
+}
+
+TEST_CASE("kernels, copies and sets come back with their calls, labels and places", "[cupti]") {
+  const CuptiStandin standin;
+  const WorkReport report = report_of(recorded(standin, three_works()));
+  CHECK(kernel_names(report) == all_three);
+  CHECK_FALSE(report.lost.any());
+  CHECK(report.lost.strays.empty());
+  REQUIRE(report.parts.size() == 1);
+  CHECK(report.parts[0].time.device.value == Approx(6e-6));
+  // From the first call's end the device waits for itself, before that for the host.
+  CHECK(report.parts[0].time.launch.value == Approx(1e-6));
+  CHECK(report.parts[0].time.waiting.value == Approx(1e-6));
+}
+
+TEST_CASE("copies are named by where they come from and go to", "[cupti]") {
+  const CuptiStandin standin;
+  auto works = std::vector{
+      work_by("cudaMemcpyPeerAsync", "", 1, 2, 3), work_by("cudaMemcpyAsync", "", 2, 3, 4),
+      work_by("cudaMemcpyAsync", "", 3, 4, 5), work_by("cudaMemset", "", 4, 5, 6)};
+  works[1].copy_kind = 2;
+  works[2].copy_kind = 3;
+  CHECK(kernel_names(report_of(recorded(standin, works))) ==
+        std::vector<std::string>{"copy device to device", "copy device to host",
+                                 "copy on the device", "set memory"});
+}
+
+TEST_CASE("what is not asked for is not recorded", "[cupti]") {
+  const CuptiStandin standin;
+  const auto source = watch_by(standin.library);
+  standin.hear(three_works().front());
+  CHECK(recorded(standin, *source, {}).records.empty());
+  standin.hear(three_works().front());
+  CHECK(source->collect().records.empty());
+}
+
+TEST_CASE("streams of the same number in two contexts are two streams", "[cupti]") {
+  const CuptiStandin standin;
+  auto works = three_works();
+  works[0].stream = 3;
+  works[2].stream = 4;
+  works[2].device = 1;
+  const Activity activity = recorded(standin, works);
+  std::vector<StreamId> streams;
+  for (const GpuRecord& record : activity.records)
+    if (record.kind == RecordKind::Kernel)
+      streams.push_back(stream_of(record));
+  REQUIRE(streams.size() == 2);
+  CHECK(streams[0].stream == streams[1].stream);
+  CHECK((streams[0] != streams[1]));
+}
+
+TEST_CASE("each refusal of CUPTI's is said in words, with what one may do", "[cupti]") {
+  const auto refused = [](const char* function, CUptiResult result) {
+    return refusal(std::string("refuse=") + function + ":" + std::to_string(result));
+  };
+  CHECK(refused("cuptiActivityEnable", CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
+            .find("lets only administrators watch the GPU") != std::string::npos);
+  CHECK(refused("cuptiActivityEnable", CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES)
+            .find("lets only administrators watch the GPU") != std::string::npos);
+  CHECK(refused("cuptiActivityEnable", CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED) ==
+        "CUPTI, recording kernels and copies: this virtual GPU cannot be watched");
+  CHECK(refused("cuptiSubscribe_v2", CUPTI_ERROR_NOT_COMPATIBLE) ==
+        "CUPTI, watching: this CUPTI does not go with the driver");
+  for (const auto& [function, what] :
+       std::map<const char*, std::string>{{"cuptiGetVersion", "its version"},
+                                          {"cuptiSubscribe_v2", "watching"},
+                                          {"cuptiActivitySetAttribute", "buffers of zeros"},
+                                          {"cuptiActivityRegisterCallbacks", "its buffers"},
+                                          {"cuptiGetTimestamp", "its clock"}})
+    CHECK(refused(function, CUPTI_ERROR_UNKNOWN) ==
+          "CUPTI, " + what + ": the stand-in was told to refuse it");
+  // And it can be watched again after all of that.
+  CHECK(refusal("") == "no error");
+}
+
+TEST_CASE("whoever watches already is named, by any version of CUPTI that can tell", "[cupti]") {
+  CHECK(refusal("watcher=Nsight").find("CUPTI: Nsight watches this process already") == 0);
+  const CuptiStandin standin;
+  const auto source = watch_by(standin.library);
+  CHECK(test::error_of([&] {
+          watch_by(standin.library);
+        }).find("CUPTI: Pipewright watches this process already") == 0);
+}
+
+TEST_CASE("an older CUPTI of the same CUDA is refused, a newer one is taken", "[cupti]") {
+  CHECK((refusal("version=130000") == "no error") == (CUPTI_API_VERSION <= 130000));
+  CHECK(refusal("version=120800").find("CUPTI 120800 is here; ") == 0);
+  CHECK(refusal("version=140000").find("CUPTI 140000 is here; ") == 0);
+  CHECK(refusal("version=" + std::to_string(CUPTI_API_VERSION + 1)) == "no error");
+}
+
+TEST_CASE("a CUPTI that takes no names of who watches is watched by all the same", "[cupti]") {
+  CuptiStandin standin;
+  standin.library.subscribe_with_names = nullptr;
+  CHECK(kernel_names(report_of(recorded(standin, three_works()))) == all_three);
+  standin.behave("refuse=cuptiSubscribe:39");
+  CHECK(test::error_of([&] {
+          watch_by(standin.library);
+        }).find("CUPTI, watching: another profiler watches this process already") == 0);
+}
+
+TEST_CASE("where calls cannot be chosen, all are recorded", "[cupti]") {
+  const CuptiStandin standin(
+      "refuse=cuptiActivityEnableRuntimeApi:27 refuse=cuptiActivityEnableDriverApi:27");
+  CHECK_FALSE(report_of(recorded(standin, three_works())).lost.any());
+}
+
+TEST_CASE("records of a newer CUPTI, longer and of kinds that nobody knows, are read", "[cupti]") {
+  for (const char* words : {"longer=8", "longer=24 newer", "newer"}) {
+    INFO(words);
+    const CuptiStandin standin(words);
+    const WorkReport report = report_of(recorded(standin, three_works()));
+    CHECK(kernel_names(report) == all_three);
+    CHECK_FALSE(report.lost.any());
+  }
+}
+
+TEST_CASE("bytes that are no records, and a record that is cut off, are counted", "[cupti]") {
+  {
+    const CuptiStandin standin("garbage");
+    const WorkReport report = report_of(recorded(standin, three_works()));
+    CHECK(kernel_names(report) == all_three);
+    CHECK(report.lost.unread == 64);
+  }
+  const CuptiStandin standin("cut");
+  const WorkReport report = report_of(recorded(standin, three_works()));
+  CHECK(report.kernels.size() == 2);
+  CHECK(report.lost.unread == sizeof(CUpti_ActivityKernel10) - 4);
+}
+
+TEST_CASE("records for which CUPTI had no room are counted", "[cupti]") {
+  const CuptiStandin standin("drop=3");  // label, call and kernel of the first
+  const WorkReport report = report_of(recorded(standin, three_works()));
+  CHECK(report.lost.dropped == 3);
+  CHECK(report.kernels.size() == 2);
+}
+
+TEST_CASE("more records than all buffers hold are dropped and counted, and the rest is read",
+          "[cupti]") {
+  const CuptiStandin standin("longer=65536");
+  std::vector<PipewrightStandinWork> works;
+  const std::size_t fitting = 64 * ((std::size_t{4} << 20U) / (65536 + 256));
+  for (std::size_t work = 0; work < fitting; ++work)
+    works.push_back(work_by("cudaLaunchKernel", "gemm", 1, 2, 3));
+  const auto source = watch_by(standin.library);
+  const Activity activity = recorded(standin, *source, works);
+  CHECK(activity.dropped > 0);
+  CHECK(activity.dropped + activity.records.size() == 3 * works.size());
+  CHECK(activity.late_buffers == 56);
+  // The next stretch has its buffers back.
+  CHECK(recorded(standin, *source, three_works()).dropped == 0);
+}
+
+TEST_CASE("work whose call was lost is named", "[cupti]") {
+  const CuptiStandin standin("lose_calls=2");
+  auto works = three_works();
+  works.push_back(works[1]);
+  const WorkReport report = report_of(recorded(standin, works));
+  CHECK(report.lost.without_call == 2);
+  REQUIRE(report.lost.strays.size() == 1);
+  CHECK(report.lost.strays[0].name == "copy host to device");
+  CHECK(report.lost.strays[0].call.empty());
+  CHECK(report.lost.strays[0].count == 2);
+  const auto json = to_json(report, [](int) { return std::string(); });
+  CHECK(json["lost"]["strays"].dump() ==
+        R"([{"name":"copy host to device","call":null,"count":2}])");
+}
+
+TEST_CASE("work that was asked for between actions is named, with its call", "[cupti]") {
+  const CuptiStandin standin;
+  const auto source = watch_by(standin.library);
+  source->start();
+  standin.hear(work_by("cudaMemset", "", 20, 21, 22));
+  source->stop();
+  const WorkReport report = report_of(source->collect());
+  CHECK(report.lost.unclaimed == 1);
+  REQUIRE(report.lost.strays.size() == 1);
+  CHECK(report.lost.strays[0].name == "set memory");
+  CHECK(report.lost.strays[0].call == "cudaMemset");
+}
+
+TEST_CASE("buffers that come back late are said to be missing, and counted when they come",
+          "[cupti]") {
+  const CuptiStandin standin("late");
+  const auto source = watch_by(standin.library);
+  source->start();
+  source->open(1);
+  for (const PipewrightStandinWork& work : three_works())
+    standin.hear(work);
+  source->close();
+  const WorkReport first = report_of(source->collect());  // one flush, behind which it comes
+  CHECK(first.kernels.empty());
+  CHECK(first.lost.missing_buffers == 1);
+  source->stop();
+  CHECK(kernel_names(report_of(source->collect())) == all_three);
+}
+
+TEST_CASE("buffers that never come back are said to be missing, and left alone", "[cupti]") {
+  const CuptiStandin standin("missing");
+  const WorkReport report = report_of(recorded(standin, three_works()));
+  CHECK(report.kernels.empty());
+  CHECK(report.lost.missing_buffers == 1);
+  CHECK(to_json(report, [](int) { return std::string(); })["lost"]["missing_buffers"] == 1);
+}
+
+/// Says PIPEWRIGHT_KEEP_CUPTI to this process while it lives.
+class KeptIn {
+ public:
+  explicit KeptIn(const std::string& folder) {
+    ::setenv("PIPEWRIGHT_KEEP_CUPTI", folder.c_str(), /*overwrite=*/1);
+  }
+  ~KeptIn() { ::unsetenv("PIPEWRIGHT_KEEP_CUPTI"); }
+  KeptIn(const KeptIn&) = delete;
+  KeptIn& operator=(const KeptIn&) = delete;
+};
+
+TEST_CASE("buffers that were kept play again as what they were", "[cupti]") {
+  const test::TempFolder folder;
+  const std::string kept = folder.path() / "cupti";
+  std::vector<Activity> before;
+  {
+    const CuptiStandin standin("longer=8");
+    const KeptIn in(kept);
+    const auto source = watch_by(standin.library);
+    before.push_back(recorded(standin, *source, three_works()));
+    before.push_back(recorded(standin, *source, {three_works().front()}));
+  }
+  const CuptiStandin standin("play=" + kept);
+  const auto source = watch_by(standin.library);
+  for (const Activity& activity : before) {
+    const Activity again = recorded(standin, *source, {});
+    CHECK((again.records == activity.records));
+    CHECK(again.names == activity.names);
+  }
+  CHECK(recorded(standin, *source, {}).records.empty());
+  const auto told = nlohmann::json::parse(std::ifstream(kept + "/cupti.json"));
+  CHECK(told["cupti"] == CUPTI_API_VERSION);
+  CHECK(told["left_out"] == 0);
+  REQUIRE(told["labels"].size() == 2);
+  CHECK(told["labels"][0]["label"] == 1);
+  CHECK(told["labels"][0]["end_ns"] >= told["labels"][0]["begin_ns"]);
+}
+
+TEST_CASE("what is kept is small, whole records, and of the first who keeps there", "[cupti]") {
+  const test::TempFolder folder;
+  const std::string kept = folder.path() / "cupti";
+  const CuptiStandin standin;
+  const KeptIn in(kept);
+  const std::vector<PipewrightStandinWork> many(2000, three_works().front());
+  recorded(standin, many);
+  const auto told = nlohmann::json::parse(std::ifstream(kept + "/cupti.json"));
+  CHECK(told["left_out"] > 0);
+  CHECK(std::filesystem::file_size(kept + "/1.buffer") <= std::size_t{192} << 10U);
+  CHECK(std::filesystem::file_size(kept + "/1.buffer") > std::size_t{190} << 10U);
+  recorded(standin, three_works());  // by the next one, who keeps nothing
+  CHECK(nlohmann::json::parse(std::ifstream(kept + "/cupti.json")) == told);
+  const CuptiStandin player("play=" + kept);
+  const Activity again = recorded(player, {});
+  CHECK(again.unread == 0);
+  CHECK(again.records.size() == told["buffers"][0]["begins"].size());
+}
+
+TEST_CASE("a folder that cannot be made is named before anything is recorded", "[cupti]") {
+  const CuptiStandin standin;
+  const KeptIn in("/nowhere/cupti");
+  CHECK(test::error_of([&] {
+          watch_by(standin.library);
+        }).find("PIPEWRIGHT_KEEP_CUPTI=/nowhere/cupti: the folder cannot be made: ") == 0);
+}
+
+}  // namespace standin_test

@@ -1,0 +1,31 @@
+#pragma once
+
+// How the stand-in behaves, as words say.
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace pipewright::standin {
+
+struct Behaviour {
+  std::uint32_t version = CUPTI_API_VERSION;
+  std::map<std::string, CUptiResult> refuse;  // by function
+  std::string watcher;
+  bool late = false;
+  bool missing = false;
+  int drop = 0;
+  int lose_calls = 0;
+  std::size_t longer = 0;
+  bool newer = false;
+  bool garbage = false;
+  bool cut = false;
+  std::string play;
+};
+
+/// Ends the process where a word is not known: a test of it would test nothing.
+Behaviour behaviour_of(const std::string& words);
+
+}  // namespace pipewright::standin

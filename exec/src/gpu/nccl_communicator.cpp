@@ -119,8 +119,10 @@ Event NcclCommunicator::move(const std::vector<Outgoing>& out, const std::vector
     adopt(each.values, made);
   made.wait();
   const std::lock_guard lock(state_->mutex);
-  if (state_->aborted)
+  if (state_->aborted) {
+    job_.require_going();
     throw Aborted();
+  }
   const NcclLibrary& nccl = state_->nccl;
   const auto stream = stream_of(stream_);
   nccl.require(nccl.group_start(), "a transfer");

@@ -26,7 +26,11 @@ PIPEWRIGHT_ABSENT(cudaMemPoolGetAttribute)
 PIPEWRIGHT_ABSENT(cudaMemPoolSetAccess)
 PIPEWRIGHT_ABSENT(cudaMemPoolSetAttribute)
 PIPEWRIGHT_ABSENT(cudaMemPoolTrimTo)
+PIPEWRIGHT_ABSENT(cudaMemcpy2DAsync)
 PIPEWRIGHT_ABSENT(cudaMemcpyToSymbol)
+PIPEWRIGHT_ABSENT(cudaProfilerStart)
+PIPEWRIGHT_ABSENT(cudaProfilerStop)
+PIPEWRIGHT_ABSENT(cudaStreamGetPriority)
 
 /// Of the driver's functions that LibTorch looks for at run time there is none.
 extern "C" int cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,

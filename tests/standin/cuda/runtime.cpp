@@ -228,6 +228,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   *stream = new_stream(current_device());
   return done();
 }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, 0, 0);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) { return done(); }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return done(stream_of(stream).finish() ? cudaSuccess : cudaErrorStreamCaptureUnsupported);

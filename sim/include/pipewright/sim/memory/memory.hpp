@@ -108,7 +108,7 @@ class MemoryModel {
   class StreamMaker;
   /// What is captured of a stage.
   struct Captured {
-    int copies = 0;  // one for each slot
+    int copies = 0;       // one for each slot
     bool splits = false;  // W is apart from I
     bool reruns = false;
   };

@@ -18,6 +18,7 @@ Kept by `gpu-check` on {gpu}, {date}.
 | file | is |
 |---|---|
 | `cupti-profile/`, `cupti-train/` | CUPTI's raw buffers of a tiny `pipewright profile` and of `train --kernels`, and `cupti.json`, which says how to read them |
+| `costs.json` | the costs of that profile |
 | `events/` | predicted and measured timelines of a tiny run, its costs and its actions: times by the device's events |
 | `allocator.json.gz` | what LibTorch's allocator did in two steps of a small training: its own trace, addresses from 0 |
 
@@ -41,14 +42,17 @@ def part_golden(check):
 
 
 def keep_profile(check, folder):
-    check.pipewright("profile", "--device", "cuda", "--over", "0", sets=TINY,
+    check.pipewright("profile", "--device", "cuda", "--over", "0", "-o",
+                     folder.with_name("costs.json"), sets=TINY,
                      env={"PIPEWRIGHT_KEEP_CUPTI": str(folder)})
     require(folder)
 
 
 def keep_train(check, folder):
+    # Without costs it would measure layers first, and that would be kept.
     check.pipewright("train", "--device", "cuda", "--kernels", check.out / "runs/golden.json",
-                     sets=TINY, env={"PIPEWRIGHT_KEEP_CUPTI": str(folder)})
+                     "--costs", folder.with_name("costs.json"), sets=TINY,
+                     env={"PIPEWRIGHT_KEEP_CUPTI": str(folder)})
     require(folder)
 
 

@@ -123,7 +123,7 @@ std::string lost_lines(const profiler::LostRecords& lost) {
     text += fmt::format("  {} of {}{}\n", lost.strays[s].count, lost.strays[s].name,
                         lost.strays[s].call.empty() ? "" : ", asked for by " + lost.strays[s].call);
   if (lost.strays.size() > most_strays)
-    text += fmt::format("  and {} more, all in --json\n", lost.strays.size() - most_strays);
+    text += fmt::format("  and {} more\n", lost.strays.size() - most_strays);
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "profiler/support/cupti_standin.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/skip.hpp"
 #include "support/temp_folder.hpp"
 
 namespace standin_test {
@@ -317,6 +318,44 @@ class KeptIn {
   KeptIn& operator=(const KeptIn&) = delete;
 };
 
+/// What any recording must be for our reports of it to be whole. Of one that was too large for its
+/// folder some calls are missing.
+void check_recording(const std::string& folder) {
+  CAPTURE(folder);
+  const auto told = nlohmann::json::parse(std::ifstream(folder + "/cupti.json"));
+  std::vector<WorkRange> ranges;
+  for (const auto& label : told.at("labels"))
+    ranges.push_back({label.at("label"), 0, plan::parse_instruction("0F0").value(), -1,
+                      label.at("begin_ns"), label.at("end_ns")});
+  const CuptiStandin standin("play=" + folder);
+  const auto source = watch_by(standin.library);
+  int collections = 0;
+  for (const auto& buffer : told.at("buffers"))
+    collections = std::max<int>(collections, buffer.at("collection"));
+  std::size_t labelled = 0;
+  for (int collection = 0; collection < collections; ++collection) {
+    const Activity activity = recorded(standin, *source, {});
+    const Attribution found = attribute(activity, ranges);
+    CHECK(activity.unread == 0);
+    CHECK((found.without_call == 0 || told.at("left_out") > 0));
+    CHECK(std::count(activity.names.begin(), activity.names.end(), "a kernel without a name") == 0);
+    labelled += static_cast<std::size_t>(
+        std::count_if(found.range_of.begin(), found.range_of.end(),
+                      [](int range) { return range != Attribution::none; }));
+  }
+  CHECK(labelled > 0);
+}
+
+TEST_CASE("what CUPTI told on a machine with a GPU plays again, with all calls and labels",
+          "[cupti]") {
+  const std::filesystem::path gpus = PIPEWRIGHT_TEST_DATA_DIR "/gpu";
+  if (!std::filesystem::exists(gpus))
+    test::skip("tests/data/gpu, which gpu-check's golden data are copied to, is not there yet");
+  for (const auto& file : std::filesystem::recursive_directory_iterator(gpus))
+    if (file.path().filename() == "cupti.json")
+      check_recording(file.path().parent_path());
+}
+
 TEST_CASE("buffers that were kept play again as what they were", "[cupti]") {
   const test::TempFolder folder;
   const std::string kept = folder.path() / "cupti";
@@ -328,6 +367,7 @@ TEST_CASE("buffers that were kept play again as what they were", "[cupti]") {
     before.push_back(recorded(standin, *source, three_works()));
     before.push_back(recorded(standin, *source, {three_works().front()}));
   }
+  check_recording(kept);
   const CuptiStandin standin("play=" + kept);
   const auto source = watch_by(standin.library);
   for (const Activity& activity : before) {

@@ -269,7 +269,7 @@ const std::map<std::string, std::function<void(Job&)>> roles{
     {"throw", [](Job& job) { train(job, "throw"); }},
     {"stall", wait_for_hanging_device},
     {"hang", [](Job& job) { train(job, "hang"); }},
-    {"error", [](Job& job) { train(job, "error"); }},
+    {"error", wait_for_hanging_device},
 };
 
 TEST_CASE("rank over NCCL", "[.]") {
@@ -283,7 +283,7 @@ TEST_CASE("rank over NCCL", "[.]") {
   if (role == "hang")
     ::setenv("PIPEWRIGHT_STANDIN_NCCL", "hang=1:7", 1);
   if (role == "error")
-    ::setenv("PIPEWRIGHT_STANDIN_NCCL", "error=1:7", 1);
+    ::setenv("PIPEWRIGHT_STANDIN_NCCL", "error=1:1", 1);
   try {
     gpus();  // before LibTorch is used in any other way
     compute_reproducibly();
@@ -391,7 +391,7 @@ TEST_CASE("what NCCL reports beside its calls ends the job with its words", "[cu
   for (int rank = 0; rank < 2; ++rank) {
     const std::string said = ranks.said(rank);
     CAPTURE(said);
-    CHECK(said.find(": NCCL, transfers ") != std::string::npos);
+    CHECK(said.find("NCCL, transfers 0>1") != std::string::npos);
     CHECK(said.ends_with(why));
   }
 }

@@ -8,6 +8,7 @@ from running import Failed, TimeIsUp
 
 PROGRAMS = ("pipewright_exec_tests", "pipewright_profiler_tests")
 QUIET_SECONDS = 30  # no case ends for so long: it hangs
+MOST_LETTERS = 300  # of a failure in a line; all of it is in the log
 
 
 def part_tests(check):
@@ -108,4 +109,5 @@ def failure_of(element):
     inner = element.find("Exception")
     if inner is not None:
         what += f" threw {inner.text}"
-    return where + " ".join(what.split())
+    line = " ".join(what.split())
+    return where + (line if len(line) <= MOST_LETTERS else line[:MOST_LETTERS] + " …")

@@ -5,14 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
+#include <future>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <stdexcept>
+#include <thread>
 
+#include "cpu/unpinned_thread.hpp"
 #include "job/watch.hpp"
 #include "nccl_communicator.hpp"
 #include "nccl_host.hpp"
@@ -92,6 +95,7 @@ class NcclTransport final : public Transport {
     host_->expect(job_.rank(), {}, Shapes::Varying);
     agree_on_hosts(job_, *host_, device_);
     listener_ = job_.watch().on_failure([this](const std::string&) { end(); });
+    asking_ = unpinned_thread([this] { ask_for_errors(); });
   }
 
   ~NcclTransport() override {
@@ -104,6 +108,8 @@ class NcclTransport final : public Transport {
     } catch (const std::exception& error) {
       job_.abort(fmt::format("rank {}: {}", job_.rank(), error.what()));
     }
+    closing_.set_value();
+    asking_.join();
     job_.watch().forget(listener_);
     end();
   }
@@ -217,14 +223,7 @@ class NcclTransport final : public Transport {
     return all;
   }
 
-  void require_going() override {
-    job_.require_going();
-    const std::string failure = failure_of_nccl();
-    if (failure.empty())
-      return;
-    job_.watch().await_cause();  // a rank that is gone, perhaps
-    throw std::runtime_error(failure);
-  }
+  void require_going() override { job_.require_going(); }
 
   void wait_for_device(const std::function<bool()>& done, const std::string& where) override {
     const Watch::Waiting waiting(job_.watch(), {}, where);
@@ -334,6 +333,24 @@ class NcclTransport final : public Transport {
     return all;
   }
 
+  /// What fails beside the calls nobody is told of who does not ask, and a rank's thread may never
+  /// come to ask: it may wait within a call for the device, which waits for the transfer.
+  void ask_for_errors() {
+    const auto closing = closing_.get_future();
+    while (closing.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {
+      const std::string failure = failure_of_nccl();
+      if (failure.empty())
+        continue;
+      try {
+        job_.watch().await_cause();  // a rank that is gone, perhaps
+        job_.abort(fmt::format("rank {}: {}", job_.rank(), failure));
+      } catch (const Aborted&) {
+        // The cause has been told.
+      }
+      return;
+    }
+  }
+
   std::string failure_of_nccl() {
     for (const NcclCommunicator* const each : communicators())
       if (std::string failure = each->failure(); !failure.empty())
@@ -366,6 +383,8 @@ class NcclTransport final : public Transport {
   const std::unique_ptr<Transport> host_;  // for what lies on the CPU, and the forms of all
   const int exceptions_;                   // under way when this was made
   int listener_ = 0;
+  std::promise<void> closing_;
+  std::thread asking_;
 
   SentForms sent_forms_;
   std::map<Route, TensorForms> known_;  // in this pass

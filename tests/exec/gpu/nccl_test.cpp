@@ -269,9 +269,10 @@ const std::map<std::string, std::function<void(Job&)>> roles{
     {"throw", [](Job& job) { train(job, "throw"); }},
     {"stall", wait_for_hanging_device},
     {"hang", [](Job& job) { train(job, "hang"); }},
+    {"error", [](Job& job) { train(job, "error"); }},
 };
 
-TEST_CASE("rank over NCCL", "[.]") {
+TEST_CASE("rank over NCCL", "[.][cuda]") {
   const auto place = test::rank_place();
   if (!place)
     return;
@@ -281,6 +282,8 @@ TEST_CASE("rank over NCCL", "[.]") {
     ::setenv("PIPEWRIGHT_STANDIN_NCCL", "hang=1:1", 1);
   if (role == "hang")
     ::setenv("PIPEWRIGHT_STANDIN_NCCL", "hang=1:7", 1);
+  if (role == "error")
+    ::setenv("PIPEWRIGHT_STANDIN_NCCL", "error=1:7", 1);
   try {
     gpus();  // before LibTorch is used in any other way
     compute_reproducibly();
@@ -378,6 +381,18 @@ TEST_CASE("over NCCL a rank that is killed is missed though all wait for their d
     REQUIRE(ranks.await_line(rank, "ready"));
   ranks.signal(1, SIGKILL);
   CHECK(ranks.said(0).starts_with("ready\nrank 1 cannot be reached any more ("));
+}
+
+TEST_CASE("what NCCL reports beside its calls ends the job with its words", "[cuda][nccl]") {
+  need_standin();
+  Ranks ranks = ranks_of(2, "error");
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    CAPTURE(said);
+    CHECK(said.find("rank 1: NCCL, transfers ") != std::string::npos);
+    CHECK(said.ends_with(
+        ": remote process exited or there was a network error: an error of rank 1 on purpose\n"));
+  }
 }
 
 }  // namespace nccl_test

@@ -18,21 +18,22 @@ thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 
 cudaError_t begin(cudaStream_t stream) {
   if (stream_of(stream).is_captured())
-    return done(cudaErrorIllegalState);
+    return cudaErrorIllegalState;
   stream_of(stream).begin_capture();
-  return done();
+  return cudaSuccess;
 }
 
 cudaError_t end(cudaStream_t stream, void** graph) {
   if (!stream_of(stream).is_captured())
-    return done(cudaErrorIllegalState);
+    return cudaErrorIllegalState;
   Handle captured = stream_of(stream).end_capture();
   *graph = captured ? new Handle(std::move(captured)) : nullptr;
-  return done(*graph == nullptr ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+  return *graph == nullptr ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
 Handle& graph_of(void* graph) { return *static_cast<Handle*>(graph); }
 
+/// The driver's calls leave the runtime's last error as it is.
 CUresult driver(cudaError_t result) { return static_cast<CUresult>(result); }
 
 }  // namespace
@@ -40,10 +41,10 @@ CUresult driver(cudaError_t result) { return static_cast<CUresult>(result); }
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return begin(stream);
+  return done(begin(stream));
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return end(stream, reinterpret_cast<void**>(graph));
+  return done(end(stream, reinterpret_cast<void**>(graph)));
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   Stream& own = stream_of(stream);

@@ -18,6 +18,7 @@
 #include "exec/support/sample_schedules.hpp"
 #include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/exec/training/layer.hpp"
+#include "support/sanitized.hpp"
 #include "support/skip.hpp"
 
 namespace nccl_test {
@@ -53,6 +54,8 @@ void need_standin() {
 
 /// Numbers of processes: on real GPUs two may share one, and more take long to start.
 std::vector<int> sizes_here(std::vector<int> sizes) {
+  if (test::sanitized)
+    std::erase_if(sizes, [](int size) { return size > 3; });
   const int most = std::max(2, static_cast<int>(gpus().names.size()));
   if (!on_standin() && std::erase_if(sizes, [&](int size) { return size > most; }) > 0)
     test::skip_part(fmt::format("more than {} processes: there are too few GPUs", most));

@@ -148,8 +148,12 @@ TEST_CASE("what captured work sets aside is predicted", "[loop][memory][graphs]"
       const auto predicted = predicted_peaks(program, partition, layers, recompute);
       CAPTURE(plan::to_string(schedule), to_string(recompute), held, predicted);
       REQUIRE(held.size() == predicted.size());
+      // A rank holds what the other one, which may be late, has not taken yet: at most a tensor of
+      // each microbatch and direction.
+      const double late =
+          2.0 * program.microbatches * static_cast<double>(layers.layers.front().output.value);
       for (std::size_t rank = 0; rank < held.size(); ++rank) {
-        CHECK(predicted[rank] > (1 + least) * held[rank]);
+        CHECK(predicted[rank] + late > (1 + least) * held[rank]);
         CHECK(predicted[rank] < (1 + most) * held[rank]);
       }
     }

@@ -204,40 +204,45 @@ void mix_devices(Job& job, Shapes shapes) {
   }
 }
 
-/// Rank 0 is done when rank 1 has not yet begun to receive.
-void send_and_go(Job& job) {
-  const at::Device gpu = own_gpu(job).device;
-  const auto transport = make_nccl_transport(job, gpu);
+/// A rank of two between which one transfer is expected.
+struct OneTransfer {
+  explicit OneTransfer(Job& job)
+      : gpu(own_gpu(job).device), transport(make_nccl_transport(job, gpu)) {
+    transport->expect(job.rank(), {job.rank() == 0 ? send : receive}, Shapes::Fixed);
+  }
+  void go() const { transport->send(send, {at::ones({3}).to(gpu)}); }
+
+  const at::Device gpu;
+  const std::unique_ptr<Transport> transport;
   const Stream stream = Stream::of(gpu, /*urgent=*/false);
-  const OnStream on_stream(stream);
+  const OnStream on_stream{stream};
   const Transfer receive = transfer("1RECV_F0", 0, 1);
   const Transfer send{plan::counterpart(receive.instruction), 0, 1};
-  transport->expect(job.rank(), {job.rank() == 0 ? send : receive}, Shapes::Fixed);
+};
+
+/// Rank 0 is done when rank 1 has not yet begun to receive.
+void send_and_go(Job& job) {
+  const OneTransfer one(job);
   if (job.rank() == 0)
-    return transport->send(send, {at::ones({3}).to(gpu)});
+    return one.go();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  transport->post(receive);
-  say(at::equal(transport->receive(receive).at(0).cpu(), at::ones({3})) ? "it came" : "other");
+  one.transport->post(one.receive);
+  say(at::equal(one.transport->receive(one.receive).at(0).cpu(), at::ones({3})) ? "it came"
+                                                                                : "other");
 }
 
 /// Rank 1 waits for its device, which waits for a transfer, and rank 0 waits for rank 1.
 void wait_for_hanging_device(Job& job) {
-  const at::Device gpu = own_gpu(job).device;
-  const auto transport = make_nccl_transport(job, gpu);
-  const Stream stream = Stream::of(gpu, /*urgent=*/false);
-  const OnStream on_stream(stream);
-  const Transfer receive = transfer("1RECV_F0", 0, 1);
-  const Transfer send{plan::counterpart(receive.instruction), 0, 1};
-  transport->expect(job.rank(), {job.rank() == 0 ? send : receive}, Shapes::Fixed);
+  const OneTransfer one(job);
   job.doing(plan::parse_instruction(job.rank() == 0 ? "0F0" : "1F0").value());
   if (job.rank() == 0) {
-    transport->send(send, {at::ones({3}).to(gpu)});
-    transport->all_gather({0, 1}, 0, {});
+    one.go();
+    one.transport->all_gather({0, 1}, 0, {});
     return;
   }
-  transport->post(receive);
-  const Tensors never = transport->receive(receive);
-  transport->wait_for_device([&] { return stream.is_done(); }, "the end of a step");
+  one.transport->post(one.receive);
+  const Tensors never = one.transport->receive(one.receive);
+  one.transport->wait_for_device([&] { return one.stream.is_done(); }, "the end of a step");
 }
 
 /// Does as its input is, but throws on one rank.

@@ -91,15 +91,24 @@ void Stream::do_queued() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return !busy_ && !waiting_.empty(); });
-    busy_ = true;
     Work work = std::move(waiting_.front());
     waiting_.pop_front();
-    lock.unlock();
-    do_now(work);
-    lock.lock();
-    busy_ = false;
-    changed_.notify_all();
+    do_alone(work, lock);
   }
+}
+
+void Stream::do_alone(Work& work, std::unique_lock<std::mutex>& lock) {
+  busy_ = true;
+  lock.unlock();
+  do_now(work);
+  lock.lock();
+  busy_ = false;
+  changed_.notify_all();
+}
+
+void Stream::come_to(const std::vector<Access>& accesses) {
+  const std::lock_guard clock(clock_mutex_);
+  come_to_work(number_, clock_, accesses);
 }
 
 void Stream::queue(Work work) {
@@ -123,35 +132,19 @@ void Stream::give(Work work) {
     capturing_->works.push_back(std::move(work));
     return;
   }
-  {
-    const std::lock_guard clock(clock_mutex_);
-    come_to_work(number_, clock_, work.accesses);
-  }
+  come_to(work.accesses);
   if (busy_ || !waiting_.empty() || work.may_wait) {
     queue(std::move(work));
     return;
   }
-  busy_ = true;
-  lock.unlock();
-  do_now(work);
-  lock.lock();
-  busy_ = false;
-  changed_.notify_all();
+  do_alone(work, lock);
 }
 
 void Stream::perform(Work work) {
   std::unique_lock lock(mutex_);
-  {
-    const std::lock_guard clock(clock_mutex_);
-    come_to_work(number_, clock_, work.accesses);
-  }
+  come_to(work.accesses);
   changed_.wait(lock, [&] { return !busy_ && waiting_.empty(); });
-  busy_ = true;
-  lock.unlock();
-  do_now(work);
-  lock.lock();
-  busy_ = false;
-  changed_.notify_all();
+  do_alone(work, lock);
 }
 
 bool Stream::finish() {
@@ -228,8 +221,7 @@ void Stream::comes_to(const Access& access) {
     capturing_->works.push_back({.accesses = {access}});
     return;
   }
-  const std::lock_guard clock(clock_mutex_);
-  come_to_work(number_, clock_, {access});
+  come_to({access});
 }
 
 void Stream::comes_to_free(const void* memory, std::size_t bytes) {

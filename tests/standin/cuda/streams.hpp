@@ -84,6 +84,9 @@ class Stream {
 
  private:
   void do_now(Work& work);
+  /// With the lock held, but for while it works.
+  void do_alone(Work& work, std::unique_lock<std::mutex>& lock);
+  void come_to(const std::vector<Access>& accesses);
   void do_queued();
   void queue(Work work);
   void changes_locked(void* memory, std::size_t bytes);

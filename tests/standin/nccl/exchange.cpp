@@ -46,28 +46,34 @@ void* map(int file, std::size_t bytes) {
   return memory;
 }
 
+/// `count` bytes from `first` on, counted over the life of a lane: `each` is called for every piece
+/// that lies together, with its place in the lane, how many bytes lie before it, and its size.
+template <class Each>
+void for_pieces(std::uint64_t first, std::size_t count, const Each& each) {
+  for (std::size_t at = 0; at < count;) {
+    const auto place = static_cast<std::size_t>((first + at) % Lane::room);
+    const std::size_t piece = std::min(count - at, Lane::room - place);
+    each(place, at, piece);
+    at += piece;
+  }
+}
+
 }  // namespace
 
 std::size_t Lane::write(const std::byte* from, std::size_t count) {
   const std::size_t some = std::min(count, room - static_cast<std::size_t>(written - read));
-  for (std::size_t at = 0; at < some;) {
-    const auto place = static_cast<std::size_t>((written + at) % room);
-    const std::size_t piece = std::min(some - at, room - place);
+  for_pieces(written, some, [&](std::size_t place, std::size_t at, std::size_t piece) {
     std::memcpy(bytes + place, from + at, piece);
-    at += piece;
-  }
+  });
   written += some;
   return some;
 }
 
 std::size_t Lane::take(std::byte* to, std::size_t count) {
   const std::size_t some = std::min(count, static_cast<std::size_t>(written - read));
-  for (std::size_t at = 0; at < some;) {
-    const auto place = static_cast<std::size_t>((read + at) % room);
-    const std::size_t piece = std::min(some - at, room - place);
+  for_pieces(read, some, [&](std::size_t place, std::size_t at, std::size_t piece) {
     std::memcpy(to + at, bytes + place, piece);
-    at += piece;
-  }
+  });
   read += some;
   return some;
 }

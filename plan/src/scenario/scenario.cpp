@@ -1,6 +1,7 @@
 #include "pipewright/plan/scenario/scenario.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,16 @@ ScheduleRequest request_of(const Pipeline& pipeline) {
   request.microbatches = pipeline.microbatches;
   request.chunks = pipeline.chunks;
   return request;
+}
+
+Topology topology_of(const Pipeline& pipeline) {
+  std::vector<int> lengths;
+  for (const std::string& axis : pipeline.axes)
+    lengths.push_back(axis == "pipe"      ? pipeline.ranks
+                      : axis == "data"    ? pipeline.replicas
+                      : axis == "context" ? pipeline.context
+                                          : pipeline.tensor);
+  return {pipeline.axes, lengths};
 }
 
 namespace {
@@ -119,12 +130,41 @@ void check_microbatches(JsonObject& object, const Pipeline& pipeline) {
   }
 }
 
+void check_axes(JsonObject& object, const std::vector<std::string>& axes) {
+  const std::vector<std::string> known = Pipeline{}.axes;
+  if (taken(object, "axes", axes) &&
+      !std::is_permutation(axes.begin(), axes.end(), known.begin(), known.end()))
+    object.error("axes",
+                 fmt::format("the axes are {}, each of which must be there once, but here stand {}",
+                             fmt::join(known, ", "),
+                             axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, ", "))));
+}
+
+void check_shards(JsonObject& object, const Pipeline& pipeline) {
+  const std::int64_t copies = std::int64_t{pipeline.replicas} * pipeline.context;
+  if (pipeline.expert > 0 && copies % pipeline.expert != 0)
+    object.error("expert", fmt::format("{} ranks cannot share out the experts: {} replicas times "
+                                       "{} ranks along context are no multiple of it",
+                                       pipeline.expert, pipeline.replicas, pipeline.context));
+  if (pipeline.sequence_parallel && pipeline.tensor == 1)
+    object.error(
+        "sequence_parallel",
+        "the ranks of a stage cut its tokens only where there are several: pipeline.tensor is 1");
+  if (copies * pipeline.ranks > std::numeric_limits<int>::max() / pipeline.tensor)
+    object.error("tensor",
+                 fmt::format("{} ranks x {} replicas x {} along context x {} along tensor are more "
+                             "ranks than can be counted",
+                             pipeline.ranks, pipeline.replicas, pipeline.context, pipeline.tensor));
+}
+
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
   auto pipeline = read_fields<Pipeline>(object);
   check_partition(object, pipeline.partition);
   check_microbatches(object, pipeline);
+  check_axes(object, pipeline.axes);
+  check_shards(object, pipeline);
 
   if (!model)
     return pipeline;
@@ -208,7 +248,8 @@ TrainingMemory training_memory(const Scenario& scenario) {
   return {.optimizer = training.optimizer,
           .precision = training.precision,
           .recompute = training.recompute,
-          .shards = training.zero == 1 ? scenario.pipeline.replicas : 1};
+          .zero = training.zero,
+          .shards = training.zero > 0 ? scenario.pipeline.replicas * scenario.pipeline.context : 1};
 }
 
 std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier) {
@@ -233,6 +274,11 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(!has_queues, "pipeline.communicators");
   add_if(!meets, "pipeline.transfers");
   add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
+  add_if(pipeline.tensor > 1, "pipeline.tensor");
+  add_if(pipeline.sequence_parallel, "pipeline.sequence_parallel");
+  add_if(pipeline.context > 1, "pipeline.context");
+  add_if(pipeline.expert > 1, "pipeline.expert");
+  add_if(training.zero > 1, "training.zero");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");
   return fields;

@@ -13,7 +13,7 @@
 
 namespace pipewright::plan {
 
-inline constexpr Range zero_range{.least = 0, .most = 1};
+inline constexpr Range zero_range{.least = 0, .most = 3};
 
 /// "text: the bytes of one file, for gpt; cifar10: …": the kinds of data, and who learns from each.
 const std::string& data_kind_meaning();
@@ -55,6 +55,18 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("blocking", s.blocking, any(), "Whether a rank computes nothing during its transfers.");
   visit("replicas", s.replicas, within(at_least(1)),
         "Pipelines side by side, which sum their gradients.");
+  visit("tensor", s.tensor, within(size_range),
+        "Ranks that share out the heads, widths and vocabulary of each stage.");
+  visit("sequence_parallel", s.sequence_parallel, any(),
+        "Whether those ranks share out the tokens between the parts that they cut so.");
+  visit("context", s.context, within(size_range), "Ranks that share out each sequence.");
+  visit("expert", s.expert, within(size_range),
+        "Ranks that share out the experts of a mixture; it divides replicas times context.");
+  visit("axes", s.axes,
+        FieldRule{.schema = R"({"type": "array", "minItems": 4, "maxItems": 4, "uniqueItems": true,
+                    "items": {"type": "string", "enum": ["pipe", "data", "context", "tensor"]}})"},
+        "How the job's ranks are counted: the last axis is the fastest, so its ranks are "
+        "neighbours.");
   visit("overlap_reductions", s.overlap_reductions, any(),
         "Whether gradients are reduced beside the backward; if not, behind all compute of the "
         "rank.");
@@ -81,6 +93,10 @@ void visit_fields(Struct& s, Visit&& visit) {
         "The batch's microbatches are added up in so many equal groups, and then the groups: "
         "results do not depend on the number of pipelines among which whole groups are divided. "
         "0: one group for each pipeline.");
+  visit("tensor_groups", s.tensor_groups, within(at_least(0)),
+        "A product over a width that shards share out is added up in so many equal parts: results "
+        "do not depend on the number of shards among which whole parts are divided. 0: one part "
+        "for each shard.");
   visit("seed", s.seed, within(at_least(0)), "Of the initial weights and of the order of samples.");
   visit("optimizer", s.optimizer, one_of(optimizers()),
         "AdamW keeps two states for each parameter, SGD with momentum one, SGD none.");
@@ -88,7 +104,8 @@ void visit_fields(Struct& s, Visit&& visit) {
         "full: all in the type that was measured; mixed: parameters and gradients in 2 bytes "
         "(bfloat16), a master copy and the optimizer's states in fp32.");
   visit("zero", s.zero, within(zero_range),
-        "1: the optimizer's state, master copy included, is divided among the replicas.");
+        "What is divided among the replicas. 1: the optimizer's state, master copy included; 2: "
+        "gradients as well; 3: parameters as well.");
   visit("recompute", s.recompute, one_of(recompute_modes()),
         "What a layer's backward computes again: nothing, its forward, or only its attention "
         "core.");

@@ -162,6 +162,7 @@ TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[pl
   CHECK(training_memory(unusual()) == TrainingMemory{.optimizer = Optimizer::SgdMomentum,
                                                      .precision = Precision::Mixed,
                                                      .recompute = RecomputeMode::Selective,
+                                                     .zero = 1,
                                                      .shards = 3});
 }
 

@@ -18,6 +18,8 @@ class Layer : public torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& input, const CallContext& context);
   /// Throws InputError when the layer takes one tensor and gets another number of them.
   virtual Tensors forward_all(const Tensors& inputs, const CallContext& context);
+  /// Of which parameters a shard has a part; of all others it has the whole.
+  virtual std::vector<CutParameter> cut_parameters() const { return {}; }
 };
 
 /// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts

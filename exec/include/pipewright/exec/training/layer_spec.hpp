@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/exec/training/shard_group.hpp"
 
 namespace pipewright::exec {
 
@@ -56,6 +57,9 @@ struct LayerSpec {
   /// microbatch, has random numbers of its own, or counts its calls. What such a layer does cannot
   /// be captured and replayed (training.cuda_graphs).
   bool varies = false;
+  /// Builds the part of the layer that a shard has. Empty: the layer is not cut, and each shard has
+  /// and computes all of it.
+  std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
 };
 
 /// Whether the layer's work on one microbatch can be replayed for another.

@@ -40,6 +40,9 @@ struct TrainingSetup {
   /// microbatches, and then the groups are. Each pipeline, and each direction of a pipeline, must
   /// own whole groups. 0: one group for each of those.
   int gradient_groups = 0;
+  /// In how many equal parts a product over a width that shards share out is added up. 0: one for
+  /// each shard.
+  int tensor_groups = 0;
   plan::CpuBranch cpu_branch = plan::CpuBranch::Best;  // of the whole process, see cpu_branch.hpp
 };
 

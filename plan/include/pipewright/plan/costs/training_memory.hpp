@@ -24,7 +24,9 @@ struct TrainingMemory {
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
   RecomputeMode recompute = RecomputeMode::None;
-  /// ZeRO stage 1: among how many replicas the optimizer's state is divided.
+  /// The stage of ZeRO, and among how many copies it divides what it does: the optimizer's state;
+  /// from 2 on gradients, too; from 3 on parameters, too.
+  int zero = 0;
   int shards = 1;
   friend bool operator==(const TrainingMemory&, const TrainingMemory&) = default;
 };

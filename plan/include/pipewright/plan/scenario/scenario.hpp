@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/cluster/topology.hpp"
 #include "pipewright/plan/costs/training_memory.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json.hpp"
@@ -37,13 +38,23 @@ struct Pipeline {
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;
   int replicas = 1;                // pipelines side by side, which sum their gradients
+  int tensor = 1;                  // ranks that share out heads, widths and vocabulary of a stage
+  bool sequence_parallel = false;  // between the parts that they cut so, they cut the tokens
+  int context = 1;                 // ranks that cut each sequence
+  int expert = 1;                  // of replicas · context: ranks that share out the experts
+  /// Who is where: coordinates by rank, the last axis the fastest.
+  std::vector<std::string> axes{"pipe", "data", "context", "tensor"};
   bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
   HandOver hand_over = HandOver::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-/// How many ranks all pipelines side by side have.
-inline int ranks_of_job(const Pipeline& pipeline) { return pipeline.ranks * pipeline.replicas; }
+/// How many ranks all pipelines side by side have, each shard of a stage on a rank of its own.
+inline int ranks_of_job(const Pipeline& pipeline) {
+  return pipeline.ranks * pipeline.replicas * pipeline.tensor * pipeline.context;
+}
+/// The coordinates of the job's ranks, along the axes in their order.
+Topology topology_of(const Pipeline& pipeline);
 
 /// What the learning rate does after its warm-up, until the last step.
 enum class Decay { None, Linear, Cosine };
@@ -64,10 +75,11 @@ struct Training {
   double weight_decay = 0.01;
   double clip_norm = 0;     // the largest global norm of the gradients; 0: any
   int gradient_groups = 0;  // in which the batch is added up; 0: one for each pipeline
+  int tensor_groups = 0;    // in which products over a cut width are; 0: one for each shard
   int seed = 7;
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
-  int zero = 0;  // 1: the optimizer's state is divided among the replicas
+  int zero = 0;  // 1: the replicas divide the optimizer's state; 2: gradients, 3: parameters, too
   RecomputeMode recompute = RecomputeMode::None;
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};

@@ -1,0 +1,42 @@
+#pragma once
+
+// Tensor parallelism, as a layer sees it: the ranks that share out its heads, widths and vocabulary
+// (Megatron-LM, arXiv 1909.08053), and which of them this one is.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+/// The shards of one stage, seen by one of them. All call the same functions in the same order; the
+/// calls of a forward or a backward are made while the rank computes, and it waits for them.
+class ShardGroup {
+ public:
+  virtual ~ShardGroup() = default;
+  /// Each shard hands in a part for each shard, and gets those that are for it, in the order of
+  /// shards. What comes back may be another's own memory: it is read, not changed.
+  virtual Tensors all_to_all(const Tensors& parts) = 0;
+};
+
+/// Which part of a layer is built. Products over a width that shards share out are added up in
+/// `groups` equal parts, of which each shard has as many: results do not depend on `count`.
+struct ShardPlace {
+  int index = 0;
+  int count = 1;
+  int groups = 1;               // a multiple of `count`
+  ShardGroup* group = nullptr;  // outlives the layer; none where `count` is 1
+  friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
+};
+
+/// A parameter of which each shard has a part: along `dimension`, which holds `blocks` equal parts
+/// (three for queries, keys and values in one matrix), each of which is shared out.
+struct CutParameter {
+  std::string name;
+  int dimension = 0;
+  int blocks = 1;
+  friend bool operator==(const CutParameter&, const CutParameter&) = default;
+};
+
+}  // namespace pipewright::exec

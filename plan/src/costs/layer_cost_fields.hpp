@@ -26,6 +26,12 @@ void visit_times(Struct& s, const TimeKeys& keys, const FieldRule& rule, Visit&&
   visit(keys[4], s.optimizer_step, rule, "For the layer's parameters, once per step");
 }
 
+template <MaybeConst<ShardTraffic> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("times", s.times, within(at_least(0)), "For a microbatch.");
+  visit("bytes", s.bytes, any(), "Of each shard, each time.");
+}
+
 template <MaybeConst<LayerCost> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("name", s.name, needed(any()), "Of the layer");
@@ -59,6 +65,12 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Of the activation: what selective recomputation drops");
   visit("selective_forward_s", s.selective_forward, any(), "To compute that again");
   visit_times(s.contended, contended_time_keys, any(), visit);
+  visit("workspace_bytes", s.workspace, any(), "That its rank has throughout");
+  visit("expert_parameter_bytes", s.expert_parameters, any(),
+        "Of the parameters: what routed experts have");
+  visit("tensor_sums", s.tensor_sums, any(), "Of outputs among shards, in the forward");
+  visit("expert_exchanges", s.expert_exchanges, any(), "Of tokens among experts, likewise");
+  visit("context_gathers", s.context_gathers, any(), "Of keys and values, likewise");
 }
 
 }  // namespace pipewright::plan

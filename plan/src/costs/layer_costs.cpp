@@ -26,6 +26,8 @@ LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) 
                              "together, {}, of which it is a part",
                              cost.splitting.value, bound.value));
   check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);
+  check_part(object, "expert_parameter_bytes", cost.expert_parameters, "parameter_bytes",
+             cost.parameters);
   check_part(object, "freed_by_input_gradient_bytes", cost.freed_by_input_gradient,
              "activation_bytes", cost.activation);
   check_part(object, "selective_activation_bytes", cost.selective_activation, "activation_bytes",
@@ -39,11 +41,15 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.dtype = root.text("dtype");
   costs.software = root.text("software");
   costs.microbatch_size = root.integer("microbatch_size", at_least(1));
+  costs.tensor = root.integer("tensor", size_range, 1);
+  costs.context = root.integer("context", size_range, 1);
+  costs.expert = root.integer("expert", size_range, 1);
   costs.load = root.seconds("load_s");
   costs.load_target = root.seconds("load_target_s", Seconds{});
   costs.input = root.bytes("input_bytes");
   costs.target = root.bytes("target_bytes");
   costs.workspaces = root.bytes("workspace_bytes", Bytes{});
+  costs.iteration = root.seconds("iteration_s", Seconds{});
   for (const std::string& pointer : root.elements("layers"))
     costs.layers.push_back(read_layer_cost(root.diagnostics(), pointer));
   if (const Json* layers = root.find("layers"); layers != nullptr && *layers == Json::array())
@@ -78,9 +84,12 @@ LayerCost scaled(const LayerCost& cost, double factor) {
       field = field * factor;
     else if constexpr (std::is_same_v<Field, Bytes>)
       field = whole_bytes(static_cast<double>(field.value) * factor);
+    else if constexpr (std::is_same_v<Field, ShardTraffic>)
+      field.bytes = whole_bytes(static_cast<double>(field.bytes.value) * factor);
   });
   scaled.parameters = cost.parameters;
   scaled.tied = cost.tied;
+  scaled.expert_parameters = cost.expert_parameters;
   scaled.optimizer_step = cost.optimizer_step;
   scaled.contended.optimizer_step = cost.contended.optimizer_step;
   return scaled;
@@ -144,11 +153,15 @@ Json to_json(const LayerCosts& costs) {
           {"dtype", costs.dtype},
           {"software", costs.software},
           {"microbatch_size", costs.microbatch_size},
+          {"tensor", costs.tensor},
+          {"context", costs.context},
+          {"expert", costs.expert},
           {"load_s", costs.load.value},
           {"load_target_s", costs.load_target.value},
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
           {"workspace_bytes", costs.workspaces.value},
+          {"iteration_s", costs.iteration.value},
           {"layers", std::move(layers)},
           {"loss", fields_json(costs.loss)},
           {"busy_cores", costs.busy_cores},

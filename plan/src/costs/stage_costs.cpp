@@ -74,6 +74,8 @@ class StageSum {
     sum_.freed_by_input_gradient += layer.freed_by_input_gradient;
     sum_.gradients_for_weights += layer.gradients_for_weights;
     sum_.tied = std::max(sum_.tied, layer.tied);
+    sum_.expert_parameters += layer.expert_parameters;
+    sum_.workspace = std::max(sum_.workspace, layer.workspace);
   }
 
   /// Layers that share a weight each count it, but hold it once.
@@ -185,6 +187,16 @@ class StageSum {
   std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
 };
 
+/// The part of what is divided among copies that one of them has: of experts there are fewer.
+double shard_share(const StageCost& stage, const TrainingMemory& training) {
+  if (training.shards == 1 || stage.parameters == Bytes{})
+    return 1.0 / training.shards;
+  const double experts = static_cast<double>(stage.expert_parameters.value) /
+                         static_cast<double>(stage.parameters.value);
+  const int copies_of_experts = std::max(1, training.shards / training.expert);
+  return (1 - experts) / training.shards + experts / copies_of_experts;
+}
+
 /// From the parameters' measured size to all that stands.
 void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemory& training) {
   constexpr int half = 2;
@@ -200,13 +212,21 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
     stage.optimizer_state = {stage.parameters.value / measured * single * (1 + states)};
     stage.parameters = {stage.parameters.value / measured * half};
     stage.tied = {stage.tied.value / measured * half};
+    stage.expert_parameters = {stage.expert_parameters.value / measured * half};
   } else {
     stage.optimizer_state = stage.parameters * states;
   }
   stage.gradients = stage.parameters;
-  const std::int64_t state = stage.optimizer_state.value;
-  stage.optimizer_state = {(state + training.shards - 1) / training.shards};
-  stage.optimizer_step = stage.optimizer_step * (1.0 / training.shards);
+  if (training.precision == Precision::Mixed && training.fp32_gradients) {
+    stage.sent_gradients = stage.parameters;
+    stage.gradients = stage.parameters * (single / half);
+  }
+  const double share = shard_share(stage, training);
+  stage.optimizer_state =
+      training.expert == 1
+          ? Bytes{(stage.optimizer_state.value + training.shards - 1) / training.shards}
+          : whole_bytes(static_cast<double>(stage.optimizer_state.value) * share);
+  stage.optimizer_step = stage.optimizer_step * share;
 }
 
 LayerCost selectively_recomputed(LayerCost layer) {
@@ -447,7 +467,7 @@ Bytes bytes_of(Payload payload, const StageCost& cost) {
     case Payload::InputGradient:
       return cost.input_gradient_bytes;
     case Payload::Gradients:
-      return cost.gradients;
+      return cost.sent_gradients > Bytes{} ? cost.sent_gradients : cost.gradients;
     case Payload::Parameters:
       return cost.parameters;
     case Payload::Tied:

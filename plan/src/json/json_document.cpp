@@ -499,6 +499,22 @@ std::vector<int> JsonObject::integers(const std::string& key, Range range,
   return numbers;
 }
 
+std::vector<bool> JsonObject::flags(const std::string& key,
+                                    std::optional<std::vector<bool>> fallback) {
+  if (!has(key) && fallback)
+    return allow(key), *fallback;
+  std::vector<bool> flags;
+  for (const std::string& at : elements(key)) {
+    const Json& value = diagnostics_.document().root().at(Json::json_pointer(at));
+    if (value.is_boolean())
+      flags.push_back(value.get<bool>());
+    else
+      diagnostics_.add(at,
+                       fmt::format("true or false is needed here, not {}", type_in_words(value)));
+  }
+  return flags;
+}
+
 std::vector<double> JsonObject::numbers(const std::string& key, Range range,
                                         std::optional<std::vector<double>> fallback) {
   if (!has(key) && fallback)

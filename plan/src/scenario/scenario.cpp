@@ -249,7 +249,9 @@ TrainingMemory training_memory(const Scenario& scenario) {
           .precision = training.precision,
           .recompute = training.recompute,
           .zero = training.zero,
-          .shards = training.zero > 0 ? scenario.pipeline.replicas * scenario.pipeline.context : 1};
+          .shards = training.zero > 0 ? scenario.pipeline.replicas * scenario.pipeline.context : 1,
+          .expert = scenario.pipeline.expert,
+          .fp32_gradients = training.fp32_gradients};
 }
 
 std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier) {
@@ -279,6 +281,7 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(pipeline.expert > 1, "pipeline.expert");
   add_if(training.zero > 1, "training.zero");
+  add_if(training.fp32_gradients, "training.fp32_gradients");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");
   return fields;

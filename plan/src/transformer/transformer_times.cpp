@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/transformer/transformer_counts.hpp"
-#include "reduction_times.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -140,13 +140,17 @@ class Counting {
     layer.exchanges += 1;
   }
 
-  /// Each of `devices` sends so much, beside those of the other groups of its node.
+  /// Of so many devices that lie as many apart as shards of tensors lie between them.
+  GroupPlace place(int devices) const {
+    const bool spans = 1.0 * devices * cut_.tensor > cluster_.devices_per_node;
+    return {.devices = devices,
+            .beside = std::min(cut_.tensor, cluster_.devices_per_node),
+            .spans = spans};
+  }
+
   void add_exchange(LayerWork& layer, double sent, int devices) const {
-    if (1.0 * devices * cut_.tensor <= cluster_.devices_per_node)
-      layer.exchange_s += sent / cluster_.within_node.bandwidth_per_s;
-    else
-      layer.exchange_network_s +=
-          sent * cluster_.devices_per_node / cluster_.between_nodes.bandwidth_per_s;
+    const ExchangeTime time = exchange_time(cluster_, place(devices), sent);
+    layer.exchanged.node_s += time.node_s, layer.exchanged.network_s += time.network_s;
   }
 
   void add_ends_of_model(TransformerWork& work) const {
@@ -176,10 +180,9 @@ class Counting {
     if (cut_.tensor == 1)
       return;
     work.sums = 2;
-    const SumTime time = sum_time(cluster_, cut_.tensor, activation_bytes(), 1,
-                                  cut_.tensor > cluster_.devices_per_node);
-    work.sum_table_s = time.table_s + time.bulk_s;
-    work.sum_network_s = time.network_s;
+    const GroupPlace shards{.devices = cut_.tensor,
+                            .spans = cut_.tensor > cluster_.devices_per_node};
+    work.sum = sum_time(cluster_, shards, activation_bytes());
   }
 
   int layers_of(int stage) const { return cut_.layers_of(stage, model_.layers); }
@@ -199,8 +202,8 @@ class Counting {
     const int copies = cut_.data * cut_.context;
     StageEndWork end = end_of_copies(others, copies);
     const StageEndWork of_experts = end_of_copies(experts, copies / cut_.expert);
-    end.table_s += of_experts.table_s, end.bulk_s += of_experts.bulk_s;
-    end.network_s += of_experts.network_s, end.optimizer_s += of_experts.optimizer_s;
+    end.sum.table_s += of_experts.sum.table_s, end.sum.bulk_s += of_experts.sum.bulk_s;
+    end.sum.network_s += of_experts.sum.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
   }
 
@@ -208,13 +211,8 @@ class Counting {
   StageEndWork end_of_copies(double parameters, int copies) const {
     if (parameters <= 0)
       return {};
-    const bool spans = 1.0 * copies * cut_.tensor > cluster_.devices_per_node;
-    const SumTime time = sum_time(cluster_, copies, half_bytes * parameters,
-                                  std::min(cut_.tensor, cluster_.devices_per_node), spans);
     const double share = cut_.zero > 0 ? copies : 1;
-    return {.table_s = time.table_s,
-            .bulk_s = time.bulk_s,
-            .network_s = time.network_s,
+    return {.sum = sum_time(cluster_, place(copies), half_bytes * parameters),
             .optimizer_s = memory_s(optimizer_bytes * parameters / share)};
   }
 
@@ -254,27 +252,17 @@ class Pricing {
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
-  double sum_s() const {
-    return work_.sums == 0 ? 0
-                           : work_.sum_table_s + work_.sum_network_s / c_.network_efficiency +
-                                 c_.collective_call_s;
-  }
+  double sum_s() const { return work_.sums == 0 ? 0 : shard_sum_s(work_.sum, c_); }
 
   double core_s(const LayerWork& layer) const {
     return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
-  }
-
-  double exchange_s(const LayerWork& layer) const {
-    return layer.exchange_s / c_.exchange_efficiency +
-           layer.exchange_network_s / c_.network_efficiency +
-           layer.exchanges * c_.collective_call_s;
   }
 
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
     double forward = core_s(layer) + memory_s(layer.element_bytes_s);
     for (const Product& product : layer.products)
       forward += product.flops / rate() * (1 + c_.gemm_saturation / product.side);
-    const double sums = work_.sums * sum_s() + exchange_s(layer);
+    const double sums = work_.sums * sum_s() + exchanges_s(layer.exchanged, layer.exchanges, c_);
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -283,7 +271,8 @@ class Pricing {
     // Where one of the two is much longer, it alone counts.
     const double p = c_.overlap_power;
     const double both = all * std::pow(1 + std::pow(host_s() / all, p), 1 / p);
-    return {device.forward * both / all * factor, device.backward * both / all * factor};
+    const double slower = both / all * factor;
+    return {device.forward * slower, device.backward * slower, core_s(layer) * slower};
   }
 
   double host_s() const {
@@ -301,8 +290,7 @@ class Pricing {
   }
 
   double end_s(const StageEndWork& end) const {
-    return end.table_s / c_.reduction_efficiency + end.bulk_s / c_.bulk_reduction +
-           end.network_s / c_.network_efficiency + end.optimizer_s / c_.optimizer_efficiency;
+    return gradient_sum_s(end.sum, c_) + end.optimizer_s / c_.optimizer_efficiency;
   }
 
   const TransformerWork& work_;

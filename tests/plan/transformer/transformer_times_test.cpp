@@ -111,7 +111,7 @@ TEST_CASE("Sums within a node are those of the table, between its sizes on a lin
   Run run = run_of(2, 1, 1, 1);
   const auto sum = [&](int hidden) {
     run.training.model.hidden = hidden;  // 2 bytes × 2048 tokens × hidden
-    return work_of(run, cluster).sum_table_s;
+    return work_of(run, cluster).sum.table_s;
   };
   CHECK(sum(256) == Approx(1e-4));
   CHECK(sum(4096) == Approx(1e-3));
@@ -122,9 +122,9 @@ TEST_CASE("Sums within a node are those of the table, between its sizes on a lin
 TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
   const TransformerWork within = work_of(run_of(8, 1, 1, 1));
   const TransformerWork across = work_of(run_of(16, 1, 1, 1));
-  CHECK(within.sum_network_s == 0);
-  CHECK(across.sum_table_s == 0);
-  CHECK(across.sum_network_s == Approx(2 * 15.0 / 16 * 2 * 2048 * 4096 / 200e9));
+  CHECK(within.sum.network_s == 0);
+  CHECK(across.sum.table_s == 0);
+  CHECK(across.sum.network_s == Approx(2 * 15.0 / 16 * 2 * 2048 * 4096 / 200e9));
 }
 
 TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie far apart",

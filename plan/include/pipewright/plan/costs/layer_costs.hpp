@@ -23,6 +23,14 @@ struct LayerTimes {
   friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
 };
 
+/// What shards of a layer pass on among each other in the forward of a microbatch, and as much
+/// again in its backward: so many times, and the bytes of each shard each time.
+struct ShardTraffic {
+  int times = 0;
+  Bytes bytes{};
+  friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
+};
+
 /// The times that a layer has by itself are those of a core whose neighbours rest. A peak is the
 /// most memory that is alive at once. Some peaks may be 0, which means that nobody measured them;
 /// their comments say what stands in. The list of the fields is src/costs/layer_cost_fields.hpp.
@@ -54,6 +62,12 @@ struct LayerCost : LayerTimes {
   Bytes selective_activation{};  // the part of the activation that selective recomputation drops
   Seconds selective_forward{};   // the time to compute that part again
   LayerTimes contended{};        // the times while `LayerCosts::busy_cores` compute at once
+  Bytes workspace{};             // that its rank has throughout, the most of its layers
+  Bytes expert_parameters{};     // the part of the parameters that routed experts have
+  // Beside the times: what the link makes of it is added where costs meet a cluster.
+  ShardTraffic tensor_sums{};       // of outputs
+  ShardTraffic expert_exchanges{};  // of tokens, in both directions
+  ShardTraffic context_gathers{};   // of keys and values
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
@@ -62,11 +76,16 @@ struct LayerCosts {
   std::string dtype;        // the parameters' type
   std::string software;     // such as "LibTorch 2.11.0"
   int microbatch_size = 1;  // samples that every figure is for
-  Seconds load;             // to produce one microbatch of input
-  Seconds load_target{};    // to produce its targets
-  Bytes input;              // one microbatch, which the first stage holds until its backward
-  Bytes target;             // its targets, which the last stage holds until its backward
-  Bytes workspaces{};       // that a rank's device sets aside for products, beside all layers
+  // Of which shard of a layer: by how many ranks it is cut along each axis.
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  Seconds load;           // to produce one microbatch of input
+  Seconds load_target{};  // to produce its targets
+  Bytes input;            // one microbatch, which the first stage holds until its backward
+  Bytes target;           // its targets, which the last stage holds until its backward
+  Bytes workspaces{};     // that a rank's device sets aside for products, beside all layers
+  Seconds iteration{};    // that a rank takes once for each step, beside its layers
   std::vector<LayerCost> layers;
   LayerCost loss;      // runs after the last layer, on the last stage
   int busy_cores = 1;  // while the contended times were measured; 1: there are none

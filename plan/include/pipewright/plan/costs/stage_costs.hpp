@@ -39,6 +39,9 @@ struct StageCost : PassTimes {
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer_state;
+  Bytes sent_gradients{};           // to the copies, in the parameters' type; 0: `gradients`
+  Bytes expert_parameters{};        // the part of the parameters that fewer copies have
+  Bytes workspace{};                // that its rank has throughout, the most of its stages
   Bytes loaded;                     // LOAD brings it, and it is held until the backward has run
   Bytes activation;                 // the forward keeps it for the backward, output included
   Bytes forward_peak;               // most alive during the forward, above what was before
@@ -73,6 +76,7 @@ struct StageCost : PassTimes {
 ///   full       d n         d n        s d n             d: bytes of the measured type
 ///   mixed      2 n         2 n        4 n + s 4 n       (Rajbhandari et al., ZeRO,
 ///   1910.02054, 3.1)
+///              with `fp32_gradients` 4 n
 ///
 /// Activations and times are those that were measured. Among `shards` replicas, each holds and
 /// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each

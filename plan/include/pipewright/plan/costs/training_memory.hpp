@@ -28,6 +28,9 @@ struct TrainingMemory {
   /// from 2 on gradients, too; from 3 on parameters, too.
   int zero = 0;
   int shards = 1;
+  int expert =
+      1;  // ranks that share out the experts, of those: a shard of an expert has fewer copies
+  bool fp32_gradients = false;  // under mixed precision they are added up in fp32
   friend bool operator==(const TrainingMemory&, const TrainingMemory&) = default;
 };
 

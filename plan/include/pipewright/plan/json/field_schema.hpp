@@ -22,6 +22,8 @@ Json type_schema(const FieldRule& rule) {
       text["enum"] = *rule.words;
     return text;
   }
+  if constexpr (std::is_same_v<Value, std::vector<bool>>)
+    return {{"type", "array"}, {"items", {{"type", "boolean"}}}};
   if constexpr (std::is_same_v<Value, std::vector<double>>)
     return {{"type", "array"}, {"items", type_schema<double>(rule)}};
   const bool whole = std::is_same_v<Value, int> || std::is_same_v<Value, Bytes>;

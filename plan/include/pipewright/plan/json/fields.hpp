@@ -74,6 +74,8 @@ class FieldReader {
       value = object_.seconds(key, fallback);
     else if constexpr (std::is_same_v<Value, Bytes>)
       value = object_.bytes(key, fallback);
+    else if constexpr (std::is_same_v<Value, std::vector<bool>>)
+      value = object_.flags(key, fallback);
     else if constexpr (std::is_same_v<Value, std::vector<double>>)
       value = object_.numbers(key, rule.range, fallback);
     else if constexpr (std::is_same_v<Value, std::string>)

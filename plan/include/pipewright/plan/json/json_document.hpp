@@ -98,6 +98,7 @@ class JsonObject {
                      const std::optional<std::string>& fallback = {});
   std::vector<int> integers(const std::string& key, Range range,
                             std::optional<std::vector<int>> fallback = {});
+  std::vector<bool> flags(const std::string& key, std::optional<std::vector<bool>> fallback = {});
   std::vector<double> numbers(const std::string& key, Range range,
                               std::optional<std::vector<double>> fallback = {});
   std::vector<std::string> texts(const std::string& key,

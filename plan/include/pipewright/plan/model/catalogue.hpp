@@ -7,6 +7,9 @@
   MODEL(GptShape)                \
   MODEL(AlexNetShape)
 
+// Those that are planned and predicted, and that nothing trains yet.
+#define PIPEWRIGHT_PLANNED_MODELS(MODEL) MODEL(TransformerShape)
+
 #include "pipewright/plan/model/model_shape.hpp"
 
 namespace pipewright::plan {
@@ -16,6 +19,7 @@ namespace pipewright::plan {
   template <>                     \
   const ModelDescriptor& descriptor_of<Shape>();
 PIPEWRIGHT_MODELS(PIPEWRIGHT_DECLARE)
+PIPEWRIGHT_PLANNED_MODELS(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
 
 }  // namespace pipewright::plan

@@ -24,6 +24,7 @@ struct DataKind {
 inline constexpr DataKind text_data{.name = "text", .meaning = "the bytes of one file"};
 inline constexpr DataKind cifar10_data{
     .name = "cifar10", .meaning = "data_batch_*.bin", .is_folder = true};
+inline constexpr DataKind tokens_data{.name = "tokens", .meaning = "a file of token numbers"};
 
 struct ModelDescriptor {
   std::string kind;     // as a scenario's `model.kind` names it

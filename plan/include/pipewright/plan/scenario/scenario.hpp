@@ -80,6 +80,7 @@ struct Training {
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
   int zero = 0;  // 1: the replicas divide the optimizer's state; 2: gradients, 3: parameters, too
+  bool fp32_gradients = false;  // under mixed precision they are added up in fp32
   RecomputeMode recompute = RecomputeMode::None;
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};

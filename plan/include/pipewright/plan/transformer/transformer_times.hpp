@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -21,9 +22,7 @@ struct Product {
 
 /// What ends an iteration on a stage: the sum of gradients, and the optimizer.
 struct StageEndWork {
-  double table_s = 0;      // sums within a node, as the table has them
-  double bulk_s = 0;       // … that are larger than the table, at its last bus bandwidth
-  double network_s = 0;    // sums between nodes, at the link's bandwidth
+  SumTime sum;
   double optimizer_s = 0;  // at the memory's bandwidth
 };
 
@@ -34,8 +33,7 @@ struct LayerWork {
   double core_bytes_s = 0;     // scores, at the memory's bandwidth
   double element_bytes_s = 0;  // norms, residuals, activations, likewise
   int exchanges = 0;           // of tokens among experts, of keys and values among contexts
-  double exchange_s = 0;       // all of them, at the bandwidth within a node
-  double exchange_network_s = 0;
+  ExchangeTime exchanged;      // all of them
 };
 
 /// All of it, for one microbatch on one device.
@@ -45,8 +43,7 @@ struct TransformerWork {
   LayerWork layer;
   LayerWork dense_layer;  // at the front of a mixture
   int sums = 0;           // among the devices that a layer is cut among
-  double sum_table_s = 0;
-  double sum_network_s = 0;
+  SumTime sum;  // each of them
   double head_s = 0;  // its products at the peak, forward and backward
   double head_bytes_s = 0;
   double embedding_s = 0;
@@ -66,7 +63,8 @@ TransformerWork transformer_work(const Cluster& cluster, const TransformerTraini
 
 struct PassSeconds {
   double forward = 0;
-  double backward = 0;
+  double backward = 0;  // what runs again included
+  double core = 0;      // the part of the forward that selective recomputation runs again
 };
 
 /// Factors of a measured class of layers.

@@ -1,0 +1,99 @@
+#include "pipewright/plan/cluster/collective_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace pipewright::plan {
+namespace {
+
+/// The rows of a table for one number of ranks, or for the nearest that it has.
+struct Rows {
+  std::size_t begin = 0, end = 0;
+};
+
+Rows rows_of(const ReductionTable& table, int ranks) {
+  const auto distance = [&](std::size_t row) { return std::abs(table.ranks[row] - ranks); };
+  std::size_t best = 0;
+  for (std::size_t row = 0; row < table.ranks.size(); ++row)
+    if (distance(row) < distance(best))
+      best = row;
+  Rows rows{best, best};
+  while (rows.end < table.ranks.size() && table.ranks[rows.end] == table.ranks[best])
+    ++rows.end;
+  return rows;
+}
+
+/// Bytes that each device sends for each byte that is summed.
+double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
+
+/// Between the measured sizes as a line in logarithms; below them as the smallest.
+SumTime from_table(const ReductionTable& table, int ranks, double bytes) {
+  const Rows rows = rows_of(table, ranks);
+  const double scale = ring_share(ranks) / ring_share(table.ranks[rows.begin]);
+  const auto size = [&](std::size_t row) { return std::log(table.bytes[row]); };
+  const auto time = [&](std::size_t row) { return std::log(table.seconds[row]); };
+  const std::size_t last = rows.end - 1;
+  if (bytes > table.bytes[last])
+    return {.bulk_s =
+                bytes * table.seconds[last] / (table.bytes[last] * ring_share(table.ranks[last]))};
+  std::size_t above = rows.begin;
+  while (table.bytes[above] < bytes)
+    ++above;
+  if (above == rows.begin)
+    return {.table_s = scale * table.seconds[above]};
+  const double at = (std::log(bytes) - size(above - 1)) / (size(above) - size(above - 1));
+  return {.table_s = scale * std::exp(time(above - 1) + at * (time(above) - time(above - 1)))};
+}
+
+}  // namespace
+
+GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices) {
+  GroupPlace place{.devices = static_cast<int>(devices.size())};
+  if (devices.empty())
+    return place;
+  const int node = node_of(cluster, devices.front());
+  const auto here = std::count_if(devices.begin(), devices.end(),
+                                  [&](int device) { return node_of(cluster, device) == node; });
+  place.spans = here < std::ssize(devices);
+  place.beside = place.spans ? std::max(1, cluster.devices_per_node / static_cast<int>(here)) : 1;
+  return place;
+}
+
+SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) {
+  if (place.devices < 2)
+    return {};
+  if (place.spans)
+    return {.network_s = ring_share(place.devices) * bytes * place.beside /
+                         cluster.between_nodes.bandwidth_per_s};
+  if (cluster.machine && !cluster.machine->reductions.empty())
+    return from_table(cluster.machine->reductions, place.devices, bytes);
+  const Link& link = cluster.within_node;
+  return {.table_s = ring_share(place.devices) * bytes / (0.8 * link.bandwidth_per_s) +
+                     2 * (place.devices - 1) * link.latency.value};
+}
+
+ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, double sent) {
+  if (place.devices < 2)
+    return {};
+  if (!place.spans)
+    return {.node_s = sent / cluster.within_node.bandwidth_per_s};
+  return {.network_s = sent * cluster.devices_per_node / cluster.between_nodes.bandwidth_per_s};
+}
+
+double gradient_sum_s(const SumTime& sum, const MachineConstants& constants) {
+  return sum.table_s / constants.reduction_efficiency + sum.bulk_s / constants.bulk_reduction +
+         sum.network_s / constants.network_efficiency;
+}
+
+double shard_sum_s(const SumTime& sum, const MachineConstants& constants) {
+  return sum.table_s + sum.bulk_s + sum.network_s / constants.network_efficiency +
+         constants.collective_call_s;
+}
+
+double exchanges_s(const ExchangeTime& sent, int exchanges, const MachineConstants& constants) {
+  return sent.node_s / constants.exchange_efficiency +
+         sent.network_s / constants.network_efficiency + exchanges * constants.collective_call_s;
+}
+
+}  // namespace pipewright::plan

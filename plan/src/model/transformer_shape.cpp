@@ -1,0 +1,153 @@
+#include "pipewright/plan/model/transformer_shape.hpp"
+
+#include <fmt/format.h>
+
+#include "pipewright/plan/model/declare_model.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "size_ranges.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+const std::vector<std::string>& norm_kinds() {
+  static const std::vector<std::string> names{"root", "layer"};
+  return names;
+}
+
+const std::vector<std::string>& attention_kinds() {
+  static const std::vector<std::string> names{"scores", "fused"};
+  return names;
+}
+
+const std::vector<std::string>& product_precisions() {
+  static const std::vector<std::string> names{"half", "float8"};
+  return names;
+}
+
+constexpr Range channels{.least = 1, .most = most_channels};
+constexpr Range channels_or_none{.least = 0, .most = most_channels};
+constexpr Range tokens{.least = 1, .most = most_tokens};
+constexpr Range tokens_or_none{.least = 0, .most = most_tokens};
+constexpr Range layers_range{.least = 1, .most = most_layers};
+constexpr Range layers_or_none{.least = 0, .most = most_layers};
+
+}  // namespace
+
+template <MaybeConst<TransformerConfig> Struct, class Visit>
+void visit_sizes(Struct& s, Visit&& visit) {
+  visit("name", s.name, any(), "What people call it.");
+  visit("layers", s.layers, needed(within(layers_range)), "Between embedding and head.");
+  visit("hidden", s.hidden, needed(within(channels)), "Width.");
+  visit("heads", s.heads, needed(within(channels)), "Of the attention.");
+  visit("kv_heads", s.kv_heads, needed(within(channels)), "Of keys and values.");
+  visit("head_channels", s.head_channels, needed(within(channels)), "Of a head's keys.");
+  visit("value_channels", s.value_channels, needed(within(channels)), "Of a head's values.");
+  visit("feed_forward", s.feed_forward, needed(within(channels_or_none)), "Width, where dense.");
+  visit("vocabulary", s.vocabulary, needed(within(channels)), "Tokens that it knows.");
+  visit("vocabulary_multiple", s.vocabulary_multiple, within(channels),
+        "Times the tensor size: what the vocabulary is padded to.");
+  visit("longest", s.longest, within(tokens_or_none), "Sequence that it is made for.");
+  visit("learned_positions", s.learned_positions, any(), "Positions have an embedding.");
+  visit("gated", s.gated, any(), "Three matrices in the feed-forward, not two.");
+  visit("tied", s.tied, any(), "The head's weight is the embedding's.");
+  visit("norm", s.norm, one_of(norm_kinds()), "What a norm learns: a weight, or a bias as well.");
+  visit("head_norms", s.head_norms, any(), "Queries and keys are normed head by head.");
+  visit("query_bias", s.query_bias, any(), "Queries, keys and values have a bias.");
+  visit("projection_bias", s.projection_bias, any(), "Likewise what follows the attention.");
+  visit("feed_forward_bias", s.feed_forward_bias, any(), "Likewise the feed-forward.");
+  visit("dropout", s.dropout, any(), "Hidden states are dropped.");
+  visit("window", s.window, within(tokens_or_none), "Tokens that one sees; 0: all before it.");
+  visit("window_from", s.window_from, within(layers_or_none), "The first layer with the window.");
+  visit("experts", s.experts, within(channels_or_none), "That a layer of the mixture has.");
+  visit("experts_per_token", s.experts_per_token, within(channels_or_none), "That a token meets.");
+  visit("expert_feed_forward", s.expert_feed_forward, within(channels_or_none),
+        "An expert's width.");
+  visit("shared_feed_forward", s.shared_feed_forward, within(channels_or_none),
+        "The width of all shared experts together.");
+  visit("router_bias", s.router_bias, any(), "The router has a bias.");
+  visit("sparse", s.sparse, any(), "By layer, whether it has experts; empty: none.");
+  visit("q_rank", s.q_rank, within(channels_or_none), "Of latent attention's queries.");
+  visit("kv_rank", s.kv_rank, within(channels_or_none), "Of its keys and values; 0: none.");
+  visit("rope_channels", s.rope_channels, within(channels_or_none), "Of its rotated part.");
+  visit("latent_norms", s.latent_norms, any(), "What passes through the ranks is normed.");
+  visit("predictions", s.predictions, within(layers_or_none),
+        "Modules that predict further tokens, which are not trained here.");
+}
+
+template <MaybeConst<TransformerShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit_sizes(s.config, visit);
+  visit("sequence", s.sequence, needed(within(tokens)), "Tokens of a sample.");
+  visit("attention", s.attention, one_of(attention_kinds()),
+        "Whether it writes its scores to memory.");
+  visit("products", s.products, one_of(product_precisions()),
+        "In what matrices are multiplied: 16 bits of a number, or 8 at twice the rate.");
+}
+
+namespace {
+
+Model layers_of_shape(const TransformerShape& shape) {
+  return transformer_model(shape.config, shape.sequence);
+}
+
+Sample token_window(const TransformerShape& shape) {
+  const SampleTensor window{.shape = {shape.sequence}, .is_index = true};
+  return {.units = shape.sequence, .input = window, .target = window};
+}
+
+LayerEstimate nothing_more(const TransformerShape&, const Layer&) { return {}; }
+
+/// The field that a fault blames.
+std::string key_of(const TransformerShape& shape, const int* member) {
+  std::string found;
+  visit_fields(shape, [&](const char* key, const auto& field, const auto&...) {
+    if constexpr (std::is_same_v<decltype(field), const int&>)
+      if (&field == member)
+        found = key;
+  });
+  return found;
+}
+
+void check_transformer(const TransformerShape& shape, JsonObject& object) {
+  const TransformerConfig& config = shape.config;
+  const auto fits = [&](std::size_t flags) {
+    return flags == 0 || flags == static_cast<std::size_t>(config.layers);
+  };
+  if (!fits(config.sparse.size()))
+    object.error("sparse", fmt::format("{} flags are given for {} layers", config.sparse.size(),
+                                       config.layers));
+  for (const ConfigFault& fault : faults_of(config))
+    object.error(key_of(shape, fault.member), fault.message);
+}
+
+}  // namespace
+
+TransformerTraining training_of(const TransformerShape& shape, int batch) {
+  return {.model = shape.config,
+          .sequence = shape.sequence,
+          .batch = batch,
+          .attention = shape.attention,
+          .precision = shape.products};
+}
+
+TransformerShape shape_of(const TransformerTraining& training) {
+  return {.config = training.model,
+          .sequence = training.sequence,
+          .attention = training.attention,
+          .products = training.precision};
+}
+
+template <>
+const ModelDescriptor& descriptor_of<TransformerShape>() {
+  static const ModelDescriptor transformer = declare_model<TransformerShape>(
+      {.meaning = "A transformer by its sizes, planned and predicted from these.",
+       .data = tokens_data,
+       .unit = "tokens",
+       .layers = layers_of_shape,
+       .sample = token_window,
+       .estimate = nothing_more,
+       .check = check_transformer});
+  return transformer;
+}
+
+}  // namespace pipewright::plan

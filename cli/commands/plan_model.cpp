@@ -12,6 +12,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
 #include "print/console.hpp"
@@ -120,8 +121,9 @@ void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluste
   std::filesystem::create_directories(folder);
   const plan::Scenario scenario = sim::scenario_of(cluster, training, cut);
   plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
-  plan::write_file(folder / "costs.json",
-                   to_json(sim::layer_costs_of(cluster, training, cut)).dump(2) + "\n");
+  plan::write_file(
+      folder / "costs.json",
+      to_json(plan::transformer_costs(scenario.cluster, training, cut)).dump(2) + "\n");
   plan::write_file(folder / "schedule.csv",
                    plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
   if (const std::string arguments = sim::megatron_arguments(training, cut); !arguments.empty())

@@ -6,6 +6,10 @@
 #include <functional>
 #include <numeric>
 
+#include "pipewright/plan/model/transformer_shape.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
+
 namespace pipewright::loop {
 namespace {
 
@@ -70,6 +74,10 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
 }  // namespace
 
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
+  if (const auto* const transformer = scenario.model.find<plan::TransformerShape>())
+    return plan::transformer_costs(scenario.cluster,
+                                   plan::training_of(*transformer, plan::batch_of(scenario)),
+                                   plan::cut_of(scenario));
   const plan::Model model = model_of(scenario);
   const Device device = device_of(scenario);
   const plan::Sample sample = plan::sample_of(scenario.model);
@@ -94,10 +102,16 @@ plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
   return costs;
 }
 
-bool is_estimated(const plan::LayerCosts& costs) { return costs.software == software; }
+bool is_estimated(const plan::LayerCosts& costs) {
+  return costs.software == software || costs.software == plan::analytic_software;
+}
 
 std::string estimate_note(const plan::Scenario& scenario) {
   const plan::Device& device = scenario.cluster.device;
+  if (scenario.model.find<plan::TransformerShape>() != nullptr)
+    return fmt::format("times are analytic, not measured: from the sizes of the layers and {}",
+                       scenario.cluster.machine ? "the constants of the cluster's machine"
+                                                : "constants that are guesses for any GPU");
   const bool known = device.flops_per_s > 0;
   return fmt::format(
       "times are estimated, not measured: from the layers' FLOPs at {:.0f} % of {:.3g} FLOP/s, {}",

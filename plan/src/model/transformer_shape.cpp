@@ -24,9 +24,9 @@ const std::vector<std::string>& product_precisions() {
   return names;
 }
 
-constexpr Range channels{.least = 1, .most = most_channels};
-constexpr Range channels_or_none{.least = 0, .most = most_channels};
-constexpr Range tokens{.least = 1, .most = most_tokens};
+constexpr Range width_range{.least = 1, .most = most_channels};
+constexpr Range width_or_none{.least = 0, .most = most_channels};
+constexpr Range tokens_range{.least = 1, .most = most_tokens};
 constexpr Range tokens_or_none{.least = 0, .most = most_tokens};
 constexpr Range layers_range{.least = 1, .most = most_layers};
 constexpr Range layers_or_none{.least = 0, .most = most_layers};
@@ -37,14 +37,14 @@ template <MaybeConst<TransformerConfig> Struct, class Visit>
 void visit_sizes(Struct& s, Visit&& visit) {
   visit("name", s.name, any(), "What people call it.");
   visit("layers", s.layers, needed(within(layers_range)), "Between embedding and head.");
-  visit("hidden", s.hidden, needed(within(channels)), "Width.");
-  visit("heads", s.heads, needed(within(channels)), "Of the attention.");
-  visit("kv_heads", s.kv_heads, needed(within(channels)), "Of keys and values.");
-  visit("head_channels", s.head_channels, needed(within(channels)), "Of a head's keys.");
-  visit("value_channels", s.value_channels, needed(within(channels)), "Of a head's values.");
-  visit("feed_forward", s.feed_forward, needed(within(channels_or_none)), "Width, where dense.");
-  visit("vocabulary", s.vocabulary, needed(within(channels)), "Tokens that it knows.");
-  visit("vocabulary_multiple", s.vocabulary_multiple, within(channels),
+  visit("hidden", s.hidden, needed(within(width_range)), "Width.");
+  visit("heads", s.heads, needed(within(width_range)), "Of the attention.");
+  visit("kv_heads", s.kv_heads, needed(within(width_range)), "Of keys and values.");
+  visit("head_channels", s.head_channels, needed(within(width_range)), "Of a head's keys.");
+  visit("value_channels", s.value_channels, needed(within(width_range)), "Of a head's values.");
+  visit("feed_forward", s.feed_forward, needed(within(width_or_none)), "Width, where dense.");
+  visit("vocabulary", s.vocabulary, needed(within(width_range)), "Tokens that it knows.");
+  visit("vocabulary_multiple", s.vocabulary_multiple, within(width_range),
         "Times the tensor size: what the vocabulary is padded to.");
   visit("longest", s.longest, within(tokens_or_none), "Sequence that it is made for.");
   visit("learned_positions", s.learned_positions, any(), "Positions have an embedding.");
@@ -58,17 +58,16 @@ void visit_sizes(Struct& s, Visit&& visit) {
   visit("dropout", s.dropout, any(), "Hidden states are dropped.");
   visit("window", s.window, within(tokens_or_none), "Tokens that one sees; 0: all before it.");
   visit("window_from", s.window_from, within(layers_or_none), "The first layer with the window.");
-  visit("experts", s.experts, within(channels_or_none), "That a layer of the mixture has.");
-  visit("experts_per_token", s.experts_per_token, within(channels_or_none), "That a token meets.");
-  visit("expert_feed_forward", s.expert_feed_forward, within(channels_or_none),
-        "An expert's width.");
-  visit("shared_feed_forward", s.shared_feed_forward, within(channels_or_none),
+  visit("experts", s.experts, within(width_or_none), "That a layer of the mixture has.");
+  visit("experts_per_token", s.experts_per_token, within(width_or_none), "That a token meets.");
+  visit("expert_feed_forward", s.expert_feed_forward, within(width_or_none), "An expert's width.");
+  visit("shared_feed_forward", s.shared_feed_forward, within(width_or_none),
         "The width of all shared experts together.");
   visit("router_bias", s.router_bias, any(), "The router has a bias.");
   visit("sparse", s.sparse, any(), "By layer, whether it has experts; empty: none.");
-  visit("q_rank", s.q_rank, within(channels_or_none), "Of latent attention's queries.");
-  visit("kv_rank", s.kv_rank, within(channels_or_none), "Of its keys and values; 0: none.");
-  visit("rope_channels", s.rope_channels, within(channels_or_none), "Of its rotated part.");
+  visit("q_rank", s.q_rank, within(width_or_none), "Of latent attention's queries.");
+  visit("kv_rank", s.kv_rank, within(width_or_none), "Of its keys and values; 0: none.");
+  visit("rope_channels", s.rope_channels, within(width_or_none), "Of its rotated part.");
   visit("latent_norms", s.latent_norms, any(), "What passes through the ranks is normed.");
   visit("predictions", s.predictions, within(layers_or_none),
         "Modules that predict further tokens, which are not trained here.");
@@ -77,7 +76,7 @@ void visit_sizes(Struct& s, Visit&& visit) {
 template <MaybeConst<TransformerShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit_sizes(s.config, visit);
-  visit("sequence", s.sequence, needed(within(tokens)), "Tokens of a sample.");
+  visit("sequence", s.sequence, needed(within(tokens_range)), "Tokens of a sample.");
   visit("attention", s.attention, one_of(attention_kinds()),
         "Whether it writes its scores to memory.");
   visit("products", s.products, one_of(product_precisions()),

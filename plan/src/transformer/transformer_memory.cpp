@@ -33,6 +33,35 @@ struct LayerCount {
   }
 };
 
+double tokens_of(const TransformerTraining& training, const Cut& cut) {
+  return 1.0 * cut.microbatch * training.sequence / cut.context;
+}
+
+/// What a token keeps in a layer for the backward, when nothing runs again; without scores.
+double kept_of_token(const TransformerConfig& model, const Cut& cut, bool is_dense) {
+  const double h = model.hidden, t = cut.tensor, d = model.head_channels, a = model.heads;
+  const double norms_cut = cut.sequence_parallel ? t : 1;
+  if (!model.gated)  // Korthikanti et al., arXiv 2205.05198
+    return 10 * h / norms_cut + (8 * h + 4.0 * model.feed_forward) / t;
+  const double attention =
+      model.is_latent() ? 2 *
+                              (2.0 * model.q_rank + 2.0 * model.kv_rank + model.rope_channels +
+                               2 * a * (d + model.rope_channels) + 2 * a * d) /
+                              t
+                        : (4 * a * d + 4.0 * model.kv_heads * d) / t;
+  const double width = is_dense ? 1.0 * model.feed_forward
+                                : 1.0 * model.shared_feed_forward +
+                                      1.0 * model.experts_per_token * model.expert_feed_forward;
+  const double routed = is_dense ? 0 : 2.0 * model.experts_per_token * h;
+  return 8 * h / norms_cut + attention + 6 * width / t + routed;
+}
+
+double kept_scores(const TransformerTraining& training, const Cut& cut) {
+  return training.attention == AttentionKind::Scores
+             ? 5.0 * training.model.heads * training.sequence / cut.tensor
+             : 0;
+}
+
 class Holding {
  public:
   Holding(const TransformerTraining& training, const Cut& cut, const PipelineShape& shape)
@@ -41,23 +70,14 @@ class Holding {
         cut_(cut),
         shape_(shape),
         stages_(layers_by_stage(training.model, cut)),
-        tokens_(1.0 * cut.microbatch * training.sequence / cut.context) {}
+        tokens_(tokens_of(training, cut)) {}
 
   RankMemory rank(std::size_t rank) const {
     const std::vector<int>& stages = shape_.stages_of_rank[rank];
     const bool first = stages.front() == 0, last = stages.back() == cut_.stages() - 1;
-    const double h = model_.hidden, t = cut_.tensor, routed = model_.has_mixture() ? 1 : 0;
-    RankMemory memory;
+    RankMemory memory = work_at_peak(training_, cut_, last);
     memory.standing = standing(rank, first, last);
     memory.kept = kept(rank);
-    memory.tokens = tokens_ * h / t;
-    memory.feed_forward = routed > 0 ? 0 : tokens_ * model_.feed_forward / t;
-    memory.weights = routed > 0 ? 0 : (model_.gated ? 2.0 : 1.0) * model_.feed_forward * h / t;
-    memory.logits = last ? tokens_ * model_.vocabulary / t : 0;
-    memory.head_parameters = last ? head_parameters(model_) / t : 0;
-    memory.routed_tokens = routed * tokens_ * model_.experts_per_token * h;
-    memory.latent_heads =
-        model_.is_latent() ? tokens_ * model_.heads * model_.head_channels / t : 0;
     return memory;
   }
 
@@ -94,32 +114,6 @@ class Holding {
            experts / t * parameter_bytes(cut_.zero, copies / cut_.expert);
   }
 
-  /// What a token keeps in a layer for the backward, when nothing runs again.
-  double layer_bytes(bool is_dense) const {
-    const double h = model_.hidden, t = cut_.tensor, d = model_.head_channels, a = model_.heads;
-    const double norms_cut = cut_.sequence_parallel ? t : 1;
-    if (!model_.gated)  // Korthikanti et al., arXiv 2205.05198
-      return 10 * h / norms_cut + (8 * h + 4.0 * model_.feed_forward) / t + scores();
-    const double attention =
-        model_.is_latent()
-            ? 2 *
-                  (2.0 * model_.q_rank + 2.0 * model_.kv_rank + model_.rope_channels +
-                   2 * a * (d + model_.rope_channels) + 2 * a * d) /
-                  t
-            : (4 * a * d + 4.0 * model_.kv_heads * d) / t;
-    const double width = is_dense ? 1.0 * model_.feed_forward
-                                  : 1.0 * model_.shared_feed_forward +
-                                        1.0 * model_.experts_per_token * model_.expert_feed_forward;
-    const double routed = is_dense ? 0 : 2.0 * model_.experts_per_token * h;
-    return 8 * h / norms_cut + attention + 6 * width / t + routed + scores();
-  }
-
-  double scores() const {
-    const bool are_kept =
-        training_.attention == AttentionKind::Scores && cut_.recompute != RecomputeMode::Selective;
-    return are_kept ? 5.0 * model_.heads * training_.sequence / cut_.tensor : 0;
-  }
-
   /// At the moment at which it is most.
   double kept(std::size_t rank) const {
     double most = 0;
@@ -130,6 +124,11 @@ class Holding {
       most = std::max(most, tokens_ * kept_of(layers));
     }
     return most;
+  }
+
+  double layer_bytes(bool is_dense) const {
+    const bool keeps_scores = cut_.recompute != RecomputeMode::Selective;
+    return kept_of_token(model_, cut_, is_dense) + (keeps_scores ? kept_scores(training_, cut_) : 0);
   }
 
   double kept_of(const LayerCount& layers) const {
@@ -151,6 +150,35 @@ class Holding {
 
 }  // namespace
 
+LayerKept layer_kept(const TransformerTraining& training, const Cut& cut, bool is_dense) {
+  const double tokens = tokens_of(training, cut), scores = kept_scores(training, cut);
+  return {.all = tokens * (kept_of_token(training.model, cut, is_dense) + scores),
+          .scores = tokens * scores};
+}
+
+RankMemory work_at_peak(const TransformerTraining& training, const Cut& cut, bool has_last_stage) {
+  const TransformerConfig& model = training.model;
+  const double h = model.hidden, t = cut.tensor, tokens = tokens_of(training, cut);
+  const bool routed = model.has_mixture();
+  RankMemory memory;
+  memory.tokens = tokens * h / t;
+  memory.feed_forward = routed ? 0 : tokens * model.feed_forward / t;
+  memory.weights = routed ? 0 : (model.gated ? 2.0 : 1.0) * model.feed_forward * h / t;
+  memory.logits = has_last_stage ? tokens * model.vocabulary / t : 0;
+  memory.head_parameters = has_last_stage ? head_parameters(model) / t : 0;
+  memory.routed_tokens = routed ? tokens * model.experts_per_token * h : 0;
+  memory.latent_heads = model.is_latent() ? tokens * model.heads * model.head_channels / t : 0;
+  return memory;
+}
+
+double bytes_at_peak(const RankMemory& rank, const MachineConstants& constants) {
+  return rank.tokens * constants.token_bytes + rank.feed_forward * constants.feed_forward_bytes +
+         rank.weights * constants.weight_bytes + rank.logits * constants.logit_bytes +
+         rank.head_parameters * constants.head_gradient_bytes +
+         rank.routed_tokens * constants.routed_token_bytes +
+         rank.latent_heads * constants.latent_head_bytes;
+}
+
 std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape) {
   std::vector<RankMemory> ranks;
@@ -167,14 +195,8 @@ std::vector<RankMemory> transformer_memory(const TransformerTraining& training, 
 double peak_of(const std::vector<RankMemory>& ranks, const MachineConstants& constants) {
   double peak = 0;
   for (const RankMemory& rank : ranks)
-    peak = std::max(peak, rank.standing + rank.kept + constants.context_bytes +
-                              rank.tokens * constants.token_bytes +
-                              rank.feed_forward * constants.feed_forward_bytes +
-                              rank.weights * constants.weight_bytes +
-                              rank.logits * constants.logit_bytes +
-                              rank.head_parameters * constants.head_gradient_bytes +
-                              rank.routed_tokens * constants.routed_token_bytes +
-                              rank.latent_heads * constants.latent_head_bytes);
+    peak = std::max(
+        peak, rank.standing + rank.kept + constants.context_bytes + bytes_at_peak(rank, constants));
   return peak;
 }
 

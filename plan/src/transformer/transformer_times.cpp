@@ -42,6 +42,10 @@ std::vector<Projection> projections_of(const TransformerConfig& model) {
   return {{h, q + kv + rope}, {q, heads * (d + rope)}, {kv, heads * 2 * d}, {heads * d, h, true}};
 }
 
+double at_bandwidth_s(const Cluster& cluster, double bytes) {
+  return bytes / cluster.device.memory_bandwidth_per_s;
+}
+
 class Counting {
  public:
   Counting(const Cluster& cluster, const TransformerTraining& training, const Cut& cut)
@@ -71,7 +75,7 @@ class Counting {
     return training_.precision == ProductPrecision::Float8 ? 2 * half : half;
   }
   double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
-  double memory_s(double bytes) const { return bytes / cluster_.device.memory_bandwidth_per_s; }
+  double memory_s(double bytes) const { return at_bandwidth_s(cluster_, bytes); }
   double activation_bytes() const { return half_bytes * tokens() * model_.hidden; }
 
   void add_layers(TransformerWork& work) const {
@@ -125,8 +129,8 @@ class Counting {
     layer.element_bytes_s += memory_s(expert_passes * bytes);
     if (cut_.expert == 1)
       return;
-    layer.exchanges += 2;
-    add_exchange(layer, 2 * bytes * (cut_.expert - 1.0) / cut_.expert, cut_.expert);
+    layer.experts = {2, whole_bytes(bytes * (cut_.expert - 1.0) / cut_.expert)};
+    add_exchange(layer, layer.experts, cut_.expert);
   }
 
   /// Keys and values of the others' tokens go round, nothing computed meanwhile (Megatron-LM's
@@ -136,8 +140,8 @@ class Counting {
       return;
     const double heads = model_.is_latent() ? model_.heads : model_.kv_heads;
     const double bytes = 2 * half_bytes * tokens() * heads * model_.head_channels / cut_.tensor;
-    add_exchange(layer, bytes * (cut_.context - 1), cut_.context);
-    layer.exchanges += 1;
+    layer.contexts = {1, whole_bytes(bytes * (cut_.context - 1))};
+    add_exchange(layer, layer.contexts, cut_.context);
   }
 
   /// Of so many devices that lie as many apart as shards of tensors lie between them.
@@ -148,7 +152,8 @@ class Counting {
             .spans = spans};
   }
 
-  void add_exchange(LayerWork& layer, double sent, int devices) const {
+  void add_exchange(LayerWork& layer, const ShardTraffic& traffic, int devices) const {
+    const double sent = traffic.times * static_cast<double>(traffic.bytes.value);
     const ExchangeTime time = exchange_time(cluster_, place(devices), sent);
     layer.exchanged.node_s += time.node_s, layer.exchanged.network_s += time.network_s;
   }
@@ -179,7 +184,7 @@ class Counting {
   void add_sums(TransformerWork& work) const {
     if (cut_.tensor == 1)
       return;
-    work.sums = 2;
+    work.sums = {2, whole_bytes(activation_bytes())};
     const GroupPlace shards{.devices = cut_.tensor,
                             .spans = cut_.tensor > cluster_.devices_per_node};
     work.sum = sum_time(cluster_, shards, activation_bytes());
@@ -213,7 +218,7 @@ class Counting {
       return {};
     const double share = cut_.zero > 0 ? copies : 1;
     return {.sum = sum_time(cluster_, place(copies), half_bytes * parameters),
-            .optimizer_s = memory_s(optimizer_bytes * parameters / share)};
+            .optimizer_s = optimizer_s(cluster_, parameters / share)};
   }
 
   const Cluster& cluster_;
@@ -252,7 +257,7 @@ class Pricing {
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
-  double sum_s() const { return work_.sums == 0 ? 0 : shard_sum_s(work_.sum, c_); }
+  double sum_s() const { return work_.sums.times == 0 ? 0 : shard_sum_s(work_.sum, c_); }
 
   double core_s(const LayerWork& layer) const {
     return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
@@ -262,7 +267,8 @@ class Pricing {
     double forward = core_s(layer) + memory_s(layer.element_bytes_s);
     for (const Product& product : layer.products)
       forward += product.flops / rate() * (1 + c_.gemm_saturation / product.side);
-    const double sums = work_.sums * sum_s() + exchanges_s(layer.exchanged, layer.exchanges, c_);
+    const double sums =
+        work_.sums.times * sum_s() + exchanges_s(layer.exchanged, layer.exchanges(), c_);
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -298,6 +304,10 @@ class Pricing {
 };
 
 }  // namespace
+
+double optimizer_s(const Cluster& cluster, double parameters) {
+  return at_bandwidth_s(cluster, optimizer_bytes * parameters);
+}
 
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut) {

@@ -20,7 +20,7 @@ using plan::MeasuredRun;
 using plan::RecomputeMode;
 
 void require_figures(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs) {
-  sim::require_figures(cluster);
+  plan::require_figures(cluster);
   for (const MeasuredRun& run : runs)
     require_nodes(cluster, run.cut.devices(), "run " + run.id);
 }

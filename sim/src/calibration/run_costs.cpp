@@ -65,49 +65,12 @@ bool on_several_nodes(const plan::Cluster& cluster, int devices) {
   return devices > cluster.devices_per_node;
 }
 
-void require_figures(const plan::Cluster& cluster) {
-  if (cluster.device.flops_per_s <= 0)
-    throw plan::InputError("the cluster's device.flops_per_s is not known: times need the peak");
-  if (cluster.device.memory_bandwidth_per_s <= 0)
-    throw plan::InputError(
-        "the cluster's device.memory_bandwidth_per_s is not known: times need it");
-}
-
 void require_nodes(const plan::Cluster& cluster, int devices, const std::string& whose) {
   if (on_several_nodes(cluster, devices) && cluster.nodes < 2)
     throw plan::InputError(
         fmt::format("{} has {} GPUs, but the cluster has one node of {}: it needs "
                     "\"nodes\" and \"between_nodes\"",
                     whose, devices, cluster.devices_per_node));
-}
-
-const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
-                                 const plan::LayerClass& wanted) {
-  const auto found =
-      std::find_if(classes.begin(), classes.end(),
-                   [&](const plan::LayerClass& known) { return plan::same_layers(known, wanted); });
-  return found == classes.end() ? nullptr : &*found;
-}
-
-plan::LayerFactors factors_of(const plan::LayerClass& known) {
-  return {.layer = known.layer, .embedding = known.embedding, .head = known.head};
-}
-
-plan::Machine machine_of(const plan::Cluster& cluster) {
-  return cluster.machine.value_or(plan::Machine{});
-}
-
-plan::TransformerTimes priced(const plan::TransformerWork& work, const plan::Machine& machine,
-                              const plan::LayerClass& layers) {
-  const plan::LayerClass* const known = class_in(machine.layers, layers);
-  return plan::transformer_times(work, machine.constants,
-                                 known == nullptr ? plan::LayerFactors{} : factors_of(*known));
-}
-
-plan::TransformerTimes times_on(const plan::Cluster& cluster,
-                                const plan::TransformerTraining& training, const plan::Cut& cut) {
-  return priced(plan::transformer_work(cluster, training, cut), machine_of(cluster),
-                plan::layer_class_of(training, cut));
 }
 
 StepCosts step_costs(const plan::Cluster& cluster, const plan::TransformerTraining& training,

@@ -16,6 +16,13 @@ constexpr std::size_t most_causes_of_a_gap = 4;
 
 }  // namespace
 
+double mean_bubble(const IdleTime& idle, double iteration_s) {
+  double all = 0;
+  for (int rank = 0; rank < static_cast<int>(idle.by_cause.size()); ++rank)
+    all += idle.of_rank(rank);
+  return all / (iteration_s * static_cast<double>(idle.by_cause.size()));
+}
+
 double IdleTime::of_rank(int rank) const {
   double sum = 0;
   for (const double seconds : by_cause[static_cast<std::size_t>(rank)])

@@ -13,11 +13,11 @@ BusyCores::BusyCores(const Structure& structure, const StepCosts& costs, const D
       alone_(alone),
       contended_(contended),
       cores_(costs.busy_cores),
-      replicas_(costs.replicas),
+      members_(costs.members()),
       timed_(static_cast<std::size_t>(structure.size())),
       pending_(structure.events().predecessor_counts()) {
   for (std::size_t rank = 0; rank < structure.program().ranks.size(); ++rank)
-    node_of_rank_.push_back(plan::node_of(costs.cluster, static_cast<int>(rank) * replicas_));
+    node_of_rank_.push_back(plan::node_of(costs.cluster, costs.device(static_cast<int>(rank), 0)));
   busy_.assign(1 + *std::max_element(node_of_rank_.begin(), node_of_rank_.end()), 0);
   for (const TimedEvent& event : structure.timed_events())
     timed_[static_cast<std::size_t>(event.event)] = &event;
@@ -76,7 +76,7 @@ void BusyCores::begin(const Waiting& waiting) {
   const int node = node_of_rank_[static_cast<std::size_t>(rank)];
   times_[waiting.event].start = waiting.start;
   running_.push_back({waiting.event, node, waiting.start, 1, 0});
-  change_busy(node, replicas_, waiting.start);
+  change_busy(node, members_, waiting.start);
 }
 
 void BusyCores::finish(std::size_t running) {
@@ -84,7 +84,7 @@ void BusyCores::finish(std::size_t running) {
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(running));
   times_[done.event].end = done.end();
   times_[done.event].released = done.end() + alone_.of(structure_, done.event).latency;
-  change_busy(done.node, -replicas_, done.end());
+  change_busy(done.node, -members_, done.end());
   settle(done.event);
 }
 

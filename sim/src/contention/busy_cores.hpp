@@ -54,7 +54,7 @@ class BusyCores {
   const Durations& alone_;
   const Durations& contended_;
   int cores_;
-  int replicas_;
+  int members_;
   std::vector<int> node_of_rank_;
   std::vector<int> busy_;                 // by node
   std::vector<const TimedEvent*> timed_;  // by event

@@ -79,9 +79,9 @@ std::vector<Contention> shared_link_overlaps(const Structure& structure, const S
     if (!plan::is_send(own.instruction->kind) || at.released <= at.start)
       continue;
     const int to = structure.events()[own.partner].rank;
-    for (int replica = 0; replica < costs.replicas; ++replica)
-      enter(links, costs.cluster, own.rank * costs.replicas + replica,
-            to * costs.replicas + replica, {at.start, at.released, event});
+    for (int member = 0; member < costs.members(); ++member)
+      enter(links, costs.cluster, costs.device(own.rank, member), costs.device(to, member),
+            {at.start, at.released, event});
   }
   std::vector<Contention> found;
   for (const auto& [key, uses] : links) {

@@ -229,9 +229,16 @@ Bytes MemoryModel::set_aside(const StepCosts& costs, int rank) const {
   return sum;
 }
 
+Bytes MemoryModel::workspaces(const StepCosts& costs, int rank) const {
+  Bytes most;
+  for (const int stage : stages_of_rank_[static_cast<std::size_t>(rank)])
+    most = std::max(most, costs.stages[static_cast<std::size_t>(stage)].workspace);
+  return costs.workspaces + most;
+}
+
 Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
   const auto at = static_cast<std::size_t>(rank);
-  Bytes sum = costs.workspaces + set_aside(costs, rank);
+  Bytes sum = workspaces(costs, rank) + set_aside(costs, rank);
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1) +
@@ -264,7 +271,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
     holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
   }
 
-  holders.push_back({"workspaces of the device", costs.workspaces});
+  holders.push_back({"workspaces of the device", workspaces(costs, rank)});
   holders.push_back({"set aside for graphs", set_aside(costs, rank)});
 
   const plan::Program& program = structure_.program();

@@ -102,7 +102,8 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
     }
     OwnersPoint standing = standing_of(parameters, gradients, state);
     standing[Owner::Transients] =
-        (costs.workspaces + set_aside(costs, static_cast<int>(rank))).value;
+        (workspaces(costs, static_cast<int>(rank)) + set_aside(costs, static_cast<int>(rank)))
+            .value;
     ranks.push_back(added_up(standing, changes));
   }
   return ranks;

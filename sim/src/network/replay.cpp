@@ -12,6 +12,7 @@ using plan::Instruction;
 StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
   for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
     *link = {.latency = {}, .bandwidth_per_s = bandwidth_per_s, .overheads = link->overheads};
+  costs.measured.reset();
   return costs;
 }
 
@@ -27,26 +28,41 @@ Durations contended_works_of(const Structure& structure, const StepCosts& costs)
   return works;
 }
 
-Replay::Replay(const Structure& structure, const Durations& works, int replicas,
+Replay::Replay(const Structure& structure, const Durations& works, const StepCosts& costs,
                const Durations* contended)
-    : structure_(structure), works_(works), contended_(contended), replicas_(replicas) {
+    : structure_(structure), works_(works), contended_(contended), costs_(costs) {
   find_collectives();
 }
 
 int Replay::device_of(int id) const {
-  return structure_.events()[event_of(id)].rank * replicas_ + replica_of(id);
+  return costs_.device(structure_.events()[event_of(id)].rank, member_of(id));
 }
 
 int Replay::receiving_device(int id) const {
   const auto& events = structure_.events();
-  return events[events[event_of(id)].partner].rank * replicas_ + replica_of(id);
+  return costs_.device(events[events[event_of(id)].partner].rank, member_of(id));
 }
 
 double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
 
+/// Which of the groups of a collective a member is in: copies of one shard sum, tied weights are
+/// summed in each pipeline, and all is one.
+int Replay::group_of(plan::InstructionKind kind, int member) const {
+  switch (plan::group_of(kind)) {
+    case plan::Group::Copies:
+      return member % costs_.shards;
+    case plan::Group::Tied:
+      return member;
+    case plan::Group::All:
+    case plan::Group::None:
+      return 0;
+  }
+  return 0;
+}
+
 /// Sums of one device alone take nothing, and are none.
 void Replay::find_collectives() {
-  using Key = std::pair<int, int>;  // the event that stands for all; of a tied one the pipeline
+  using Key = std::pair<int, int>;  // the event that stands for all, and which of equal groups
   std::map<Key, Collective> found;
   const auto& events = structure_.events();
   for (int event = 0; event < structure_.size(); ++event) {
@@ -54,10 +70,9 @@ void Replay::find_collectives() {
     if (!plan::is_collective(i.kind))
       continue;
     const int leader = events.leader_of(event);
-    const bool within_pipeline = plan::group_of(i.kind) == plan::Group::Tied;
-    for (int replica = 0; replica < replicas_; ++replica) {
-      const int id = replica * structure_.size() + event;
-      Collective& collective = found[Key{leader, within_pipeline ? replica : 0}];
+    for (int member = 0; member < costs_.members(); ++member) {
+      const int id = member * structure_.size() + event;
+      Collective& collective = found[Key{leader, group_of(i.kind, member)}];
       collective.rounds = plan::traits_of(i.kind).rounds;
       collective.work = works_.of(structure_, leader).held;
       if (event == leader)
@@ -87,7 +102,7 @@ void Replay::for_each_flow(const Collective& collective, const Visit& visit) con
 
 Traffic Replay::traffic() const {
   Traffic traffic;
-  traffic.devices = static_cast<int>(structure_.program().ranks.size()) * replicas_;
+  traffic.devices = static_cast<int>(structure_.program().ranks.size()) * costs_.members();
   const auto add = [&](int from, int to, double bytes) {
     traffic.pairs.emplace(from, to);
     traffic.most_bytes = std::max(traffic.most_bytes, bytes);
@@ -105,7 +120,7 @@ Times Replay::run(Network& network) {
   unsettled_ = last_id();
   times_.assign(static_cast<std::size_t>(last_id()), {});
   pending_.clear();
-  for (int replica = 0; replica < replicas_; ++replica)
+  for (int member = 0; member < costs_.members(); ++member)
     pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
                     structure_.events().predecessor_counts().end());
   for (Collective& collective : collectives_) {

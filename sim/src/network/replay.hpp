@@ -21,13 +21,13 @@ Durations works_of(const Structure& structure, const StepCosts& costs);
 /// The same where all cores compute at once: with `costs.contended`.
 Durations contended_works_of(const Structure& structure, const StepCosts& costs);
 
-/// `replicas` pipelines side by side, joined by their reductions.
+/// The copies and shards of a pipeline side by side, joined by their reductions.
 class Replay {
  public:
   /// `works`: as `works_of` tells them (`held` of each). `contended`: those of
-  /// `contended_works_of`, on a network that sees who computes; null: nobody minds. All must
-  /// outlive it.
-  Replay(const Structure& structure, const Durations& works, int replicas,
+  /// `contended_works_of`, on a network that sees who computes; null: nobody minds. `costs` say who
+  /// is where. All must outlive it.
+  Replay(const Structure& structure, const Durations& works, const StepCosts& costs,
          const Durations* contended = nullptr);
 
   Traffic traffic() const;
@@ -37,7 +37,7 @@ class Replay {
  private:
   /// A ring of flows, all at once.
   struct Collective {
-    std::vector<int> leaders;  // one per pipeline, which waits for all of its members
+    std::vector<int> leaders;  // one per member, which waits for all of its members
     std::vector<int> ring;     // one per device, in their order
     int rounds = 1;
     double work = 0;  // bytes on each of its links
@@ -47,15 +47,16 @@ class Replay {
     double end = 0;
   };
 
-  // An event of a pipeline is numbered replica · structure.size() + event.
+  // An event of a member is numbered member · structure.size() + event.
   int event_of(int id) const { return id % structure_.size(); }
-  int replica_of(int id) const { return id / structure_.size(); }
+  int member_of(int id) const { return id / structure_.size(); }
   int device_of(int id) const;
   int receiving_device(int id) const;
   double work_of(int id) const;
   EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
-  int last_id() const { return replicas_ * structure_.size(); }
+  int last_id() const { return costs_.members() * structure_.size(); }
 
+  int group_of(plan::InstructionKind kind, int member) const;
   void find_collectives();
   template <class Visit>
   void for_each_flow(const Collective& collective, const Visit& visit) const;
@@ -70,7 +71,7 @@ class Replay {
   const Structure& structure_;
   const Durations& works_;
   const Durations* contended_;
-  const int replicas_;
+  const StepCosts& costs_;
   std::vector<Collective> collectives_;
   std::vector<int> collective_of_;  // by id; -1: none
   Network* network_ = nullptr;      // while it runs

@@ -1,28 +1,45 @@
 #include "pipewright/sim/planner/plan_account.hpp"
 
-#include "pipewright/plan/transformer/pipeline_shape.hpp"
-#include "pipewright/plan/transformer/transformer_memory.hpp"
-#include "pipewright/sim/calibration/run_costs.hpp"
+#include <algorithm>
+
+#include "pipewright/plan/transformer/transformer_costs.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::sim {
 
 PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                        const plan::Cut& cut) {
-  const StepCosts costs = step_costs(cluster, training, cut);
-  const auto shape = plan::pipeline_shape(cut, training.batch);
-  const auto memory = plan::transformer_memory(training, cut, shape);
-  const plan::MachineConstants constants = machine_of(cluster).constants;
+  plan::Scenario scenario = scenario_of(cluster, training, cut);
+  scenario.cluster.device.memory = {};
+  const ScenarioPlan plan =
+      lay_out(scenario, plan::transformer_costs(scenario.cluster, training, cut));
+  Simulator simulator(*plan.structure);
+  const Times& times = simulator.run_shared(plan.costs);
+  IdleCauses causes(*plan.structure);
+  const IdleTime& idle = causes.of(times);
+  MemoryModel memory(*plan.structure, holding_of(scenario, plan.program()));
+  const MemoryCurves& curves = memory.curves(plan.costs, times);
 
-  PlanAccount account{.times = times_on(cluster, training, cut), .ranks = {}};
-  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
+  PlanAccount account{.times = plan::times_on(cluster, training, cut), .ranks = {}};
+  for (int rank = 0; rank < cut.pipeline; ++rank) {
     RankAccount& own = account.ranks.emplace_back();
-    own.stages = shape.stages_of_rank[rank];
-    for (const int stage : own.stages)
+    own.stages = plan.program().placement.stages_on(rank);
+    plan::Bytes standing, workspace;
+    for (const int stage : own.stages) {
+      const plan::StageCost& cost = plan.costs.stages[static_cast<std::size_t>(stage)];
       own.layers += cut.layers_of(stage, training.model.layers);
-    own.busy_s = busy_of(costs, own.stages, cut.microbatches(training.batch));
-    own.standing = memory[rank].standing;
-    own.kept = memory[rank].kept;
-    own.at_work = plan::peak_of({memory[rank]}, constants) - own.standing - own.kept;
+      standing += plan::standing(cost);
+      workspace = std::max(workspace, cost.workspace);
+    }
+    own.busy_s = times.iteration - idle.of_rank(rank);
+    own.standing = static_cast<double>(standing.value);
+    own.at_work = static_cast<double>((plan.costs.workspaces + workspace).value);
+    const plan::Bytes peak = curves.peaks[static_cast<std::size_t>(rank)].held;
+    own.kept = static_cast<double>(peak.value) - own.standing - own.at_work;
   }
   return account;
 }

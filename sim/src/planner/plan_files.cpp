@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
-#include "pipewright/sim/calibration/run_costs.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -12,22 +13,21 @@ namespace {
 using plan::Cut;
 using plan::TransformerTraining;
 
-/// Blocks are the model's layers; the embedding comes before, the norm and the head behind. A
-/// scenario reads text byte by byte: the costs are those of the model's own vocabulary.
-plan::GptShape shape_of(const TransformerTraining& training) {
-  return {.blocks = training.model.layers,
-          .hidden = training.model.hidden,
-          .heads = training.model.heads,
-          .sequence = training.sequence,
-          .vocabulary = 256};
-}
-
 /// The first layer of each stage, and behind the last one.
 std::vector<int> layer_borders(const Cut& cut, int layers) {
   std::vector<int> borders{0};
   for (int stage = 0; stage < cut.stages(); ++stage)
     borders.push_back(borders.back() + cut.layers_of(stage, layers));
   return borders;
+}
+
+/// The embedding is the first layer; the head is on the last stage.
+std::vector<int> boundaries_of(const Cut& cut, int layers) {
+  std::vector<int> boundaries = layer_borders(cut, layers);
+  for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
+    ++boundaries[stage];
+  ++boundaries.back();
+  return boundaries;
 }
 
 /// Megatron-LM's name of each layer: the embedding, transformer layers, the loss.
@@ -48,64 +48,30 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const TransformerTraini
   plan::Scenario scenario;
   scenario.name = fmt::format("{}-tp{}-pp{}-dp{}", name.empty() ? "plan" : name, cut.tensor,
                               cut.pipeline, cut.data);
-  scenario.model = shape_of(training);
-  scenario.cluster = step_costs(cluster, training, cut).cluster;
-  scenario.cluster.name =
-      fmt::format("{}, {} devices a rank", cluster.name, cut.devices_of_stage());
-  scenario.cluster.device = cluster.device;
-  scenario.cluster.device.memory = {};  // a rank is several: the search has held them against it
+  scenario.model = plan::shape_of(training);
+  scenario.data = {.kind = std::string(plan::tokens_data.name), .path = "tokens.bin"};
+  scenario.cluster = cluster;
+  scenario.cluster.machine = plan::machine_of(cluster);
   plan::Pipeline& pipeline = scenario.pipeline;
   pipeline.ranks = cut.pipeline;
   pipeline.microbatches = cut.microbatches(training.batch);
   pipeline.schedule = cut.schedule_name();
   pipeline.chunks = cut.chunks;
-  pipeline.blocking = true;
-  const auto layers = static_cast<int>(plan::gpt_model(shape_of(training)).layers.size());
-  // The embedding is the first layer; the norm and the head are on the last stage.
-  std::vector<int> boundaries = layer_borders(cut, training.model.layers);
-  for (std::size_t stage = 1; stage + 1 < boundaries.size(); ++stage)
-    ++boundaries[stage];
-  boundaries.back() = layers;
-  pipeline.partition = std::move(boundaries);
-  scenario.training.microbatch_size = cut.microbatch;
-  scenario.data = {.kind = "text", .path = "text.txt"};
+  pipeline.partition = boundaries_of(cut, training.model.layers);
+  pipeline.blocking = true;  // a transfer holds both ends, as Megatron's do
+  pipeline.replicas = cut.data;
+  pipeline.tensor = cut.tensor;
+  pipeline.sequence_parallel = cut.sequence_parallel;
+  pipeline.context = cut.context;
+  pipeline.expert = cut.expert;
+  pipeline.overlap_reductions = false;
+  plan::Training& trained = scenario.training;
+  trained.microbatch_size = cut.microbatch;
+  trained.precision = plan::Precision::Mixed;
+  trained.fp32_gradients = true;
+  trained.zero = cut.zero;
+  trained.recompute = cut.recompute;
   return scenario;
-}
-
-plan::LayerCosts layer_costs_of(const plan::Cluster& cluster, const TransformerTraining& training,
-                                const Cut& cut) {
-  const plan::TransformerTimes times = times_on(cluster, training, cut);
-  const StepCosts steps = step_costs(cluster, training, cut);
-  plan::LayerCosts costs;
-  costs.device = cluster.device.name;
-  costs.dtype = "float32";
-  costs.software = "analytic";
-  costs.microbatch_size = cut.microbatch;
-  const plan::Model model = plan::gpt_model(shape_of(training));
-  const std::vector<int> borders = layer_borders(cut, training.model.layers);
-  std::size_t stage = 0;
-  for (std::size_t at = 0; at < model.layers.size(); ++at) {
-    plan::LayerCost& layer = costs.layers.emplace_back();
-    layer.name = model.layers[at].name;
-    layer.output = times.hop_size;
-    const int block = static_cast<int>(at) - 1;
-    const bool is_block = block >= 0 && block < training.model.layers;
-    plan::PassSeconds passes;
-    if (at == 0) {
-      passes = times.embedding;
-    } else if (is_block) {
-      passes = block < training.model.leading_dense_layers() ? times.dense_layer : times.layer;
-      if (block == borders[stage])
-        layer.optimizer_step = steps.stages[stage++].optimizer_step;
-    } else if (at + 1 == model.layers.size()) {
-      passes = times.head;
-    }
-    layer.forward = {passes.forward};
-    layer.input_gradient = layer.weight_gradient = {passes.backward / 2};
-    layer.parameters = model.layers[at].parameter_bytes;  // those that the scenario's model has
-  }
-  costs.loss.name = "loss";
-  return costs;
 }
 
 std::string megatron_arguments(const TransformerTraining& training, const Cut& cut) {

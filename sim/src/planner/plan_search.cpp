@@ -9,10 +9,12 @@
 #include <random>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/transformer/transformer_counts.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/plan_price.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -31,6 +33,9 @@ void require_sizes(const PlanSpace& space) {
                                          fmt::join(planned, ", ")));
 }
 
+/// Bounds count parameters as the means of layers, which is a little more or less than they have.
+constexpr double as_counted = 0.998;
+
 /// The cuts of a training, as `search` goes over them.
 class CutSpace {
  public:
@@ -40,9 +45,7 @@ class CutSpace {
       : cluster_(cluster),
         machine_(machine_of(cluster)),
         training_(space.training),
-        flops_(plan::training_flops(space.training)),
-        cuts_(candidates_of(cluster, space, shapes_)),
-        simulator_(cluster) {}
+        cuts_(candidates_of(cluster, space, shapes_)) {}
 
   std::size_t size() const { return cuts_.size(); }
   double memory() const { return static_cast<double>(cluster_.device.memory.value); }
@@ -50,25 +53,42 @@ class CutSpace {
   Bound bound(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
+    const plan::TransformerTimes times = times_of(cut);
+    // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
+    const double early =
+        cut.recompute == plan::RecomputeMode::Full
+            ? cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward)
+            : 0;
     return {.candidate = candidate,
-            .least_s = least_iteration(costs(cut, times_of(cut)), shape, microbatches(cut)),
+            .least_s =
+                as_counted * (least_iteration(costs(cut, times), shape, microbatches(cut)) - early),
             .peak_bytes =
+                as_counted *
                 plan::peak_of(plan::transformer_memory(training_, cut, shape), machine_.constants)};
   }
 
+  /// What whoever simulates the plan's scenario gets.
   std::optional<FoundPlan> price(const Bound& bound) {
     const Cut& cut = cuts_[bound.candidate];
-    const plan::TransformerTimes times = times_of(cut);
-    FoundPlan plan{.cut = cut, .least_s = bound.least_s, .peak_bytes = bound.peak_bytes};
-    plan.iteration_s = simulator_.iteration(training_, cut, times);
-    double busiest = 0;
-    const StepCosts& priced = costs(cut, times);
-    for (const std::vector<int>& stages : shape_of(cut).stages_of_rank)
-      busiest = std::max(busiest, busy_of(priced, stages, microbatches(cut)));
-    plan.bubble = std::max(0.0, 1 - busiest / plan.iteration_s);
-    plan.tokens_per_s = 1.0 * training_.batch * training_.sequence / plan.iteration_s;
-    plan.mfu = flops_ / (plan.iteration_s * cut.devices() * cluster_.device.flops_per_s);
-    return plan;
+    plan::Scenario scenario = scenario_of(cluster_, training_, cut);
+    scenario.cluster.device.memory = {};  // which the search minds
+    try {
+      const PlanFacts facts = facts_of(
+          scenario, plan::transformer_costs(scenario.cluster, training_, cut), &structures_);
+      return FoundPlan{.cut = cut,
+                       .iteration_s = facts.iteration_s,
+                       .least_s = bound.least_s,
+                       .peaks = facts.peaks,
+                       .peak_bytes = static_cast<double>(
+                           std::max_element(facts.peaks.begin(), facts.peaks.end())->value),
+                       .bubble = facts.bubble,
+                       .tokens_per_s = facts.units_per_s,
+                       .mfu = facts.mfu};
+    } catch (const plan::InputError&) {
+      return {};
+    } catch (const plan::Infeasible&) {
+      return {};
+    }
   }
 
  private:
@@ -89,10 +109,9 @@ class CutSpace {
   const plan::Cluster& cluster_;
   const plan::Machine machine_;
   const plan::TransformerTraining& training_;
-  const double flops_;
   plan::PipelineShapes shapes_;
   const std::vector<Cut> cuts_;
-  RunSimulator simulator_;
+  StructureCache structures_;
   StepCosts costs_;
 };
 

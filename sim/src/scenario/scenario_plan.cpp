@@ -23,6 +23,20 @@ namespace {
 
 constexpr std::size_t most_structures = 16;
 
+/// Costs are those of one shard of each layer.
+void require_shards(const plan::Pipeline& pipeline, const plan::LayerCosts& costs) {
+  const auto require = [](const char* axis, int given, int wanted) {
+    if (given != wanted)
+      throw plan::InputError(
+          fmt::format("the costs are those of layers that {} ranks share out along {}, but "
+                      "pipeline.{} is {}: measure or estimate them for that",
+                      given, axis, axis, wanted));
+  };
+  require("tensor", costs.tensor, pipeline.tensor);
+  require("context", costs.context, pipeline.context);
+  require("expert", costs.expert, pipeline.expert);
+}
+
 /// Costs from a file may be those of another model or another microbatch size.
 void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   const plan::Model model = model_of(scenario);
@@ -36,9 +50,11 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
     return measured == wanted || (scenario.training.precision == plan::Precision::Mixed &&
                                   measured * model_bytes == wanted * bytes);
   };
+  require_shards(scenario.pipeline, costs);
+  const bool is_whole = costs.tensor * costs.expert == 1;
   for (std::size_t l = 0; l < model.layers.size(); ++l)
     if (costs.layers[l].name != model.layers[l].name ||
-        !fits(costs.layers[l].parameters, model.layers[l].parameter_bytes))
+        (is_whole && !fits(costs.layers[l].parameters, model.layers[l].parameter_bytes)))
       throw plan::InputError(fmt::format(
           "the costs of layer {} are for \"{}\" of {} parameter bytes ({}), but the model has "
           "\"{}\" of {} there",
@@ -175,10 +191,10 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
   options.communicators = pipeline.communicators;
   options.transfers = pipeline.transfers;
   options.blocking = pipeline.blocking;
-  options.replicas = pipeline.replicas;
+  options.replicas = pipeline.replicas * pipeline.context;
   options.overlap_reductions = pipeline.overlap_reductions;
   options.recompute = scenario.training.recompute;
-  options.shard_optimizer = scenario.training.zero == 1;
+  options.shard_optimizer = scenario.training.zero >= 1;
   options.gradient_norm = scenario.training.clip_norm > 0;
   options.share_loss = true;
   return options;

@@ -28,8 +28,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   for (const auto& rank : idle.by_cause)
     for (std::size_t cause = 0; cause < rank.size(); ++cause)
       row.idle_s[cause] += rank[cause];
-  row.bubble = std::accumulate(row.idle_s.begin(), row.idle_s.end(), 0.0) /
-               (times.iteration * static_cast<double>(idle.by_cause.size()));
+  row.bubble = mean_bubble(idle, times.iteration);
 
   MemoryModel memory(structure, holding_of(scenario, structure.program()));
   const MemoryCurves& curves = memory.curves(plan.costs, times);

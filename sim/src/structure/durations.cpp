@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::sim {
@@ -17,13 +18,13 @@ using plan::Seconds;
 /// The link on which a transfer takes longest, of those that join two ranks in each of the
 /// pipelines side by side.
 const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size) {
-  const auto between = [&](int replica) -> const Link& {
-    return plan::link_between(costs.cluster, rank * costs.replicas + replica,
-                              other * costs.replicas + replica);
+  const auto between = [&](int member) -> const Link& {
+    return plan::link_between(costs.cluster, costs.device(rank, member),
+                              costs.device(other, member));
   };
   const Link* slowest = &between(0);
-  for (int replica = 1; replica < costs.replicas; ++replica) {
-    const Link& link = between(replica);
+  for (int member = 1; member < costs.members(); ++member) {
+    const Link& link = between(member);
     if (occupancy(link, size) + link.latency > occupancy(*slowest, size) + slowest->latency)
       slowest = &link;
   }
@@ -34,21 +35,16 @@ bool has_overheads(const plan::Link& link) { return link.overheads != plan::Over
 
 /// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
 /// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
-/// Distrib. Comput. 69, 2009). The devices are `members` of each rank. The most that a link makes
-/// of it: `of(link, size, n, rounds)`.
+/// Distrib. Comput. 69, 2009). The most that a link makes of it: `of(link, size, n, rounds)`.
 template <class Of>
-double ring(const StepCosts& costs, const std::vector<int>& ranks, int members, Bytes size,
-            int rounds, const Of& of) {
-  const std::size_t devices = ranks.size() * static_cast<std::size_t>(members);
-  const auto device = [&](std::size_t i) {
-    const auto along = static_cast<std::size_t>(members);
-    return ranks[i % devices / along] * costs.replicas + static_cast<int>(i % along);
-  };
-  const auto n = static_cast<double>(devices);
+double ring(const plan::Cluster& cluster, const std::vector<int>& devices, Bytes size, int rounds,
+            const Of& of) {
+  const auto n = static_cast<double>(devices.size());
   double most = 0;
-  for (std::size_t i = 0; i < devices && devices > 1; ++i)
+  for (std::size_t i = 0; i < devices.size() && devices.size() > 1; ++i)
     most = std::max(
-        most, of(plan::link_between(costs.cluster, device(i), device(i + 1)), size, n, rounds));
+        most, of(plan::link_between(cluster, devices[i], devices[(i + 1) % devices.size()]), size,
+                 n, rounds));
   return most;
 }
 
@@ -83,7 +79,7 @@ class Pricing {
       return {plan::occupancy(link, sent_by(event)).value, link.latency.value};
     }
     if (plan::is_collective(i.kind))
-      return {structure_.events().leader_of(event) == event ? collective(i, ring_seconds) : 0, 0};
+      return {structure_.events().leader_of(event) == event ? sum_seconds(i) : 0, 0};
     Seconds time = compute(i);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
       time += stage(i).rerun.others;
@@ -122,21 +118,67 @@ class Pricing {
     return plan::time_of(plan::traits_of(i.kind).work, stage(i));
   }
 
+  double sum_seconds(const Instruction& i) const {
+    if (!costs_.measured)
+      return collective(i, ring_seconds);
+    return collective_of(i, [&](const std::vector<int>& devices, Bytes size, int rounds) {
+      if (size == Bytes{})  // numbers: in what a machine takes once for each step
+        return 0.0;
+      const plan::SumTime sum =
+          plan::sum_time(*costs_.measured, plan::place_of(*costs_.measured, devices),
+                         static_cast<double>(size.value));
+      return plan::gradient_sum_s(sum, costs_.measured->machine->constants) * rounds / 2;
+    });
+  }
+
   template <class Of>
   double collective(const Instruction& i, const Of& of) const {
+    return collective_of(i, [&](const std::vector<int>& devices, Bytes size, int rounds) {
+      return ring(costs_.cluster, devices, size, rounds, of);
+    });
+  }
+
+  /// What `of(devices, size, rounds)` makes of it. Where copies share out experts, their gradients
+  /// are summed apart, over fewer.
+  template <class Of>
+  double collective_of(const Instruction& i, const Of& of) const {
     const plan::InstructionTraits& traits = plan::traits_of(i.kind);
     const Bytes size = plan::bytes_of(traits.payload, stage(i));
     switch (traits.group) {
-      case plan::Group::Copies:
-        return ring(costs_, structure_.ranks_of(i.stage), costs_.replicas, size, traits.rounds, of);
+      case plan::Group::Copies: {
+        const Bytes experts = costs_.expert > 1 ? stage(i).expert_parameters : Bytes{};
+        const std::vector<int>& ranks = structure_.ranks_of(i.stage);
+        double seconds = of(copies(ranks, 1), size - experts, traits.rounds);
+        if (experts > Bytes{})
+          seconds += of(copies(ranks, costs_.expert), experts, traits.rounds);
+        return seconds;
+      }
       case plan::Group::Tied:  // in each of the pipelines side by side
-        return ring(costs_, structure_.tied_ranks(), 1, size, traits.rounds, of);
+        return of(members(structure_.tied_ranks(), 1), size, traits.rounds);
       case plan::Group::All:
-        return ring(costs_, structure_.all_ranks(), costs_.replicas, size, traits.rounds, of);
+        return of(members(structure_.all_ranks(), costs_.members()), size, traits.rounds);
       case plan::Group::None:
         return 0;
     }
     return 0;
+  }
+
+  /// Of each rank the first devices.
+  std::vector<int> members(const std::vector<int>& ranks, int count) const {
+    std::vector<int> devices;
+    for (const int rank : ranks)
+      for (int member = 0; member < count; ++member)
+        devices.push_back(costs_.device(rank, member));
+    return devices;
+  }
+
+  /// The first shard of every so-many-th copy.
+  std::vector<int> copies(const std::vector<int>& ranks, int step) const {
+    std::vector<int> devices;
+    for (const int rank : ranks)
+      for (int copy = 0; copy < costs_.replicas; copy += step)
+        devices.push_back(costs_.device(rank, copy * costs_.shards));
+    return devices;
   }
 
   const Structure& structure_;

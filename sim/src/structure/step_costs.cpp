@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -79,14 +81,52 @@ class Check {
   std::vector<std::string> lines_;
 };
 
+/// Once for each rank: the first stages lie on ranks of their own.
+void add_iteration(StepCosts& step, plan::Seconds iteration, int ranks) {
+  for (std::size_t stage = 0; stage < step.stages.size(); ++stage)
+    if (stage < static_cast<std::size_t>(ranks))
+      step.stages[stage].optimizer_step += iteration;
+}
+
+/// What a machine's constants make of transfers; that they share links is in these constants.
+/// Between nodes they wait for those of other pipelines of the node, where stages lie on several
+/// nodes. Shards that cut tokens send their parts at once, over what the constants have of one.
+plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& pipeline) {
+  if (!cluster.machine)
+    return cluster;
+  const plan::MachineConstants& constants = cluster.machine->constants;
+  const double at_once = pipeline.sequence_parallel ? pipeline.tensor : 1;
+  const double in_node = cluster.devices_per_node;
+  const double pipelines = in_node / std::min<double>(pipeline.tensor, in_node);
+  const double nodes = 1.0 * plan::ranks_of_job(pipeline) / pipeline.ranks / in_node;
+  const double slower = 1 / constants.network_efficiency +
+                        (pipelines - 1) * std::max(0.0, nodes - 2) * constants.uplink_waiting;
+  const auto use = [&](plan::Link& link, double efficiency) {
+    link = {.latency = {}, .bandwidth_per_s = link.bandwidth_per_s * efficiency / at_once};
+  };
+  use(cluster.within_node, constants.hop_efficiency);
+  use(cluster.between_nodes, 1 / slower);
+  return cluster;
+}
+
 }  // namespace
 
 StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                         const plan::Partition& partition) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::LayerCosts cut = plan::with_shard_times(
+      costs, scenario.cluster, plan::shard_places(scenario.cluster, pipeline));
   StepCosts step;
-  set_stages(step, costs, partition, training_memory(scenario));
-  step.cluster = scenario.cluster;
-  step.replicas = scenario.pipeline.replicas;
+  set_stages(step, cut, partition, training_memory(scenario));
+  add_iteration(step, costs.iteration, pipeline.ranks);
+  step.cluster = with_transfer_links(scenario.cluster, pipeline);
+  if (scenario.cluster.machine)
+    step.measured = scenario.cluster;
+  plan::StagePlaces places = plan::stage_places(pipeline);
+  step.replicas = places.copies;
+  step.shards = places.shards;
+  step.devices = std::move(places.devices);
+  step.expert = pipeline.expert;
   step.microbatch_lengths = scenario.training.microbatch_lengths;
   step.jitter = scenario.training.jitter;
   step.seed = static_cast<std::uint64_t>(scenario.training.seed);
@@ -120,6 +160,11 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
   check.link("within a node", costs.cluster.within_node);
   if (costs.cluster.nodes > 1)
     check.link("between nodes", costs.cluster.between_nodes);
+  if (costs.shards < 1 || costs.expert < 1 || costs.replicas % std::max(1, costs.expert) != 0)
+    check.refuse(
+        fmt::format("{} shards of {} copies, and {} copies that share out experts: at "
+                    "least 1 is needed of each, and the copies are a multiple of the last",
+                    costs.shards, costs.replicas, costs.expert));
   if (costs.replicas < 1)
     check.refuse(fmt::format("{} replicas of the pipeline: at least 1 is needed", costs.replicas));
   if (!costs.microbatch_lengths.empty())

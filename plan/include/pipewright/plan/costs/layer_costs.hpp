@@ -20,6 +20,9 @@ struct LayerTimes {
   Seconds weight_gradient{};  // the rest of the backward
   Seconds splitting{};        // that these two take longer than the backward does in one go
   Seconds optimizer_step{};   // for this layer's parameters, once per step
+  /// The part of the forward, and again of the input gradient, in which shards pass on what they
+  /// have to (`with_shard_times`); 0 in a file.
+  Seconds shards{};
   friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
 };
 

@@ -15,7 +15,7 @@ namespace pipewright::plan {
 enum class NormKind { Root, Layer };
 
 struct TransformerConfig {
-  std::string name;  // as its file calls it
+  std::string name{};  // as its file calls it
   int layers = 0;
   int hidden = 0;
   int heads = 0;
@@ -43,7 +43,7 @@ struct TransformerConfig {
   int expert_feed_forward = 0;
   int shared_feed_forward = 0;  // the width of all shared experts together
   bool router_bias = false;
-  std::vector<bool> sparse;  // by layer, whether it has experts; empty: none
+  std::vector<bool> sparse{};  // by layer, whether it has experts; empty: none
 
   // Latent attention (DeepSeek-V2, arXiv 2405.04434); 0: queries, or all, without a rank.
   int q_rank = 0;

@@ -26,6 +26,18 @@ struct RankMemory {
   double latent_heads = 0;     // tokens × channels of the latent attention's heads
 };
 
+/// What a layer keeps of a microbatch for its backward, where nothing runs again: all of it, and
+/// the scores among it, which selective recomputation drops.
+struct LayerKept {
+  double all = 0;
+  double scores = 0;
+};
+LayerKept layer_kept(const TransformerTraining& training, const Cut& cut, bool is_dense);
+/// The counts of a rank, or of a rank with the last stage.
+RankMemory work_at_peak(const TransformerTraining& training, const Cut& cut, bool has_last_stage);
+/// … in bytes, without what a device has once.
+double bytes_at_peak(const RankMemory& rank, const MachineConstants& constants);
+
 /// By rank. `shape` is that of the cut's schedule.
 std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape);

@@ -8,6 +8,7 @@
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/cluster/collective_times.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -32,8 +33,10 @@ struct LayerWork {
   double core_s = 0;           // attention's two products at the peak
   double core_bytes_s = 0;     // scores, at the memory's bandwidth
   double element_bytes_s = 0;  // norms, residuals, activations, likewise
-  int exchanges = 0;           // of tokens among experts, of keys and values among contexts
-  ExchangeTime exchanged;      // all of them
+  ShardTraffic experts;        // of tokens
+  ShardTraffic contexts;       // of keys and values
+  ExchangeTime exchanged;      // both of them
+  int exchanges() const { return experts.times + contexts.times; }
 };
 
 /// All of it, for one microbatch on one device.
@@ -42,9 +45,9 @@ struct TransformerWork {
   double head_peak = 0;
   LayerWork layer;
   LayerWork dense_layer;  // at the front of a mixture
-  int sums = 0;           // among the devices that a layer is cut among
-  SumTime sum;  // each of them
-  double head_s = 0;  // its products at the peak, forward and backward
+  ShardTraffic sums;      // among the devices that a layer is cut among
+  SumTime sum;            // each of them
+  double head_s = 0;      // its products at the peak, forward and backward
   double head_bytes_s = 0;
   double embedding_s = 0;
   double hop_s = 0;          // to the next stage, at the bandwidth within a node
@@ -57,6 +60,9 @@ struct TransformerWork {
   StageEndWork first_end, middle_end, last_end, only_end;
   Bytes hop_size{};
 };
+
+/// What the optimizer takes to step so many parameters of a device, at the memory's bandwidth.
+double optimizer_s(const Cluster& cluster, double parameters);
 
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut);

@@ -19,6 +19,8 @@ struct IdleTime {
   /// All idle time of a rank: its causes, added up in their order.
   double of_rank(int rank) const;
 };
+/// How much of an iteration a rank is idle, on average: what is called bubble of all ranks.
+double mean_bubble(const IdleTime& idle, double iteration_s);
 
 /// Finds the causes again and again for one Structure, without allocating anew.
 ///

@@ -23,7 +23,7 @@ struct Contention {
 /// In order of node. Empty where every transfer has its link to itself: then the native answer is
 /// exact. Links are shared as the Cluster says: one card per node for all transfers to other
 /// nodes, its two directions apart; one bus per node for all transfers inside it. All
-/// `costs.replicas` pipelines take part.
+/// All copies and shards of the ranks take part.
 std::vector<Contention> shared_link_overlaps(const Structure& structure, const StepCosts& costs,
                                              const Times& times);
 

@@ -160,6 +160,8 @@ class MemoryModel {
   std::size_t most_points(const Stream& stream) const;
   plan::Bytes standing(const StepCosts& costs, int rank) const;
   plan::Bytes set_aside(const StepCosts& costs, int rank) const;
+  /// Of the device, and the most of the rank's stages.
+  plan::Bytes workspaces(const StepCosts& costs, int rank) const;
   /// Each group beyond the first has a sum of its own.
   int more_groups() const {
     return holding_.gradient_groups > 1 ? holding_.gradient_groups - 1 : 0;

@@ -38,9 +38,10 @@ struct PlanSpace {
 struct FoundPlan {
   plan::Cut cut;
   double iteration_s = 0;
-  double least_s = 0;     // the bound
-  double peak_bytes = 0;  // of the rank that holds most
-  double bubble = 0;      // of the rank that computes most: its idle part of the iteration
+  double least_s = 0;                // the bound
+  std::vector<plan::Bytes> peaks{};  // by rank of the pipeline, of a device
+  double peak_bytes = 0;             // of the rank that holds most
+  double bubble = 0;                 // mean over ranks: their idle part of the iteration
   double tokens_per_s = 0;
   double mfu = 0;  // the model's FLOPs over the peak of all GPUs
 };

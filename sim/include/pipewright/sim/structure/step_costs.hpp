@@ -4,6 +4,7 @@
 // machines, and how microbatches, ranks and repetitions differ from each other.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
@@ -21,9 +22,16 @@ struct StepCosts {
   int busy_cores = 1;
   plan::Bytes workspaces{};  // of a rank's device, see plan::LayerCosts
   plan::Cluster cluster;
-  /// Pipelines side by side, which sum their gradients. Rank r of pipeline d is device
-  /// r · replicas + d, so the replicas of a rank are neighbours (plan::pipe_data_topology).
+  /// The same as somebody measured it, where its machine's constants price sums and where they made
+  /// the links of `cluster` those of transfers.
+  std::optional<plan::Cluster> measured{};
+  /// Copies of each rank, side by side, which sum their gradients, and the shards of each copy.
+  /// `devices` says where each is, by rank, copy and shard; empty: they are counted in this order,
+  /// so the copies of a rank are neighbours.
   int replicas = 1;
+  int shards = 1;
+  std::vector<int> devices{};
+  int expert = 1;  // copies that share out the experts, so that these have fewer copies
   /// By microbatch: factors of its compute times and of what it sends. Empty: all 1.
   std::vector<double> microbatch_lengths;
   /// Standard deviation of every duration over its mean; durations are then log-normal, each drawn
@@ -32,6 +40,13 @@ struct StepCosts {
   std::uint64_t seed = 0;
   /// By event of the Structure: factors of what they take, as somebody measured them. Empty: all 1.
   std::vector<double> event_factors;
+
+  /// Devices that a rank of the Program stands for: shard m mod `shards` of copy m / `shards`.
+  int members() const { return replicas * shards; }
+  int device(int rank, int member) const {
+    const int at = rank * members() + member;
+    return devices.empty() ? at : devices[static_cast<std::size_t>(at)];
+  }
 };
 
 /// The stages of a partition, and all else that a scenario says.

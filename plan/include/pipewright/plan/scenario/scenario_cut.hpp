@@ -1,0 +1,32 @@
+#pragma once
+
+// The same cut of a training, as a scenario says it and as the analytic times and memory take it;
+// and where on a cluster the ranks lie that it puts together.
+
+#include <vector>
+
+#include "pipewright/plan/cluster/shard_times.hpp"
+#include "pipewright/plan/partition/cut.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+
+namespace pipewright::plan {
+
+/// How a scenario cuts its training. Layers of stages are left out: the partition says them.
+Cut cut_of(const Scenario& scenario);
+
+/// Samples of an iteration.
+int batch_of(const Scenario& scenario);
+
+/// The ranks of the job that stand for a rank of a pipeline: each of them is a copy, whose shards
+/// lie one behind the other.
+struct StagePlaces {
+  int copies = 1;  // replicas · context
+  int shards = 1;
+  std::vector<int> devices{};  // by rank of the pipeline, copy and shard, the last the fastest
+};
+StagePlaces stage_places(const Pipeline& pipeline);
+
+/// Where the ranks lie that share out the layers of the first stage.
+ShardPlaces shard_places(const Cluster& cluster, const Pipeline& pipeline);
+
+}  // namespace pipewright::plan

@@ -1,0 +1,155 @@
+#include "pipewright/plan/transformer/transformer_costs.hpp"
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+class CostsOfLayers {
+ public:
+  CostsOfLayers(const Cluster& cluster, const TransformerTraining& training, const Cut& cut)
+      : cluster_(cluster),
+        training_(training),
+        cut_(cut),
+        machine_(machine_of(cluster)),
+        work_(transformer_work(cluster, training, cut)),
+        times_(priced(work_, machine_, layer_class_of(training, cut))) {}
+
+  LayerCosts all() const {
+    LayerCosts costs;
+    costs.device = cluster_.device.name;
+    costs.dtype = "bfloat16";
+    costs.software = analytic_software;
+    costs.microbatch_size = cut_.microbatch;
+    costs.tensor = cut_.tensor, costs.context = cut_.context, costs.expert = cut_.expert;
+    costs.workspaces = whole_bytes(machine_.constants.context_bytes);
+    costs.iteration = {times_.iteration_s};
+    int block = 0;
+    for (const TransformerLayer& layer : layers_of(training_, cut_))
+      costs.layers.push_back(cost_of(layer, block));
+    costs.loss.name = "loss";
+    return costs;
+  }
+
+ private:
+  LayerCost cost_of(const TransformerLayer& layer, int& block) const {
+    LayerCost cost;
+    cost.name = layer.name;
+    cost.parameters = layer.weights;
+    cost.expert_parameters = whole_bytes(2.0 * static_cast<double>(layer.device_expert_parameters));
+    cost.optimizer_step = {optimizer_s(cluster_, static_cast<double>(layer.device_parameters)) /
+                           machine_.constants.optimizer_efficiency};
+    cost.saves_output = true;
+    const bool is_head = layer.kind == TransformerLayerKind::Head;
+    cost.workspace =
+        whole_bytes(bytes_at_peak(work_at_peak(training_, cut_, is_head), machine_.constants));
+    if (!is_head)
+      cost.output = whole_bytes(static_cast<double>(work_.hop_size.value) / tokens_cut());
+    if (layer.kind == TransformerLayerKind::Embedding)
+      set_passes(cost, times_.embedding, 0, 0);
+    else if (is_head)
+      set_passes(cost, times_.head, 0, 0);
+    else
+      make_block(
+          cost, block++ < training_.model.leading_dense_layers() || !training_.model.has_mixture());
+    return cost;
+  }
+
+  /// Among how many ranks the tokens between layers are cut.
+  int tokens_cut() const { return cut_.sequence_parallel ? cut_.tensor : 1; }
+
+  void make_block(LayerCost& cost, bool is_dense) const {
+    const bool is_in_front = is_dense && training_.model.has_mixture();
+    const LayerWork& work = is_in_front ? work_.dense_layer : work_.layer;
+    cost.tensor_sums = work_.sums;
+    cost.expert_exchanges = work.experts;
+    cost.context_gathers = work.contexts;
+    const PassSeconds& passes = is_in_front ? times_.dense_layer : times_.layer;
+    set_passes(cost, passes, again(passes), shards_of(work));
+    const LayerKept kept = layer_kept(training_, cut_, is_dense);
+    cost.activation = cost.forward_peak = whole_bytes(kept.all);
+    cost.selective_activation = whole_bytes(kept.scores);
+    cost.saves_input = cut_.recompute == RecomputeMode::Full;
+  }
+
+  /// What runs again is left out, since the Program has it; so is what shards pass on. Each half of
+  /// the backward takes half of the rest.
+  void set_passes(LayerCost& cost, const PassSeconds& passes, double again, double shards) const {
+    const auto rest = [](double seconds) { return std::max(0.0, seconds) / 2; };
+    cost.forward = {std::max(0.0, passes.forward - shards)};
+    cost.input_gradient = cost.weight_gradient = {rest(passes.backward - again - shards)};
+    cost.selective_forward = {passes.core};
+  }
+
+  double again(const PassSeconds& passes) const {
+    switch (cut_.recompute) {
+      case RecomputeMode::None:
+        return 0;
+      case RecomputeMode::Selective:
+        return passes.core;
+      case RecomputeMode::Full:
+        return passes.forward;
+    }
+    return 0;
+  }
+
+  double shards_of(const LayerWork& work) const {
+    const double sum = work_.sums.times == 0 ? 0 : shard_sum_s(work_.sum, machine_.constants);
+    return work_.sums.times * sum +
+           exchanges_s(work.exchanged, work.exchanges(), machine_.constants);
+  }
+
+  const Cluster& cluster_;
+  const TransformerTraining& training_;
+  const Cut& cut_;
+  const Machine machine_;
+  const TransformerWork work_;
+  const TransformerTimes times_;
+};
+
+}  // namespace
+
+Machine machine_of(const Cluster& cluster) { return cluster.machine.value_or(Machine{}); }
+
+const LayerClass* class_in(const std::vector<LayerClass>& classes, const LayerClass& wanted) {
+  const auto found = std::find_if(classes.begin(), classes.end(), [&](const LayerClass& known) {
+    return same_layers(known, wanted);
+  });
+  return found == classes.end() ? nullptr : &*found;
+}
+
+LayerFactors factors_of(const LayerClass& known) {
+  return {.layer = known.layer, .embedding = known.embedding, .head = known.head};
+}
+
+TransformerTimes priced(const TransformerWork& work, const Machine& machine,
+                        const LayerClass& layers) {
+  const LayerClass* const known = class_in(machine.layers, layers);
+  return transformer_times(work, machine.constants,
+                           known == nullptr ? LayerFactors{} : factors_of(*known));
+}
+
+TransformerTimes times_on(const Cluster& cluster, const TransformerTraining& training,
+                          const Cut& cut) {
+  return priced(transformer_work(cluster, training, cut), machine_of(cluster),
+                layer_class_of(training, cut));
+}
+
+void require_figures(const Cluster& cluster) {
+  if (cluster.device.flops_per_s <= 0)
+    throw InputError("the cluster's device.flops_per_s is not known: times need the peak");
+  if (cluster.device.memory_bandwidth_per_s <= 0)
+    throw InputError("the cluster's device.memory_bandwidth_per_s is not known: times need it");
+}
+
+LayerCosts transformer_costs(const Cluster& cluster, const TransformerTraining& training,
+                             const Cut& cut) {
+  require_figures(cluster);
+  return CostsOfLayers(cluster, training, cut).all();
+}
+
+}  // namespace pipewright::plan

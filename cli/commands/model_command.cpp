@@ -39,8 +39,11 @@ plan::DescribedTransformer asked_for(const ModelOptions& options) {
   if (!options.attention.empty())
     training.attention =
         options.attention == "scores" ? plan::AttentionKind::Scores : plan::AttentionKind::Fused;
-  if (const auto faults = plan::faults_of(training, cut); !faults.empty())
-    throw plan::InputError(fmt::format("{}: {}", options.file, fmt::join(faults, "\n")));
+  try {
+    plan::require_cut(training, cut);
+  } catch (const plan::InputError& error) {
+    throw plan::InputError(fmt::format("{}: {}", options.file, error.what()));
+  }
   return transformer;
 }
 

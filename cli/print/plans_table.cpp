@@ -66,11 +66,11 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
-std::vector<double> peaks_by_rank(const PlansFound& found, const plan::Cut& cut) {
-  std::vector<double> peaks;
-  for (const sim::RankAccount& rank : sim::account_of(found.cluster, found.training, cut).ranks)
-    peaks.push_back(rank.total());
-  return peaks;
+std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
+  std::vector<std::int64_t> bytes;
+  for (const plan::Bytes peak : peaks)
+    bytes.push_back(peak.value);
+  return bytes;
 }
 
 plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
@@ -96,7 +96,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"mfu", plan.mfu},
           {"bubble", plan.bubble},
           {"peak_bytes", plan.peak_bytes},
-          {"peak_bytes_by_rank", peaks_by_rank(found, cut)},
+          {"peak_bytes_by_rank", bytes_of(plan.peaks)},
           {"fits", memory.value <= 0 || plan.peak_bytes <= static_cast<double>(memory.value)},
           {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
           {"megatron_arguments", sim::megatron_arguments(found.training, cut)},

@@ -31,6 +31,22 @@ std::string held_by(const std::vector<sim::Holder>& holders) {
 
 }  // namespace
 
+/// Empty where no stage has several.
+std::string shards_line(const loop::Prediction& prediction) {
+  const auto busy = plan::busy_per_rank(prediction.timeline);
+  const auto shards = plan::shards_per_rank(prediction.timeline);
+  double least = 1, most = 0;
+  for (std::size_t rank = 0; rank < busy.size(); ++rank) {
+    const double share = busy[rank] > plan::Seconds{} ? shards[rank] / busy[rank] : 0;
+    least = std::min(least, share), most = std::max(most, share);
+  }
+  return most > 0 ? fmt::format(
+                        "of what ranks compute, their shards wait for each other {:.1f} to "
+                        "{:.1f} %\n",
+                        100 * least, 100 * most)
+                  : "";
+}
+
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput) {
   const double iteration = prediction.times.iteration;
@@ -44,7 +60,7 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
         "costs were measured",
         1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
         costs.measured_over.value);
-  text += "\n" + critical_line(prediction, plan);
+  text += "\n" + critical_line(prediction, plan) + shards_line(prediction);
   text += "rank     busy ms  bubble ms  bubble %";
   for (const std::string& cause : plan::idle_causes())
     text += fmt::format("  {:>9}", cause);

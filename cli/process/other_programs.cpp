@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "exit_code.hpp"
+#include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -125,6 +126,10 @@ int become_simgrid_program() {
 }
 
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file) {
+  if (file.empty() && loop::has_analytic_costs(scenario)) {
+    say(loop::estimate_note(scenario));
+    return loop::estimated_costs(scenario);
+  }
   if (file.empty())
     return measured_costs(scenario);
   return plan::layer_costs_from_json(plan::JsonDocument::read(file));

@@ -15,7 +15,8 @@ namespace pipewright::cli {
 int become_torch_program();
 int become_simgrid_program();
 
-/// Costs from `file`; where it is empty pipewright-torch measures them now. Throws ProgramFailed,
+/// Costs from `file`; where it is empty those that follow from the sizes of a transformer, and of
+/// what is trained here pipewright-torch measures them now. Throws ProgramFailed,
 /// and loop::Stopped when the user asked to stop.
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file);
 

@@ -102,13 +102,17 @@ plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
   return costs;
 }
 
+bool has_analytic_costs(const plan::Scenario& scenario) {
+  return scenario.model.find<plan::TransformerShape>() != nullptr;
+}
+
 bool is_estimated(const plan::LayerCosts& costs) {
   return costs.software == software || costs.software == plan::analytic_software;
 }
 
 std::string estimate_note(const plan::Scenario& scenario) {
   const plan::Device& device = scenario.cluster.device;
-  if (scenario.model.find<plan::TransformerShape>() != nullptr)
+  if (has_analytic_costs(scenario))
     return fmt::format("times are analytic, not measured: from the sizes of the layers and {}",
                        scenario.cluster.machine ? "the constants of the cluster's machine"
                                                 : "constants that are guesses for any GPU");

@@ -13,10 +13,28 @@
 namespace pipewright::loop {
 namespace {
 
+/// Of what a stage takes for a microbatch, shards have the same part in all of its actions of a
+/// kind.
+void mark_shards(plan::Timeline& timeline, const sim::ScenarioPlan& plan) {
+  for (int event = 0; event < plan.structure->size(); ++event) {
+    const plan::Instruction& i = *plan.structure->events()[event].instruction;
+    const plan::StageCost& stage = plan.costs.stages[static_cast<std::size_t>(i.stage)];
+    const plan::Work work = plan::traits_of(i.kind).work;
+    const bool passes_on = work == plan::Work::Forward || work == plan::Work::Rerun ||
+                           plan::makes_input_gradient(i.kind);
+    const double all = plan::time_of(work, stage).value;
+    if (!passes_on || stage.shards == plan::Seconds{} || !(all > 0))
+      continue;
+    plan::Span& span = timeline.spans[static_cast<std::size_t>(event)];
+    span.shards = (span.end - span.start) * std::min(1.0, stage.shards.value / all);
+  }
+}
+
 plan::Timeline timeline_of(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const sim::MemoryCurves& memory) {
   plan::Timeline timeline = sim::timeline_of(*plan.structure, prediction.times);
   timeline.memory = sim::samples_of(memory);
+  mark_shards(timeline, plan);
   timeline.idle = prediction.idle.spans;
   for (const int event : prediction.critical)
     timeline.critical.push_back(static_cast<std::size_t>(event));  // one span per event
@@ -96,9 +114,15 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
     json["iteration_between_s"] = {prediction.times.iteration * (1 - costs.drift),
                                    prediction.times.iteration * (1 + costs.drift)};
   }
+  json["bubble"] = sim::mean_bubble(prediction.idle, prediction.times.iteration);
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
     json["mfu"] = throughput.mfu;
+  if (const auto shards = plan::shards_per_rank(prediction.timeline);
+      std::any_of(shards.begin(), shards.end(),
+                  [](plan::Seconds seconds) { return seconds > plan::Seconds{}; }))
+    for (const plan::Seconds seconds : shards)
+      json["shards_s"].push_back(seconds.value);
   json["idle_s"] = plan::Json::array();
   for (const auto& causes : prediction.idle.by_cause) {
     plan::Json rank;

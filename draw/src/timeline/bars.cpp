@@ -46,6 +46,23 @@ void draw_groups(Scene& scene, BarGroups groups) {
   }
 }
 
+/// At the foot of each bar that is wide enough to be looked into: the part in which its shards pass
+/// on what they have to.
+void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
+                 const Figure& figure) {
+  constexpr double least_width = 6, height = 2.5;
+  Boxes shares{{.name = "shards", .fill = "#ffffff", .fill_opacity = 0.75}, {}};
+  for (const plan::Span* span : spans) {
+    const double x = figure.time.x(span->start), width = figure.time.x(span->end) - x;
+    if (span->shards <= plan::Seconds{} || width < least_width)
+      continue;
+    const double share = width * (span->shards / (span->end - span->start));
+    shares.add({x + width - share, y + figure.rows.bar - height, share, height, {}});
+  }
+  if (!shares.boxes.empty())
+    scene.add(std::move(shares));
+}
+
 void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
               std::vector<Label>& labels, const Figure& figure) {
   const auto chunks = chunks_of(spans);
@@ -69,6 +86,7 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
     }
   }
   draw_groups(scene, std::move(groups));
+  draw_shards(scene, spans, y, figure);
 }
 
 }  // namespace

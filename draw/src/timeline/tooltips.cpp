@@ -13,7 +13,10 @@ std::string when(int rank, plan::Seconds start, plan::Seconds end) {
 }  // namespace
 
 std::string tooltip_of(const plan::Span& span) {
-  return fmt::format("{} {}", span.action, when(span.rank, span.start, span.end));
+  std::string text = fmt::format("{} {}", span.action, when(span.rank, span.start, span.end));
+  if (span.shards > plan::Seconds{})
+    text += fmt::format(", {} of it among shards", time_text(span.shards));
+  return text;
 }
 
 std::string tooltip_of(const plan::IdleSpan& idle) {

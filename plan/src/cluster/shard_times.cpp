@@ -36,9 +36,9 @@ double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlace
   }
   const auto add = [&](const ShardTraffic& traffic, const GroupPlace& place) {
     if (traffic.times > 0 && place.devices > 1)
-      seconds += traffic.times * (occupancy(link(place), traffic.bytes) +
-                                  link(place).latency * (place.devices - 1))
-                                     .value;
+      seconds +=
+          traffic.times *
+          (occupancy(link(place), traffic.bytes) + link(place).latency * (place.devices - 1)).value;
   };
   add(layer.expert_exchanges, places.expert);
   add(layer.context_gathers, places.context);

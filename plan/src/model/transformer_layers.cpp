@@ -199,68 +199,81 @@ Bytes TransformerLayer::kept_under(RecomputeMode mode) const {
 namespace {
 
 void add_tensor_faults(const TransformerConfig& config, const Cut& cut,
-                       std::vector<std::string>& faults) {
+                       std::vector<CutFault>& faults) {
   const auto tensor_fits = [&](int size) {
     return cuts_heads(config, size) && cuts_widths(config, size);
   };
   if (!tensor_fits(cut.tensor))
-    faults.push_back(fmt::format(
-        "a tensor size of {} does not divide {}; {} would do", cut.tensor,
-        cuts_heads(config, cut.tensor)
-            ? fmt::format("all widths ({} and {})", config.hidden,
-                          std::max(config.feed_forward, config.expert_feed_forward))
-        : config.is_latent()
-            ? fmt::format("{} heads", config.heads)
-            : fmt::format("{} heads, {} of them of keys and values", config.heads, config.kv_heads),
-        nearest_sizes(cut.tensor, config.heads, tensor_fits)));
+    faults.push_back(
+        {"tensor",
+         fmt::format("a tensor size of {} does not divide {}; {} would do", cut.tensor,
+                     cuts_heads(config, cut.tensor)
+                         ? fmt::format("all widths ({} and {})", config.hidden,
+                                       std::max(config.feed_forward, config.expert_feed_forward))
+                     : config.is_latent() ? fmt::format("{} heads", config.heads)
+                                          : fmt::format("{} heads, {} of them of keys and values",
+                                                        config.heads, config.kv_heads),
+                     nearest_sizes(cut.tensor, config.heads, tensor_fits))});
 }
 
 void add_expert_faults(const TransformerConfig& config, const Cut& cut,
-                       std::vector<std::string>& faults) {
+                       std::vector<CutFault>& faults) {
   const auto expert_fits = [&](int size) { return config.experts % size == 0; };
   if (config.experts == 0 && cut.expert > 1)
-    faults.push_back(fmt::format("an expert size of {} was asked for, but the model has no experts",
-                                 cut.expert));
+    faults.push_back(
+        {"expert", fmt::format("an expert size of {} was asked for, but the model has no experts",
+                               cut.expert)});
   else if (!expert_fits(cut.expert))
-    faults.push_back(fmt::format("an expert size of {} does not divide {} experts; {} would do",
-                                 cut.expert, config.experts,
-                                 nearest_sizes(cut.expert, config.experts, expert_fits)));
+    faults.push_back(
+        {"expert",
+         fmt::format("an expert size of {} does not divide {} experts; {} would do", cut.expert,
+                     config.experts, nearest_sizes(cut.expert, config.experts, expert_fits))});
 }
 
 void add_sequence_faults(const TransformerTraining& training, const Cut& cut,
-                         std::vector<std::string>& faults) {
+                         std::vector<CutFault>& faults) {
   const TransformerConfig& config = training.model;
   const auto context_fits = [&](int size) { return training.sequence % size == 0; };
   if (!context_fits(cut.context))
-    faults.push_back(fmt::format(
-        "a context size of {} does not divide a sequence of {}; {} would do", cut.context,
-        training.sequence, nearest_sizes(cut.context, training.sequence, context_fits)));
-  else if (cut.sequence_parallel && training.sequence / cut.context % cut.tensor != 0)
     faults.push_back(
-        fmt::format("{} tokens of a device do not divide among the {} that cut them "
-                    "between tensor cuts",
-                    training.sequence / cut.context, cut.tensor));
+        {"context",
+         fmt::format("a context size of {} does not divide a sequence of {}; {} would do",
+                     cut.context, training.sequence,
+                     nearest_sizes(cut.context, training.sequence, context_fits))});
+  else if (cut.sequence_parallel && training.sequence / cut.context % cut.tensor != 0)
+    faults.push_back({"sequence_parallel",
+                      fmt::format("{} tokens of a device do not divide among the {} that cut them "
+                                  "between tensor cuts",
+                                  training.sequence / cut.context, cut.tensor)});
   if (config.learned_positions && training.sequence > config.longest)
-    faults.push_back(fmt::format("a sequence of {} is longer than the {} positions that it learns",
-                                 training.sequence, config.longest));
+    faults.push_back(
+        {"", fmt::format("a sequence of {} is longer than the {} positions that it learns",
+                         training.sequence, config.longest)});
 }
 
 }  // namespace
 
-std::vector<std::string> faults_of(const TransformerTraining& training, const Cut& cut) {
-  std::vector<std::string> faults;
+std::vector<CutFault> faults_of(const TransformerTraining& training, const Cut& cut) {
+  std::vector<CutFault> faults;
   add_tensor_faults(training.model, cut, faults);
   add_expert_faults(training.model, cut, faults);
   add_sequence_faults(training, cut, faults);
   if (training.predictions && training.model.predictions == 0)
-    faults.emplace_back("the model has no modules that predict further tokens");
+    faults.push_back({"", "the model has no modules that predict further tokens"});
   return faults;
+}
+
+void require_cut(const TransformerTraining& training, const Cut& cut) {
+  std::vector<std::string> lines;
+  for (const CutFault& fault : faults_of(training, cut))
+    lines.push_back(fault.message);
+  if (!lines.empty())
+    throw InputError(listed_lines(lines));
 }
 
 std::vector<TransformerLayer> layers_of(const TransformerTraining& training, const Cut& cut) {
   const TransformerConfig& config = training.model;
-  if (const auto faults = faults_of(training, cut); !faults.empty())
-    throw InputError(listed_lines(faults));
+  require_cut(training, cut);
   const LayerCounting counting(training, cut);
   std::vector<TransformerLayer> layers{counting.embedding()};
   for (int index = 0; index < config.layers; ++index)

@@ -115,6 +115,9 @@ void check_transformer(const TransformerShape& shape, JsonObject& object) {
   if (!fits(config.sparse.size()))
     object.error("sparse", fmt::format("{} flags are given for {} layers", config.sparse.size(),
                                        config.layers));
+  if (config.learned_positions && shape.sequence > config.longest)
+    object.error("sequence", fmt::format("it is longer than the {} positions that are learned",
+                                         config.longest));
   for (const ConfigFault& fault : faults_of(config))
     object.error(key_of(shape, fault.member), fault.message);
 }

@@ -13,6 +13,8 @@
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "scenario_fields.hpp"
 
@@ -157,6 +159,17 @@ void check_shards(JsonObject& object, const Pipeline& pipeline) {
                              pipeline.ranks, pipeline.replicas, pipeline.context, pipeline.tensor));
 }
 
+/// How a transformer's sizes cannot be cut.
+void check_cut(JsonObject& object, const Pipeline& pipeline, const TransformerShape& shape) {
+  const Cut cut{.tensor = pipeline.tensor,
+                .sequence_parallel = pipeline.sequence_parallel,
+                .context = pipeline.context,
+                .expert = pipeline.expert};
+  for (const CutFault& fault : faults_of(training_of(shape, 1), cut))
+    if (*fault.axis != 0)  // else it is none of the cut's
+      object.error(fault.axis, fault.message);
+}
+
 Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
@@ -168,6 +181,8 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
 
   if (!model)
     return pipeline;
+  if (const auto* const shape = model->find<TransformerShape>(); shape != nullptr)
+    check_cut(object, pipeline, *shape);
   const std::size_t layers = model_of(*model).layers.size();
   if (static_cast<std::size_t>(pipeline.ranks) > layers)
     object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",

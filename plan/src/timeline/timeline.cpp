@@ -89,6 +89,13 @@ std::vector<Seconds> busy_per_rank(const Timeline& timeline) {
   return busy;
 }
 
+std::vector<Seconds> shards_per_rank(const Timeline& timeline) {
+  std::vector<Seconds> shards(static_cast<std::size_t>(timeline.ranks));
+  for (const Span& span : timeline.spans)
+    shards[static_cast<std::size_t>(span.rank)] += span.shards;
+  return shards;
+}
+
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline) {
   std::vector<Seconds> bubble = busy_per_rank(timeline);
   for (Seconds& rank : bubble)

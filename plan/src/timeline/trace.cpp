@@ -83,14 +83,15 @@ void add_names(EventList& events, const Timeline& timeline) {
 
 /// `critical_step` counts along the critical path; -1 when the span is not on it.
 void add_span(EventList& events, const Span& span, int critical_step) {
-  events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
-             R"("args":{{"start_s":{},"end_s":{}{}}}}})",
-             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.row),
-             number(microseconds(span.start)), number(microseconds(span.end - span.start)),
-             number(span.start.value), number(span.end.value),
-             critical_step < 0
-                 ? ""
-                 : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
+  events.add(
+      R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
+      R"("args":{{"start_s":{},"end_s":{}{}{}}}}})",
+      quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.row),
+      number(microseconds(span.start)), number(microseconds(span.end - span.start)),
+      number(span.start.value), number(span.end.value),
+      span.shards > Seconds{} ? fmt::format(R"(,"shards_s":{})", number(span.shards.value)) : "",
+      critical_step < 0 ? ""
+                        : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
 }
 
 void add_spans(EventList& events, const Timeline& timeline) {
@@ -191,7 +192,10 @@ void read_span(JsonObject& event, Reading& reading) {
   JsonObject args(event.diagnostics(), event.child("args"));
   const auto [start, end] = read_times(args, action);
   read_critical(args, reading);
-  reading.timeline.spans.push_back({rank, row_of(thread), action, start, end});
+  const Seconds shards = args.seconds("shards_s", Seconds{});
+  if (shards > end - start)
+    args.error("shards_s", "it is a part of the span " + action + ", and longer than that");
+  reading.timeline.spans.push_back({rank, row_of(thread), action, start, end, shards});
 }
 
 MemorySample read_memory(JsonObject& event, const Timeline& timeline) {

@@ -36,7 +36,8 @@ double layer_parameters(const TransformerConfig& model) {
 
 double embedding_parameters(const TransformerTraining& training) {
   const TransformerConfig& model = training.model;
-  return (1.0 * model.vocabulary + (model.gated ? 0 : training.sequence)) * model.hidden;
+  return (1.0 * model.vocabulary + (model.learned_positions ? training.sequence : 0)) *
+         model.hidden;
 }
 
 double head_parameters(const TransformerConfig& model) {

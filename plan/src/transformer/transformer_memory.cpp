@@ -109,7 +109,7 @@ class Holding {
     const double others = layers.dense * layer_parameters(model_, 1) +
                           layers.sparse * (layer_parameters(model_, 0) - of_experts) +
                           (first ? embedding_parameters(training_) : 0) +
-                          (last ? head_parameters(model_) : 0);
+                          (last && !(first && model_.tied) ? head_parameters(model_) : 0);
     return others / t * parameter_bytes(cut_.zero, copies) +
            experts / t * parameter_bytes(cut_.zero, copies / cut_.expert);
   }
@@ -128,7 +128,8 @@ class Holding {
 
   double layer_bytes(bool is_dense) const {
     const bool keeps_scores = cut_.recompute != RecomputeMode::Selective;
-    return kept_of_token(model_, cut_, is_dense) + (keeps_scores ? kept_scores(training_, cut_) : 0);
+    return kept_of_token(model_, cut_, is_dense) +
+           (keeps_scores ? kept_scores(training_, cut_) : 0);
   }
 
   double kept_of(const LayerCount& layers) const {

@@ -33,8 +33,9 @@ void require_sizes(const PlanSpace& space) {
                                          fmt::join(planned, ", ")));
 }
 
-/// Bounds count parameters as the means of layers, which is a little more or less than they have.
-constexpr double as_counted = 0.998;
+/// Bounds count the parameters of layers by few of their sizes, which is a little more or less than
+/// they have.
+constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
 
 /// The cuts of a training, as `search` goes over them.
 class CutSpace {
@@ -60,11 +61,9 @@ class CutSpace {
             ? cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward)
             : 0;
     return {.candidate = candidate,
-            .least_s =
-                as_counted * (least_iteration(costs(cut, times), shape, microbatches(cut)) - early),
-            .peak_bytes =
-                as_counted *
-                plan::peak_of(plan::transformer_memory(training_, cut, shape), machine_.constants)};
+            .least_s = time_as_counted *
+                       (least_iteration(costs(cut, times), shape, microbatches(cut)) - early),
+            .peak_bytes = memory_as_counted * least_peak(cut, shape)};
   }
 
   /// What whoever simulates the plan's scenario gets.
@@ -92,6 +91,15 @@ class CutSpace {
   }
 
  private:
+  /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
+  double least_peak(const Cut& cut, const plan::PipelineShape& shape) const {
+    auto ranks = plan::transformer_memory(training_, cut, shape);
+    if (cut.recompute == plan::RecomputeMode::Full)
+      for (plan::RankMemory& rank : ranks)
+        rank.kept = 0;
+    return plan::peak_of(ranks, machine_.constants);
+  }
+
   int microbatches(const Cut& cut) const { return cut.microbatches(training_.batch); }
   plan::TransformerTimes times_of(const Cut& cut) const {
     return priced(plan::transformer_work(cluster_, training_, cut), machine_,

@@ -33,18 +33,41 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
 
 bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
 
+/// Some devices of each of some ranks: the first shard of every `step`-th copy, or all of them.
+class Devices {
+ public:
+  Devices(const StepCosts& costs, const std::vector<int>& ranks, int step, int of_rank)
+      : costs_(costs), ranks_(ranks), step_(step), of_rank_(of_rank) {}
+
+  std::size_t size() const { return ranks_.size() * static_cast<std::size_t>(of_rank_); }
+  int operator[](std::size_t at) const {
+    const auto of_rank = static_cast<std::size_t>(of_rank_);
+    return costs_.device(ranks_[at / of_rank], static_cast<int>(at % of_rank) * step_);
+  }
+  std::vector<int> list() const {
+    std::vector<int> devices;
+    for (std::size_t at = 0; at < size(); ++at)
+      devices.push_back((*this)[at]);
+    return devices;
+  }
+
+ private:
+  const StepCosts& costs_;
+  const std::vector<int>& ranks_;
+  const int step_, of_rank_;
+};
+
 /// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
 /// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
 /// Distrib. Comput. 69, 2009). The most that a link makes of it: `of(link, size, n, rounds)`.
 template <class Of>
-double ring(const plan::Cluster& cluster, const std::vector<int>& devices, Bytes size, int rounds,
+double ring(const plan::Cluster& cluster, const Devices& devices, Bytes size, int rounds,
             const Of& of) {
-  const auto n = static_cast<double>(devices.size());
+  const std::size_t count = devices.size();
   double most = 0;
-  for (std::size_t i = 0; i < devices.size() && devices.size() > 1; ++i)
-    most = std::max(
-        most, of(plan::link_between(cluster, devices[i], devices[(i + 1) % devices.size()]), size,
-                 n, rounds));
+  for (std::size_t i = 0; i < count && count > 1; ++i)
+    most = std::max(most, of(plan::link_between(cluster, devices[i], devices[(i + 1) % count]),
+                             size, static_cast<double>(count), rounds));
   return most;
 }
 
@@ -121,11 +144,11 @@ class Pricing {
   double sum_seconds(const Instruction& i) const {
     if (!costs_.measured)
       return collective(i, ring_seconds);
-    return collective_of(i, [&](const std::vector<int>& devices, Bytes size, int rounds) {
+    return collective_of(i, [&](const Devices& devices, Bytes size, int rounds) {
       if (size == Bytes{})  // numbers: in what a machine takes once for each step
         return 0.0;
       const plan::SumTime sum =
-          plan::sum_time(*costs_.measured, plan::place_of(*costs_.measured, devices),
+          plan::sum_time(*costs_.measured, plan::place_of(*costs_.measured, devices.list()),
                          static_cast<double>(size.value));
       return plan::gradient_sum_s(sum, costs_.measured->machine->constants) * rounds / 2;
     });
@@ -133,7 +156,7 @@ class Pricing {
 
   template <class Of>
   double collective(const Instruction& i, const Of& of) const {
-    return collective_of(i, [&](const std::vector<int>& devices, Bytes size, int rounds) {
+    return collective_of(i, [&](const Devices& devices, Bytes size, int rounds) {
       return ring(costs_.cluster, devices, size, rounds, of);
     });
   }
@@ -154,31 +177,19 @@ class Pricing {
         return seconds;
       }
       case plan::Group::Tied:  // in each of the pipelines side by side
-        return of(members(structure_.tied_ranks(), 1), size, traits.rounds);
+        return of(Devices(costs_, structure_.tied_ranks(), 1, 1), size, traits.rounds);
       case plan::Group::All:
-        return of(members(structure_.all_ranks(), costs_.members()), size, traits.rounds);
+        return of(Devices(costs_, structure_.all_ranks(), 1, costs_.members()), size,
+                  traits.rounds);
       case plan::Group::None:
         return 0;
     }
     return 0;
   }
 
-  /// Of each rank the first devices.
-  std::vector<int> members(const std::vector<int>& ranks, int count) const {
-    std::vector<int> devices;
-    for (const int rank : ranks)
-      for (int member = 0; member < count; ++member)
-        devices.push_back(costs_.device(rank, member));
-    return devices;
-  }
-
   /// The first shard of every so-many-th copy.
-  std::vector<int> copies(const std::vector<int>& ranks, int step) const {
-    std::vector<int> devices;
-    for (const int rank : ranks)
-      for (int copy = 0; copy < costs_.replicas; copy += step)
-        devices.push_back(costs_.device(rank, copy * costs_.shards));
-    return devices;
+  Devices copies(const std::vector<int>& ranks, int step) const {
+    return {costs_, ranks, step * costs_.shards, costs_.replicas / step};
   }
 
   const Structure& structure_;

@@ -65,7 +65,29 @@ TEST_CASE("plan --zero: what has no price is refused", "[cli][planner]") {
   }
 }
 
-TEST_CASE("the plan's scenario is simulated in the plan's time", "[cli][planner]") {
+/// Every figure of a plan's row is what its written scenario is simulated to, by its costs and
+/// without them.
+void check_simulated(const nlohmann::json& plan, const std::filesystem::path& out) {
+  for (const bool with_costs : {true, false}) {
+    std::vector<std::string> words{"simulate", (out / "scenario.json").string(), "--json"};
+    if (with_costs)
+      words.insert(words.end(), {"--costs", (out / "costs.json").string()});
+    const auto simulated = run_program(words);
+    CAPTURE(with_costs, simulated.err);
+    REQUIRE(simulated.exit_code == 0);
+    const auto json = nlohmann::json::parse(simulated.out);
+    for (const char* figure : {"iteration_s", "tokens_per_s", "mfu", "bubble"}) {
+      CAPTURE(figure);
+      CHECK(json.at(figure).get<double>() == Approx(plan.at(figure).get<double>()).epsilon(1e-12));
+    }
+    std::vector<double> peaks;
+    for (const auto& peak : json.at("peaks"))
+      peaks.push_back(peak.at("bytes"));
+    CHECK(peaks == plan.at("peak_bytes_by_rank").get<std::vector<double>>());
+  }
+}
+
+TEST_CASE("the plan's scenario is simulated to the plan's figures", "[cli][planner]") {
   const TempFolder folder;
   int planned = 0;
   for (const char* model : {"gpt3-175b", "mixtral-8x7b", "llama3-70b"})
@@ -81,11 +103,7 @@ TEST_CASE("the plan's scenario is simulated in the plan's time", "[cli][planner]
         CHECK(!std::filesystem::exists(out));
         continue;
       }
-      const auto simulated = run_program({"simulate", (out / "scenario.json").string(), "--costs",
-                                          (out / "costs.json").string(), "--json"});
-      REQUIRE(simulated.exit_code == 0);
-      CHECK(nlohmann::json::parse(simulated.out).at("iteration_s").get<double>() ==
-            Approx(json.at("plans")[0].at("iteration_s").get<double>()).epsilon(1e-12));
+      check_simulated(json.at("plans")[0], out);
       const auto checked = run_program({"schedule", "--check", (out / "schedule.csv").string()});
       CHECK(checked.exit_code == 0);
       CHECK(std::filesystem::exists(out / "megatron.txt") ==
@@ -114,11 +132,7 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
     for (const int of_stage : plan.at("stage_layers"))
       layers += of_stage;
     CHECK(layers == 80);
-    const auto simulated = run_program({"simulate", (out / "scenario.json").string(), "--costs",
-                                        (out / "costs.json").string(), "--json"});
-    REQUIRE(simulated.exit_code == 0);
-    CHECK(nlohmann::json::parse(simulated.out).at("iteration_s").get<double>() ==
-          Approx(plan.at("iteration_s").get<double>()).epsilon(1e-12));
+    check_simulated(plan, out);
     const bool is_megatrons = std::string(schedule).ends_with("1f1b");
     CHECK(std::filesystem::exists(out / "megatron.txt") == is_megatrons);
     if (is_megatrons) {

@@ -22,6 +22,9 @@ inline constexpr double assumed_efficiency = 0.4;
 /// (transformer blocks: Korthikanti et al., 2205.05198, section 4.1). `software` is "estimated".
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario);
 
+/// Whether they follow from the sizes of the scenario's model alone, and are what is planned with.
+bool has_analytic_costs(const plan::Scenario& scenario);
+
 bool is_estimated(const plan::LayerCosts& costs);
 
 /// A sentence that says what the estimate stands on.

@@ -42,7 +42,13 @@ struct TransformerLayer {
 };
 
 /// Why the layers cannot be cut so, and what is nearest; empty: they can.
-std::vector<std::string> faults_of(const TransformerTraining& training, const Cut& cut);
+struct CutFault {
+  const char* axis;  // tensor, expert, context; sequence_parallel, or none of them
+  std::string message;
+};
+std::vector<CutFault> faults_of(const TransformerTraining& training, const Cut& cut);
+/// Throws InputError with the faults.
+void require_cut(const TransformerTraining& training, const Cut& cut);
 
 /// The embedding, the layers, modules that predict further tokens if asked for, norm and head.
 /// Throws InputError with the faults.

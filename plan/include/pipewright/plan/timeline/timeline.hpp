@@ -23,6 +23,7 @@ struct Span {
   std::string action;  // the instruction's text, such as "2F0"
   Seconds start;
   Seconds end;
+  Seconds shards{};  // the part of it in which shards of the rank pass on what they have to
   friend bool operator==(const Span&, const Span&) = default;
 };
 
@@ -80,6 +81,8 @@ std::string kind_of(std::string_view action);
 /// Compute time of each rank: when two of its spans compute at the same time, that time counts
 /// once.
 std::vector<Seconds> busy_per_rank(const Timeline& timeline);
+/// How long each rank's shards pass on what they have to, which is a part of its compute time.
+std::vector<Seconds> shards_per_rank(const Timeline& timeline);
 /// Iteration time less busy compute time, of each rank.
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
 /// The longest time from the start of a rank's first forward to the end of its last backward: the

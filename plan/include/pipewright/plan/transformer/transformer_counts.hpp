@@ -16,7 +16,7 @@ double layer_parameters(const TransformerConfig& model, double dense_share);
 /// The means over the model's own layers.
 double expert_parameters(const TransformerConfig& model);
 double layer_parameters(const TransformerConfig& model);
-/// The token embedding, and learned positions where the model is no gated one.
+/// The token embedding, and positions where they are learned.
 double embedding_parameters(const TransformerTraining& training);
 double head_parameters(const TransformerConfig& model);
 

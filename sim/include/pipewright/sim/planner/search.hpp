@@ -18,7 +18,7 @@ struct SearchAccount {
   std::size_t impossible = 0;  // the schedule does not take the sizes, or ranks would deadlock
   std::size_t too_large = 0;   // for a device's memory
   std::size_t bounded = 0;     // proved to be slower than the best
-  std::size_t simulated = 0;   // simulations
+  std::size_t simulated = 0;   // simulations, also of what is too large then
   double seconds = 0;
   bool interrupted = false;
 };

@@ -22,7 +22,8 @@ bool with_overheads(const Structure& structure, const StepCosts& costs);
 
 class Durations {
  public:
-  /// Takes over new costs; allocates nothing when it was filled for an equal Structure before.
+  /// Takes over new costs; allocates nothing when it was filled for an equal Structure before,
+  /// but where a machine prices sums.
   void fill(const Structure& structure, const StepCosts& costs) {
     fill(structure, costs, costs.stages);
   }

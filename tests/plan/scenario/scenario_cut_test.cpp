@@ -1,0 +1,144 @@
+#include "pipewright/plan/scenario/scenario_cut.hpp"
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace scenario_cut_test {
+
+using namespace pipewright::plan;
+using pipewright::test::error_of;
+
+Scenario sample() {
+  Scenario scenario;
+  scenario.name = "cut";
+  scenario.model = TransformerShape{.config = *find_transformer("mixtral-8x7b"), .sequence = 1024};
+  scenario.data = {.kind = "tokens", .path = "/tokens.bin"};
+  scenario.cluster.name = "c";
+  scenario.cluster.nodes = 4;
+  scenario.cluster.devices_per_node = 8;
+  scenario.pipeline.schedule = "interleaved-1f1b";
+  scenario.pipeline.chunks = 2;
+  scenario.pipeline.partition = "uniform";
+  scenario.pipeline.replicas = 2;
+  scenario.pipeline.tensor = 2;
+  scenario.pipeline.sequence_parallel = true;
+  scenario.pipeline.context = 2;
+  scenario.pipeline.expert = 4;
+  scenario.training.zero = 3;
+  scenario.training.fp32_gradients = true;
+  scenario.training.precision = Precision::Mixed;
+  return scenario;
+}
+
+Scenario read(const Json& json) {
+  return scenario_from_json(JsonDocument::parse(json.dump(), "s.json"));
+}
+
+TEST_CASE("A scenario says the whole cut, and reads back as it was written", "[plan][scenario]") {
+  const Scenario scenario = sample();
+  CHECK(read(to_json(scenario)) == scenario);
+  CHECK(cut_of(scenario) == Cut{.tensor = 2,
+                                .sequence_parallel = true,
+                                .context = 2,
+                                .data = 2,
+                                .expert = 4,
+                                .pipeline = 2,
+                                .chunks = 2,
+                                .schedule = "interleaved-1f1b",
+                                .microbatch = 4,
+                                .zero = 3});
+  CHECK(batch_of(scenario) == 8 * 4 * 2);
+  CHECK(ranks_of_job(scenario.pipeline) == 16);
+}
+
+TEST_CASE("Each field of the cut can be set", "[plan][scenario]") {
+  for (const char* field :
+       {"pipeline.tensor=1", "pipeline.expert=2", "pipeline.context=1", "pipeline.replicas=8",
+        "pipeline.sequence_parallel=false", "training.zero=2", "training.fp32_gradients=false",
+        R"(pipeline.axes=["tensor", "pipe", "context", "data"])"}) {
+    CAPTURE(field);
+    Scenario before = sample();
+    if (std::string(field) == "pipeline.tensor=1")
+      before.pipeline.sequence_parallel = false;
+    const Scenario after = changed(before, field);
+    CHECK(after != before);
+    CHECK(read(to_json(after)) == after);
+  }
+}
+
+TEST_CASE("A cut that cannot be is refused with what would do", "[plan][scenario]") {
+  const auto refusal = [](const char* field) {
+    return error_of([&] { changed(sample(), field); });
+  };
+  CHECK(refusal("pipeline.expert=3")
+            .find("/pipeline/expert: 3 ranks cannot share out the experts: 2 replicas times 2 "
+                  "ranks along "
+                  "context are no multiple of it") != std::string::npos);
+  CHECK(refusal("pipeline.tensor=1").find("/pipeline/sequence_parallel: ") != std::string::npos);
+  CHECK(refusal("pipeline.tensor=0").find("/pipeline/tensor: ") != std::string::npos);
+  CHECK(refusal("pipeline.tensor=3").find("a tensor size of 3 does not divide") !=
+        std::string::npos);
+  CHECK(refusal("pipeline.context=3").find("a context size of 3 does not divide a sequence") !=
+        std::string::npos);
+  CHECK(refusal("training.zero=4").find("/training/zero: ") != std::string::npos);
+  CHECK(refusal(R"(pipeline.axes=["pipe", "data", "tensor", "tensor"])")
+            .find("/pipeline/axes: the axes are pipe, data, context, tensor, each of which must be "
+                  "there once, but here stand pipe, data, tensor, tensor") != std::string::npos);
+  CHECK(refusal("model.sparse=[true]").find("/model/sparse: 1 flags are given for 32 layers") !=
+        std::string::npos);
+  CHECK(refusal("model.kv_heads=7").find("/model/kv_heads: ") != std::string::npos);
+}
+
+TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]") {
+  Pipeline pipeline = sample().pipeline;
+  const StagePlaces near = stage_places(pipeline);
+  CHECK(near.copies == 4);
+  CHECK(near.shards == 2);
+  CHECK(near.devices == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  pipeline.axes = {"tensor", "pipe", "context", "data"};
+  // Rank 0, copy 0 (data 0, context 0), then context 1, data 1: its shards are half the job apart.
+  const StagePlaces far = stage_places(pipeline);
+  CHECK(std::vector(far.devices.begin(), far.devices.begin() + 8) ==
+        std::vector<int>{0, 8, 2, 10, 1, 9, 3, 11});
+
+  Cluster cluster = sample().cluster;
+  CHECK(shard_places(cluster, sample().pipeline).tensor ==
+        GroupPlace{.devices = 2, .beside = 1, .spans = false});
+  CHECK(shard_places(cluster, pipeline).tensor ==
+        GroupPlace{.devices = 2, .beside = 8, .spans = true});
+  CHECK(shard_places(cluster, sample().pipeline).expert ==
+        GroupPlace{.devices = 4, .beside = 1, .spans = false});
+}
+
+TEST_CASE("Where the cluster has no machine, shards pass on what they have to by the links",
+          "[plan][cluster]") {
+  Cluster cluster;
+  cluster.devices_per_node = 2;
+  cluster.nodes = 4;
+  cluster.within_node = {.latency = {1}, .bandwidth_per_s = 10};
+  cluster.between_nodes = {.latency = {5}, .bandwidth_per_s = 2};
+  LayerCost layer;
+  layer.tensor_sums = {.times = 3, .bytes = {100}};
+  const GroupPlace node{.devices = 2}, nodes{.devices = 4, .beside = 1, .spans = true};
+  // 2 (n - 1) steps of a piece of 1/n each.
+  CHECK(shard_time(layer, cluster, {.tensor = node}).value == Approx(3 * 2 * (1 + 5.0)));
+  CHECK(shard_time(layer, cluster, {.tensor = nodes}).value == Approx(3 * 6 * (5 + 12.5)));
+  layer.expert_exchanges = {.times = 2, .bytes = {40}};
+  CHECK(shard_time(layer, cluster, {.tensor = node, .context = {}, .expert = nodes}).value ==
+        Approx(3 * 2 * 6 + 2 * (20 + 3 * 5)));
+  layer.expert_exchanges = {};
+
+  LayerCosts costs;
+  layer.forward = {7}, layer.input_gradient = {8}, layer.weight_gradient = {9};
+  costs.layers = {layer};
+  const LayerCost timed = with_shard_times(costs, cluster, {.tensor = node}).layers[0];
+  CHECK(timed.forward.value == Approx(7 + 36));
+  CHECK(timed.input_gradient.value == Approx(8 + 36));
+  CHECK(timed.weight_gradient.value == 9);
+  CHECK(timed.shards.value == Approx(36));
+}
+
+}  // namespace scenario_cut_test

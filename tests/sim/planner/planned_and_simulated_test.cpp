@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
+#include "pipewright/sim/calibration/run_simulator.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/plan_price.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+#include "support/catch.hpp"
+
+namespace planned_and_simulated_test {
+
+using namespace pipewright;
+using plan::JsonDocument;
+
+const std::vector<plan::Cluster>& clusters() {
+  static const std::vector<plan::Cluster> all = [] {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters"))
+      files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    std::vector<plan::Cluster> read;
+    for (const auto& file : files)
+      read.push_back(plan::cluster_from_json(JsonDocument::read(file)));
+    return read;
+  }();
+  return all;
+}
+
+/// A training of a public model on some cluster, and how much of its space is searched.
+struct Drawn {
+  plan::Cluster cluster;
+  sim::PlanSpace space;
+};
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+
+  Drawn next() {
+    Drawn drawn{.cluster = one_of(clusters()), .space = {}};
+    drawn.cluster.nodes = 128;
+    drawn.cluster.device.memory = {};  // also what is too large has to agree
+    sim::PlanSpace& space = drawn.space;
+    space.training.model = *plan::find_transformer(one_of(plan::known_transformers()));
+    space.training.sequence = one_of<int>({512, 1024, 2048, 4096});
+    if (const int longest = space.training.model.longest; longest > 0)
+      space.training.sequence = std::min(space.training.sequence, longest);
+    space.training.batch = one_of<int>({16, 32, 64, 96});
+    space.training.attention =
+        one_of<plan::AttentionKind>({plan::AttentionKind::Scores, plan::AttentionKind::Fused});
+    space.gpus = one_of<int>({8, 16, 32, 64, 128});
+    space.tensor = {one_of<int>({1, 2, 4, 8})};
+    space.pipeline = {one_of<int>({1, 2, 4, 8})};
+    space.context = {one_of<int>({1, 1, 2})};
+    space.zero = {one_of<int>({0, 1})};
+    space.recompute = {one_of<plan::RecomputeMode>(
+        {plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full})};
+    space.schedules = {one_of(plan::planned_schedules())};
+    return drawn;
+  }
+
+ private:
+  template <class Value>
+  Value one_of(const std::vector<Value>& values) {
+    return values[random_() % values.size()];
+  }
+
+  std::mt19937 random_;
+};
+
+/// As a file has it.
+plan::Scenario read_back(const plan::Scenario& scenario) {
+  return plan::scenario_from_json(JsonDocument::parse(to_json(scenario).dump(2), "scenario.json"));
+}
+plan::LayerCosts read_back(const plan::LayerCosts& costs) {
+  return plan::layer_costs_from_json(JsonDocument::parse(to_json(costs).dump(2), "costs.json"));
+}
+
+void check_equal(const sim::PlanFacts& simulated, const sim::FoundPlan& plan) {
+  CHECK(simulated.iteration_s == Approx(plan.iteration_s).epsilon(1e-12));
+  CHECK(simulated.units_per_s == Approx(plan.tokens_per_s).epsilon(1e-12));
+  CHECK(simulated.mfu == Approx(plan.mfu).epsilon(1e-12));
+  CHECK(simulated.bubble == Approx(plan.bubble).margin(1e-12));
+  CHECK(simulated.peaks == plan.peaks);
+}
+
+/// How far two figures are apart, as a fraction of the second.
+double apart(double one, double other) { return std::abs(one / other - 1); }
+
+TEST_CASE("what the planner says of a plan is what its written scenario is simulated to",
+          "[sim][planner]") {
+  Draw draw(1);
+  int compared = 0, whole = 0;
+  std::set<std::string> families, schedules;
+  while (compared < 300) {
+    const Drawn drawn = draw.next();
+    const auto& training = drawn.space.training;
+    const sim::PlanAnswer answer = sim::search_plans(drawn.cluster, drawn.space, {.most_plans = 3});
+    for (const sim::FoundPlan& plan : answer.plans) {
+      const plan::Cut& cut = plan.cut;
+      CAPTURE(training.model.name, drawn.cluster.name, cut.tensor, cut.pipeline, cut.data,
+              cut.context, cut.expert, cut.chunks, cut.microbatch, cut.zero, cut.sequence_parallel,
+              std::string(cut.schedule_name()), to_string(cut.recompute));
+      const plan::Scenario written = sim::scenario_of(drawn.cluster, training, cut);
+      const plan::Scenario scenario = read_back(written);
+      const auto costs = plan::transformer_costs(written.cluster, training, cut);
+      check_equal(sim::facts_of(scenario, read_back(costs)), plan);
+
+      // A scenario without costs says the same: they follow from it.
+      const plan::TransformerTraining said =
+          plan::training_of(scenario.model.as<plan::TransformerShape>(), plan::batch_of(scenario));
+      CHECK(said == training);
+      CHECK(plan::transformer_costs(scenario.cluster, said, plan::cut_of(scenario)) == costs);
+
+      // The closed forms, which know neither sums of their own nor what moves between stages.
+      sim::RunSimulator closed(drawn.cluster);
+      const double time =
+          closed.iteration(training, cut, plan::times_on(drawn.cluster, training, cut));
+      const double peak = plan::peak_of(plan::transformer_memory(training, cut),
+                                        plan::machine_of(drawn.cluster).constants);
+      CHECK(apart(plan.peak_bytes, peak) < 0.05);
+      // Copies of an expert lie on several nodes, and the input gradient waits for its shards.
+      if (!training.model.has_mixture() &&
+          !plan::pipeline_shape(cut, training.batch).splits_backward) {
+        CHECK(apart(plan.iteration_s, time) < 0.05);
+        ++whole;
+      }
+      ++compared;
+      families.insert(training.model.name);
+      schedules.emplace(cut.schedule_name());
+    }
+  }
+  CHECK(families.size() > 10);
+  CHECK(schedules.size() == plan::planned_schedules().size());
+  CHECK(whole > 30);
+}
+
+}  // namespace planned_and_simulated_test

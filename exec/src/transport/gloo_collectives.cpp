@@ -15,10 +15,12 @@ GlooCollectives::GlooCollectives(Job& job)
       numbers_(job.watch().store("groups")) {}
 
 std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, int rank,
-                                                 const std::vector<Tensors>& parts) {
-  const int tag = tag_of(group);
-  const Watch::Waiting waiting(job_.watch(), group,
-                               fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
+                                                 const std::vector<Tensors>& parts, Lane lane) {
+  const int tag = tag_of({lane, group});
+  const Watch::Waiting waiting(
+      job_.watch(), group,
+      fmt::format("a collective of {} {}", lane == Lane::Compute ? "the shards on ranks" : "ranks",
+                  fmt::join(group, ", ")));
   std::vector<AwaitedMessage> awaited(group.size());
   std::vector<at::Tensor> rests(group.size());
   std::vector<BegunMessage> begun(group.size());
@@ -49,14 +51,17 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
 }
 
 /// The same number on every member, and another one for every group: whoever comes first gives it.
-int GlooCollectives::tag_of(const std::vector<int>& group) {
+int GlooCollectives::tag_of(const Group& group) {
   const std::lock_guard lock(mutex_);
   if (const auto known = tags_.find(group); known != tags_.end())
     return known->second;
   const auto tag = std::make_shared<std::string>();
   job_.watch().run_interruptibly(
       "the first collective of a group",
-      [store = numbers_, members = fmt::format("{}", fmt::join(group, ",")), tag] {
+      [store = numbers_,
+       members = fmt::format("{}{}", group.first == Lane::Compute ? "shards " : "",
+                             fmt::join(group.second, ",")),
+       tag] {
         const std::string proposal = std::to_string(store->add("proposals", 1));
         *tag = store->compareSet(members, "", proposal);
       });

@@ -274,7 +274,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(!has_queues, "pipeline.communicators");
   add_if(!meets, "pipeline.transfers");
   add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
-  add_if(pipeline.tensor > 1, "pipeline.tensor");
   add_if(pipeline.sequence_parallel, "pipeline.sequence_parallel");
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(pipeline.expert > 1, "pipeline.expert");

@@ -118,7 +118,7 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
     // What a machine is, not how it trains.
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
     for (const char* trained :
-         {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
+         {"pipeline.replicas=2", "pipeline.tensor=2", "training.optimizer=sgd", "training.zero=1",
           "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
       CHECK(only_predicted(changed(plain, trained), carrier).empty());
   }

@@ -21,10 +21,11 @@ class WaitingForShards {
 
 }  // namespace
 
-RankShards::RankShards(const JobRank& job_rank, Transport& transport, Progress& progress,
-                       Stopwatch& stopwatch)
+RankShards::RankShards(const JobRank& job_rank, const Stream& compute, Transport& transport,
+                       Progress& progress, Stopwatch& stopwatch)
     : job_rank_(job_rank),
       ranks_(job_rank.of_all_shards()),
+      compute_(compute),
       transport_(transport),
       progress_(progress),
       stopwatch_(stopwatch) {}
@@ -37,6 +38,7 @@ ShardPlace RankShards::place(int groups) {
 }
 
 Tensors RankShards::all_to_all(const Tensors& parts) {
+  const OnStream stream(compute_);
   const Timestamp begin = stopwatch_.now();
   std::vector<Tensors> for_each;
   for (const at::Tensor& part : parts)  // whose graph is this rank's own

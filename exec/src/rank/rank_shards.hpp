@@ -1,8 +1,9 @@
 #pragma once
 
-// The shards of a rank's stages, as its layers call them: on the rank's own thread, in the middle
-// of an action.
+// The shards of a rank's stages, as its layers call them: in the middle of an action, on the rank's
+// own thread, or in a backward on a GPU on autograd's.
 
+#include "device/stream.hpp"
 #include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
 #include "pipewright/exec/transport/transport.hpp"
@@ -13,9 +14,9 @@ namespace pipewright::exec {
 
 class RankShards final : public ShardGroup {
  public:
-  /// References are kept.
-  RankShards(const JobRank& job_rank, Transport& transport, Progress& progress,
-             Stopwatch& stopwatch);
+  /// `compute`: the stream that actions go to. References are kept.
+  RankShards(const JobRank& job_rank, const Stream& compute, Transport& transport,
+             Progress& progress, Stopwatch& stopwatch);
 
   /// Throws Aborted where the job ends meanwhile.
   Tensors all_to_all(const Tensors& parts) override;
@@ -26,6 +27,7 @@ class RankShards final : public ShardGroup {
  private:
   const JobRank& job_rank_;
   const std::vector<int> ranks_;  // of the job
+  const Stream& compute_;
   Transport& transport_;
   Progress& progress_;
   Stopwatch& stopwatch_;

@@ -28,7 +28,7 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
       compute_(compute_stream(device)),
       progress_(options.starting),
       stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
-      shards_(job_rank_, transport, progress_, stopwatch_),
+      shards_(job_rank_, compute_, transport, progress_, stopwatch_),
       inbox_(job_rank_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
              stages_, transport, account_, stopwatch_, progress_),
       collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,

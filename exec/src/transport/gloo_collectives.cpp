@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "message.hpp"
+#include <utility>
 
 namespace pipewright::exec {
 
@@ -30,11 +30,20 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
       if (group[m] != rank)
         work(m, group[m]);
   };
+  // What shards tell each other looks alike again and again, and they wait for it. Beside compute a
+  // sum takes turns with an empty message.
+  const auto room = [&](const Room& of_last) {
+    return lane == Lane::Compute ? of_last.now() : least_room;
+  };
+  std::vector<Rooms*> rooms(group.size());
   for_each_other([&](std::size_t m, int member) {
-    awaited[m] = await_message(mesh_, least_room, member, tag);
+    rooms[m] = &rooms_of(tag, member);
+    awaited[m] = await_message(mesh_, room(rooms[m]->from), member, tag);
   });
   for_each_other([&](std::size_t m, int member) {
-    rests[m] = post_what_fits(mesh_, parts[m], /*note=*/0, least_room, member, tag, started);
+    rests[m] =
+        post_what_fits(mesh_, parts[m], /*note=*/0, room(rooms[m]->to), member, tag, started);
+    rooms[m]->to.note(forms_of(parts[m]));
   });
   // Before anything large is sent its connection has carried the word that as much may come: a word
   // behind it would have one direction wait for the other.
@@ -44,10 +53,19 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
       started.push_back(mesh_.send(rests[m], member, tag));
   });
   std::vector<Tensors> all(parts);
-  for_each_other([&](std::size_t m, int) { all[m] = open(mesh_, begun[m]).tensors; });
+  for_each_other([&](std::size_t m, int) {
+    ReceivedMessage received = open(mesh_, begun[m]);
+    rooms[m]->from.note(received.forms);
+    all[m] = std::move(received.tensors);
+  });
   for (const GlooMesh::Operation& operation : started)
     mesh_.wait(operation);
   return all;
+}
+
+GlooCollectives::Rooms& GlooCollectives::rooms_of(int tag, int member) {
+  const std::lock_guard lock(mutex_);
+  return rooms_[{tag, member}];
 }
 
 /// The same number on every member, and another one for every group: whoever comes first gives it.

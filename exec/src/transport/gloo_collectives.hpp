@@ -2,6 +2,8 @@
 
 // Collectives over Gloo.
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "job/watch.hpp"
+#include "message.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "tensor_mail.hpp"
 
@@ -27,6 +30,17 @@ class GlooCollectives {
   void end(const std::string& why) { mesh_.end(why); }
 
  private:
+  /// What the last two messages in one direction would have needed: both ends know it.
+  struct Room {
+    std::int64_t last = 0, before = 0;
+    std::int64_t now() const { return last == before ? std::max(last, least_room) : least_room; }
+    void note(const TensorForms& forms) { before = std::exchange(last, room_for(forms)); }
+  };
+  struct Rooms {
+    Room to, from;
+  };
+  Rooms& rooms_of(int tag, int member);
+
   using Group = std::pair<Lane, std::vector<int>>;
   int tag_of(const Group& group);
 
@@ -35,6 +49,7 @@ class GlooCollectives {
   Watch::Store numbers_;  // of the groups
   std::mutex mutex_;
   std::map<Group, int> tags_;
+  std::map<std::pair<int, int>, Rooms> rooms_;  // by tag and member
 };
 
 }  // namespace pipewright::exec

@@ -115,8 +115,8 @@ at::Tensor added_up(const Tensors& own, const ShardPlace& place) {
     const std::int64_t end = border_of_part(mine.size(1), shard + 1, place.count);
     pieces.push_back(mine.narrow(1, begin, end - begin).contiguous());
   }
-  return at::cat(from_all(sum_of_shards(place.group->all_to_all(pieces), place), place))
-      .view(sizes);
+  const at::Tensor piece = sum_of_shards(place.group->all_to_all(pieces), place).unsqueeze(0);
+  return at::cat(from_all(piece, place), 1).view(sizes);
 }
 
 Tensors from_all(const at::Tensor& own, const ShardPlace& place) {

@@ -72,7 +72,7 @@ at::Tensor joined(const Tensors& parts, const CutParameter& cut) {
 Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place) {
   const int own = place.groups / place.count;
   if (own == 1)
-    return {of_shard};
+    return {place.groups == 1 ? of_shard : as_one_of_its_own(of_shard)};
   const auto lengths = lengths_of_parts(cut.whole / cut.blocks, place.index * own,
                                         (place.index + 1) * own, place.groups);
   Tensors parts;

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "pipewright/exec/training/cut_parameter.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -19,6 +21,7 @@ at::Tensor sum_of(int first, int last, const IsLeaf& is_leaf, const Leaf& leaf) 
   const int middle = first + (last - first) / 2;
   const at::Tensor low = sum_of(first, middle, is_leaf, leaf);
   const at::Tensor high = sum_of(middle, last, is_leaf, leaf);
+  // What is no leaf is this sum's own memory.
   return is_leaf(first, middle) ? low + high : low.add_(high);
 }
 
@@ -43,6 +46,17 @@ void add_subtotals(int first, int last, const Tensors& own, const ShardPlace& pl
         first, last, [](int a, int b) { return b - a == 1; },
         [&](int group, int) { return own.at(static_cast<std::size_t>(group - begin)); }));
   }
+}
+
+/// The sum of all shards' subtotals, each shard's as the rows of one tensor.
+at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
+  std::vector<std::int64_t> next(all.size(), 0);
+  return sum_of(
+      0, place.groups, [&](int a, int b) { return is_of_one_shard(a, b, place); },
+      [&](int group, int) {
+        const auto shard = static_cast<std::size_t>(shard_of(group, place));
+        return all[shard][next[shard]++];
+      });
 }
 
 struct KeptPlace final : torch::CustomClassHolder {
@@ -90,15 +104,19 @@ at::Tensor added_up(const Tensors& own, const ShardPlace& place) {
   add_subtotals(0, place.groups, own, place, subtotals);
   if (place.count == 1)
     return subtotals.front();
-  const bool is_one = subtotals.size() == 1;
-  const Tensors all = from_all(is_one ? subtotals.front() : at::stack(subtotals), place);
-  std::vector<std::int64_t> next(all.size(), 0);
-  return sum_of(
-      0, place.groups, [&](int a, int b) { return is_of_one_shard(a, b, place); },
-      [&](int group, int) {
-        const auto shard = static_cast<std::size_t>(shard_of(group, place));
-        return all[shard].dim() == own.front().dim() ? all[shard] : all[shard][next[shard]++];
-      });
+  const auto sizes = own.front().sizes();
+  const at::Tensor mine =  // one row for each
+      (subtotals.size() == 1 ? subtotals.front().unsqueeze(0) : at::stack(subtotals)).flatten(1);
+  if (place.count == 2)
+    return sum_of_shards(from_all(mine, place), place).view(sizes);
+  Tensors pieces;  // for each shard the one that it adds up
+  for (int shard = 0; shard < place.count; ++shard) {
+    const std::int64_t begin = border_of_part(mine.size(1), shard, place.count);
+    const std::int64_t end = border_of_part(mine.size(1), shard + 1, place.count);
+    pieces.push_back(mine.narrow(1, begin, end - begin).contiguous());
+  }
+  const at::Tensor piece = sum_of_shards(place.group->all_to_all(pieces), place).unsqueeze(0);
+  return at::cat(from_all(piece, place), 1).view(sizes);
 }
 
 Tensors from_all(const at::Tensor& own, const ShardPlace& place) {

@@ -8,7 +8,6 @@
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::loop {
@@ -62,20 +61,6 @@ plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
   return scenario;
 }
 
-/// Whether the model's layers can be shared out as the scenario says.
-void require_shards(const plan::Scenario& scenario) {
-  const int groups = tensor_groups_of(scenario), shards = scenario.pipeline.tensor;
-  if (groups % shards != 0)
-    throw plan::InputError(
-        fmt::format("training.tensor_groups: {} shards (pipeline.tensor) cannot share out {} "
-                    "groups: it must be a multiple of them",
-                    shards, groups));
-  const auto faults = scenario.model.descriptor().faults_of_cut(scenario.model, groups);
-  if (!faults.empty())
-    throw plan::InputError(fmt::format(
-        "{}: {}", groups == shards ? "pipeline.tensor" : "training.tensor_groups", faults.front()));
-}
-
 }  // namespace
 
 plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices) {
@@ -86,7 +71,6 @@ plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices) {
 
 void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified) {
   plan::require_trainable(scenario, carrier);
-  require_shards(scenario);
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program);
   if (verified && !can_verify(program))

@@ -3,8 +3,9 @@
 // A width that shards share out, in autograd: a value goes into the products of all groups, and
 // what they give is added up (f and g of Megatron-LM, arXiv 1909.08053, section 3). A sum has an
 // order that belongs to the number of groups alone: halves are added up, each of them in the same
-// way. A shard adds up what of this tree is its own and sends that, so where sizes are powers of
-// two it sends one tensor, and shards differ in nothing that they compute.
+// way. A shard adds up what of this tree is its own and sends that: where sizes are powers of two,
+// one tensor. Two shards send each other all of it; more add up a piece each and gather the sums,
+// so that each sends 2(n - 1)/n of it.
 
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/exec/training/shard_group.hpp"

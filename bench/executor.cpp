@@ -4,6 +4,10 @@
 //
 // The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
 // serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
+//
+// On one core (taskset -c 0), over_single is what ranks cost over the same arithmetic by one
+// thread: pipelines side by side and shards of stages (--replicas, --tensor) with all their
+// collectives.
 
 #include "pipewright/exec/rank/executor.hpp"
 
@@ -36,6 +40,8 @@ namespace {
 
 struct Options {
   int ranks = 2;
+  int replicas = 1;
+  int tensor = 1;  // shards of each stage
   std::string schedule = "1F1B";
   int chunks = 1;  // stages per rank
   int microbatches = 8;
@@ -58,9 +64,10 @@ constexpr int warm_up_steps = 2;
 class RandomTokens final : public exec::Dataset {
  public:
   explicit RandomTokens(const Options& options)
-      : inputs_(at::randint(vocabulary,
-                            {options.microbatches, options.microbatch_size, options.sequence},
-                            at::kLong)),
+      : inputs_(at::randint(
+            vocabulary,
+            {options.microbatches * options.replicas, options.microbatch_size, options.sequence},
+            at::kLong)),
         targets_(inputs_.roll(-1, /*dims=*/2)) {}
 
   at::Tensor input(int, int microbatch) const override { return inputs_[microbatch]; }
@@ -77,6 +84,7 @@ plan::Program program_of(const Options& options) {
   request.microbatches = options.microbatches;
   request.chunks = options.chunks;
   auto lowering = plan::lowering_of(request);
+  lowering.replicas = options.replicas;
   lowering.share_loss = exec::job_from_environment().has_value();  // as processes must
   return plan::lower(plan::make_schedule(request), lowering);
 }
@@ -143,15 +151,13 @@ class Bench {
         setup_(setup()),
         program_(program_of(options)),
         partition_(even_partition(static_cast<int>(setup_.layers.size()), program_)),
-        recorder_(program_),
+        recorder_(program_, exec::JobGrid(options.ranks, options.replicas, options.tensor)),
         transport_(join(job_)),
         pipeline_(program_, partition_, setup_, execution()),
-        serial_(setup_, options.microbatches, {},
+        serial_(setup_, options.microbatches * options.replicas, {},
                 options.on_gpu ? exec::on_gpus(1).front() : exec::RankDevice{}) {
     if (options_.recording)
-      recorded_.emplace(
-          program_, partition_, setup_,
-          exec::ExecutorOptions{.observer = recorder_.observer(), .devices = devices()});
+      recorded_.emplace(program_, partition_, setup_, recorded_execution());
     // Last: threads inherit their cores, and the ranks want one each.
     at::set_num_threads(1);
     pin_to_first_core();
@@ -204,12 +210,14 @@ class Bench {
     setup.data = &data_;
     setup.optimizer.learning_rate = 1e-3;
     setup.exact = options_.kernels == "exact";
+    setup.tensor_groups = options_.tensor;
     return setup;
   }
 
   /// Ranks share GPUs where there are fewer.
   std::vector<exec::RankDevice> devices() const {
-    return options_.on_gpu ? exec::on_gpus(options_.ranks) : std::vector<exec::RankDevice>();
+    return options_.on_gpu ? exec::on_gpus(options_.ranks * options_.replicas * options_.tensor)
+                           : std::vector<exec::RankDevice>();
   }
 
   static std::shared_ptr<exec::Transport> join(std::optional<exec::Job>& job) {
@@ -222,9 +230,17 @@ class Bench {
   exec::ExecutorOptions execution() const {
     exec::ExecutorOptions options;
     options.devices = devices();
+    options.replicas = options_.replicas;
+    options.shards = options_.tensor;
     options.transport = transport_;
     if (job_)
       options.only_rank = job_->rank();
+    return options;
+  }
+
+  exec::ExecutorOptions recorded_execution() {
+    exec::ExecutorOptions options = execution();
+    options.observer = recorder_.observer();
     return options;
   }
 
@@ -257,13 +273,17 @@ class Bench {
 plan::Json report(const Options& options, const Measurement& measured) {
   const double bubble_factor =
       static_cast<double>(options.microbatches + options.ranks - 1) / options.microbatches;
-  std::vector<double> ideal, over_ideal;
+  const int all_ranks = options.ranks * options.replicas * options.tensor;
+  std::vector<double> ideal, over_ideal, over_single;
   for (std::size_t round = 0; round < measured.single.size(); ++round) {
-    ideal.push_back(measured.single[round] / options.ranks * bubble_factor);
+    ideal.push_back(measured.single[round] / all_ranks * bubble_factor);
     over_ideal.push_back(measured.iteration[round] / ideal[round]);
+    over_single.push_back(measured.iteration[round] / measured.single[round]);
   }
   plan::Json json{{"program", "pipewright"},
                   {"ranks", options.ranks},
+                  {"replicas", options.replicas},
+                  {"tensor", options.tensor},
                   {"schedule", options.schedule},
                   {"chunks", options.chunks},
                   {"microbatches", options.microbatches},
@@ -278,7 +298,8 @@ plan::Json report(const Options& options, const Measurement& measured) {
                   {"iteration_s", rounded(median(measured.iteration), 6)},
                   {"single_s", rounded(median(measured.single), 6)},
                   {"ideal_s", rounded(median(ideal), 6)},
-                  {"over_ideal", rounded(median(over_ideal), 4)}};
+                  {"over_ideal", rounded(median(over_ideal), 4)},
+                  {"over_single", rounded(median(over_single), 4)}};
   if (options.recording) {
     const auto percent = [&](double share) {
       return rounded(100 * (quantile(measured.recording_ratio, share) - 1), 3);
@@ -296,7 +317,9 @@ int main(int argc, char** argv) {
   const auto add_size = [&](const std::string& name, int& value, const std::string& help) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
   };
-  add_size("--ranks", options.ranks, "Threads");
+  add_size("--ranks", options.ranks, "Threads of a pipeline");
+  add_size("--replicas", options.replicas, "Pipelines side by side");
+  add_size("--tensor", options.tensor, "Shards of each stage");
   program.add_option("--schedule", options.schedule, "Any case")->capture_default_str();
   add_size("--chunks", options.chunks, "Stages per rank");
   add_size("--microbatches", options.microbatches, "Of a step");

@@ -26,10 +26,11 @@ std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
   roomy.scenario.cluster.device.memory = {};
   const sim::ScenarioPlan plan = sim::lay_out(roomy.scenario, costs_of(roomy));
   const plan::Pipeline& pipeline = draft.scenario.pipeline;
+  const plan::Topology places = topology_of(pipeline);
   std::vector<std::vector<int>> layers;
   for (int rank = 0; rank < plan::ranks_of_job(pipeline); ++rank) {
     auto& own = layers.emplace_back();
-    for (const int stage : plan.program().placement.stages_on(rank / pipeline.replicas))
+    for (const int stage : plan.program().placement.stages_on(places.coordinate_of(rank, "pipe")))
       for (int layer = plan.partition.boundaries[static_cast<std::size_t>(stage)];
            layer < plan.partition.boundaries[static_cast<std::size_t>(stage) + 1]; ++layer)
         own.push_back(layer);
@@ -80,10 +81,12 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
   };
   for (const int rank : trouble.lost)
     require_rank(rank, ranks, "--lost");
+  const plan::Topology places = topology_of(pipeline);
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto& known = scenario.cluster.rank_speeds;
-    speeds.push_back(known.empty() ? 1 : known[static_cast<std::size_t>(rank / pipeline.replicas)]);
+    speeds.push_back(
+        known.empty() ? 1 : known[static_cast<std::size_t>(places.coordinate_of(rank, "pipe"))]);
   }
   for (const auto& [rank, speed] : trouble.slow) {
     require_rank(rank, ranks, "--slow");

@@ -280,7 +280,7 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
     std::vector<Tensors> parts;
     for (int member = 0; member < devices; ++member)
       parts.push_back({label, part(gradient, member)});
-    const auto theirs = place_.transport.all_to_all(group, place_.rank, parts);
+    const auto theirs = place_.transport.all_to_all(group, place_.rank, parts, exec::Lane::Beside);
     at::Tensor total = theirs[0].at(1).clone();
     for (std::size_t member = 1; member < theirs.size(); ++member)
       total.add_(theirs[member].at(1));

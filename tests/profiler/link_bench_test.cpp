@@ -36,8 +36,9 @@ class TwoCables : public exec::Transport {
     return tensors;
   }
   std::vector<exec::Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                        const std::vector<exec::Tensors>& parts) override {
-    return inner_->all_to_all(group, rank, parts);
+                                        const std::vector<exec::Tensors>& parts,
+                                        exec::Lane lane) override {
+    return inner_->all_to_all(group, rank, parts, lane);
   }
   void abort(const std::string& why) override { inner_->abort(why); }
 

@@ -101,7 +101,7 @@ std::string why_no_nccl(const ProfileOptions& options, int processes) {
 plan::Scenario as_large_as_the_job(plan::Scenario scenario) {
   if (const auto job = exec::job_from_environment()) {
     scenario.pipeline.ranks = job->size;
-    scenario.pipeline.replicas = 1;
+    scenario.pipeline.replicas = scenario.pipeline.tensor = scenario.pipeline.context = 1;
   }
   return scenario;
 }

@@ -72,6 +72,7 @@ LoadCheck check_load(const Checkpoint& checkpoint, const std::vector<LayerShape>
   compare(check.differences, "microbatches", then.microbatches, now.microbatches);
   compare(check.differences, "microbatch size", then.microbatch_size, now.microbatch_size);
   compare(check.differences, "gradient groups", then.gradient_groups, now.gradient_groups);
+  compare(check.differences, "tensor groups", then.tensor_groups, now.tensor_groups);
   if (!then.device.empty() && !now.device.empty())
     compare(check.differences, "computed with", then.device, now.device);
   return check;

@@ -25,7 +25,8 @@ class OpenLayer {
   std::vector<NamedTensor> read(Holds holds) {
     std::vector<NamedTensor> tensors;
     for (const PiecedTensor& tensor : pieces_of(layer_, holds))
-      tensors.push_back({tensor.shape.name, put_together(tensor)});
+      tensors.push_back(
+          {.name = tensor.shape.name, .value = put_together(tensor), .part = tensor.part});
     return tensors;
   }
 
@@ -73,10 +74,7 @@ const TrainingState& Checkpoint::training() const { return manifest_->training; 
 std::vector<LayerShape> Checkpoint::layers() const {
   std::vector<LayerShape> shapes;
   for (const StoredLayer& layer : manifest_->layers) {
-    LayerShape shape{layer.name, {}};
-    for (const PiecedTensor& tensor : pieces_of(layer, Holds::Parameters))
-      shape.parameters.push_back(tensor.shape);
-    shapes.push_back(std::move(shape));
+    shapes.push_back({layer.name, whole_shapes(pieces_of(layer, Holds::Parameters))});
   }
   return shapes;
 }

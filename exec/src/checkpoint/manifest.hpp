@@ -17,6 +17,7 @@ struct StoredTensor {
   TensorShape shape;       // of what lies in the file
   std::int64_t begin = 0;  // see NamedTensor
   std::int64_t whole = -1;
+  TensorPart part{};
 };
 
 enum class Holds { Parameters, Optimizer };

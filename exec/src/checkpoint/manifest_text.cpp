@@ -17,6 +17,7 @@ Json to_json(const TrainingState& training) {
           {"microbatches", training.microbatches},
           {"microbatch_size", training.microbatch_size},
           {"gradient_groups", training.gradient_groups},
+          {"tensor_groups", training.tensor_groups},
           {"loss_scale", training.loss_scale},
           {"steps_since_overflow", training.steps_since_overflow},
           {"optimizer", training.optimizer},
@@ -32,6 +33,12 @@ Json to_json(const StoredTensor& tensor) {
     json["begin"] = tensor.begin;
     json["whole"] = tensor.whole;
   }
+  if (const TensorPart& part = tensor.part; part.count > 1)
+    json["part"] = {{"dimension", part.dimension},
+                    {"blocks", part.blocks},
+                    {"length", part.length},
+                    {"index", part.index},
+                    {"count", part.count}};
   return json;
 }
 

@@ -20,9 +20,10 @@ std::optional<StepFolder> parse_step_name(const std::string& name) {
   return StepFolder{.step = std::stoll(match[1]), .job = match[3]};
 }
 
-std::string file_name(Holds holds, int layer, std::optional<int> part) {
-  return fmt::format("{}_{:03}{}.safetensors", holds == Holds::Parameters ? "layer" : "optimizer",
-                     layer, part ? fmt::format("-part{:03}", *part) : "");
+std::string file_name(Holds holds, int layer, std::optional<int> part, int before) {
+  return fmt::format("{}_{:03}{}{}.safetensors", holds == Holds::Parameters ? "layer" : "optimizer",
+                     layer, part ? fmt::format("-part{:03}", *part) : "",
+                     before > 0 ? fmt::format("-{}", before) : "");
 }
 
 std::string part_name(int part) { return fmt::format("part_{:03}.json", part); }

@@ -25,8 +25,9 @@ struct StepFolder {
 /// What a name says; nothing for a name that is neither of these.
 std::optional<StepFolder> parse_step_name(const std::string& name);
 
-/// "layer_003.safetensors"; with a part "optimizer_003-part002.safetensors".
-std::string file_name(Holds holds, int layer, std::optional<int> part);
+/// "layer_003.safetensors"; with a part "optimizer_003-part002.safetensors", and where that part
+/// has `before` files of the layer already, "optimizer_003-part002-1.safetensors".
+std::string file_name(Holds holds, int layer, std::optional<int> part, int before = 0);
 
 /// "part_002.json"
 std::string part_name(int part);

@@ -25,6 +25,7 @@ TrainingState read_training(Diagnostics& diagnostics, const std::string& pointer
           .microbatches = object.integer("microbatches", at_least(1)),
           .microbatch_size = object.integer("microbatch_size", at_least(1)),
           .gradient_groups = object.integer("gradient_groups", at_least(1)),
+          .tensor_groups = object.integer("tensor_groups", at_least(1), 1),
           .loss_scale = object.number("loss_scale", {}),
           .steps_since_overflow = object.integer("steps_since_overflow", at_least(0)),
           .optimizer = object.text("optimizer"),
@@ -69,11 +70,24 @@ std::string read_file_name(JsonObject& object) {
   return name;
 }
 
+TensorPart read_part(Diagnostics& diagnostics, const std::string& pointer) {
+  JsonObject object(diagnostics, pointer);
+  TensorPart part{.dimension = object.integer("dimension", at_least(0)),
+                  .blocks = object.integer("blocks", at_least(1)),
+                  .length = object.big_integer("length", at_least(0)),
+                  .index = object.integer("index", at_least(0)),
+                  .count = object.integer("count", at_least(2))};
+  if (part.index >= part.count)
+    object.error("index", fmt::format("there is no part {} of {}", part.index, part.count));
+  return part;
+}
+
 StoredTensor read_tensor(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
   return {.shape = {object.text("name"), read_dtype(object), read_sizes(object)},
           .begin = object.big_integer("begin", at_least(0), 0),
-          .whole = object.big_integer("whole", at_least(0), -1)};
+          .whole = object.big_integer("whole", at_least(0), -1),
+          .part = object.has("part") ? read_part(diagnostics, object.child("part")) : TensorPart()};
 }
 
 StoredFile read_file(Diagnostics& diagnostics, const std::string& pointer) {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -16,12 +19,17 @@ std::int64_t count_of(const StoredTensor& tensor) {
   return count.value;
 }
 
+[[noreturn]] void refuse(const StoredLayer& layer, const std::string& tensor,
+                         const std::string& what) {
+  throw plan::InputError(
+      fmt::format("layer {} ({}): '{}' {}", layer.index, layer.name, tensor, what));
+}
+
 void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
   auto& pieces = tensor.pieces;
   const StoredTensor first = *pieces.front().tensor;
   const auto refuse = [&](const std::string& what) {
-    throw plan::InputError(
-        fmt::format("layer {} ({}): '{}' {}", layer.index, layer.name, tensor.shape.name, what));
+    exec::refuse(layer, tensor.shape.name, what);
   };
   if (first.whole < 0) {
     if (pieces.size() > 1)
@@ -35,7 +43,8 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
   std::int64_t end = 0;
   for (const Piece& piece : pieces) {
     const StoredTensor& slice = *piece.tensor;
-    if (slice.whole != first.whole || slice.shape.dtype != first.shape.dtype)
+    if (slice.whole != first.whole || slice.shape.dtype != first.shape.dtype ||
+        !(slice.part == first.part))
       refuse("lies in slices that do not belong together");
     if (slice.begin != end)
       refuse(fmt::format("lies in slices of which one begins at {}, {} was expected", slice.begin,
@@ -49,6 +58,64 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
   tensor.shape.sizes = {first.whole};
 }
 
+/// In the order of the first part of each tensor.
+void put_parts_together(std::vector<PiecedTensor>& tensors) {
+  std::map<std::string, std::size_t> places;
+  for (const PiecedTensor& tensor : tensors)
+    places.try_emplace(tensor.shape.name, places.size());
+  const auto place_of = [&](const PiecedTensor& tensor) {
+    return std::pair(places.at(tensor.shape.name), tensor.part.index);
+  };
+  std::stable_sort(
+      tensors.begin(), tensors.end(),
+      [&](const PiecedTensor& a, const PiecedTensor& b) { return place_of(a) < place_of(b); });
+}
+
+bool are_of_one(const TensorPart& a, const TensorPart& b) {
+  return a.dimension == b.dimension && a.blocks == b.blocks && a.length == b.length &&
+         a.count == b.count;
+}
+
+/// All parts of a tensor, in their order, but for those that lie in slices: fill its length.
+void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
+  const auto& [name, dtype, sizes] = parts->shape;
+  const TensorPart& first = parts->part;
+  const auto dimension = static_cast<std::size_t>(first.dimension);
+  if (dimension >= sizes.size())
+    refuse(layer, name, fmt::format("is cut along dimension {} of {}", dimension, sizes.size()));
+  plan::Bytes length{};
+  for (int part = 0; part < first.count; ++part) {
+    auto others = parts[part].shape.sizes;
+    if (others.size() == sizes.size()) {
+      length += plan::Bytes{others[dimension]};
+      others[dimension] = sizes[dimension];
+    }
+    if (others != sizes || parts[part].shape.dtype != dtype)
+      refuse(layer, name, "lies in parts that do not belong together");
+  }
+  if (length.value != first.length)
+    refuse(layer, name, fmt::format("is {} long, its parts are {}", first.length, length.value));
+}
+
+/// The parts of each tensor, in their order, are those of one cut, and all of them.
+void require_all_parts(const StoredLayer& layer, const std::vector<PiecedTensor>& tensors) {
+  for (std::size_t begin = 0; begin < tensors.size();) {
+    const std::string& name = tensors[begin].shape.name;
+    const TensorPart& cut = tensors[begin].part;
+    std::size_t end = begin;
+    for (; end < tensors.size() && tensors[end].shape.name == name; ++end)
+      if (!are_of_one(tensors[end].part, cut))
+        refuse(layer, name, "lies in parts that do not belong together");
+    // None is there twice, and all are below the count.
+    if (end - begin != static_cast<std::size_t>(cut.count))
+      refuse(layer, name,
+             fmt::format("has {} parts, of which {} are there", cut.count, end - begin));
+    if (cut.count > 1 && tensors[begin].pieces.front().tensor->whole < 0)
+      require_length(layer, &tensors[begin]);
+    begin = end;
+  }
+}
+
 }  // namespace
 
 std::vector<PiecedTensor> pieces_of(const StoredLayer& layer, Holds holds) {
@@ -58,16 +125,30 @@ std::vector<PiecedTensor> pieces_of(const StoredLayer& layer, Holds holds) {
       continue;
     for (const StoredTensor& stored : file.tensors) {
       auto known = std::find_if(tensors.begin(), tensors.end(), [&](const PiecedTensor& tensor) {
-        return tensor.shape.name == stored.shape.name;
+        return tensor.shape.name == stored.shape.name && tensor.part.index == stored.part.index;
       });
       if (known == tensors.end())
-        known = tensors.insert(known, {stored.shape, {}});
+        known = tensors.insert(known, {stored.shape, stored.part, {}});
       known->pieces.push_back({&file, &stored});
     }
   }
   for (PiecedTensor& tensor : tensors)
     put_in_order(layer, tensor);
+  put_parts_together(tensors);
+  require_all_parts(layer, tensors);
   return tensors;
+}
+
+std::vector<TensorShape> whole_shapes(const std::vector<PiecedTensor>& tensors) {
+  std::vector<TensorShape> shapes;
+  for (const PiecedTensor& tensor : tensors) {
+    if (tensor.part.index > 0)
+      continue;
+    shapes.push_back(tensor.shape);
+    if (tensor.part.count > 1)
+      shapes.back().sizes[static_cast<std::size_t>(tensor.part.dimension)] = tensor.part.length;
+  }
+  return shapes;
 }
 
 void require_whole(const Manifest& manifest) {

@@ -1,6 +1,8 @@
 #include "checkpoint/write_part.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
@@ -62,13 +64,15 @@ std::vector<StoredTensor> described(const std::vector<NamedTensor>& tensors) {
   std::vector<StoredTensor> stored;
   stored.reserve(tensors.size());
   for (const NamedTensor& tensor : tensors)
-    stored.push_back({shape_of(tensor), tensor.begin, tensor.whole});
+    stored.push_back({shape_of(tensor), tensor.begin, tensor.whole, tensor.part});
   return stored;
 }
 
-bool has_slices(const std::vector<NamedTensor>& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const NamedTensor& tensor) { return tensor.whole >= 0; });
+/// Whether others have the rest of some of them.
+bool are_some_shared_out(const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
+    return tensor.whole >= 0 || tensor.part.count > 1;
+  });
 }
 
 }  // namespace
@@ -81,10 +85,13 @@ Manifest write_part(const fs::path& folder, const Snapshot& snapshot,
                     .training = snapshot.training,
                     .layers = {}};
   MadeFiles made;
+  std::map<std::pair<Holds, int>, int> files_of;  // how many, of each layer
   const auto write = [&](const LayerState& layer, Holds holds,
                          const std::vector<NamedTensor>& tensors) {
-    const auto part = has_slices(tensors) ? std::optional(options.part) : std::nullopt;
-    const std::string name = file_name(holds, layer.index, part);
+    const auto part = are_some_shared_out(tensors) ? std::optional(options.part) : std::nullopt;
+    // Several ranks of this process may have something of a layer.
+    const int before = files_of[{holds, layer.index}]++;
+    const std::string name = file_name(holds, layer.index, part, before);
     DurableFile file(folder / name);
     made.add(folder / name);
     write_tensors(file, in_file_order(tensors));

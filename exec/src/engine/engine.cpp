@@ -89,11 +89,11 @@ plan::Program evaluation_program(const plan::Program& trained, int microbatches)
 DataNeeds needs_of(const plan::Program& program, const ExecutorOptions& options) {
   if (!options.only_rank)
     return {};
-  const int rank = *options.only_rank / options.replicas;
-  return {.inputs = program.placement.holds(rank, 0),
-          .targets = program.placement.holds(rank, plan::stage_count(program) - 1),
-          .part = *options.only_rank % options.replicas,
-          .parts = options.replicas};
+  const JobRank own = grid_of(program, options).rank(*options.only_rank);
+  return {.inputs = program.placement.holds(own.rank, 0),
+          .targets = program.placement.holds(own.rank, plan::stage_count(program) - 1),
+          .part = own.replica,
+          .parts = own.replicas};
 }
 
 bool ends_a_backward(const plan::Instruction& i) { return plan::makes_weight_gradient(i.kind); }
@@ -101,11 +101,12 @@ bool ends_a_backward(const plan::Instruction& i) { return plan::makes_weight_gra
 /// Backwards of a step on the ranks of this process.
 int count_backwards(const plan::Program& program, const ExecutorOptions& options) {
   int count = 0;
+  const JobGrid grid = grid_of(program, options);
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-    if (!options.only_rank || *options.only_rank / options.replicas == static_cast<int>(rank))
+    if (!options.only_rank || grid.rank(*options.only_rank).rank == static_cast<int>(rank))
       count += static_cast<int>(
           std::count_if(program.ranks[rank].begin(), program.ranks[rank].end(), ends_a_backward));
-  return options.only_rank ? count : count * options.replicas;
+  return options.only_rank ? count : count * options.replicas * options.shards;
 }
 
 TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& options) {
@@ -120,6 +121,7 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
   setup.clip_norm = options.clip_norm;
   setup.exact = options.exact;
   setup.gradient_groups = options.gradient_groups;
+  setup.tensor_groups = options.tensor_groups > 0 ? options.tensor_groups : module.shards();
   return setup;
 }
 
@@ -131,6 +133,8 @@ PipelineEngine::PipelineEngine(PipelineModule module, EngineOptions options)
       setup_(setup_of(module_, options_)),
       step_(options_.first_step) {
   options_.execution.replicas = module_.replicas();
+  options_.execution.shards = module_.shards();
+  options_.execution.axes = module_.options().topology.axes();
   program_ = training_program(module_, options_, setup_,
                               microbatches_of(module_, options_, options_.train_batch_size));
   needs_ = needs_of(program_, options_.execution);
@@ -201,7 +205,7 @@ bool PipelineEngine::all_agree(bool here) const {
   const ExecutorOptions& execution = options_.execution;
   if (!execution.only_rank)
     return here;
-  std::vector<int> everybody(program_.ranks.size() * static_cast<std::size_t>(execution.replicas));
+  std::vector<int> everybody(static_cast<std::size_t>(grid_of(program_, execution).size()));
   std::iota(everybody.begin(), everybody.end(), 0);
   const auto answers = execution.transport->all_gather(everybody, *execution.only_rank,
                                                        {at::full({1}, here, at::kLong)});

@@ -40,14 +40,9 @@ void check(const std::vector<LayerSpec>& layers, const PipelineOptions& options)
 
 void check_axes(const plan::Topology& topology) {
   for (const std::string& axis : topology.axes())
-    if (axis != "pipe" && axis != "data")
-      throw plan::InputError(
-          fmt::format("topology axis \"{}\": a pipeline runs along pipe and data only", axis));
-  const auto& axes = topology.axes();
-  if (axes.size() == 2 && axes.front() == "data")
-    throw plan::InputError(
-        "the topology has the axes data, pipe, but the copies of a stage are neighbours: give them "
-        "as pipe, data");
+    if (axis != "pipe" && axis != "data" && axis != "tensor")
+      throw plan::InputError(fmt::format(
+          "topology axis \"{}\": a pipeline runs along pipe, data and tensor only", axis));
 }
 
 /// Length of an axis, 1 where the topology does not have it.
@@ -145,6 +140,8 @@ std::vector<PipelineStage> PipelineModule::stages() const {
 int PipelineModule::pipeline_ranks() const { return length_of(options_.topology, "pipe"); }
 
 int PipelineModule::replicas() const { return length_of(options_.topology, "data"); }
+
+int PipelineModule::shards() const { return length_of(options_.topology, "tensor"); }
 
 std::vector<std::int64_t> parameter_counts(const std::vector<LayerSpec>& layers) {
   std::vector<std::int64_t> counts;

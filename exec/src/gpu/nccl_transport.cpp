@@ -183,7 +183,7 @@ class NcclTransport final : public Transport {
 
   /// What lies on the CPU goes over Gloo, with the forms of all, and what lies on the GPU then.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
+                                  const std::vector<Tensors>& parts, Lane lane) override {
     require_going();
     // All members must agree whether they need a communicator, whatever is for whom.
     const bool mine_on_gpu = std::any_of(
@@ -195,11 +195,12 @@ class NcclTransport final : public Transport {
       add_on_host(part, told);
       told.push_back(at::full({1}, mine_on_gpu, at::kLong));
     }
-    const auto told = host_->all_to_all(group, rank, host);
+    const auto told = host_->all_to_all(group, rank, host, lane);
     const bool on_gpu_anywhere = std::any_of(told.begin(), told.end(), [](const Tensors& theirs) {
       return theirs.back().item<std::int64_t>() != 0;
     });
-    NcclCommunicator* const communicator = on_gpu_anywhere ? &communicator_of(group) : nullptr;
+    NcclCommunicator* const communicator =
+        on_gpu_anywhere ? &communicator_of({lane, group}) : nullptr;
     std::vector<Tensors> all;
     std::vector<NcclCommunicator::Incoming> incoming;
     std::vector<NcclCommunicator::Outgoing> outgoing;
@@ -235,6 +236,7 @@ class NcclTransport final : public Transport {
  private:
   /// In rising order, but for Edge: sender and receiver.
   using Members = std::vector<int>;
+  using Group = std::pair<Lane, Members>;
   struct Submitted {
     Tensors tensors;
     TensorForms forms;
@@ -302,7 +304,7 @@ class NcclTransport final : public Transport {
   }
 
   /// Groups are made at the first collective of their members, perhaps by several threads.
-  NcclCommunicator& communicator_of(const std::vector<int>& group) {
+  NcclCommunicator& communicator_of(const Group& group) {
     Slot* slot = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -313,7 +315,9 @@ class NcclTransport final : public Transport {
     }
     const std::lock_guard making(slot->making);
     if (!slot->communicator) {
-      auto made = connect(fmt::format("group {}", fmt::join(group, ",")), group);
+      auto made = connect(fmt::format("{} {}", group.first == Lane::Compute ? "shards" : "group",
+                                      fmt::join(group.second, ",")),
+                          group.second);
       const std::lock_guard lock(mutex_);
       slot->communicator = std::move(made);
     }
@@ -391,7 +395,7 @@ class NcclTransport final : public Transport {
   std::map<plan::InstructionKey, Submitted> submitted_;
   std::mutex mutex_;  // of what `end` goes through
   std::map<Members, Queue> queues_;
-  std::map<std::vector<int>, std::unique_ptr<Slot>> groups_;
+  std::map<Group, std::unique_ptr<Slot>> groups_;
 };
 
 }  // namespace

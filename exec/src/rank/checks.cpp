@@ -86,7 +86,7 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
           fmt::format("stage {} has several copies, but the program does not "
                       "sum their gradients: lower the schedule with {} replicas",
                       stage, options.replicas));
-  const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
+  const int ranks = grid_of(program, options).size();
   if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
     throw plan::InputError(
         fmt::format("{} devices for a job of {} ranks: give none, or one for each",
@@ -97,6 +97,29 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   if (options.only_rank && !options.transport)
     throw plan::InputError("a process with one rank needs a transport to the others");
   check_loss(program, options);
+}
+
+/// What shards ask of layers and settings, whatever the layers are.
+void check_shards(const TrainingSetup& setup, const ExecutorOptions& options) {
+  if (options.shards < 1)
+    throw plan::InputError(fmt::format("{} shards asked for, the least is 1", options.shards));
+  if (setup.tensor_groups > 0 && setup.tensor_groups % options.shards != 0)
+    throw plan::InputError(
+        fmt::format("products are to be added up in {} groups, which {} shards cannot share out: "
+                    "training.tensor_groups must be a multiple of them",
+                    setup.tensor_groups, options.shards));
+  if (options.shards == 1)
+    return;
+  if (options.cuda_graphs)
+    throw plan::InputError(
+        "training.cuda_graphs: shards talk to each other in the middle of an action, which cannot "
+        "be one launch: leave it out, or have one shard");
+  for (const LayerSpec& layer : setup.layers)
+    if (layer.random && layer.build_shard)
+      throw plan::InputError(fmt::format(
+          "layer {} is random, and only one random layer runs at a time, but its shards "
+          "wait for each other while they run: one shard is needed",
+          layer.name));
 }
 
 void check_norm(const plan::Program& program, const TrainingSetup& setup) {
@@ -172,6 +195,7 @@ void check(const plan::Program& program, const plan::Partition& partition,
     throw plan::InputError(fmt::format("the partition {} has {} stages, but the program {}",
                                        plan::to_string(partition.boundaries),
                                        plan::stage_count(partition), plan::stage_count(program)));
+  check_shards(setup, options);
   check_copies(program, options);
   if (!program.asynchronous)
     check_norm(program, setup);

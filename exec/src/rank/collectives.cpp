@@ -143,7 +143,7 @@ void Collectives::take_norm() {
   use_ = use_of_gradients(setup_, pass_.loss_scale, scaled_norm_);
 }
 
-/// Each loss is known to one rank.
+/// Each loss is known to one rank of those with the same shard.
 void Collectives::share_loss() {
   transport_.wait_for_device([&] { return stream_.is_done(); }, "the losses of a step");
   for (auto& [index, held] : stages_)
@@ -152,7 +152,7 @@ void Collectives::share_loss() {
   note_known_losses(*program_, job_rank_, stages_, own);
   const at::Tensor known = at::tensor(own, at::kDouble);
   at::Tensor all = at::zeros_like(known);
-  for (const Tensors& theirs : everybody().all_gather({known}))
+  for (const Tensors& theirs : of_same_shard().all_gather({known}))
     all += theirs.at(0);
   losses_.assign(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
 }
@@ -163,9 +163,13 @@ Members Collectives::copies_of(int stage) const {
 }
 
 Members Collectives::everybody() const {
-  std::vector<int> ranks(trained_.ranks.size() * static_cast<std::size_t>(job_rank_.replicas));
+  std::vector<int> ranks(static_cast<std::size_t>(job_rank_.steps.ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
   return {std::move(ranks), job_rank_.in_job(), &transport_};
+}
+
+Members Collectives::of_same_shard() const {
+  return {job_rank_.of_same_shard(), job_rank_.in_job(), &transport_};
 }
 
 }  // namespace pipewright::exec

@@ -54,6 +54,7 @@ class Collectives {
   void take_norm();
   void share_loss();
   Members everybody() const;
+  Members of_same_shard() const;
 
   const JobRank& job_rank_;
   const plan::Program& trained_;

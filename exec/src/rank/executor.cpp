@@ -25,24 +25,27 @@
 namespace pipewright::exec {
 namespace {
 
-std::vector<JobRank> local_ranks(const plan::Program& program, const ExecutorOptions& options) {
-  const int ranks = static_cast<int>(program.ranks.size()) * options.replicas;
+std::vector<JobRank> local_ranks(const JobGrid& grid, const ExecutorOptions& options) {
   std::vector<JobRank> here;
-  for (int rank = 0; rank < ranks; ++rank)
+  for (int rank = 0; rank < grid.size(); ++rank)
     if (!options.only_rank || *options.only_rank == rank)
-      here.push_back(job_rank_of(rank, options.replicas));
+      here.push_back(grid.rank(rank));
   return here;
 }
 
-std::shared_ptr<Transport> transport_for(const plan::Program& program,
+std::shared_ptr<Transport> transport_for(const plan::Program& program, const JobGrid& grid,
                                          const ExecutorOptions& options) {
   if (options.transport)
     return options.transport;
   const bool wait = program.blocking && program.transfers == plan::TransferMode::Rendezvous;
-  return make_in_process_transport(static_cast<int>(program.ranks.size()) * options.replicas, wait);
+  return make_in_process_transport(grid.size(), wait);
 }
 
 }  // namespace
+
+JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options) {
+  return {static_cast<int>(program.ranks.size()), options.replicas, options.shards, options.axes};
+}
 
 struct Executor::State {
   State(plan::Program p, const plan::Partition& partition, const TrainingSetup& s,
@@ -50,8 +53,11 @@ struct Executor::State {
       : program(std::move(p)),
         setup(s),
         options(std::move(o)),
-        transport(transport_for(program, options)) {
-    for (const JobRank& job_rank : local_ranks(program, options))
+        grid(grid_of(program, options)),
+        transport(transport_for(program, grid, options)) {
+    if (setup.tensor_groups == 0)
+      setup.tensor_groups = options.shards;
+    for (const JobRank& job_rank : local_ranks(grid, options))
       workers.push_back(std::make_unique<RankWorker>(
           job_rank, device_of(job_rank.in_job()), program, partition, setup, options, *transport));
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
@@ -75,7 +81,7 @@ struct Executor::State {
     at::set_num_threads(1);
     const int rank = workers[worker]->job_rank().in_job();
     if (options.pin_threads)
-      pin_rank(device_of(rank).device, rank, job_ranks());
+      pin_rank(device_of(rank).device, rank, grid.size());
     for (;;) {
       gate->arrive_and_wait();
       if (finished)
@@ -92,8 +98,6 @@ struct Executor::State {
   RankDevice device_of(int rank) const {
     return options.devices.empty() ? RankDevice() : options.devices[static_cast<std::size_t>(rank)];
   }
-
-  int job_ranks() const { return static_cast<int>(program.ranks.size()) * options.replicas; }
 
   void end_all(const std::exception_ptr& why) {
     const std::lock_guard lock(failure_mutex);
@@ -158,6 +162,7 @@ struct Executor::State {
   plan::Program program;
   TrainingSetup setup;
   ExecutorOptions options;
+  JobGrid grid;
   std::shared_ptr<Transport> transport;
   std::vector<std::unique_ptr<RankWorker>> workers;  // by rank
   std::vector<std::thread> threads;
@@ -197,6 +202,10 @@ std::optional<StepResult> Executor::step(int step) {
 std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const Dataset& data,
                                              int step, bool keep_outputs) {
   check_evaluation(program, state_->program, state_->options);
+  if (keep_outputs && state_->options.shards > 1 && state_->setup.layers.back().build_shard)
+    throw plan::InputError(fmt::format(
+        "the outputs of layer {} are asked for, but shards share them out: one shard is needed",
+        state_->setup.layers.back().name));
   if (!state_->run(program,
                    {.data = &data, .step = step, .training = false, .keep_outputs = keep_outputs}))
     return {};
@@ -218,15 +227,18 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
 }
 
 std::vector<at::Tensor> Executor::parameters() const {
-  std::map<int, const Stage*> stages;
+  std::map<int, std::map<int, const Stage*>> stages;  // one copy of each shard
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
-      stages.try_emplace(index, stage.get());
+      stages[index].try_emplace(worker->job_rank().shard, stage.get());
   std::vector<at::Tensor> parameters;
-  for (const auto& [index, stage] : stages)
-    for (const auto& layer : stage->layers())
-      for (const at::Tensor& parameter : layer->parameters())
-        parameters.push_back(parameter);
+  for (const auto& [index, by_shard] : stages) {
+    std::vector<const Stage*> shards;
+    for (const auto& [shard, stage] : by_shard)
+      shards.push_back(stage);
+    const auto whole = whole_parameters(shards);
+    parameters.insert(parameters.end(), whole.begin(), whole.end());
+  }
   return parameters;
 }
 

@@ -1,5 +1,7 @@
 #include "progress.hpp"
 
+#include <fmt/format.h>
+
 #include "job/watch.hpp"
 
 namespace pipewright::exec {
@@ -9,6 +11,7 @@ Progress::Progress(const std::function<void(const plan::Instruction&)>& told)
 
 void Progress::starting(const plan::Instruction& i) {
   at_.store(activity_of(i), std::memory_order_relaxed);
+  meetings_.store(0, std::memory_order_relaxed);
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (told_)
     told_(i);
@@ -16,7 +19,13 @@ void Progress::starting(const plan::Instruction& i) {
 
 void Progress::at_end_of_step() { at_.store(activity_of(end_of_step), std::memory_order_relaxed); }
 
-Beat Progress::beat(int ranks) const {
+void Progress::meets_shards() {
+  meetings_.store(meetings_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  with_shards_.store(true, std::memory_order_relaxed);
+  moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+Beat Progress::beat(const JobRank& self) const {
   const auto at = at_.load(std::memory_order_relaxed);
   Beat beat;
   beat.at = activity_text(at);
@@ -24,10 +33,14 @@ Beat Progress::beat(int ranks) const {
   beat.moves = moves_.load(std::memory_order_relaxed);
   if (const int other = waits_for_.load(std::memory_order_relaxed); other >= 0)
     beat.waits.push_back({{other}, beat.at});
+  if (with_shards_.load(std::memory_order_relaxed))
+    beat.waits.push_back(
+        {self.of_all_shards(), fmt::format("collective {} of the shards in {}",
+                                           meetings_.load(std::memory_order_relaxed), beat.at)});
   if (is_action(at))
     return beat;
   Wait& others = beat.waits.emplace_back(Wait{{}, beat.at});
-  for (int rank = 0; rank < ranks; ++rank)
+  for (int rank = 0; rank < self.steps.ranks; ++rank)
     others.ranks.push_back(rank);
   return beat;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "job/report.hpp"
+#include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/plan/program/instruction.hpp"
 
 namespace pipewright::exec {
@@ -22,15 +23,21 @@ class Progress {
   void at_end_of_step();
   /// A rank of the job; -1: for none.
   void waits_for(int rank) { waits_for_.store(rank, std::memory_order_relaxed); }
+  /// It waits for the other shards of the stage, in the next of an action's collectives with them;
+  /// and no more.
+  void meets_shards();
+  void has_met_shards() { with_shards_.store(false, std::memory_order_relaxed); }
 
   /// What it is at and how often it has begun something. Between passes, and when it is done with
-  /// one, it waits for all others: `ranks` of the job.
-  Beat beat(int ranks) const;
+  /// one, it waits for all others of the job.
+  Beat beat(const JobRank& self) const;
 
  private:
   const std::function<void(const plan::Instruction&)>& told_;
   std::atomic<std::uint64_t> at_;
   std::atomic<int> waits_for_{-1};
+  std::atomic<int> meetings_{0};  // with shards, in this action
+  std::atomic<bool> with_shards_{false};
   std::atomic<long> moves_{0};
 };
 

@@ -28,6 +28,7 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
       compute_(compute_stream(device)),
       progress_(options.starting),
       stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
+      shards_(job_rank_, compute_, transport, progress_, stopwatch_),
       inbox_(job_rank_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
              stages_, transport, account_, stopwatch_, progress_),
       collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,
@@ -51,6 +52,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     spec.captures = options_.cuda_graphs;
     spec.dynamic_shapes = options_.dynamic_shapes;
     spec.account = account_.entry();
+    spec.place = shards_.place(setup_.tensor_groups);
     if (gathered.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);
       spec.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
@@ -179,9 +181,7 @@ void RankWorker::optimizer_step(const Instruction& i) {
   own.update(i, learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
 }
 
-Beat RankWorker::beat() const {
-  return progress_.beat(static_cast<int>(trained_.ranks.size()) * job_rank_.replicas);
-}
+Beat RankWorker::beat() const { return progress_.beat(job_rank_); }
 
 bool RankWorker::stopped() const {
   return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/stage/stage.hpp"
 #include "progress.hpp"
+#include "rank_shards.hpp"
 #include "stage/gradient_norm.hpp"
 #include "stopwatch.hpp"
 
@@ -64,6 +65,7 @@ class RankWorker {
 
   Progress progress_;
   Stopwatch stopwatch_;
+  RankShards shards_;
   Inbox inbox_;
   Collectives collectives_;
 

@@ -158,9 +158,9 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
   for (int member = 0; member < count; ++member)
     outgoing.push_back(shard_of_parts(mine, shards, member));
 
-  const Tensors sums =
-      sums_over_copies(members.transport->all_to_all(members.ranks, members.self, outgoing),
-                       shards.of(members.index()));
+  const Tensors sums = sums_over_copies(
+      members.transport->all_to_all(members.ranks, members.self, outgoing, Lane::Beside),
+      shards.of(members.index()));
 
   // Once all have got here they have read what the sums now take the place of.
   const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});

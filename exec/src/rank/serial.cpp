@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "device/gpu.hpp"
@@ -34,7 +35,8 @@ struct SerialTrainer::State {
                             .first = 0,
                             .last = static_cast<int>(s.layers.size()),
                             .microbatches = by_group(m, groups),
-                            .device = device.device},
+                            .device = device.device,
+                            .place = {.groups = std::max(1, s.tensor_groups)}},
                   setup);
   }
 

@@ -7,18 +7,27 @@ namespace pipewright::exec {
 void Stopwatch::begin(Clock::time_point step_begin) {
   begin_ = now();
   begin_in_step_ = {std::chrono::duration<double>(begin_.host - step_begin).count()};
+  shards_.clear();
   late_.clear();
   beside_.clear();
 }
 
 TimestampedRecord Stopwatch::noted(const plan::Instruction& i, const Timestamp& begin,
                                    plan::Bytes held_before) const {
-  return {{rank_, i, {}, {}, held_before, account_.peak(), account_.held()}, begin, now()};
+  return {{rank_, i, {}, {}, held_before, account_.peak(), account_.held()}, {begin, now()}, {}};
 }
 
 void Stopwatch::note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before) {
+  if (!observer_)
+    return;
+  TimestampedRecord record = noted(i, begin, held_before);
+  record.shards = std::exchange(shards_, {});
+  tell_in_time(record);
+}
+
+void Stopwatch::note_shards(const Timestamp& begin) {
   if (observer_)
-    tell_in_time(noted(i, begin, held_before));
+    shards_.push_back({begin, now()});
 }
 
 void Stopwatch::note_beside(const plan::Instruction& i, const Timestamp& begin,
@@ -53,8 +62,10 @@ void Stopwatch::tell_in_time(const TimestampedRecord& noted) {
 
 void Stopwatch::tell(const TimestampedRecord& noted) const {
   InstructionRecord record = noted.record;
-  record.start = begin_in_step_ + noted.begin.since(begin_);
-  record.end = begin_in_step_ + noted.end.since(begin_);
+  record.start = begin_in_step_ + noted.when.begin.since(begin_);
+  record.end = begin_in_step_ + noted.when.end.since(begin_);
+  for (const Interval& part : noted.shards)
+    record.shards = record.shards + part.end.since(part.begin);
   observer_(record);
 }
 

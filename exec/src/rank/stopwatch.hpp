@@ -23,7 +23,9 @@ class Stopwatch {
 
   void begin(Clock::time_point step_begin);
   Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
-  /// What ends now; of the rank's thread.
+  /// From `begin` until now a part of an action was a collective of shards.
+  void note_shards(const Timestamp& begin);
+  /// What ends now, with the collectives of shards in it; of the rank's thread.
   void note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   /// The same from a thread beside: told by the next `tell_beside` of the rank's thread.
   void note_beside(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
@@ -43,6 +45,7 @@ class Stopwatch {
   bool in_order_of_device_;
   Timestamp begin_;  // of the pass, on this rank
   plan::Seconds begin_in_step_;
+  std::vector<Interval> shards_;  // of the action under way
   std::vector<TimestampedRecord> late_;
   std::mutex mutex_;
   std::vector<TimestampedRecord> beside_;

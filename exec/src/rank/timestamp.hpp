@@ -3,6 +3,7 @@
 // When something happens: on the CPU now, on a GPU when its stream comes to it.
 
 #include <chrono>
+#include <vector>
 
 #include "device/stream.hpp"
 #include "pipewright/exec/rank/executor.hpp"
@@ -25,10 +26,15 @@ struct Timestamp {
   }
 };
 
+struct Interval {
+  Timestamp begin, end;
+};
+
 /// A record whose times are not known yet.
 struct TimestampedRecord {
   InstructionRecord record;
-  Timestamp begin, end;
+  Interval when;
+  std::vector<Interval> shards;  // in collectives of shards
 };
 
 }  // namespace pipewright::exec

@@ -17,6 +17,7 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
           .microbatches = replicas * program.microbatches,
           .microbatch_size = setup.microbatch_size,
           .gradient_groups = 1 + *std::max_element(groups.begin(), groups.end()),
+          .tensor_groups = std::max(1, setup.tensor_groups),
           .loss_scale = setup.loss_scaling.scale,
           .optimizer = plan::to_string(setup.optimizer.kind),
           .precision = word_of(setup.precision),

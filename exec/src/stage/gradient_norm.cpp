@@ -3,11 +3,23 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "pipewright/exec/training/cut_parameter.hpp"
+
 namespace pipewright::exec {
+namespace {
+
+/// The parts of a gradient whose squares are added up by themselves.
+Tensors parts_of(const at::Tensor& gradient, const CutParameter* cut, const ShardPlace& place) {
+  return cut == nullptr || place.groups == 1 ? Tensors{gradient}
+                                             : group_parts(gradient, *cut, place);
+}
+
+}  // namespace
 
 void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
   const at::NoGradGuard no_grad;
   const auto& parameters = stage.optimizer().parameters();
+  const ShardPlace& place = stage.spec().place;
   std::int64_t ordinal = 0;
   int last_layer = -1;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -16,7 +28,11 @@ void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
     last_layer = layer;
     if (tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == p)
       continue;
-    squares_[{layer, ordinal}] = parameters[p].grad().to(at::kDouble).square().sum();
+    const Tensors parts = parts_of(parameters[p].grad(), stage.cut_of(p), place);
+    std::int64_t group =
+        stage.cut_of(p) == nullptr ? 0 : place.index * static_cast<std::int64_t>(parts.size());
+    for (const at::Tensor& part : parts)
+      squares_[{layer, ordinal, group++}] = part.to(at::kDouble).square().sum();
   }
 }
 
@@ -24,7 +40,7 @@ Tensors GradientNorm::to_tensors() const {
   std::vector<std::int64_t> names;
   Tensors values;
   for (const auto& [name, square] : squares_) {
-    names.insert(names.end(), {name.first, name.second});
+    names.insert(names.end(), name.begin(), name.end());
     values.push_back(square);
   }
   const at::Tensor all = values.empty() ? at::zeros({0}, at::kDouble) : at::stack(values);
@@ -35,7 +51,7 @@ void GradientNorm::add(const Tensors& from_other) {
   const auto* const names = from_other.at(0).const_data_ptr<std::int64_t>();
   const at::Tensor& values = from_other.at(1);
   for (std::int64_t at = 0; at < values.numel(); ++at)
-    squares_[{names[2 * at], names[2 * at + 1]}] = values[at];
+    squares_[{names[3 * at], names[3 * at + 1], names[3 * at + 2]}] = values[at];
 }
 
 at::Tensor GradientNorm::norm() const { return to_tensors().at(1).sum().sqrt(); }

@@ -1,11 +1,12 @@
 #pragma once
 
 // What is known of all gradients at the end of a step: their global norm, and whether each is
-// finite. Squares are taken tensor by tensor and added up in the order of the model, so that the
-// norm has the same bits under every partition.
+// finite. Squares are taken tensor by tensor, of a tensor that shards share out group by group
+// (TrainingSetup::tensor_groups), and added up in the order of the model, so that the norm has the
+// same bits under every partition and number of shards.
 
+#include <array>
 #include <map>
-#include <utility>
 
 #include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
@@ -24,8 +25,9 @@ class GradientNorm {
   at::Tensor norm() const;
 
  private:
-  /// By (layer, its parameter); without dimensions.
-  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> squares_;
+  /// Layer, its parameter, group of that.
+  using Name = std::array<std::int64_t, 3>;
+  std::map<Name, at::Tensor> squares_;  // without dimensions
 };
 
 /// The factor that the loss is multiplied with, from step to step.

@@ -17,6 +17,7 @@
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "stage_state.hpp"
 
 namespace pipewright::exec {
 
@@ -166,19 +167,22 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
   for (int layer = spec_.first; layer < spec_.last; ++layer) {
-    layers_.push_back(build_layer(setup, layer, spec_.device));
+    layers_.push_back(build_layer(setup, layer, spec_.device, spec_.place));
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());
         layer_of_parameter_.push_back(layer);
         name_of_parameter_.push_back(named.key());
+        cut_of_parameter_.push_back(find_cut(*layers_.back(), named.key()));
       }
     // Not the buffers themselves, whose changes autograd counts.
     Tensors& buffers = buffers_of_layer_.emplace_back();
     for (const at::Tensor& buffer : layers_.back()->buffers())
       buffers.push_back(buffer.variable_data());
   }
-  optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard);
+  optimizer_ =
+      std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard,
+                                  spec_.place.groups > 1 ? Places::MayDiffer : Places::AreKept);
   gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches,
                                               setup.exact && spec_.step_every == 0);
 
@@ -379,8 +383,8 @@ void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<P
 Tensors Stage::run_layer(int layer, const Tensors& inputs, const Tensors& targets,
                          const CallContext& context) const {
   if (layer == loss_layer())
-    return {
-        setup_.loss(setup_.precision == at::kFloat ? inputs : cast(inputs, at::kFloat), targets)};
+    return {loss_of(setup_, setup_.precision == at::kFloat ? inputs : cast(inputs, at::kFloat),
+                    targets, spec_.place)};
   return exec::run_layer(spec_of(layer), *layers_[static_cast<std::size_t>(layer - spec_.first)],
                          layer, setup_.base_seed, inputs, context);
 }

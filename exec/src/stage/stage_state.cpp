@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -20,31 +22,99 @@ at::Tensor copy_of(const at::Tensor& tensor) {
                             at::MemoryFormat::Contiguous);
 }
 
+/// What part of a tensor a stage has.
+TensorPart part_in(const StageSpec& spec, const CutParameter* cut) {
+  if (cut == nullptr || spec.place.count == 1)
+    return {};
+  return {cut->dimension, cut->blocks, cut->whole, spec.place.index, spec.place.count};
+}
+
+/// Which part of what the optimizer keeps; a count of steps is the same for all parts.
+TensorPart part_of_state(const Stage& stage, const Optimizer::State& state) {
+  return state.value.dim() == 0 ? TensorPart()
+                                : part_in(stage.spec(), stage.cut_of(state.parameter));
+}
+
 std::string state_name(const Stage& stage, const Optimizer::State& state) {
   return stage.name_of(state.parameter) + "/" + state.name;
 }
 
-const NamedTensor& find(const std::vector<NamedTensor>& tensors, const std::string& name,
-                        const LayerState& layer) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const NamedTensor& tensor) { return tensor.name == name; });
-  if (found == tensors.end())
+/// Its parts, in their order; of what is whole, that.
+std::vector<NamedTensor> find(const std::vector<NamedTensor>& tensors, const std::string& name,
+                              const LayerState& layer) {
+  std::vector<NamedTensor> found;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(found),
+               [&](const NamedTensor& tensor) { return tensor.name == name; });
+  if (found.empty())
     throw plan::InputError(
         fmt::format("layer {} ({}): '{}' is not in the checkpoint", layer.index, layer.name, name));
-  return *found;
+  return found;
 }
 
-void take(at::Tensor target, const at::Tensor& stored, const std::string& name,
-          const LayerState& layer) {
-  if (target.numel() != stored.numel())
-    throw plan::InputError(
-        fmt::format("layer {} ({}): '{}' has {} numbers in the checkpoint, {} "
-                    "in the model",
-                    layer.index, layer.name, name, stored.numel(), target.numel()));
-  target.copy_(stored.view(target.sizes()));
+using Sizes = std::vector<std::int64_t>;
+
+std::optional<CutParameter> cut_of(const TensorPart& part) {
+  if (part.count == 1)
+    return {};
+  return CutParameter{"", part.dimension, part.blocks, part.length};
+}
+
+/// Of a tensor with these sizes, without its numbers.
+Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
+  if (part.count == 1)
+    return whole;
+  const at::Tensor like = at::zeros({1}).expand(whole);
+  return part_of(like, *cut_of(part), part.index, part.count).sizes().vec();
+}
+
+/// What of a stored tensor is `wanted`, which has these sizes, whatever parts it was stored in.
+at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart& wanted,
+                       Sizes sizes, const LayerState& layer) {
+  if (wanted.count > 1)
+    sizes[static_cast<std::size_t>(wanted.dimension)] = wanted.length;
+  Tensors parts;
+  for (const NamedTensor& each : stored) {
+    const bool has_dimension = each.part.dimension < static_cast<int>(sizes.size());
+    const Sizes own = has_dimension ? sizes_of(sizes, each.part) : Sizes();
+    const auto numbers = c10::multiply_integers(own);
+    if (each.value.numel() != numbers)
+      throw plan::InputError(
+          fmt::format("layer {} ({}): '{}' has {} numbers in the checkpoint, {} in the model",
+                      layer.index, layer.name, each.name, each.value.numel(), numbers));
+    parts.push_back(each.value.view(own));
+  }
+  const auto cut = cut_of(stored.front().part);
+  const at::Tensor whole = cut ? joined(parts, *cut) : parts.front();
+  return wanted.count > 1 ? part_of(whole, *cut_of(wanted), wanted.index, wanted.count) : whole;
 }
 
 }  // namespace
+
+std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name) {
+  for (const CutParameter& cut : layer.cut_parameters())
+    if (cut.name == name)
+      return cut;
+  return {};
+}
+
+std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
+  const Stage& first = *shards.front();
+  const bool all_here = static_cast<int>(shards.size()) == first.spec().place.count;
+  std::vector<at::Tensor> parameters;
+  for (std::size_t layer = 0; layer < first.layers().size(); ++layer)
+    for (const auto& named : first.layers()[layer]->named_parameters()) {
+      const auto cut = find_cut(*first.layers()[layer], named.key());
+      parameters.push_back(named.value());
+      if (!cut || !all_here || shards.size() == 1)
+        continue;
+      const at::NoGradGuard no_grad;
+      Tensors parts;
+      for (const Stage* const shard : shards)
+        parts.push_back(*shard->layers()[layer]->named_parameters().find(named.key()));
+      parameters.back() = joined(parts, *cut);
+    }
+  return parameters;
+}
 
 std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
@@ -57,24 +127,49 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
 
 void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
+  const auto speaks_for = [&](const TensorPart& part) {
+    return part.count > 1 || stage.spec().place.index == 0;
+  };
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
     if (is_first_copy)
-      for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
-        state.parameters.push_back({name, copy_of(tensor)});
+      for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
+        const auto cut = find_cut(*stage.layers()[at], name);
+        const TensorPart part = part_in(stage.spec(), cut ? &*cut : nullptr);
+        if (speaks_for(part))
+          state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
+      }
   }
   if (!is_first_copy && stage.spec().shard.count == 1)
     return;
   for (const Optimizer::State& kept : stage.optimizer().states()) {
     if (kept.name == "step" && kept.begin > 0)
       continue;
+    const TensorPart part = part_of_state(stage, kept);
+    if (!speaks_for(part))
+      continue;
     const int layer = stage.layer_of(kept.parameter);
     layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
-        {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin,
-         kept.whole});
+        {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin, kept.whole,
+         part});
   }
 }
+
+namespace {
+
+/// The stored state of a parameter's slice; one without dimensions is that of all parts.
+at::Tensor stored_state(const Stage& stage, const Optimizer::State& own,
+                        const std::vector<NamedTensor>& stored, const LayerState& layer) {
+  const TensorPart part = part_of_state(stage, own);
+  if (own.value.dim() == 0)
+    return stored_part(stored, part, {}, layer);
+  const at::Tensor& parameter = stage.optimizer().parameters()[own.parameter];
+  const at::Tensor all = stored_part(stored, part, parameter.sizes().vec(), layer);
+  return own.whole < 0 ? all : all.reshape(-1).narrow(0, own.begin, own.value.numel());
+}
+
+}  // namespace
 
 void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
@@ -82,17 +177,18 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     stored.push_back(checkpoint.layer(layer));
-    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
-      take(tensor, find(stored[at].parameters, name, stored[at]).value, name, stored[at]);
+    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
+      const auto cut = find_cut(*stage.layers()[at], name);
+      tensor.copy_(stored_part(find(stored[at].parameters, name, stored[at]),
+                               part_in(stage.spec(), cut ? &*cut : nullptr), tensor.sizes().vec(),
+                               stored[at]));
+    }
   }
   stage.optimizer().refresh_masters();
   for (const Optimizer::State& own : stage.optimizer().states()) {
     const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.spec().first);
-    const std::string name = state_name(stage, own);
-    at::Tensor value = find(stored[at].optimizer, name, stored[at]).value;
-    if (own.whole >= 0)
-      value = value.view(-1).narrow(0, own.begin, own.value.numel());
-    take(own.value, value, name, stored[at]);
+    own.value.copy_(stored_state(
+        stage, own, find(stored[at].optimizer, state_name(stage, own), stored[at]), stored[at]));
   }
 }
 

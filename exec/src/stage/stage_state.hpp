@@ -2,6 +2,7 @@
 
 // What of a stage goes into a checkpoint, and back.
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,16 @@ namespace pipewright::exec {
 /// Parameters, and buffers such as a batch norm's running means, by name.
 std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer);
 
-/// Appends copies of the stage's layers. Another copy of the stage than the first adds only its
-/// shard of the optimizer's states.
+/// How shards share out a parameter of a layer, if they do.
+std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name);
+
+/// The parameters of a stage, from one copy of each of its shards, in their order: put together
+/// where all are there, those of the first where not.
+std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards);
+
+/// Appends copies of the stage's layers, of which each shard adds its parts, and the first one what
+/// all have alike. Another copy of the stage than the first adds only its shard of the optimizer's
+/// states.
 void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers);
 
 /// Throws InputError that names what the checkpoint lacks.

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "hash.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -76,8 +77,9 @@ Tensors Layer::forward_all(const Tensors& inputs, const CallContext& context) {
   return {forward(inputs.front(), context)};
 }
 
-std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed) {
-  const std::lock_guard lock(generator_mutex());
+namespace {
+
+std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int index, int base_seed) {
   auto layer = build_seeded(specs, index, base_seed);
   const LayerSpec& spec = spec_of(specs, index);
   if (spec.tied_key.empty())
@@ -98,8 +100,46 @@ std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int inde
   return layer;
 }
 
-std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::Device device) {
-  auto layer = build_layer(setup.layers, index, setup.base_seed);
+/// Gives a shard its part of what the whole layer has.
+void take_part(Layer& shard, const Layer& whole, const std::string& layer,
+               const ShardPlace& place) {
+  const at::NoGradGuard no_grad;
+  const auto cuts = shard.cut_parameters();
+  const auto wholes = whole.named_parameters();
+  for (const auto& named : shard.named_parameters()) {
+    const at::Tensor* const numbers = wholes.find(named.key());
+    if (numbers == nullptr)
+      throw plan::InputError(
+          fmt::format("layer {}: its shard has a parameter '{}', it has none", layer, named.key()));
+    const auto cut = std::find_if(cuts.begin(), cuts.end(),
+                                  [&](const CutParameter& c) { return c.name == named.key(); });
+    const at::Tensor part =
+        cut == cuts.end() ? *numbers : part_of(*numbers, *cut, place.index, place.count);
+    if (part.sizes() != named.value().sizes())
+      throw plan::InputError(fmt::format(
+          "layer {}: parameter '{}' of shard {} of {} has {} numbers, its part of the whole has {}",
+          layer, named.key(), place.index, place.count, named.value().numel(), part.numel()));
+    named.value().copy_(part);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed,
+                                   const ShardPlace& place) {
+  const std::lock_guard lock(generator_mutex());
+  auto whole = build_whole(specs, index, base_seed);
+  const LayerSpec& spec = spec_of(specs, index);
+  if (!is_cut(spec, place))
+    return whole;
+  auto shard = spec.build_shard(place);
+  take_part(*shard, *whole, spec.name, place);
+  return shard;
+}
+
+std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::Device device,
+                                   const ShardPlace& place) {
+  auto layer = build_layer(setup.layers, index, setup.base_seed, place);
   if (setup.precision != at::kFloat)
     layer->to(setup.precision);
   if (!device.is_cpu())
@@ -114,6 +154,13 @@ Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
   const std::lock_guard lock(generator_mutex());
   at::manual_seed(hash_of({base_seed, index, context.step, context.microbatch}));
   return layer.forward_all(inputs, context);
+}
+
+at::Tensor loss_of(const TrainingSetup& setup, const Tensors& outputs, const Tensors& targets,
+                   const ShardPlace& place) {
+  const LayerSpec& last = setup.layers.back();
+  return is_cut(last, place) && last.shard_loss ? last.shard_loss(outputs, targets, place)
+                                                : setup.loss(outputs, targets);
 }
 
 at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets) {

@@ -17,6 +17,40 @@ namespace {
 /// Gradients of 16 bits are stepped with in 32: about so many bytes of them at a time, not all.
 constexpr std::size_t most_cast = std::size_t{1} << 19;
 
+/// Tensors cut behind their last whole vectors. What is left of all of them is one tensor, filled
+/// up to whole vectors, as a list of one; of nothing, none.
+class InVectors {
+ public:
+  explicit InVectors(const Tensors& tensors) {
+    std::int64_t left = 0;
+    for (const at::Tensor& tensor : tensors) {
+      whole.push_back(tensor);
+      const std::int64_t end = tensor.numel() % longest_vector;
+      if (end == 0 || !tensor.is_contiguous())
+        continue;
+      const at::Tensor flat = tensor.detach().view(-1);
+      whole.back() = flat.narrow(0, 0, flat.numel() - end);
+      ends_.push_back(flat.narrow(0, flat.numel() - end, end));
+      left += end;
+    }
+    if (left > 0)
+      rest = {at::constant_pad_nd(at::cat(ends_), {0, longest_vector - left % longest_vector})};
+  }
+
+  void put_back() const {
+    std::int64_t at = 0;
+    for (const at::Tensor& end : ends_) {
+      end.copy_(rest.front().narrow(0, at, end.numel()));
+      at += end.numel();
+    }
+  }
+
+  Tensors whole, rest;
+
+ private:
+  Tensors ends_;
+};
+
 }  // namespace
 
 double learning_rate_at(const OptimizerOptions& options, int step) {
@@ -33,8 +67,8 @@ double learning_rate_at(const OptimizerOptions& options, int step) {
 }
 
 Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
-                     Shard shard)
-    : options_(options), shard_(shard), parameters_(std::move(parameters)) {
+                     Shard shard, Places places)
+    : options_(options), shard_(shard), places_(places), parameters_(std::move(parameters)) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : parameters_) {
     if (!parameter.grad().defined())
@@ -100,22 +134,43 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
 void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
                        const at::Tensor& overflow) {
   const auto own = [&](const Tensors& of_all) {
-    return of_all.empty() ? at::TensorList()
-                          : at::TensorList(of_all).slice(begin, gradients.size());
+    return of_all.empty() ? Tensors() : at::TensorList(of_all).slice(begin, gradients.size()).vec();
   };
+  const Updated all{own(updated_), gradients, own(first_moments_), own(second_moments_),
+                    own(step_counts_)};
+  for (const at::Tensor& count : all.step_counts)
+    overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
+  places_ == Places::MayDiffer ? update_in_vectors(all, learning_rate, overflow)
+                               : update(all, learning_rate, overflow);
+}
+
+void Optimizer::update_in_vectors(const Updated& all, double learning_rate,
+                                  const at::Tensor& overflow) const {
+  const InVectors values(all.values), gradients(all.gradients), first(all.first_moments),
+      second(all.second_moments);
+  update({values.whole, gradients.whole, first.whole, second.whole, all.step_counts}, learning_rate,
+         overflow);
+  if (values.rest.empty())
+    return;
+  Tensors count = all.step_counts;  // all count alike
+  count.resize(std::min<std::size_t>(1, count.size()));
+  update({values.rest, gradients.rest, first.rest, second.rest, count}, learning_rate, overflow);
+  for (const InVectors* const changed : {&values, &first, &second})
+    changed->put_back();
+}
+
+void Optimizer::update(const Updated& all, double learning_rate, const at::Tensor& overflow) const {
   const auto found_inf = overflow.defined() ? std::optional(overflow) : std::nullopt;
   if (options_.kind == plan::Optimizer::AdamW) {
-    for (const at::Tensor& count : own(step_counts_))
-      overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
-    at::_fused_adamw_(own(updated_), gradients, own(first_moments_), own(second_moments_), {},
-                      own(step_counts_), learning_rate, options_.beta1, options_.beta2,
+    at::_fused_adamw_(all.values, all.gradients, all.first_moments, all.second_moments, {},
+                      all.step_counts, learning_rate, options_.beta1, options_.beta2,
                       options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
                       /*maximize=*/false,
                       /*grad_scale=*/{}, found_inf);
     return;
   }
   const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
-  at::_fused_sgd_(own(updated_), gradients, own(first_moments_), options_.weight_decay,
+  at::_fused_sgd_(all.values, all.gradients, all.first_moments, options_.weight_decay,
                   momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
                   /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false,
                   /*grad_scale=*/{}, found_inf);

@@ -10,7 +10,6 @@ namespace pipewright::exec {
 /// the numbers behind the last whole vector otherwise than those in vectors, so each number must
 /// keep its place: cuts lie at multiples of all vectors' lengths.
 std::int64_t ShardsOf::cut_at(std::int64_t wanted, const Parameter& parameter) {
-  constexpr std::int64_t longest_vector = 64;  // four of AVX-512's, which loops take at once
   if (wanted >= parameter.numbers)
     return parameter.numbers;
   if (!parameter.is_contiguous)  // in one piece

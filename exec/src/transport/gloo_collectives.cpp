@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "message.hpp"
+#include <utility>
 
 namespace pipewright::exec {
 
@@ -15,10 +15,12 @@ GlooCollectives::GlooCollectives(Job& job)
       numbers_(job.watch().store("groups")) {}
 
 std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, int rank,
-                                                 const std::vector<Tensors>& parts) {
-  const int tag = tag_of(group);
-  const Watch::Waiting waiting(job_.watch(), group,
-                               fmt::format("a collective of ranks {}", fmt::join(group, ", ")));
+                                                 const std::vector<Tensors>& parts, Lane lane) {
+  const int tag = tag_of({lane, group});
+  const Watch::Waiting waiting(
+      job_.watch(), group,
+      fmt::format("a collective of {} {}", lane == Lane::Compute ? "the shards on ranks" : "ranks",
+                  fmt::join(group, ", ")));
   std::vector<AwaitedMessage> awaited(group.size());
   std::vector<at::Tensor> rests(group.size());
   std::vector<BegunMessage> begun(group.size());
@@ -28,11 +30,20 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
       if (group[m] != rank)
         work(m, group[m]);
   };
+  // What shards tell each other looks alike again and again, and they wait for it. Beside compute a
+  // sum takes turns with an empty message.
+  const auto room = [&](const Room& of_last) {
+    return lane == Lane::Compute ? of_last.now() : least_room;
+  };
+  std::vector<Rooms*> rooms(group.size());
   for_each_other([&](std::size_t m, int member) {
-    awaited[m] = await_message(mesh_, least_room, member, tag);
+    rooms[m] = &rooms_of(tag, member);
+    awaited[m] = await_message(mesh_, room(rooms[m]->from), member, tag);
   });
   for_each_other([&](std::size_t m, int member) {
-    rests[m] = post_what_fits(mesh_, parts[m], /*note=*/0, least_room, member, tag, started);
+    rests[m] =
+        post_what_fits(mesh_, parts[m], /*note=*/0, room(rooms[m]->to), member, tag, started);
+    rooms[m]->to.note(forms_of(parts[m]));
   });
   // Before anything large is sent its connection has carried the word that as much may come: a word
   // behind it would have one direction wait for the other.
@@ -42,21 +53,33 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
       started.push_back(mesh_.send(rests[m], member, tag));
   });
   std::vector<Tensors> all(parts);
-  for_each_other([&](std::size_t m, int) { all[m] = open(mesh_, begun[m]).tensors; });
+  for_each_other([&](std::size_t m, int) {
+    ReceivedMessage received = open(mesh_, begun[m]);
+    rooms[m]->from.note(received.forms);
+    all[m] = std::move(received.tensors);
+  });
   for (const GlooMesh::Operation& operation : started)
     mesh_.wait(operation);
   return all;
 }
 
+GlooCollectives::Rooms& GlooCollectives::rooms_of(int tag, int member) {
+  const std::lock_guard lock(mutex_);
+  return rooms_[{tag, member}];
+}
+
 /// The same number on every member, and another one for every group: whoever comes first gives it.
-int GlooCollectives::tag_of(const std::vector<int>& group) {
+int GlooCollectives::tag_of(const Group& group) {
   const std::lock_guard lock(mutex_);
   if (const auto known = tags_.find(group); known != tags_.end())
     return known->second;
   const auto tag = std::make_shared<std::string>();
   job_.watch().run_interruptibly(
       "the first collective of a group",
-      [store = numbers_, members = fmt::format("{}", fmt::join(group, ",")), tag] {
+      [store = numbers_,
+       members = fmt::format("{}{}", group.first == Lane::Compute ? "shards " : "",
+                             fmt::join(group.second, ",")),
+       tag] {
         const std::string proposal = std::to_string(store->add("proposals", 1));
         *tag = store->compareSet(members, "", proposal);
       });

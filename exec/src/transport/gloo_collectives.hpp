@@ -2,36 +2,54 @@
 
 // Collectives over Gloo.
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "job/watch.hpp"
+#include "message.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "tensor_mail.hpp"
 
 namespace pipewright::exec {
 
 /// Collectives among some ranks of a job, over connections of their own: they may run beside the
-/// transfers, and those of several groups beside each other.
+/// transfers, and those of several groups, or lanes of one, beside each other.
 class GlooCollectives {
  public:
   explicit GlooCollectives(Job& job);
 
   /// As Transport::all_to_all.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts);
+                                  const std::vector<Tensors>& parts, Lane lane);
   plan::Bytes sent() const { return mesh_.sent(); }
   void end(const std::string& why) { mesh_.end(why); }
 
  private:
-  int tag_of(const std::vector<int>& group);
+  /// What the last two messages in one direction would have needed: both ends know it.
+  struct Room {
+    std::int64_t last = 0, before = 0;
+    std::int64_t now() const { return last == before ? std::max(last, least_room) : least_room; }
+    void note(const TensorForms& forms) { before = std::exchange(last, room_for(forms)); }
+  };
+  struct Rooms {
+    Room to, from;
+  };
+  Rooms& rooms_of(int tag, int member);
+
+  using Group = std::pair<Lane, std::vector<int>>;
+  int tag_of(const Group& group);
 
   Job& job_;
   GlooMesh mesh_;
   Watch::Store numbers_;  // of the groups
   std::mutex mutex_;
-  std::map<std::vector<int>, int> tags_;  // by group
+  std::map<Group, int> tags_;
+  std::map<std::pair<int, int>, Rooms> rooms_;  // by tag and member
 };
 
 }  // namespace pipewright::exec

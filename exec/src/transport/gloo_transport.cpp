@@ -78,9 +78,9 @@ class GlooTransport final : public Transport {
   }
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
+                                  const std::vector<Tensors>& parts, Lane lane) override {
     job_.require_going();
-    return collectives_.all_to_all(group, rank, parts);
+    return collectives_.all_to_all(group, rank, parts, lane);
   }
 
   void abort(const std::string& why) override { job_.abort(why); }

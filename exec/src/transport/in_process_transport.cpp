@@ -1,12 +1,14 @@
 #include "pipewright/exec/transport/in_process_transport.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "device/stream.hpp"
 #include "pipewright/exec/transport/transport.hpp"
@@ -110,32 +112,30 @@ class Mailbox {
   std::map<plan::InstructionKey, SentTensors> sent_;
 };
 
-/// Where the members of one group put their contributions, collective after collective.
+/// Where the members of one group put their contributions, collective after collective. A round has
+/// one of two places, in turn: whoever is quick may come to the next one while others still take
+/// what is theirs of this one, but not to the one behind that, to which all must have come.
 class Table {
  public:
   Table(std::size_t members, Clock::duration spin_time)
-      : state_(spin_time), contributions_(members) {}
+      : state_(spin_time), came_(members), rounds_{Round(members), Round(members)} {}
 
   std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
     Contribution own{mine, Event::now()};
+    std::vector<Contribution> spent;  // let go of without the lock
     auto lock = state_.lock();
     state_.require_going();
-    // A member that is quick waits here for the others to take the round before.
-    state_.await(lock, [&] { return !leaving_; });
-    contributions_[member] = std::move(own);
-    if (++present_ == contributions_.size())
-      leaving_ = true;
-    state_.changed();
-    state_.await(lock, [&] { return leaving_; });
+    Round& round = rounds_[came_[member]++ % rounds_.size()];
+    round.contributions[member] = std::move(own);
+    if (++round.present == came_.size())
+      state_.changed();  // nobody waits for less
+    else
+      state_.await(lock, [&] { return round.present == came_.size(); });
     std::vector<SentTensors> sent;
-    for (const Contribution& theirs : contributions_)
+    for (const Contribution& theirs : round.contributions)
       sent.push_back({theirs.tensors[member], theirs.made});
-    if (--present_ == 0) {
-      leaving_ = false;
-      for (Contribution& each : contributions_)
-        each = {};
-    }
-    state_.changed();
+    if (++round.left == came_.size())
+      spent = std::exchange(round, Round(came_.size())).contributions;
     lock.unlock();
     std::vector<Tensors> all;
     for (SentTensors& each : sent)
@@ -146,10 +146,15 @@ class Table {
   void abort(const std::string& why) { state_.abort(why); }
 
  private:
+  struct Round {
+    explicit Round(std::size_t members) : contributions(members) {}
+    std::vector<Contribution> contributions;
+    std::size_t present = 0, left = 0;
+  };
+
   Watched state_;
-  std::vector<Contribution> contributions_;
-  std::size_t present_ = 0;
-  bool leaving_ = false;
+  std::vector<std::size_t> came_;  // by member: to how many rounds
+  std::array<Round, 2> rounds_;
 };
 
 /// How long a rank looks before it sleeps: not at all when it would take a core from another rank.
@@ -175,9 +180,9 @@ class InProcessTransport final : public Transport {
   }
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
+                                  const std::vector<Tensors>& parts, Lane lane) override {
     const auto member = std::lower_bound(group.begin(), group.end(), rank) - group.begin();
-    return table_of(group).all_to_all(static_cast<std::size_t>(member), parts);
+    return table_of(group, lane).all_to_all(static_cast<std::size_t>(member), parts);
   }
 
   void require_going() override {
@@ -201,9 +206,9 @@ class InProcessTransport final : public Transport {
     return *mailboxes_[static_cast<std::size_t>(transfer.from * ranks_ + transfer.to)];
   }
 
-  Table& table_of(const std::vector<int>& group) {
+  Table& table_of(const std::vector<int>& group, Lane lane) {
     const std::lock_guard lock(tables_mutex_);
-    auto& table = tables_[group];
+    auto& table = tables_[{lane, group}];
     if (!table) {
       table = std::make_unique<Table>(group.size(), spin_time_);
       if (!why_.empty())
@@ -217,7 +222,7 @@ class InProcessTransport final : public Transport {
   Clock::duration spin_time_;
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by sender, then receiver
   std::mutex tables_mutex_;
-  std::map<std::vector<int>, std::unique_ptr<Table>> tables_;
+  std::map<std::pair<Lane, std::vector<int>>, std::unique_ptr<Table>> tables_;
   std::string why_;  // of the abort; empty: none
 };
 

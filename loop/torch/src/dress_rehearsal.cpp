@@ -78,12 +78,12 @@ void append(std::vector<profiler::LayerSamples>& all,
 }
 
 /// By play: seconds of all events of the first pipeline.
-std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed, int replicas) {
+std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
+                                          const plan::Pipeline& pipeline) {
   std::vector<std::vector<double>> plays(rehearsed.ranks.front().plays.size());
-  for (std::size_t rank = 0; rank < rehearsed.ranks.size();
-       rank += static_cast<std::size_t>(replicas))
+  for (const int rank : grid_of(pipeline).first_pipeline())
     for (std::size_t play = 0; play < plays.size(); ++play) {
-      const auto& own = rehearsed.ranks[rank].plays[play];
+      const auto& own = rehearsed.ranks[static_cast<std::size_t>(rank)].plays[play];
       plays[play].insert(plays[play].end(), own.begin(), own.end());
     }
   return plays;
@@ -92,7 +92,8 @@ std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed, int replic
 }  // namespace
 
 bool can_rehearse(const plan::Program& program, const Workload& workload) {
-  return workload.device().device.is_cpu() && !plan::is_forward_only(program);
+  return workload.device().device.is_cpu() && !plan::is_forward_only(program) &&
+         workload.setup().tensor_groups == 1;
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
@@ -102,13 +103,14 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       benches_(benches_of(scenario, workload, members)),
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {
-  const int replicas = scenario.pipeline.replicas;
+  const exec::JobGrid grid = grid_of(scenario.pipeline);
   const auto borders = profiler::borders_of(
       profiler::LayerBench(workload.setup(), workload.device()), plan.partition);
-  profiler::RankProgram played{plan.program(), plan.partition,
-                               exec::gradient_groups(plan.program(), workload.setup(), replicas)};
+  profiler::RankProgram played{
+      plan.program(), plan.partition,
+      exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas)};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
-    played.rank = exec::job_rank_of(first_here(members) + static_cast<int>(at), replicas);
+    played.rank = grid.rank(first_here(members) + static_cast<int>(at));
     rehearsals_.emplace_back(*benches_[at], played, borders);
   }
   for (int i = 0; i < warm_up_plays; ++i)
@@ -165,7 +167,7 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
     append(beside_by_layer, rank.beside);
   }
   std::vector<double> sums;
-  for (const auto& play : plays_of(rehearsed, scenario.pipeline.replicas))
+  for (const auto& play : plays_of(rehearsed, scenario.pipeline))
     sums.push_back(std::accumulate(play.begin(), play.end(), 0.0));
   costs.drift = plan::drift(sums);
   costs.busy_cores =
@@ -200,7 +202,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::LayerCosts& costs) {
   const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
   std::vector<sim::StepCosts> all;
-  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline.replicas))
+  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline))
     all.push_back(with_measured(*plan.structure, plain, seconds));
   return all;
 }

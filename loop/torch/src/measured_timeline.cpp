@@ -12,7 +12,7 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr int columns = 6;  // of a record: step, place in the rank's script, times, memory
+constexpr int columns = 7;  // of a record: step, place in the rank's script, times, memory
 
 /// The steady clock of this machine: of all processes since the kernel was started, but for those
 /// whose time was moved.
@@ -41,10 +41,11 @@ at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& pr
       for (const exec::InstructionRecord& record : steps[step].ranks[rank]) {
         const auto& script = program.ranks[rank];
         const auto at = std::find(script.begin(), script.end(), record.instruction);
-        numbers.insert(numbers.end(), {static_cast<double>(step),
-                                       static_cast<double>(at - script.begin()), record.start.value,
-                                       record.end.value, static_cast<double>(record.peak.value),
-                                       static_cast<double>(record.held_after.value)});
+        numbers.insert(
+            numbers.end(),
+            {static_cast<double>(step), static_cast<double>(at - script.begin()),
+             record.start.value, record.end.value, static_cast<double>(record.peak.value),
+             static_cast<double>(record.held_after.value), record.shards.value});
       }
   return at::tensor(numbers, at::kDouble).reshape({-1, columns});
 }
@@ -64,7 +65,8 @@ void add(const at::Tensor& rows, int rank, const plan::Program& program,
                     .end = {row[i][3]},
                     .held_before = {},
                     .peak = {number(4)},
-                    .held_after = {number(5)}});
+                    .held_after = {number(5)},
+                    .shards = {row[i][6]}});
   }
 }
 
@@ -87,6 +89,7 @@ MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::Cl
 
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
                                                  const plan::Program& program,
+                                                 const exec::JobGrid& grid,
                                                  const Membership& members) {
   std::vector<MeasuredTimeline> timelines;
   if (!members.in_job()) {
@@ -98,19 +101,20 @@ std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& 
   const auto theirs = members.from_all(exec::Tensors{rows_of(own, program), begins_of(own)});
   if (!members.is_first())
     return {};
-  const int ranks = static_cast<int>(program.ranks.size());
-  const int replicas = static_cast<int>(theirs.size()) / ranks;
+  const std::vector<int> shown = grid.first_pipeline();
+  const int ranks = static_cast<int>(shown.size());
   std::vector<StepRecord> whole;
   for (const StepRecord& step : own)
     whole.push_back({step.begin, step.duration, decltype(step.ranks)(program.ranks.size())});
   for (int rank = 0; rank < ranks; ++rank)
-    add(theirs[static_cast<std::size_t>(rank * replicas)].at(0), rank, program, whole);
+    add(theirs[static_cast<std::size_t>(shown[static_cast<std::size_t>(rank)])].at(0), rank,
+        program, whole);
   for (std::size_t step = 0; step < whole.size(); ++step) {
     std::vector<plan::ClockSource> sources;
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto process = static_cast<std::size_t>(rank * replicas);
-      const double shown = theirs[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
-      sources.push_back({clock_names[process], {shown}});
+    for (const int rank : shown) {
+      const auto process = static_cast<std::size_t>(rank);
+      const double began = theirs[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
+      sources.push_back({clock_names[process], {began}});
     }
     timelines.push_back(on_one_clock(whole[step], sources));
   }
@@ -118,12 +122,13 @@ std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& 
 }
 
 MeasuredTimeline measured_timeline(const std::vector<StepRecord>& own, std::size_t skip,
-                                   const plan::Program& program, const Membership& members) {
+                                   const plan::Program& program, const exec::JobGrid& grid,
+                                   const Membership& members) {
   std::size_t typical = 0;
   if (members.is_first())
     typical = typical_step(own, skip);
   typical = std::stoul(members.from_first(std::to_string(typical)));
-  const auto all = measured_timelines({own.at(typical)}, program, members);
+  const auto all = measured_timelines({own.at(typical)}, program, grid, members);
   return all.empty() ? MeasuredTimeline{} : all.front();
 }
 

@@ -28,6 +28,10 @@ std::string text_of(const at::Tensor& bytes) {
 
 }  // namespace
 
+exec::JobGrid grid_of(const plan::Pipeline& pipeline) {
+  return {pipeline.ranks, pipeline.replicas, pipeline.tensor, pipeline.axes};
+}
+
 Membership::Membership(const plan::Scenario& scenario, const MembershipOptions& wanted) {
   const auto environment = exec::job_from_environment();
   if (!environment)
@@ -36,9 +40,12 @@ Membership::Membership(const plan::Scenario& scenario, const MembershipOptions& 
   if (environment->size != ranks)
     throw plan::InputError(fmt::format(
         "{} has started {} processes, but the scenario has {} ranks (pipeline.ranks {} x "
-        "pipeline.replicas {})",
+        "pipeline.replicas {}{})",
         environment->launcher, environment->size, ranks, scenario.pipeline.ranks,
-        scenario.pipeline.replicas));
+        scenario.pipeline.replicas,
+        scenario.pipeline.tensor > 1
+            ? fmt::format(" x pipeline.tensor {}", scenario.pipeline.tensor)
+            : ""));
   exec::JobOptions options;
   options.timeout = wanted.timeout;
   options.stall = wanted.stall;

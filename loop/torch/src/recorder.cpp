@@ -2,24 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::loop {
 
-Recorder::Recorder(const plan::Program& program, int replicas)
-    : replicas_(replicas), current_(program.ranks.size()) {
+Recorder::Recorder(const plan::Program& program, exec::JobGrid grid)
+    : grid_(std::move(grid)), current_(program.ranks.size()) {
   for (std::size_t rank = 0; rank < current_.size(); ++rank)
     current_[rank].reserve(program.ranks[rank].size());
 }
 
 exec::Observer Recorder::observer() {
-  return [this](const exec::InstructionRecord& record) {
-    if (record.rank % replicas_ != 0)
+  return [this, recorded = grid_.first_pipeline()](const exec::InstructionRecord& record) {
+    const auto found = std::find(recorded.begin(), recorded.end(), record.rank);
+    if (found == recorded.end())
       return;
-    auto& records = current_[static_cast<std::size_t>(record.rank / replicas_)];
-    records.push_back(record);
-    records.back().rank /= replicas_;
+    const auto rank = static_cast<std::size_t>(found - recorded.begin());
+    current_[rank].push_back(record);
+    current_[rank].back().rank = static_cast<int>(rank);
   };
 }
 

@@ -68,8 +68,8 @@ RunOutcome run(const Prepared& prepared, Membership& members, const TrainingOpti
   if (rehearsal && rehearsal->played() > 0)
     if (const Rehearsed rehearsed = rehearsal->rehearsed(); members.is_first())
       note_rehearsed(scenario, prepared.costs, rehearsed, outcome);
-  const auto timelines =
-      measured_timelines(outcome.training.steps, outcome.plan.program(), members);
+  const auto timelines = measured_timelines(outcome.training.steps, outcome.plan.program(),
+                                            grid_of(scenario.pipeline), members);
   if (!timelines.empty())
     note_measured(timelines, outcome);
   return outcome;

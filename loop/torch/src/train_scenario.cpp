@@ -31,6 +31,8 @@ void check(const plan::Scenario& scenario, const TrainSettings& settings) {
   require_timeline_suffix(settings.kernels.string());
   if (scenario.pipeline.replicas > 1)
     throw plan::InputError("--kernels records one pipeline: pipeline.replicas=1 is needed");
+  if (scenario.pipeline.tensor > 1)
+    throw plan::InputError("--kernels records whole stages: pipeline.tensor=1 is needed");
 }
 
 /// Where somebody can look on: on the first process, where there is a folder.
@@ -59,7 +61,8 @@ std::optional<MeasuredTimeline> write_timelines(const Prepared& prepared,
   if ((settings.trace.empty() && settings.folder.empty()) || outcome.steps.empty())
     return {};
   MeasuredTimeline measured =
-      measured_timeline(outcome.steps, outcome.warm_up(), prepared.plan.program(), members);
+      measured_timeline(outcome.steps, outcome.warm_up(), prepared.plan.program(),
+                        grid_of(prepared.scenario.pipeline), members);
   if (!members.is_first())
     return {};
   measured.timeline = sim::with_idle_causes(*prepared.plan.structure, std::move(measured.timeline));

@@ -8,6 +8,7 @@
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::loop {
@@ -49,27 +50,67 @@ class Saver {
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 
+/// Parts of parameters with rows that say which: layer, and how shards share it out.
+exec::Tensors with_places(const exec::Snapshot& snapshot) {
+  exec::Tensors all{at::Tensor()};
+  std::vector<std::int64_t> rows;
+  for (const exec::LayerState& layer : snapshot.layers)
+    for (const exec::NamedTensor& parameter : layer.parameters) {
+      const exec::TensorPart& part = parameter.part;
+      rows.insert(rows.end(),
+                  {layer.index, part.index, part.count, part.dimension, part.blocks, part.length});
+      all.push_back(parameter.value);
+    }
+  all.front() = at::tensor(rows, at::kLong).reshape({-1, 6});
+  return all;
+}
+
+/// What of a layer a shard has, in order.
+struct ShardOfLayer {
+  exec::Tensors uncut, cut;
+  std::vector<std::pair<bool, exec::CutParameter>> order;  // of all: whether it is cut, and how
+};
+
+/// All parameters of a layer from its shards, in the order of the first of them, which has all that
+/// is not cut.
+void append_whole(const std::vector<ShardOfLayer>& shards, std::vector<at::Tensor>& parameters) {
+  std::size_t uncut = 0, cut = 0;
+  for (const auto& [is_cut, how] : shards.front().order) {
+    if (!is_cut) {
+      parameters.push_back(shards.front().uncut.at(uncut++));
+      continue;
+    }
+    exec::Tensors parts;
+    for (const ShardOfLayer& shard : shards)
+      parts.push_back(shard.cut.at(cut));
+    ++cut;
+    parameters.push_back(exec::joined(parts, how));
+  }
+}
+
 /// The parameters of all ranks, in the order of layers: empty but on the first process.
 std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Membership& members) {
   if (!members.in_job())
     return executor.parameters();
-  exec::Tensors mine{at::Tensor()};
-  std::vector<std::int64_t> layers;
-  for (const exec::LayerState& layer : executor.snapshot(0).layers)
-    for (const exec::NamedTensor& parameter : layer.parameters) {
-      layers.push_back(layer.index);
-      mine.push_back(parameter.value);
+  std::map<std::int64_t, std::map<std::int64_t, ShardOfLayer>> layers;
+  for (const exec::Tensors& theirs : members.from_all(with_places(executor.snapshot(0)))) {
+    const auto row = theirs.front().accessor<std::int64_t, 2>();
+    for (std::int64_t t = 0; t < row.size(0); ++t) {
+      const bool is_cut = row[t][2] > 1;
+      ShardOfLayer& shard = layers[row[t][0]][is_cut ? row[t][1] : 0];
+      shard.order.emplace_back(is_cut, exec::CutParameter{"", static_cast<int>(row[t][3]),
+                                                          static_cast<int>(row[t][4]), row[t][5]});
+      (is_cut ? shard.cut : shard.uncut).push_back(theirs[static_cast<std::size_t>(t) + 1]);
     }
-  mine.front() = at::tensor(layers, at::kLong);
-  std::multimap<std::int64_t, at::Tensor> sorted;  // equal keys stay in order
-  for (const exec::Tensors& theirs : members.from_all(mine))
-    for (std::size_t t = 1; t < theirs.size(); ++t)
-      sorted.emplace(theirs.front()[static_cast<std::int64_t>(t) - 1].item<std::int64_t>(),
-                     theirs[t]);
+  }
   std::vector<at::Tensor> parameters;
-  if (members.is_first())
-    for (const auto& [layer, parameter] : sorted)
-      parameters.push_back(parameter);
+  for (const auto& [layer, by_shard] : layers) {
+    std::vector<ShardOfLayer> shards;
+    for (const auto& [index, shard] : by_shard)
+      shards.push_back(shard);
+    if (members.is_first())
+      append_whole(shards, parameters);
+  }
   return parameters;
 }
 
@@ -88,7 +129,7 @@ class Trainer {
         workload_(workload),
         members_(members),
         options_(options),
-        recorder_(plan.program(), scenario.pipeline.replicas),
+        recorder_(plan.program(), grid_of(scenario.pipeline)),
         kernels_(kernels()),
         executor_(plan.program(), plan.partition, workload.setup(), execution()) {}
 
@@ -132,6 +173,8 @@ class Trainer {
     exec::ExecutorOptions options{.stop = options_.stop,
                                   .cuda_graphs = scenario_.training.cuda_graphs,
                                   .replicas = scenario_.pipeline.replicas,
+                                  .shards = scenario_.pipeline.tensor,
+                                  .axes = scenario_.pipeline.axes,
                                   .devices = workload_.devices(),
                                   .transport = members_.transport(),
                                   .only_rank = members_.rank()};

@@ -12,6 +12,11 @@ namespace pipewright::loop {
 
 using plan::Scenario;
 
+int tensor_groups_of(const Scenario& scenario) {
+  const int asked = scenario.training.tensor_groups;
+  return asked > 0 ? asked : scenario.pipeline.tensor;
+}
+
 Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devices)
     : devices_(std::move(devices)) {
   const auto& training = scenario.training;
@@ -38,6 +43,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
     setup_.precision = at::kBFloat16;
   setup_.clip_norm = training.clip_norm;
   setup_.gradient_groups = training.gradient_groups;
+  setup_.tensor_groups = tensor_groups_of(scenario);
   setup_.cpu_branch = training.cpu_branch;
 }
 

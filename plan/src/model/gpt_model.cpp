@@ -6,6 +6,7 @@
 
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
 
 namespace pipewright::plan {
 
@@ -115,6 +116,18 @@ Model gpt_model(const GptShape& shape) {
   return model;
 }
 
+std::vector<std::string> faults_of_gpt_cut(const GptShape& shape, int parts) {
+  const auto possible = [&](int size) {
+    return shape.heads % size == 0 && shape.vocabulary >= size;
+  };
+  if (possible(parts))
+    return {};
+  return {fmt::format(
+      "{} heads and a vocabulary of {} cannot be shared out in {} parts: heads must "
+      "divide evenly, and no part of the vocabulary be empty; {} would do",
+      shape.heads, shape.vocabulary, parts, nearest_sizes(parts, shape.heads, possible))};
+}
+
 template <>
 const ModelDescriptor& descriptor_of<GptShape>() {
   static const ModelDescriptor gpt =
@@ -124,7 +137,8 @@ const ModelDescriptor& descriptor_of<GptShape>() {
                                .layers = gpt_model,
                                .sample = text_window,
                                .estimate = estimate_of_gpt,
-                               .check = check_gpt});
+                               .check = check_gpt,
+                               .faults_of_cut = faults_of_gpt_cut});
   return gpt;
 }
 

@@ -183,6 +183,9 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model)
     return pipeline;
   if (const auto* const shape = model->find<TransformerShape>(); shape != nullptr)
     check_cut(object, pipeline, *shape);
+  else if (taken(object, "tensor", pipeline.tensor))
+    for (const std::string& fault : model->descriptor().faults_of_cut(*model, pipeline.tensor))
+      object.error("tensor", fault);
   const std::size_t layers = model_of(*model).layers.size();
   if (static_cast<std::size_t>(pipeline.ranks) > layers)
     object.error("ranks", fmt::format("{} ranks asked for, but the model has {} layers",
@@ -196,6 +199,30 @@ Training read_training(JsonObject& root) {
   const std::string pointer = root.child("training");
   JsonObject object(root.diagnostics(), pointer);
   return read_fields<Training>(object);
+}
+
+/// Each shard has whole groups, and the model as many of them.
+void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
+  const int groups = scenario.training.tensor_groups, shards = scenario.pipeline.tensor;
+  if (!diagnostics.empty() || groups == 0)
+    return;
+  const auto faults_of = [&](int parts) {
+    return scenario.model.descriptor().faults_of_cut(scenario.model, parts);
+  };
+  std::vector<std::string> faults = faults_of(groups);
+  if (groups % shards != 0) {
+    std::vector<int> would_do;
+    const int below = groups - groups % shards;
+    for (const int near : {below, below + shards})
+      if (near > 0 && faults_of(near).empty())
+        would_do.push_back(near);
+    if (would_do.empty())
+      would_do.push_back(shards);
+    faults = {fmt::format("{} groups cannot be shared out whole among {} ranks; {} would do",
+                          groups, shards, fmt::join(would_do, " or "))};
+  }
+  for (const std::string& fault : faults)
+    diagnostics.add("/training/tensor_groups", fault);
 }
 
 /// A list with one entry for each rank or microbatch must have as many, unless it is empty.
@@ -237,6 +264,7 @@ Scenario read_scenario(JsonObject& root) {
   scenario.training = read_training(root);
   scenario.profile = read_profile(root);
   check_lengths(root.diagnostics(), scenario);
+  check_tensor_groups(root.diagnostics(), scenario);
   return scenario;
 }
 
@@ -291,7 +319,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(!has_queues, "pipeline.communicators");
   add_if(!meets, "pipeline.transfers");
   add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
-  add_if(pipeline.tensor > 1, "pipeline.tensor");
   add_if(pipeline.sequence_parallel, "pipeline.sequence_parallel");
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(pipeline.expert > 1, "pipeline.expert");

@@ -93,7 +93,7 @@ void visit_fields(Struct& s, Visit&& visit) {
         "The batch's microbatches are added up in so many equal groups, and then the groups: "
         "results do not depend on the number of pipelines among which whole groups are divided. "
         "0: one group for each pipeline.");
-  visit("tensor_groups", s.tensor_groups, within(at_least(0)),
+  visit("tensor_groups", s.tensor_groups, within({.least = 0, .most = size_range.most}),
         "A product over a width that shards share out is added up in so many equal parts: results "
         "do not depend on the number of shards among which whole parts are divided. 0: one part "
         "for each shard.");

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "exec/support/made_up_data.hpp"
+#include "exec/support/small_gpt.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
@@ -57,6 +58,25 @@ BatchSource first_of(BatchSource source, int count) {
 }
 
 const MadeUp made_up;
+
+TEST_CASE("axes in any order, with shards of layers, train with the bits of a serial training",
+          "[exec]") {
+  const test::MadeUpTokens tokens;
+  for (const auto& topology : {plan::Topology({"data", "pipe"}, {2, 2}),
+                               plan::Topology({"tensor", "data", "pipe"}, {2, 2, 2})}) {
+    PipelineEngine engine(
+        {gpt_layers(test::small_shape),
+         {.topology = topology, .partition = std::string("uniform"), .loss = cross_entropy}},
+        {.train_batch_size = 8, .microbatch_size = 2});
+    engine.set_data(batches_of(tokens, 4));
+    auto setup = engine.setup();
+    setup.data = &tokens;
+    SerialTrainer serial(setup, 4, {0, 0, 1, 1});
+    for (int step = 0; step < 2; ++step)
+      CHECK(engine.train_batch()->loss == serial.step(step).loss);
+    CHECK(same_bits(engine.executor().parameters(), serial.parameters()));
+  }
+}
 
 TEST_CASE("pipelines side by side train on one batch, and know its mean loss", "[exec]") {
   for (const int replicas : {1, 2, 4}) {

@@ -97,13 +97,15 @@ TEST_CASE("topology and stages per rank say how many stages there are", "[exec]"
   CHECK(model.replicas() == 3);
   options.stages_per_rank = 3;
   CHECK(refusal(five_layers(), options) == "6 stages asked for, but the model has 5 layers");
-  options.topology = plan::Topology({"data", "pipe"}, {3, 2});
-  CHECK(refusal(five_layers(), options) ==
-        "the topology has the axes data, pipe, but the copies of a stage are neighbours: give them "
-        "as pipe, data");
+  options.topology = plan::Topology({"tensor", "data", "pipe"}, {2, 3, 2});
+  options.stages_per_rank = 2;
+  const PipelineModule turned(five_layers(), options);
+  CHECK(turned.stage_count() == 4);
+  CHECK(turned.replicas() == 3);
+  CHECK(turned.shards() == 2);
   options.topology = plan::pipe_data_model_topology(2, 1, 2);
   CHECK(refusal(five_layers(), options) ==
-        "topology axis \"model\": a pipeline runs along pipe and data only");
+        "topology axis \"model\": a pipeline runs along pipe, data and tensor only");
 }
 
 TEST_CASE("models that make no pipeline are refused", "[exec]") {

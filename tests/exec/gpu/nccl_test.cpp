@@ -270,7 +270,28 @@ void train(Job& job, const std::string& what) {
   say("end");
 }
 
+/// Pipe x tensor: two shards of each stage.
+void train_shards(Job& job) {
+  auto setup = small_setup();
+  setup.clip_norm = 0.5;
+  setup.tensor_groups = 2;
+  const auto schedule = make("1f1b", job.size() / 2, 4);
+  const auto program = plan::lower(schedule, {.gradient_norm = true, .share_loss = true});
+  auto options = options_for(job, transport_for(job, plan::CommunicatorLayout::Edge), 1);
+  options.shards = 2;
+  Executor executor(program, partition_for(schedule), setup, options);
+  SerialTrainer serial(setup, 4, {}, own_gpu(job));
+  for (int step = 0; step < 3; ++step) {
+    const auto result = executor.step(step).value(), expected = serial.step(step);
+    say(test::same_bits(result.loss, expected.loss) &&
+                test::same_bits(result.gradient_norm, expected.gradient_norm)
+            ? "right"
+            : fmt::format("step {}: {} and serially {}", step, result.loss, expected.loss));
+  }
+}
+
 const std::map<std::string, std::function<void(Job&)>> roles{
+    {"shards", train_shards},
     {"mixed", [](Job& job) { mix_devices(job, Shapes::Fixed); }},
     {"mixed-dynamic", [](Job& job) { mix_devices(job, Shapes::Varying); }},
     {"go", send_and_go},
@@ -321,6 +342,15 @@ Ranks ranks_of(int size, const std::string& role) {
 
 Ranks ranks_by_layouts(int size, const std::string& role) {
   return ranks_of(size, fmt::format("{}:{}:{}", role, test::free_port(), test::free_port()));
+}
+
+TEST_CASE("over NCCL shards of a stage have the bits of serial training", "[cuda][nccl]") {
+  need_gpu();
+  for (const int size : sizes_here({2, 4})) {
+    Ranks ranks = ranks_of(size, "shards");
+    for (int rank = 0; rank < size; ++rank)
+      CHECK(ranks.said(rank) == "right\nright\nright\n");
+  }
 }
 
 TEST_CASE(

@@ -261,10 +261,10 @@ class HangsInCollectives final : public Transport {
   }
   Tensors receive(const Transfer& transfer) override { return inner_->receive(transfer); }
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
+                                  const std::vector<Tensors>& parts, Lane lane) override {
     for (int waits = 0; hangs && waits < 10'000; ++waits)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return inner_->all_to_all(group, rank, parts);
+    return inner_->all_to_all(group, rank, parts, lane);
   }
   void abort(const std::string& why) override { inner_->abort(why); }
 

@@ -25,12 +25,12 @@ class Counting final : public Transport {
   }
   Tensors receive(const Transfer& transfer) override { return inner_->receive(transfer); }
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
+                                  const std::vector<Tensors>& parts, Lane lane) override {
     for (std::size_t m = 0; m < group.size(); ++m)
       for (const at::Tensor& tensor : parts[m])
         if (group[m] != rank && at::isFloatingType(tensor.scalar_type()))
           sent_[static_cast<std::size_t>(rank)] += static_cast<std::int64_t>(tensor.nbytes());
-    return inner_->all_to_all(group, rank, parts);
+    return inner_->all_to_all(group, rank, parts, lane);
   }
   void abort(const std::string& why) override { inner_->abort(why); }
 

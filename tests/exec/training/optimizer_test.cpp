@@ -149,4 +149,33 @@ TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
   CHECK(rates(plan::Decay::Cosine)[6] == Approx(4));
 }
 
+/// Numbers of a parameter of so many after some steps: stepped whole, or cut at odd places.
+at::Tensor stepped(plan::Optimizer kind, exec::Places places,
+                   const std::vector<std::int64_t>& cuts) {
+  const at::Tensor start = (torch::arange(331) * 0.37).sin(),
+                   pull = (torch::arange(331) * 0.11).cos();
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& part : start.split_with_sizes(cuts))
+    parameters.push_back(part.clone().requires_grad_());
+  Optimizer optimizer(parameters, {.kind = kind}, {}, places);
+  for (int step = 0; step < 4; ++step) {
+    const auto gradients = (pull * (step + 0.3)).split_with_sizes(cuts);
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      parameters[p].mutable_grad().copy_(gradients[p]);
+    optimizer.step(0.05);
+  }
+  return at::cat(Tensors(parameters.begin(), parameters.end())).detach();
+}
+
+TEST_CASE("where places may differ, a number's bits do not depend on where its tensor was cut",
+          "[exec]") {
+  for (const auto kind :
+       {plan::Optimizer::AdamW, plan::Optimizer::Sgd, plan::Optimizer::SgdMomentum}) {
+    const at::Tensor whole = stepped(kind, exec::Places::MayDiffer, {331});
+    for (const auto& cuts : {std::vector<std::int64_t>{100, 231}, {7, 64, 60, 200}, {128, 192, 11}})
+      CHECK(at::equal(stepped(kind, exec::Places::MayDiffer, cuts), whole));
+    CHECK(at::allclose(stepped(kind, exec::Places::AreKept, {331}), whole));
+  }
+}
+
 }  // namespace optimizer_test

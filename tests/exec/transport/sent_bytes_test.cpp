@@ -49,8 +49,8 @@ class OverGloo final : public Transport {
   explicit OverGloo(Job& job) : collectives_(job) {}
 
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                  const std::vector<Tensors>& parts) override {
-    return collectives_.all_to_all(group, rank, parts);
+                                  const std::vector<Tensors>& parts, Lane lane) override {
+    return collectives_.all_to_all(group, rank, parts, lane);
   }
   void send(const Transfer&, Tensors) override { throw std::logic_error("no transfers here"); }
   Tensors receive(const Transfer&) override { throw std::logic_error("no transfers here"); }

@@ -84,4 +84,44 @@ TEST_CASE("in process: abort ends an all-gather that waits for a member", "[exec
   CHECK_THROWS_AS(transport->all_gather({0, 1}, 1, {}), Aborted);
 }
 
+TEST_CASE("in process: what a rank's compute collects does not stand behind what runs beside it",
+          "[exec][transport]") {
+  const auto transport = make_in_process_transport(2);
+  const std::vector<int> group{0, 1};
+  std::vector<std::thread> threads;
+  std::vector<std::int64_t> seen(2);
+  const auto collect = [&](int rank, Lane lane, std::int64_t number) {
+    const at::Tensor own = torch::full({1}, number, at::kLong);
+    return transport->all_to_all(group, rank, {{own}, {own}}, lane)
+        .at(1)
+        .at(0)
+        .item<std::int64_t>();
+  };
+  // Rank 0 comes to both at once, rank 1 to the one after the other: the later one first.
+  threads.emplace_back([&] { seen[0] = collect(0, Lane::Beside, 1); });
+  threads.emplace_back([&] { seen[1] = collect(0, Lane::Compute, 2); });
+  collect(1, Lane::Compute, 20);
+  collect(1, Lane::Beside, 10);
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(seen == std::vector<std::int64_t>{10, 20});
+}
+
+TEST_CASE("in process: a part is handed over by reference, and let go of once all have theirs",
+          "[exec][transport]") {
+  const auto transport = make_in_process_transport(2);
+  const std::vector<int> group{0, 1};
+  at::Tensor part = torch::ones({4});
+  Tensors got;
+  std::thread other([&] {
+    got = transport->all_to_all(group, 1, {{torch::ones({1})}, {torch::ones({1})}}, Lane::Compute)
+              .at(0);
+  });
+  transport->all_to_all(group, 0, {{part}, {part}}, Lane::Compute);
+  other.join();
+  CHECK(got.at(0).is_same(part));
+  got.clear();
+  CHECK(part.use_count() == 1);
+}
+
 }  // namespace transport_test

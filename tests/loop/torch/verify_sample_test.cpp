@@ -14,4 +14,12 @@ TEST_CASE("every schedule has the bits of serial training with this instruction 
   CHECK(checked > 150);
 }
 
+TEST_CASE("shards have the bits of serial training with this instruction set", "[loop]") {
+  int checked = 0;
+  for (const char* schedule : {"1f1b", "zb-h1", "interleaved-1f1b", "zbv"})
+    for (const int tensor : {2, 4})
+      checked += test::check_sharded_plans(schedule, /*ranks=*/2, /*replicas=*/2, tensor);
+  CHECK(checked >= 14);
+}
+
 }  // namespace verify_sample_test

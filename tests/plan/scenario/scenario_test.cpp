@@ -118,7 +118,7 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
     // What a machine is, not how it trains.
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
     for (const char* trained :
-         {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
+         {"pipeline.replicas=2", "pipeline.tensor=2", "training.optimizer=sgd", "training.zero=1",
           "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
       CHECK(only_predicted(changed(plain, trained), carrier).empty());
   }
@@ -324,6 +324,38 @@ TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan
       error_in(with("\"ranks\": 2", "\"ranks\": 2, \"replicas\": 3", many)) ==
       "s.json:7:41: /pipeline/microbatches: 3 replicas with 2000000000 microbatches each are more "
       "microbatches than can be counted");
+}
+
+TEST_CASE("Ranks that cannot share out a model are refused, with how many would do",
+          "[plan][scenario]") {
+  const auto error_of_sizes = [](const std::string& tensor, const std::string& groups,
+                                 const std::string& model = "gpt") {
+    std::string text = with("\"ranks\": 2", "\"ranks\": 2, \"tensor\": " + tensor);
+    text = with("\"steps\": 1", "\"steps\": 1, \"tensor_groups\": " + groups, text);
+    if (model != "gpt")
+      text = with("\"text\", \"path\"", "\"cifar10\", \"path\"",
+                  with("\"gpt\"", "\"" + model + "\"", text));
+    return error_in(text);
+  };
+  CHECK(error_of_sizes("3", "0") ==
+        "s.json:7:26: /pipeline/tensor: 4 heads and a vocabulary of 256 cannot be shared out in 3 "
+        "parts: heads must divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
+  CHECK(
+      error_of_sizes("2", "3") ==
+      "s.json:8:26: /training/tensor_groups: 3 groups cannot be shared out whole among 2 ranks; 2 "
+      "or 4 would do");
+  CHECK(
+      error_of_sizes("4", "9") ==
+      "s.json:8:26: /training/tensor_groups: 9 groups cannot be shared out whole among 4 ranks; 4 "
+      "would do");
+  CHECK(
+      error_of_sizes("1", "8") ==
+      "s.json:8:26: /training/tensor_groups: 4 heads and a vocabulary of 256 cannot be shared out "
+      "in 8 parts: heads must divide evenly, and no part of the vocabulary be empty; 4 would do");
+  CHECK(
+      error_of_sizes("2", "0", "alexnet") ==
+      "s.json:7:26: /pipeline/tensor: no layer of the model alexnet can be shared out in 2 parts; "
+      "1 would do");
 }
 
 /// The least scenario in a file whose cluster is a file beside it.

@@ -208,7 +208,7 @@ TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][
   CHECK(tight.plans.front().peak_bytes <= 7e9);
   CHECK(tight.plans.front().iteration_s > free.plans.front().iteration_s);
   REQUIRE(tight.nearest);
-  CHECK(tight.nearest->peak_bytes > 6e9);
+  CHECK(tight.nearest->peak_bytes > 7e9);
   CHECK(tight.nearest->iteration_s < tight.plans.front().iteration_s);
   CHECK(tight.nearest->iteration_s >= free.plans.front().iteration_s);
 }

@@ -13,7 +13,7 @@
 
 namespace pipewright::loop {
 
-/// By rank of the job: rank r of pipeline k is rank r · replicas + k.
+/// By rank of the job, as plan::topology_of says who is where.
 struct DeviceTrouble {
   std::vector<int> lost{};
   std::vector<std::pair<int, double>> slow{};  // and how fast it is beside the others

@@ -49,6 +49,10 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
            {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
            {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
            {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
+           {"pipeline.tensor=2", "pipeline.schedule=zbv", "training.clip_norm=0.1"},
+           {"pipeline.replicas=2", "pipeline.tensor=2", "training.zero=1"},
+           {"pipeline.replicas=2", "pipeline.tensor=2",
+            R"(pipeline.axes=["tensor","context","data","pipe"])"},
            {"pipeline.communicators=pair", "pipeline.schedule=gpipe"}}) {
     const auto result = run_program(train(wish, {"--processes", "--verify"}));
     CAPTURE(wish, result.err);
@@ -110,6 +114,36 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
     CHECK(run.measured->ranks == 2);
     CHECK(run.measured->spans.size() == run.predicted.spans.size());
   }
+}
+
+TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cli][job]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "run";
+  const auto result = run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--processes",
+                                                    "--verify", "--json", "--out", out.string()}));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(json::parse(result.out)["verify"]["bit_identical"] == true);
+  const loop::StoredRun run = loop::read_run(out);
+  CHECK(run.measured->ranks == 2);  // the first shard of each
+  CHECK(run.measured->spans.size() == run.predicted.spans.size());
+}
+
+TEST_CASE("a shard that is killed ends the job", "[cli][job]") {
+  const test::Running running(
+      train({"training.steps=100000", "pipeline.ranks=1", "pipeline.tensor=2"},
+            {"--processes", "--timeout", "3"}));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (running.err().find("step 1/") == std::string::npos &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto ranks = running.children();
+  REQUIRE(ranks.size() == 2);
+  kill(ranks[1], SIGKILL);
+  const auto result = running.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("rank 1 was ended by signal 9") != std::string::npos);
 }
 
 TEST_CASE("a rank that is killed ends the job, and one report names it", "[cli][job]") {
@@ -204,11 +238,17 @@ TEST_CASE("training goes on from a checkpoint by another plan, with the same bit
        {"pipeline.schedule=gpipe", "pipeline.ranks=1", "pipeline.replicas=2",
         "pipeline.microbatches=2", "training.zero=1"},
        {"--processes"}},
-      {"6", {"pipeline.schedule=interleaved-1f1b", "pipeline.ranks=2"}, {"--verify"}}};
+      {"6",
+       {"pipeline.ranks=2", "pipeline.replicas=2", "pipeline.microbatches=2", "pipeline.tensor=2",
+        "training.zero=1"},
+       {"--processes"}},
+      {"7", {"pipeline.ranks=1", "pipeline.tensor=2"}, {}},
+      {"8", {"pipeline.schedule=interleaved-1f1b", "pipeline.ranks=2"}, {"--verify"}}};
   for (const Leg& leg : legs) {
     auto assignments = leg.assignments;
     assignments.push_back(std::string("training.steps=") + leg.steps);
     assignments.emplace_back("training.gradient_groups=2");
+    assignments.emplace_back("training.tensor_groups=2");
     assignments.emplace_back("training.clip_norm=0.5");
     auto options = leg.options;
     options.insert(options.end(), {"--checkpoints", ckpt, "--resume"});

@@ -24,7 +24,7 @@ inline plan::Scenario odd_scenario() {
   plan::Scenario scenario;
   scenario.name = "grid";
   scenario.model =
-      plan::GptShape{.blocks = 3, .hidden = 20, .heads = 2, .sequence = 7, .vocabulary = 251};
+      plan::GptShape{.blocks = 3, .hidden = 20, .heads = 4, .sequence = 7, .vocabulary = 251};
   scenario.data = {"text", PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt-text/text.txt"};
   scenario.cluster.devices_per_node = 16;
   scenario.cluster.within_node.bandwidth_per_s = 1e12;
@@ -68,9 +68,10 @@ inline bool can_train(const plan::Scenario& scenario) {
 inline const loop::SerialOutcome& serial_outcome(const plan::Scenario& scenario,
                                                  const loop::Workload& workload,
                                                  const std::vector<int>& groups) {
-  using Key = std::tuple<std::vector<int>, plan::Optimizer, double>;
+  using Key = std::tuple<std::vector<int>, int, plan::Optimizer, double>;
   static std::map<Key, loop::SerialOutcome> known;
-  const Key key(groups, scenario.training.optimizer, scenario.training.clip_norm);
+  const Key key(groups, workload.setup().tensor_groups, scenario.training.optimizer,
+                scenario.training.clip_norm);
   const auto found = known.find(key);
   if (found != known.end())
     return found->second;
@@ -126,6 +127,29 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas) {
         check_verifies(scenario);
         ++checked;
       }
+  return checked;
+}
+
+/// With clipping, whole and sharded optimizers; all numbers of shards have the same serial
+/// training. Returns how many were trained.
+inline int check_sharded_plans(const std::string& schedule, int ranks, int replicas, int tensor) {
+  plan::Scenario scenario = odd_scenario();
+  scenario.pipeline.schedule = schedule;
+  scenario.pipeline.ranks = ranks;
+  scenario.pipeline.replicas = replicas;
+  scenario.pipeline.tensor = tensor;
+  scenario.training.tensor_groups = 4;
+  scenario.training.clip_norm = 0.5;
+  if (!choose_microbatches(scenario))
+    return 0;
+  int checked = 0;
+  for (const int zero : has_copies(scenario) ? std::vector{0, 1} : std::vector{0}) {
+    scenario.training.zero = zero;
+    INFO(fmt::format("{}, {} ranks, {} replicas, {} shards, zero {}", schedule, ranks, replicas,
+                     tensor, zero));
+    check_verifies(scenario);
+    ++checked;
+  }
   return checked;
 }
 

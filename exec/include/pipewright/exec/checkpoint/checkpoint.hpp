@@ -1,13 +1,14 @@
 #pragma once
 
 // Checkpoints: what training needs to go on, in one file per layer, so that any other partition,
-// schedule, number of ranks or replicas can load it. Random numbers and data are functions of seed
-// and step (see layer.hpp and dataset.hpp): these two are the random-number state and the data
-// position, and there is nothing else to save of either.
+// schedule, number of ranks, replicas or shards can load it. Random numbers and data are functions
+// of seed and step (see layer.hpp and dataset.hpp): these two are the random-number state and the
+// data position, and there is nothing else to save of either.
 //
 //   FOLDER/step_00000010/layer_003.safetensors               parameters
 //                        optimizer_003.safetensors           optimizer state
-//                        optimizer_003-part002.safetensors   the slices of it that part 2 holds
+//                        optimizer_003-part002.safetensors   the slices of it that part 2 holds;
+//                        layer_003-part002.safetensors       and what its shard has of parameters
 //                        manifest.json                       training state, and per file its
 //                                                            tensors, size and CRC-32C
 //
@@ -45,7 +46,8 @@ class Checkpoint {
   const TrainingState& training() const;
   std::vector<LayerShape> layers() const;
   /// Layer `index`, with the checksums of its files checked. Slices are put together: a tensor that
-  /// was saved in slices comes back whole, but flat.
+  /// was saved in slices comes back whole, but flat. What shards share out comes in its parts, in
+  /// their order.
   LayerState layer(int index) const;
   /// Reads all files and checks them against their checksums.
   void verify() const;

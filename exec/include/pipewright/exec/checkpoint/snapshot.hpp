@@ -10,6 +10,16 @@
 
 namespace pipewright::exec {
 
+/// Which part of a tensor that shards share out, as CutParameter says it. Of one: all of it.
+struct TensorPart {
+  int dimension = 0;
+  int blocks = 1;
+  std::int64_t length = 0;  // of the whole, along that dimension
+  int index = 0;
+  int count = 1;
+  friend bool operator==(const TensorPart&, const TensorPart&) = default;
+};
+
 struct NamedTensor {
   std::string name;
   at::Tensor value;
@@ -17,6 +27,8 @@ struct NamedTensor {
   /// numbers, flat: what one replica holds of sharded optimizer state.
   std::int64_t begin = 0;
   std::int64_t whole = -1;
+  /// `value`, or what it is a slice of, is this part. Parts of a tensor have its name.
+  TensorPart part{};
 };
 
 struct LayerState {
@@ -32,6 +44,7 @@ struct TrainingState {
   int microbatches = 1;  // of the whole batch
   int microbatch_size = 1;
   int gradient_groups = 1;  // of microbatches, whose gradients are added up first
+  int tensor_groups = 1;    // of products over widths that shards share out
   double loss_scale = 1;
   int steps_since_overflow = 0;
   std::string optimizer;  // its kind, such as "adamw"

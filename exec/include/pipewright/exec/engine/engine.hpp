@@ -27,8 +27,10 @@ struct EngineOptions {
   bool shard_optimizer = false;  // ZeRO stage 1, among the copies of a stage
   bool exact = true;
   int gradient_groups = 0;
-  int first_step = 0;           // after a checkpoint: the step that it was taken at
-  ExecutorOptions execution{};  // `replicas` comes from the module's topology
+  int tensor_groups = 0;  // 0: one for each shard
+  int first_step = 0;     // after a checkpoint: the step that it was taken at
+  /// Sizes and order of axes come from the module's topology.
+  ExecutorOptions execution{};
 };
 
 struct EvaluationOptions {

@@ -19,7 +19,8 @@ namespace pipewright::exec {
 using PartitionBy = std::variant<std::string, std::vector<int>, std::vector<SplitPoint>>;
 
 struct PipelineOptions {
-  plan::Topology topology = plan::pipe_data_topology(1, 1);  // axes pipe and, with replicas, data
+  /// Axes pipe, with replicas data, and with shards of layers (LayerSpec::build_shard) tensor.
+  plan::Topology topology = plan::pipe_data_topology(1, 1);
   int stages_per_rank = 1;
   PartitionBy partition = std::string("parameters");
   Loss loss;
@@ -54,6 +55,8 @@ class PipelineModule {
   int pipeline_ranks() const;
   /// Pipelines side by side.
   int replicas() const;
+  /// That share out each stage.
+  int shards() const;
 
  private:
   std::vector<LayerSpec> layers_;

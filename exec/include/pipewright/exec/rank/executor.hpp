@@ -15,6 +15,7 @@
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/exec/transport/transport.hpp"
@@ -33,6 +34,7 @@ struct InstructionRecord {
   plan::Bytes held_before;
   plan::Bytes peak;  // most held while it ran
   plan::Bytes held_after;
+  plan::Seconds shards{};  // of its time: in collectives of shards, waiting for others included
 };
 
 /// Called on the rank's own thread after each instruction; for a rank on a GPU at the end of the
@@ -56,9 +58,10 @@ struct ExecutorOptions {
   /// numbers or vary run as without. On the CPU all runs as ever, from and to fixed memory.
   bool cuda_graphs = false;
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
-  /// Pipelines side by side, whose gradients the Program sums. Rank r of replica k is rank
-  /// r · replicas + k of the job.
-  int replicas = 1;
+  int replicas = 1;             // pipelines side by side, whose gradients the Program sums
+  int shards = 1;  // that share out what can be cut of each stage, each on a rank of its own
+  /// Which rank of the job is which of these: see JobGrid.
+  std::vector<std::string> axes{"pipe", "data", "tensor"};
   /// By rank of the job: where it computes. Empty: on the CPU.
   std::vector<RankDevice> devices{};
   /// Where the other ranks are not threads of this process: how to reach them, and which rank of
@@ -86,6 +89,9 @@ struct Evaluation {
   /// By microbatch of the batch, where asked for and where the last stage is in this process.
   std::vector<Tensors> outputs{};
 };
+
+/// Who is where when a Program runs so.
+JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options);
 
 /// Throws InputError in words when the Program asks for what the executor does not do: sharded
 /// parameters, or nothing to train.
@@ -116,7 +122,8 @@ class Executor {
   std::optional<Evaluation> evaluate(const plan::Program& program, const Dataset& data, int step,
                                      bool keep_outputs = false);
 
-  /// In the order of layers; of one copy of each stage, of those in this process.
+  /// In the order of layers; of one copy of each stage, of those in this process. What shards share
+  /// out is put together, where all of them are here.
   std::vector<at::Tensor> parameters() const;
 
   /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of

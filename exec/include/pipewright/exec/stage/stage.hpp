@@ -84,6 +84,11 @@ class Stage {
   int layer_of(std::size_t parameter) const { return layer_of_parameter_[parameter]; }
   /// Its name in that layer.
   const std::string& name_of(std::size_t parameter) const { return name_of_parameter_[parameter]; }
+  /// How shards share the parameter out; null: each has all of it.
+  const CutParameter* cut_of(std::size_t parameter) const {
+    const auto& cut = cut_of_parameter_[parameter];
+    return cut ? &*cut : nullptr;
+  }
   /// The parameter that this layer shares with others, if any.
   std::optional<std::size_t> tied_parameter(int layer) const;
   /// By microbatch of this replica; of the last stage, after its forwards.
@@ -140,6 +145,7 @@ class Stage {
   std::vector<Tensors> buffers_of_layer_;
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
+  std::vector<std::optional<CutParameter>> cut_of_parameter_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GradientSums> gradients_;
   Pass pass_;

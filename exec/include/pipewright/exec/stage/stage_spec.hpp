@@ -12,6 +12,7 @@
 
 #include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/training/optimizer.hpp"
+#include "pipewright/exec/training/shard_group.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
 
@@ -39,6 +40,7 @@ struct StageSpec {
   // What a Program does not say.
   at::Device device = at::kCPU;
   Shard shard{};                      // of the optimizer's states
+  ShardPlace place{};                 // which part of its layers it has
   bool captures = false;              // see ExecutorOptions::cuda_graphs
   bool dynamic_shapes = false;        // as in ExecutorOptions
   AccountEntry* account = nullptr;    // what graphs keep is charged to it

@@ -24,15 +24,26 @@ class Layer : public torch::nn::Module {
 
 /// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts
 /// with the same weights under every partition; a tied weight is that of the first layer with its
-/// key. Safe to call from several threads. Throws InputError when the tied weight does not exist.
-std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed);
+/// key. A shard has its part of the same numbers. Safe to call from several threads. Throws
+/// InputError when the tied weight does not exist, or the layer cannot be cut so.
+std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed,
+                                   const ShardPlace& place = {});
 
 /// The same as a training has it: in its precision, on `device`.
 std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index,
-                                   at::Device device = at::kCPU);
+                                   at::Device device = at::kCPU, const ShardPlace& place = {});
+
+/// Whether a shard has a part of the layer alone.
+inline bool is_cut(const LayerSpec& spec, const ShardPlace& place) {
+  return place.groups > 1 && spec.build_shard;
+}
 
 /// Runs layer `index`, under a seed of its own where it draws random numbers.
 Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
                   const Tensors& inputs, const CallContext& context);
+
+/// Mean loss of one microbatch from the last layer's outputs, which may be those of a shard.
+at::Tensor loss_of(const TrainingSetup& setup, const Tensors& outputs, const Tensors& targets,
+                   const ShardPlace& place = {});
 
 }  // namespace pipewright::exec

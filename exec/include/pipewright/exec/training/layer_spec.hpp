@@ -57,9 +57,13 @@ struct LayerSpec {
   /// microbatch, has random numbers of its own, or counts its calls. What such a layer does cannot
   /// be captured and replayed (training.cuda_graphs).
   bool varies = false;
-  /// Builds the part of the layer that a shard has. Empty: the layer is not cut, and each shard has
-  /// and computes all of it.
+  /// Builds the part of the layer that a shard has, where products are added up in several groups.
+  /// Empty: the layer is not cut, and each shard has and computes all of it.
   std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
+  /// Of a last layer whose outputs are those of a shard: the mean loss, the same on all shards.
+  /// Empty: outputs are whole, and the training's loss is of them.
+  std::function<at::Tensor(const Tensors& outputs, const Tensors& targets, const ShardPlace&)>
+      shard_loss{};
 };
 
 /// Whether the layer's work on one microbatch can be replayed for another.

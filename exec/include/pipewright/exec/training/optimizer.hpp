@@ -35,6 +35,11 @@ struct Shard {
   int count = 1;
 };
 
+/// Whether a number of a parameter always lies at the same place of its tensor, as far as kernels
+/// can see it: not where shards cut tensors. Kernels round the numbers behind the last whole vector
+/// otherwise than those in vectors; where places may differ, all are in vectors.
+enum class Places { AreKept, MayDiffer };
+
 /// What an update does to gradients first. Tensors without dimensions on the parameters' device, so
 /// that nobody waits for their values; undefined: nothing.
 struct GradientUse {
@@ -61,7 +66,8 @@ class Optimizer {
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
   /// backward only adds to them. Throws InputError when a parameter to be sliced is not contiguous.
-  Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
+  Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
+            Places places = Places::AreKept);
 
   /// One update; zeroes the gradients.
   void step(double learning_rate, const GradientUse& use = {}) {
@@ -84,11 +90,19 @@ class Optimizer {
 
  private:
   std::size_t slice_at(std::size_t parameter) const;
+  /// Of some slices, what an update reads and writes; of each list none or as many as gradients.
+  struct Updated {
+    Tensors values, gradients, first_moments, second_moments, step_counts;
+  };
   void update(const Tensors& gradients, std::size_t begin, double learning_rate,
               const at::Tensor& overflow);
+  void update_in_vectors(const Updated& all, double learning_rate,
+                         const at::Tensor& overflow) const;
+  void update(const Updated& all, double learning_rate, const at::Tensor& overflow) const;
 
   OptimizerOptions options_;
   Shard shard_;
+  Places places_;
   std::vector<at::Tensor> parameters_;
   std::vector<Slice> own_;
   Tensors updated_;  // slices of the parameters, or master copies

@@ -3,6 +3,7 @@
 // Tensor parallelism, as a layer sees it: the ranks that share out its heads, widths and vocabulary
 // (Megatron-LM, arXiv 1909.08053), and which of them this one is.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ class ShardGroup {
  public:
   virtual ~ShardGroup() = default;
   /// Each shard hands in a part for each shard, and gets those that are for it, in the order of
-  /// shards. What comes back may be another's own memory: it is read, not changed.
+  /// shards. Parts may differ in shape from shard to shard. What comes back may be another's own
+  /// memory: it is read, not changed.
   virtual Tensors all_to_all(const Tensors& parts) = 0;
 };
 
@@ -31,11 +33,13 @@ struct ShardPlace {
 };
 
 /// A parameter of which each shard has a part: along `dimension`, which holds `blocks` equal parts
-/// (three for queries, keys and values in one matrix), each of which is shared out.
+/// (three for queries, keys and values in one matrix), each of which is shared out
+/// (cut_parameter.hpp).
 struct CutParameter {
   std::string name;
   int dimension = 0;
   int blocks = 1;
+  std::int64_t whole = 0;  // the parameter's length there, over all shards
   friend bool operator==(const CutParameter&, const CutParameter&) = default;
 };
 

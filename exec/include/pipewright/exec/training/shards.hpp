@@ -10,6 +10,10 @@
 
 namespace pipewright::exec {
 
+/// A multiple of the lengths of all vectors that kernels compute with: four of AVX-512's, which
+/// loops take at once. In numbers.
+inline constexpr std::int64_t longest_vector = 64;
+
 /// Where one slice lies: numbers [begin, end) of a parameter.
 struct Slice {
   std::size_t parameter = 0;

@@ -31,10 +31,17 @@ struct TransferOptions {
 /// transfer of each pair says the shapes for all, else each transfer says its own.
 enum class Shapes { Fixed, Varying };
 
+/// Who calls a collective. Two of a group do not stand behind each other when these differ.
+enum class Lane {
+  Beside,   // what does the collectives of the rank's list, beside its compute
+  Compute,  // the rank itself, in the middle of an action
+};
+
 /// Moves tensors between the ranks of a job. This process holds one of them, several or all.
 /// Callers see no difference between transports. A transport may be called from several threads,
-/// for one rank by one thread at a time and one more for its collectives. On a GPU "there" means
-/// that the calling thread's stream comes to it once it is there: no call waits for the device.
+/// for one rank by one thread at a time and one more for its collectives beside. On a GPU "there"
+/// means that the calling thread's stream comes to it once it is there: no call waits for the
+/// device.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -54,13 +61,14 @@ class Transport {
 
   /// Each member of `group`, ranks in rising order, hands in a part for each member. Once all have,
   /// it gets the parts that are for it, in the order of members. Every member calls it, and the
-  /// calls of a group come in the same order everywhere. What comes back may be another member's
-  /// own memory: to change what was handed in, gather nothing first, so that all have read.
+  /// calls of a group in a lane come in the same order everywhere. What comes back may be another
+  /// member's own memory: to change what was handed in, gather nothing first, so that all have
+  /// read.
   virtual std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
-                                          const std::vector<Tensors>& parts) = 0;
+                                          const std::vector<Tensors>& parts, Lane lane) = 0;
   /// The same part for all.
   std::vector<Tensors> all_gather(const std::vector<int>& group, int rank, const Tensors& mine) {
-    return all_to_all(group, rank, std::vector<Tensors>(group.size(), mine));
+    return all_to_all(group, rank, std::vector<Tensors>(group.size(), mine), Lane::Beside);
   }
 
   /// Throws Aborted where the job has ended: what came in since may be anything.

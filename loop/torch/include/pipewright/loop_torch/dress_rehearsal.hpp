@@ -16,7 +16,7 @@
 
 namespace pipewright::loop {
 
-/// Whether a rehearsal does what the training does: it knows CPUs alone.
+/// Whether a rehearsal does what the training does: it knows CPUs alone, and whole layers.
 bool can_rehearse(const plan::Program& program, const Workload& workload);
 
 /// What was played of a rank.

@@ -18,14 +18,17 @@ struct MeasuredTimeline {
 };
 
 /// Steps of all ranks from those that each process recorded, as many of each. Every process calls
-/// it; the first has the answer, the others have nothing. Of pipelines side by side the first.
+/// it; the first has the answer, the others have nothing. Of pipelines side by side the first, and
+/// of shards.
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
                                                  const plan::Program& program,
+                                                 const exec::JobGrid& grid,
                                                  const Membership& members);
 
 /// The same of the step that the first process holds typical, after the first `skip`; empty but
 /// there.
 MeasuredTimeline measured_timeline(const std::vector<StepRecord>& own, std::size_t skip,
-                                   const plan::Program& program, const Membership& members);
+                                   const plan::Program& program, const exec::JobGrid& grid,
+                                   const Membership& members);
 
 }  // namespace pipewright::loop

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipewright/exec/job/job.hpp"
+#include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
@@ -25,6 +26,9 @@ struct MembershipOptions {
   /// empty where another process says it.
   std::function<void(const std::string& report)> give_up{};
 };
+
+/// Who is where among the ranks of a training.
+exec::JobGrid grid_of(const plan::Pipeline& pipeline);
 
 class Membership {
  public:

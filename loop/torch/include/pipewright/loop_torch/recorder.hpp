@@ -20,8 +20,11 @@ struct StepRecord {
 
 class Recorder {
  public:
-  /// Records the first of the pipelines side by side: the one that is predicted.
-  explicit Recorder(const plan::Program& program, int replicas = 1);
+  /// Records the first of the pipelines side by side, and of its ranks the first shards: what is
+  /// predicted.
+  Recorder(const plan::Program& program, exec::JobGrid grid);
+  explicit Recorder(const plan::Program& program)
+      : Recorder(program, exec::JobGrid(static_cast<int>(program.ranks.size()), 1)) {}
 
   /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.
   exec::Observer observer();
@@ -31,7 +34,7 @@ class Recorder {
   const std::vector<StepRecord>& steps() const { return steps_; }
 
  private:
-  int replicas_;
+  exec::JobGrid grid_;
   std::vector<std::vector<exec::InstructionRecord>> current_;
   std::vector<StepRecord> steps_;
 };

@@ -12,6 +12,9 @@
 
 namespace pipewright::loop {
 
+/// In how many parts products over a width that shards share out are added up.
+int tensor_groups_of(const plan::Scenario& scenario);
+
 class Workload {
  public:
   /// Opens the data. `devices`: by rank, where it computes; empty: all on the CPU. Throws

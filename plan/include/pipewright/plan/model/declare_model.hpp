@@ -9,7 +9,9 @@
 //     return gpt;
 //   }
 //
-// A member that is left out, but for `check`, does not compile.
+// A member that is left out, but for the last two, does not compile.
+
+#include <fmt/format.h>
 
 #include "pipewright/plan/model/model_descriptor.hpp"
 
@@ -25,7 +27,21 @@ struct ModelDeclaration {
   LayerEstimate (*estimate)(const Shape&, const Layer&);
   /// What no field shows by itself: records an error for a shape that cannot be built.
   void (*check)(const Shape&, JsonObject&) = nullptr;
+  /// Why its layers cannot be shared out in so many parts, and how many would do. Left out: no
+  /// layer is cut.
+  std::vector<std::string> (*faults_of_cut)(const Shape&, int parts) = nullptr;
 };
+
+template <class Shape>
+std::vector<std::string> faults_of_cut(const Shape& shape, int parts,
+                                       const ModelDeclaration<Shape>& declared) {
+  if (declared.faults_of_cut != nullptr)
+    return declared.faults_of_cut(shape, parts);
+  if (parts == 1)
+    return {};
+  return {fmt::format("no layer of the model {} can be shared out in {} parts; 1 would do",
+                      Shape::kind, parts)};
+}
 
 template <class Shape>
 Json model_schema(const char* meaning) {
@@ -72,6 +88,9 @@ ModelDescriptor declare_model(const ModelDeclaration<Shape>& declared) {
                       const ModelShape& shape,
                       const Layer& layer) { return declared.estimate(shape.as<Shape>(), layer); },
       .read = [declared](JsonObject& object) { return read_shape<Shape>(object, declared.check); },
+      .faults_of_cut = [declared](
+                           const ModelShape& shape,
+                           int parts) { return faults_of_cut(shape.as<Shape>(), parts, declared); },
       .fields = [](const ModelShape& shape) { return fields_json(shape.as<Shape>()); },
       .schema = [declared] { return model_schema<Shape>(declared.meaning); }};
 }

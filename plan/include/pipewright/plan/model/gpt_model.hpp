@@ -22,4 +22,8 @@ const ModelDescriptor& descriptor_of<GptShape>();
 
 Model gpt_model(const GptShape& shape);
 
+/// Why its heads and vocabulary cannot be shared out in so many parts, and how many would do;
+/// nothing where they can. Vocabularies and widths need not divide evenly.
+std::vector<std::string> faults_of_gpt_cut(const GptShape& shape, int parts);
+
 }  // namespace pipewright::plan

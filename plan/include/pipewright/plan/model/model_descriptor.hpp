@@ -39,6 +39,8 @@ struct ModelDescriptor {
   std::function<LayerEstimate(const ModelShape&, const Layer&)> estimate;
   /// Nothing when the object does not say soundly what the shape is; then it has an error.
   std::function<std::optional<ModelShape>(JsonObject&)> read;
+  /// Why shards cannot have so many parts of its layers, and how many would do.
+  std::function<std::vector<std::string>(const ModelShape&, int parts)> faults_of_cut;
   std::function<Json(const ModelShape&)> fields;
   std::function<Json()> schema;
 };

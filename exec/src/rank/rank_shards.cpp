@@ -1,0 +1,58 @@
+#include "rank_shards.hpp"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace pipewright::exec {
+namespace {
+
+/// While it lives, reports say that the rank waits for its shards.
+class WaitingForShards {
+ public:
+  explicit WaitingForShards(Progress& progress) : progress_(progress) { progress_.meets_shards(); }
+  ~WaitingForShards() { progress_.has_met_shards(); }
+  WaitingForShards(const WaitingForShards&) = delete;
+  WaitingForShards& operator=(const WaitingForShards&) = delete;
+
+ private:
+  Progress& progress_;
+};
+
+}  // namespace
+
+RankShards::RankShards(const JobRank& job_rank, const Stream& compute, Transport& transport,
+                       Progress& progress, Stopwatch& stopwatch)
+    : job_rank_(job_rank),
+      ranks_(job_rank.of_all_shards()),
+      compute_(compute),
+      transport_(transport),
+      progress_(progress),
+      stopwatch_(stopwatch) {}
+
+ShardPlace RankShards::place(int groups) {
+  return {.index = job_rank_.shard,
+          .count = job_rank_.shards,
+          .groups = groups,
+          .group = job_rank_.shards > 1 ? this : nullptr};
+}
+
+Tensors RankShards::all_to_all(const Tensors& parts) {
+  const OnStream stream(compute_);
+  const Timestamp begin = stopwatch_.now();
+  std::vector<Tensors> for_each;
+  for (const at::Tensor& part : parts)  // whose graph is this rank's own
+    for_each.push_back({part.defined() ? part.detach() : part});
+  std::vector<Tensors> from_each;
+  {
+    const WaitingForShards waiting(progress_);
+    from_each = transport_.all_to_all(ranks_, job_rank_.in_job(), for_each, Lane::Compute);
+  }
+  Tensors all;
+  for (Tensors& theirs : from_each)
+    all.push_back(std::move(theirs.at(0)));
+  stopwatch_.note_shards(begin);
+  return all;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,55 @@
+#include "pipewright/exec/job/job_rank.hpp"
+
+#include <algorithm>
+
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace job_rank_test {
+
+using namespace pipewright::exec;
+using Axes = std::vector<std::string>;
+using Ranks = std::vector<int>;
+
+TEST_CASE("a job's rank stands where the topology has it, in any order of the axes", "[exec]") {
+  Axes axes{"data", "pipe", "tensor"};
+  int orders = 0;
+  do {
+    ++orders;
+    const JobGrid grid(2, 3, 4, axes);
+    CHECK(grid.size() == 24);
+    for (int rank = 0; rank < grid.size(); ++rank) {
+      const JobRank own = grid.rank(rank);
+      CHECK(own.rank == grid.topology().coordinate_of(rank, "pipe"));
+      CHECK(own.replica == grid.topology().coordinate_of(rank, "data"));
+      CHECK(own.shard == grid.topology().coordinate_of(rank, "tensor"));
+      CHECK(own.replicas == 3);
+      CHECK(own.shards == 4);
+      CHECK(own.in_job() == rank);
+      CHECK(own.of_all_shards() ==
+            grid.topology().ranks_where({{"pipe", own.rank}, {"data", own.replica}}));
+      CHECK(own.of_all_replicas({own.rank}) ==
+            grid.topology().ranks_where({{"pipe", own.rank}, {"tensor", own.shard}}));
+      CHECK(own.of_same_shard() == grid.topology().ranks_at("tensor", own.shard));
+      CHECK(own.of(1) ==
+            grid.topology()
+                .ranks_where({{"pipe", 1}, {"data", own.replica}, {"tensor", own.shard}})
+                .front());
+    }
+    CHECK(grid.first_pipeline() == grid.topology().ranks_where({{"data", 0}, {"tensor", 0}}));
+  } while (std::next_permutation(axes.begin(), axes.end()));
+  CHECK(orders == 6);
+}
+
+TEST_CASE("axes that a job does not have are one long, and those that it has are demanded",
+          "[exec]") {
+  CHECK(JobGrid(2, 1, 1, {"context", "pipe", "expert"}).rank(1).rank == 1);
+  CHECK(JobGrid(2, 2, 1, {"pipe", "data", "context", "tensor"}).rank(3).of_same_shard() ==
+        Ranks{0, 1, 2, 3});
+  CHECK(pipewright::test::error_of([] {
+          JobGrid(2, 2, 2, {"pipe", "data"});
+        }) ==
+        "the axes pipe, data leave out one that has several places: pipe has 2, data 2, tensor 2");
+}
+
+}  // namespace job_rank_test

@@ -64,7 +64,7 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
   auto options = plan::lowering_of(request);
   options.replicas = module.replicas();
   options.tied_stages = tied_stages(module);
-  options.shard_optimizer = engine.shard_optimizer;
+  options.zero = engine.zero;
   options.gradient_norm = needs_norm(setup);
   options.share_loss = true;
   if (const int layers = module.options().checkpoint_interval; layers > 0) {

@@ -50,20 +50,39 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
   scaled_norm_.reset();
   use_ = {};
   losses_.clear();
+  scatter_.reset();
 }
 
 void Collectives::submit(const Instruction& i) {
-  beside_.submit([this, &i, computed = Event::now()] {
+  const bool scatters = i.kind == InstructionKind::ScatterMicrobatch;
+  // Let go of by what runs beside: a copy of the function must not hold them.
+  const auto gradients =
+      std::make_shared<Tensors>(scatters ? stages_.at(i.stage)->take_gradients() : Tensors());
+  const auto done = std::make_shared<Event>();
+  const auto number = beside_.submit([this, &i, gradients, done, computed = Event::now()] {
     const ChargeTo charge(account_);
     const OnStream stream(stream_);
-    computed.wait();
+    Tensors own = adopt(std::exchange(*gradients, {}), computed);
     const Timestamp begin = stopwatch_.now();
     const auto held_before = account_.held();
     with_named_failure(
-        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+        job_rank_.in_job(), pass_.step, [&] { return in_words(i); },
+        [&] { perform(i, std::move(own)); });
     stopwatch_.note_beside(i, begin, held_before);
     done_ = Event::now();
+    *done = Event::now();
   });
+  if (scatters)
+    scatter_ = {number, done};
+}
+
+void Collectives::wait_for_scatter() {
+  if (!scatter_)
+    return;
+  beside_.wait_for(scatter_->number);
+  scatter_->done->wait();
+  scatter_.reset();
+  stopwatch_.tell_beside();
 }
 
 void Collectives::drain() {
@@ -72,8 +91,11 @@ void Collectives::drain() {
   stopwatch_.tell_beside();
 }
 
-void Collectives::perform(const Instruction& i) {
+void Collectives::perform(const Instruction& i, Tensors gradients) {
   switch (i.kind) {
+    case InstructionKind::ScatterMicrobatch:
+      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage),
+                            pass_.first_microbatch + i.microbatch, std::move(gradients));
     case InstructionKind::ReduceTied:
       return sum_tied();
     case InstructionKind::ReduceGradients:
@@ -126,7 +148,8 @@ void Collectives::finish_gradients(Stage& stage) {
   if (!trained_.asynchronous) {
     if (!finished_.insert(stage.spec().index).second)
       return;
-    sum_ties_within(stage);
+    if (!stage.spec().shard.gradients)
+      sum_ties_within(stage);
   }
   stage.finish_gradients();
 }

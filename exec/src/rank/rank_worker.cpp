@@ -53,7 +53,8 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     spec.account = account_.entry();
     if (gathered.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);
-      spec.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+      spec.shard.index = copies.index();
+      spec.shard.count = static_cast<int>(copies.ranks.size());
     }
     const int index = spec.index;
     stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
@@ -133,6 +134,7 @@ void RankWorker::perform(const Instruction& i) {
       return timed(i, [&] { own->recompute(i); });
     case InstructionKind::Backward:
       inbox_.fetch(i);
+      collectives_.wait_for_scatter();
       return timed(i, [&] {
         own->backward(i);
         inbox_.pass_within_rank(i);
@@ -144,6 +146,7 @@ void RankWorker::perform(const Instruction& i) {
         inbox_.pass_within_rank(i);
       });
     case InstructionKind::WeightGradient:
+      collectives_.wait_for_scatter();
       return timed(i, [&] { own->weight_gradient(i); });
     case InstructionKind::SendActivation:
       return timed(i, [&] { transport_.send(inbox_.transfer_of(i), own->outputs_for_next(i)); });
@@ -160,6 +163,7 @@ void RankWorker::perform(const Instruction& i) {
       progress_.starting(i);
       collectives_.drain();  // to wait for gradients is not to step
       return noted(i, [&] { optimizer_step(i); });
+    case InstructionKind::ScatterMicrobatch:
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:

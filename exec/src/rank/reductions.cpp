@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "stage/gradient_sums.hpp"
+#include "stage/scattered_gradients.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -174,6 +175,27 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
   for (int member = 0; wanted == SumOf::Whole && member < count; ++member)
     replace_totals(member, all[static_cast<std::size_t>(member)]);
   gradients.all_are_total();
+}
+
+void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients) {
+  const at::NoGradGuard no_grad;
+  const auto count = static_cast<int>(members.ranks.size());
+  const ShardsOf shards(stage.optimizer().parameters(), count);
+  std::vector<Tensors> outgoing(members.ranks.size());
+  for (int member = 0; member < count; ++member)
+    for (const Slice& slice : shards.of(member))
+      outgoing[static_cast<std::size_t>(member)].push_back(slice.of(gradients[slice.parameter]));
+  {
+    const auto received =
+        count == 1 ? outgoing
+                   : members.transport->all_to_all(members.ranks, members.self, outgoing);
+    // In the first one's memory: what it has made for this member nobody else reads.
+    const Tensors& sums = received.front();
+    for (std::size_t copy = 1; copy < received.size() && !sums.empty(); ++copy)
+      at::_foreach_add_(sums, received[copy]);
+    stage.scattered().add(microbatch, sums);
+  }
+  members.all_gather({});  // all have read
 }
 
 void gather_shards(Stage& stage, const Members& members) {

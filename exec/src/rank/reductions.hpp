@@ -35,6 +35,11 @@ enum class SumOf { Shard, Whole };
 /// all. Of n members each sends (n - 1)/n of the gradients once or twice.
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted);
 
+/// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
+/// has another microbatch in its place. `gradients`: by parameter; all members let go of theirs
+/// together.
+void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
+
 /// After an update by shards, every copy of the stage gets the parameters of all.
 void gather_shards(Stage& stage, const Members& members);
 

@@ -17,6 +17,7 @@
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "scattered_gradients.hpp"
 
 namespace pipewright::exec {
 
@@ -157,6 +158,14 @@ class BuffersAsBefore {
   std::vector<std::pair<at::Tensor, at::Tensor>> before_;
 };
 
+std::vector<int> in_order(const std::map<int, std::vector<int>>& by_group) {
+  std::vector<int> all;
+  for (const auto& [group, members] : by_group)
+    all.insert(all.end(), members.begin(), members.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 }  // namespace
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
@@ -179,8 +188,12 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
       buffers.push_back(buffer.variable_data());
   }
   optimizer_ = std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard);
-  gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches,
-                                              setup.exact && spec_.step_every == 0);
+  const bool exact = setup.exact && spec_.step_every == 0;
+  if (spec_.shard.gradients)
+    scattered_ = std::make_unique<ScatteredGradients>(
+        std::move(parameters), optimizer_->gradients(), in_order(spec_.microbatches), exact);
+  else
+    gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact);
 
   spec_.captures = spec_.captures && spec_.observer == nullptr;
   for (int layer = spec_.first; layer < spec_.last; ++layer)
@@ -315,6 +328,12 @@ Tensors Stage::perform(const Instruction& i, const Work& part) {
 template <class Work>
 Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
   const int microbatch = pass_.first_microbatch + i.microbatch;
+  if (scattered_) {
+    scattered_->begin();
+    Tensors values = part();
+    scattered_->end();
+    return values;
+  }
   if (!captures_) {
     gradients_->begin(microbatch);
     Tensors values = part();
@@ -573,7 +592,14 @@ void Stage::weight_gradient(const Instruction& i) {
   held.drop_activations();
 }
 
-void Stage::finish_gradients() { gradients_->finish(); }
+Tensors Stage::take_gradients() { return scattered_->take(); }
+
+void Stage::finish_gradients() {
+  if (scattered_)
+    scattered_->finish();
+  else
+    gradients_->finish();
+}
 
 void Stage::update(const Instruction& i, double learning_rate, const GradientUse& use) {
   const auto step = [&](std::size_t first, std::size_t last) {

@@ -37,7 +37,7 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     : options_(options), shard_(shard), parameters_(std::move(parameters)) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : parameters_) {
-    if (!parameter.grad().defined())
+    if (!shard_.gradients && !parameter.grad().defined())
       parameter.mutable_grad() = at::zeros_like(parameter);
     if (shard_.count > 1 && !parameter.is_contiguous())
       throw plan::InputError("a parameter that is not contiguous cannot be sharded");
@@ -46,6 +46,8 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
   for (const Slice& slice : own_) {
     const at::Tensor value = slice.of(parameters_[slice.parameter]);
+    if (shard_.gradients)
+      gradients_.push_back(at::zeros_like(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
     if (plan::states_of(options_.kind) > 0)
       first_moments_.push_back(at::zeros_like(updated_.back()));
@@ -79,7 +81,8 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
     Tensors gradients;
     std::size_t bytes = 0;
     for (std::size_t s = begin; s < end && (s == begin || bytes < most_cast); ++s) {
-      at::Tensor gradient = own_[s].of(parameters_[own_[s].parameter].grad());
+      at::Tensor gradient =
+          shard_.gradients ? gradients_[s] : own_[s].of(parameters_[own_[s].parameter].grad());
       if (has_masters_) {
         gradient = gradient.to(at::kFloat);
         bytes += gradient.nbytes();
@@ -93,7 +96,9 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
       own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
     begin += gradients.size();
   }
-  for (std::size_t p = first; p < last; ++p)
+  for (std::size_t s = slice_at(first); shard_.gradients && s < end; ++s)
+    gradients_[s].zero_();
+  for (std::size_t p = first; !shard_.gradients && p < last; ++p)
     parameters_[p].grad().zero_();
 }
 

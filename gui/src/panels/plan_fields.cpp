@@ -171,6 +171,8 @@ constexpr std::array option_words{
     OptionWords{"training.zero", "0", "off", "Each replica holds all of the optimizer's state."},
     OptionWords{"training.zero", "1", "stage 1",
                 "Each replica holds and steps its shard of the optimizer's state."},
+    OptionWords{"training.zero", "2", "stage 2",
+                "Of the gradients, too: they are summed microbatch by microbatch."},
     OptionWords{"training.precision", "full", "full", "All figures in the type that was measured."},
     OptionWords{"training.precision", "mixed", "mixed",
                 "2 bytes a parameter and gradient, with a master copy in fp32."},

@@ -203,9 +203,13 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   } else {
     stage.optimizer_state = stage.parameters * states;
   }
+  const auto shard_of = [&](Bytes whole) {
+    return Bytes{(whole.value + training.shards - 1) / training.shards};
+  };
   stage.gradients = stage.parameters;
-  const std::int64_t state = stage.optimizer_state.value;
-  stage.optimizer_state = {(state + training.shards - 1) / training.shards};
+  if (training.zero >= 2)
+    stage.gradients_elsewhere = stage.gradients - shard_of(stage.gradients);
+  stage.optimizer_state = shard_of(stage.optimizer_state);
   stage.optimizer_step = stage.optimizer_step * (1.0 / training.shards);
 }
 
@@ -457,7 +461,7 @@ Bytes bytes_of(Payload payload, const StageCost& cost) {
 }
 
 Bytes standing(const StageCost& cost) {
-  return cost.parameters + cost.gradients + cost.optimizer_state;
+  return cost.parameters + standing_gradients(cost) + cost.optimizer_state;
 }
 
 }  // namespace pipewright::plan

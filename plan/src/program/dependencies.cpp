@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <tuple>
 
 #include "pipewright/plan/program/instruction_index.hpp"
 #include "queue_of.hpp"
@@ -69,6 +70,7 @@ void Dependencies::link_events() {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int compute = -1;
     InOrder collectives;  // a rank runs them one after the other
+    int scatter = -1;     // the newest sum of a microbatch's gradients
     queues.assign(2 * ranks, {});
     for (const Instruction& i : program_.ranks[rank]) {
       Event& event = events_[static_cast<std::size_t>(number)];
@@ -81,7 +83,11 @@ void Dependencies::link_events() {
         queues[static_cast<std::size_t>(queue_of(program_, i))].append(number, event, places);
       } else if (is_collective(i.kind)) {
         collectives.append(number, event, places);
+      } else if (makes_weight_gradient(i.kind)) {
+        event.queue = scatter;  // a rank has the whole gradients of one microbatch at a time
       }
+      if (i.kind == InstructionKind::ScatterMicrobatch)
+        scatter = number;
       if (holds_compute(program_, i.kind))
         compute = number;
       ++number;
@@ -93,11 +99,12 @@ void Dependencies::link_events() {
 /// first member waits for all that and takes the time; the others end with it. A stage steps when
 /// the collectives before it in the list are over.
 void Dependencies::join_collectives() {
-  std::map<std::pair<InstructionKind, int>, std::vector<int>> members;
+  std::map<std::tuple<InstructionKind, int, int>, std::vector<int>> members;
   for (int event = 0; event < size(); ++event) {
     const Instruction& i = *(*this)[event].instruction;
     if (is_collective(i.kind))
-      members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0}].push_back(event);
+      members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0, i.microbatch}].push_back(
+          event);
   }
   for (const auto& [key, events] : members) {
     const int first = events.front();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -72,6 +73,8 @@ class ProgramChecker {
       return std::move(errors_);
     const InstructionIndex positions = check_uniqueness();
     check_collectives();
+    if (scatters_microbatches(program_))
+      check_scatters();
     if (!errors_.empty())
       return std::move(errors_);
     Slots slots(program_);
@@ -202,13 +205,14 @@ class ProgramChecker {
   }
 
   void check_collectives() {
-    std::map<std::pair<InstructionKind, int>, std::pair<Instruction, std::set<int>>> found;
+    std::map<std::tuple<InstructionKind, int, int>, std::pair<Instruction, std::set<int>>> found;
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       for (const Instruction& i : program_.ranks[rank]) {
         if (!is_collective(i.kind))
           continue;
         const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
-        auto& [first, ranks] = found.try_emplace({i.kind, stage}, i, std::set<int>{}).first->second;
+        auto& [first, ranks] =
+            found.try_emplace({i.kind, stage, i.microbatch}, i, std::set<int>{}).first->second;
         if (!ranks.insert(static_cast<int>(rank)).second)
           say(rank, i, "stands more than once");
       }
@@ -218,7 +222,24 @@ class ProgramChecker {
           errors_.push_back(
               fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
                           "a collective must have it",
-                          rank, traits_of(key.first).word, *collective.second.begin()));
+                          rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
+  }
+
+  /// Where one microbatch of a stage is summed over copies by itself, all are.
+  void check_scatters() {
+    std::map<int, std::pair<int, int>> counts;  // by stage: gradients made, and summed so
+    for (const auto& instructions : program_.ranks)
+      for (const Instruction& i : instructions) {
+        if (makes_weight_gradient(i.kind))
+          ++counts[i.stage].first;
+        if (i.kind == InstructionKind::ScatterMicrobatch)
+          ++counts[i.stage].second;
+      }
+    for (const auto& [stage, count] : counts)
+      if (count.second != count.first)
+        errors_.push_back(fmt::format(
+            "stage {}: {} of {} microbatches have a SCATTER: all must have one, or none", stage,
+            count.second, count.first));
   }
 
   /// The instruction of the same rank that must have run before; nothing when there is none.
@@ -237,6 +258,8 @@ class ProgramChecker {
         return InstructionKind::Forward;
       case InstructionKind::SendGradient:
         return InstructionKind::Backward;  // or InputGradient
+      case InstructionKind::ScatterMicrobatch:
+        return InstructionKind::Backward;  // or WeightGradient
       case InstructionKind::Load:
       case InstructionKind::WeightGradient:
       case InstructionKind::Recompute:
@@ -260,7 +283,10 @@ class ProgramChecker {
                   const InstructionIndex& positions) {
     int found = positions.find(kind, i.stage, i.microbatch);
     if (found < 0 && kind == InstructionKind::Backward)
-      found = positions.find(InstructionKind::InputGradient, i.stage, i.microbatch);
+      found = positions.find(i.kind == InstructionKind::ScatterMicrobatch
+                                 ? InstructionKind::WeightGradient
+                                 : InstructionKind::InputGradient,
+                             i.stage, i.microbatch);
     if (found < 0 || found > position)
       say(rank, i,
           fmt::format("needs {} before it", to_string(Instruction{kind, i.stage, i.microbatch})));

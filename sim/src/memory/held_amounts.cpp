@@ -127,8 +127,12 @@ constexpr AmountRow amounts[] = {
        return s.cost().output_gradient_for_weights ? s(s.after().input_gradient_bytes)
                                                    : std::int64_t{0};
      }},
-    {Amount::GradientsAside, Owner::Gradients,
+    {Amount::GradientsWhole, Owner::Gradients,
      [](const Sizes& s) { return s.cost().gradients.value; }},
+    {Amount::GradientsReceived, Owner::Buffers,
+     [](const Sizes& s) { return s.cost().gradients_elsewhere.value; }},
+    {Amount::GradientsAside, Owner::Gradients,
+     [](const Sizes& s) { return standing_gradients(s.cost()).value; }},
 };
 
 static_assert([] {

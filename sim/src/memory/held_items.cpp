@@ -69,7 +69,7 @@ void HeldItems::find_gradients_aside(const Structure& structure) {
       own.clear();
       for (int m = 0; m < program_.microbatches; ++m)
         if (program_.placement.rank_of(stage, m) == rank)
-          own.push_back({around(stage, m).done.event, m});
+          own.push_back({gradients_made(around(stage, m)), m});
       const std::size_t group_size = std::max<std::size_t>(1, (own.size() + groups - 1) / groups);
       for (std::size_t begin = 0; begin < own.size(); begin += group_size) {
         // A rank's events are numbered in the order of its list: the sum takes in a microbatch when

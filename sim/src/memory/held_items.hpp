@@ -3,6 +3,8 @@
 // The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
 // memory is read from this one list.
 
+#include <algorithm>
+
 #include "held_amounts.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/instruction_index.hpp"
@@ -58,6 +60,12 @@ class HeldItems {
   template <class Visit>
   void captured(const Around& at, const Visit& visit) const;
   void find_gradients_aside(const Structure& structure);
+  template <class Visit>
+  void gradients(const Around& at, const Visit& visit) const;
+  /// The event at whose end the stage has the microbatch's part of what stands of its gradients.
+  int gradients_made(const Around& at) const {
+    return std::max(at.done.event, find(plan::InstructionKind::ScatterMicrobatch, at));
+  }
   Around around(int stage, int microbatch) const;
   template <class Visit>
   void activations(const Around& at, const Visit& visit) const;
@@ -117,13 +125,22 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
     transients(at, visit);
     hand_overs(at, visit);
   }
-  if (const int adding = adds_gradients_[place(stage, microbatch)]; adding >= 0)
-    visit(HeldItem{"gradients set aside",
-                   at.done.event,
-                   Amount::GradientsAside,
-                   at.stage,
-                   {at.done.event},
-                   {adding}});
+  gradients(at, visit);
+}
+
+/// Where copies divide the gradients, those of a microbatch are whole until their sum is made.
+template <class Visit>
+void HeldItems::gradients(const Around& at, const Visit& visit) const {
+  const auto keep = [&](const char* name, Amount amount, EventPoint from, int until) {
+    visit(HeldItem{name, at.done.event, amount, at.stage, from, {until}});
+  };
+  if (const int scatter = find(plan::InstructionKind::ScatterMicrobatch, at); scatter >= 0) {
+    keep("gradients of", Amount::GradientsWhole, {at.done.event, When::Start}, scatter);
+    if (copies())
+      keep("received gradients of", Amount::GradientsReceived, {scatter, When::Start}, scatter);
+  }
+  if (const int adding = adds_gradients_[place(at.stage, at.microbatch)]; adding >= 0)
+    keep("gradients set aside", Amount::GradientsAside, {gradients_made(at)}, adding);
 }
 
 /// What a forward keeps. Without a backward it is let go of at once, but for what is being sent. An

@@ -95,7 +95,7 @@ void MemoryModel::price(const StepCosts& costs) {
     for (const AmountClass& c : classes_) {
       std::int64_t sum = c.aside * bytes_of(Amount::GradientsAside, costs, c.stage, length);
       // The same amount is not both: it would neither be gained nor lost.
-      for (std::uint32_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
+      for (std::uint64_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
         const auto amount = static_cast<Amount>(std::countr_zero(left));
         const std::int64_t bytes = bytes_of(amount, costs, c.stage, length);
         sum += (c.gained & bit_of(amount)) != 0 ? bytes : -bytes;
@@ -235,7 +235,7 @@ Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1) +
-           cost.gradients * more_groups();
+           standing_gradients(cost) * more_groups();
   }
   return sum;
 }
@@ -259,7 +259,7 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     holders[0].bytes += cost.parameters;
-    holders[1].bytes += cost.gradients * (1 + more_groups());
+    holders[1].bytes += standing_gradients(cost) * (1 + more_groups());
     holders[2].bytes += cost.optimizer_state;
     holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
   }

@@ -69,7 +69,7 @@ void require_cap_above_standing(const plan::Program& program,
     for (const int stage : program.placement.stages_on(rank)) {
       const plan::StageCost& cost = costs[static_cast<std::size_t>(stage)];
       parameters += cost.parameters;
-      gradients += cost.gradients;
+      gradients += standing_gradients(cost);
       state += cost.optimizer_state;
     }
     const Bytes sum = parameters + gradients + state;

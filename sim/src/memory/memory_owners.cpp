@@ -89,7 +89,7 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
     for (const int stage : stages_of_rank_[rank]) {
       const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
       parameters += cost.parameters * weight_versions_[rank];
-      gradients += cost.gradients * (1 + more_groups());
+      gradients += standing_gradients(cost) * (1 + more_groups());
       state += cost.optimizer_state;
       for (int m = 0; m < program.microbatches; ++m) {
         if (program.placement.rank_of(stage, m) != static_cast<int>(rank))

@@ -49,6 +49,7 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
            {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
            {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
            {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
+           {"pipeline.replicas=2", "training.zero=2"},
            {"pipeline.communicators=pair", "pipeline.schedule=gpipe"}}) {
     const auto result = run_program(train(wish, {"--processes", "--verify"}));
     CAPTURE(wish, result.err);
@@ -85,7 +86,8 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"--set", "pipeline.schedule=1f1b"},
            {"--set", "pipeline.schedule=zbv"},
-           {"--set", "pipeline.replicas=2", "--set", "training.zero=1"}}) {
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=1"},
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=2"}}) {
     const TempFolder folder;
     const auto out = folder.path() / "run";
     auto words = wish;

@@ -20,6 +20,7 @@ namespace pipewright::exec {
 class CapturedSlot;
 struct Computed;
 class GradientSums;
+class ScatteredGradients;
 
 /// What runs: which step of which data, and whether gradients are wanted.
 struct Pass {
@@ -51,6 +52,9 @@ class Stage {
   void backward(const plan::Instruction& i);
   void input_gradient(const plan::Instruction& i);
   void weight_gradient(const plan::Instruction& i);
+  /// Where gradients are sharded: those of the newest microbatch, whole, by parameter. They are the
+  /// caller's from here on.
+  Tensors take_gradients();
   /// Adds up the gradients of the microbatches since the last step, before an `update` with them.
   void finish_gradients();
   /// Steps with them. In an asynchronous Program the weights that microbatches under way have used
@@ -79,7 +83,9 @@ class Stage {
   }
   Optimizer& optimizer() { return *optimizer_; }
   const Optimizer& optimizer() const { return *optimizer_; }
+  /// Where gradients are not sharded, and where they are.
   GradientSums& gradients() { return *gradients_; }
+  ScatteredGradients& scattered() { return *scattered_; }
   /// The layer, counted over the model, that a parameter of the optimizer belongs to.
   int layer_of(std::size_t parameter) const { return layer_of_parameter_[parameter]; }
   /// Its name in that layer.
@@ -141,7 +147,8 @@ class Stage {
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradientSums> gradients_;
+  std::unique_ptr<GradientSums> gradients_;  // or else
+  std::unique_ptr<ScatteredGradients> scattered_;
   Pass pass_;
   std::vector<Buffers> slots_;
   bool captures_ = false;     // in this pass

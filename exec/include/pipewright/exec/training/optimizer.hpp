@@ -33,6 +33,7 @@ double learning_rate_at(const OptimizerOptions& options, int step);
 struct Shard {
   int index = 0;
   int count = 1;
+  bool gradients = false;  // stage 2: of the gradients, too, which are then no parameter's own
 };
 
 /// What an update does to gradients first. Tensors without dimensions on the parameters' device, so
@@ -60,7 +61,8 @@ class Optimizer {
   };
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
-  /// backward only adds to them. Throws InputError when a parameter to be sliced is not contiguous.
+  /// backward only adds to them. Of sharded gradients, those of its shard. Throws InputError when a
+  /// parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {});
 
   /// One update; zeroes the gradients.
@@ -77,6 +79,8 @@ class Optimizer {
   /// Parts of the parameters' own memory, in order: what `step` updates. Of one shard, or of any.
   Tensors slices(int shard) const;
   Tensors slices() const { return slices(shard_.index); }
+  /// What `step` steps with, by slice, where gradients are sharded.
+  const Tensors& gradients() const { return gradients_; }
   /// Changing a value changes the optimizer.
   std::vector<State> states() const;
   /// Call after a parameter was set from outside: master copies take its value.
@@ -91,7 +95,8 @@ class Optimizer {
   Shard shard_;
   std::vector<at::Tensor> parameters_;
   std::vector<Slice> own_;
-  Tensors updated_;  // slices of the parameters, or master copies
+  Tensors updated_;    // slices of the parameters, or master copies
+  Tensors gradients_;  // of the slices, where they are sharded
   Tensors first_moments_, second_moments_, step_counts_;
   bool has_masters_ = false;
 };

@@ -38,6 +38,7 @@ struct StageCost : PassTimes {
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;
+  Bytes gradients_elsewhere{};  // of these, what other copies of the stage hold in its place
   Bytes optimizer_state;
   Bytes loaded;                     // LOAD brings it, and it is held until the backward has run
   Bytes activation;                 // the forward keeps it for the backward, output included
@@ -75,8 +76,8 @@ struct StageCost : PassTimes {
 ///   1910.02054, 3.1)
 ///
 /// Activations and times are those that were measured. Among `shards` replicas, each holds and
-/// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each
-/// layer but the loss:
+/// steps its part of the optimizer state, rounded up (ZeRO stage 1), and from stage 2 on its part
+/// of the gradients. Recomputation changes each layer but the loss:
 ///
 ///   full       keeps its input alone; its backward begins with its forward and needs memory for
 ///              those activations as well
@@ -96,6 +97,10 @@ Seconds backward_time(const StageCost& cost);
 Seconds time_of(Work work, const StageCost& cost);
 Bytes bytes_of(Payload payload, const StageCost& cost);
 
+/// Its part of the gradients, where copies of the stage divide them; else all.
+inline Bytes standing_gradients(const StageCost& cost) {
+  return cost.gradients - cost.gradients_elsewhere;
+}
 /// What stands throughout: parameters, gradients and optimizer state.
 Bytes standing(const StageCost& cost);
 

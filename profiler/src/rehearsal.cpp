@@ -114,6 +114,7 @@ Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
   for (exec::StageSpec& spec :
        exec::stage_specs(played.program, played.partition, played.rank, played.gradient_groups)) {
     spec.observer = clock_.get();
+    spec.shard.parameters = false;  // nobody is there to gather them from
     const int index = spec.index;
     stages_[index] = bench.build(std::move(spec));
   }

@@ -85,7 +85,9 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   auto reduced = stages_with(program, InstructionKind::ReduceGradients);
   auto scattered = stages_with(program, InstructionKind::ScatterGradients);
   scattered.merge(stages_with(program, InstructionKind::ScatterMicrobatch));
-  const auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  // What gathers parameters before each use need not do so behind the step.
+  gathered.merge(stages_with(program, InstructionKind::Unshard));
   for (const int stage : scattered)
     if (!gathered.contains(stage))
       throw plan::InputError(fmt::format(
@@ -132,11 +134,6 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
 void require_trainable(const plan::Program& program) {
   if (plan::is_forward_only(program))
     throw plan::InputError("the program computes no gradients: there is nothing to train");
-  for (const auto& instructions : program.ranks)
-    for (const plan::Instruction& i : instructions)
-      if (i.kind == InstructionKind::Unshard || i.kind == InstructionKind::Reshard)
-        throw plan::InputError(
-            fmt::format("{}: the executor does not shard parameters", to_string(i)));
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
@@ -169,7 +166,7 @@ void check_capturable(const plan::Program& program, const ExecutorOptions& optio
     throw plan::InputError(
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
         "several versions of the weights, but a graph knows one: leave it out");
-  if (plan::scatters_microbatches(program))
+  if (plan::scatters_microbatches(program) || plan::gathers_parameters(program))
     throw plan::InputError(
         "training.cuda_graphs: the gradients of a microbatch are let go of once they are summed "
         "(ZeRO from stage 2 on), but a graph writes them where they lay: leave it out, or use ZeRO "
@@ -215,6 +212,11 @@ void check_evaluation(const plan::Program& program, const plan::Program& trained
                     "on {} ranks are trained",
                     plan::stage_count(program), program.ranks.size(), plan::stage_count(trained),
                     trained.ranks.size()));
+  if (stages_with(program, InstructionKind::Unshard) !=
+      stages_with(trained, InstructionKind::Unshard))
+    throw plan::InputError(
+        "the evaluation gathers the parameters of other stages than the training: lower both with "
+        "the same stage of ZeRO and as many replicas");
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     for (const int rank : program.placement.ranks_of(stage))
       if (!trained.placement.holds(rank, stage))

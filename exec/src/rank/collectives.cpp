@@ -51,6 +51,7 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
   use_ = {};
   losses_.clear();
   scatter_.reset();
+  unshards_.clear();
 }
 
 void Collectives::submit(const Instruction& i) {
@@ -74,15 +75,26 @@ void Collectives::submit(const Instruction& i) {
   });
   if (scatters)
     scatter_ = {number, done};
+  if (i.kind == InstructionKind::Unshard)
+    unshards_[i.stage] = {number, done};
 }
 
-void Collectives::wait_for_scatter() {
-  if (!scatter_)
-    return;
-  beside_.wait_for(scatter_->number);
-  scatter_->done->wait();
-  scatter_.reset();
+void Collectives::wait_for(const Submitted& beside) {
+  beside_.wait_for(beside.number);
+  beside.done->wait();
   stopwatch_.tell_beside();
+}
+
+void Collectives::wait_before(const Instruction& action) {
+  if (const auto gathered = unshards_.find(action.stage); gathered != unshards_.end()) {
+    wait_for(gathered->second);
+    adopt(stages_.at(action.stage)->optimizer().parameters(), *gathered->second.done);
+    unshards_.erase(gathered);
+  }
+  if (scatter_ && plan::makes_weight_gradient(action.kind)) {
+    wait_for(*scatter_);
+    scatter_.reset();
+  }
 }
 
 void Collectives::drain() {
@@ -107,6 +119,7 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
     case InstructionKind::NormGradients:
       return take_norm();
     case InstructionKind::GatherParameters:
+    case InstructionKind::Unshard:
       return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
     case InstructionKind::ShareLoss:
       return share_loss();
@@ -121,7 +134,6 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
     case InstructionKind::SendGradient:
     case InstructionKind::ReceiveGradient:
     case InstructionKind::OptimizerStep:
-    case InstructionKind::Unshard:
     case InstructionKind::Reshard:
       throw std::logic_error("no collective");
   }

@@ -4,6 +4,7 @@
 // are shared. They do not hold up compute: a rank that reaches one goes on, as others may need what
 // it does next, and they run beside, one after the other in the order of its list.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -36,9 +37,10 @@ class Collectives {
 
   /// Behind all that the current stream has been given.
   void submit(const plan::Instruction& i);
-  /// Before a backward that makes the whole gradients of a microbatch: returns when those before
-  /// them are shards, and the current stream comes after that.
-  void wait_for_scatter();
+  /// Before an action: returns when the parameters of its stage are whole, and, where it makes the
+  /// whole gradients of a microbatch, those before them are shards. The current stream comes after
+  /// that.
+  void wait_before(const plan::Instruction& action);
   /// Returns when all that were submitted are over; the current stream comes after them. Throws
   /// what one of them threw, RankFailure with its name.
   void drain();
@@ -61,6 +63,7 @@ class Collectives {
 
   /// `gradients`: of the microbatch whose sum this is.
   void perform(const plan::Instruction& i, Tensors gradients);
+  void wait_for(const Submitted& beside);
   void sum_tied();
   void sum_ties_within(Stage& stage);
   void take_norm();
@@ -85,8 +88,9 @@ class Collectives {
   GradientUse use_;
   std::vector<double> losses_;
   Event done_;
-  std::optional<Submitted> scatter_;  // the newest
-  CollectiveThread beside_;           // last: it ends before all that it uses
+  std::optional<Submitted> scatter_;   // the newest
+  std::map<int, Submitted> unshards_;  // likewise, by stage
+  CollectiveThread beside_;            // last: it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <barrier>
 #include <exception>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "rank_worker.hpp"
 #include "stage/stage_state.hpp"
 #include "stall_guard.hpp"
@@ -40,6 +42,20 @@ std::shared_ptr<Transport> transport_for(const plan::Program& program,
     return options.transport;
   const bool wait = program.blocking && program.transfers == plan::TransferMode::Rendezvous;
   return make_in_process_transport(static_cast<int>(program.ranks.size()) * options.replicas, wait);
+}
+
+/// Gathers the parameters of all stages that are sharded.
+plan::Program gathering(const plan::Program& trained) {
+  plan::Program program{
+      .microbatches = trained.microbatches, .placement = trained.placement, .ranks = {}};
+  for (const auto& instructions : trained.ranks) {
+    auto& own = program.ranks.emplace_back();
+    for (const plan::Instruction& i : instructions)
+      if (i.kind == plan::InstructionKind::Unshard &&
+          std::find(own.begin(), own.end(), i) == own.end())
+        own.push_back(i);
+  }
+  return program;
 }
 
 }  // namespace
@@ -139,6 +155,32 @@ struct Executor::State {
     return !ended;
   }
 
+  /// While it lives, the parameters of all stages here are whole. Every process of a job makes one
+  /// at the same time.
+  class WholeParameters {
+   public:
+    explicit WholeParameters(State& state)
+        : state_(state), gathers_(plan::gathers_parameters(state.program)) {
+      if (gathers_ &&
+          !state_.run(gathering(state_.program), {.training = false, .observed = false}))
+        throw Aborted("stopped");
+    }
+    ~WholeParameters() {
+      for (const auto& worker : state_.workers)
+        for (const auto& [index, stage] : worker->stages())
+          if (stage->spec().shard.parameters)
+            stage->let_go();
+    }
+    WholeParameters(const WholeParameters&) = delete;
+    WholeParameters& operator=(const WholeParameters&) = delete;
+
+    bool gathers() const { return gathers_; }
+
+   private:
+    State& state_;
+    bool gathers_;
+  };
+
   /// By microbatch of the batch: as the Program shares them, or else as the ranks here know them.
   std::vector<double> losses() const {
     if (const auto& shared = workers.front()->losses(); !shared.empty())
@@ -218,6 +260,7 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
 }
 
 std::vector<at::Tensor> Executor::parameters() const {
+  const State::WholeParameters whole(*state_);
   std::map<int, const Stage*> stages;
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
@@ -226,11 +269,12 @@ std::vector<at::Tensor> Executor::parameters() const {
   for (const auto& [index, stage] : stages)
     for (const auto& layer : stage->layers())
       for (const at::Tensor& parameter : layer->parameters())
-        parameters.push_back(parameter);
+        parameters.push_back(whole.gathers() ? parameter.detach().clone() : parameter);
   return parameters;
 }
 
 Snapshot Executor::snapshot(int next_step) const {
+  const State::WholeParameters whole(*state_);
   Snapshot snapshot{
       training_state(
           state_->setup, state_->program, state_->options.replicas, next_step,

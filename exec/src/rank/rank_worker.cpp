@@ -41,20 +41,21 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
 }
 
 void RankWorker::build_stages(const plan::Partition& partition) {
-  std::set<int> gathered;
+  std::set<int> sharded;
   for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(job_rank_.rank)])
-    if (i.kind == InstructionKind::GatherParameters)
-      gathered.insert(i.stage);
+    if (i.kind == InstructionKind::GatherParameters || i.kind == InstructionKind::Unshard)
+      sharded.insert(i.stage);
   const auto groups = gradient_groups(trained_, setup_, job_rank_.replicas);
   for (StageSpec& spec : stage_specs(trained_, partition, job_rank_, groups)) {
     spec.device = compute_.device();
     spec.captures = options_.cuda_graphs;
     spec.dynamic_shapes = options_.dynamic_shapes;
     spec.account = account_.entry();
-    if (gathered.contains(spec.index)) {
+    if (sharded.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);
       spec.shard.index = copies.index();
       spec.shard.count = static_cast<int>(copies.ranks.size());
+      spec.shard.parameters = spec.shard.parameters && spec.shard.count > 1;
     }
     const int index = spec.index;
     stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
@@ -73,7 +74,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   const auto slots = plan::slot_counts(program);
   for (auto& [index, own] : stages_)
     own->begin(pass_, slots[static_cast<std::size_t>(index)]);
-  stopwatch_.begin(step_begin);
+  stopwatch_.begin(step_begin, pass.observed);
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
@@ -121,6 +122,8 @@ void RankWorker::noted(const Instruction& i, const Work& work) {
 
 void RankWorker::perform(const Instruction& i) {
   Stage* const own = stages_.at(i.stage).get();
+  if (plan::traits_of(i.kind).action)
+    collectives_.wait_before(i);
   switch (i.kind) {
     case InstructionKind::Load:
       return timed(i, [&] { own->load(i); });
@@ -134,7 +137,6 @@ void RankWorker::perform(const Instruction& i) {
       return timed(i, [&] { own->recompute(i); });
     case InstructionKind::Backward:
       inbox_.fetch(i);
-      collectives_.wait_for_scatter();
       return timed(i, [&] {
         own->backward(i);
         inbox_.pass_within_rank(i);
@@ -146,7 +148,6 @@ void RankWorker::perform(const Instruction& i) {
         inbox_.pass_within_rank(i);
       });
     case InstructionKind::WeightGradient:
-      collectives_.wait_for_scatter();
       return timed(i, [&] { own->weight_gradient(i); });
     case InstructionKind::SendActivation:
       return timed(i, [&] { transport_.send(inbox_.transfer_of(i), own->outputs_for_next(i)); });
@@ -170,10 +171,14 @@ void RankWorker::perform(const Instruction& i) {
     case InstructionKind::NormGradients:
     case InstructionKind::GatherParameters:
     case InstructionKind::ShareLoss:
-      return collectives_.submit(i);
     case InstructionKind::Unshard:
+      return collectives_.submit(i);
     case InstructionKind::Reshard:
-      throw std::logic_error("refused at the start");
+      collectives_.wait_before(i);
+      return timed(i, [&] {
+        if (own->spec().shard.parameters)
+          own->let_go();
+      });
   }
 }
 

@@ -202,9 +202,12 @@ void gather_shards(Stage& stage, const Members& members) {
   if (members.ranks.size() == 1)
     return;
   const at::NoGradGuard no_grad;
+  const bool sharded = stage.spec().shard.parameters;
+  if (sharded)
+    stage.make_room();
   const auto all = members.all_gather(stage.optimizer().slices());
   for (std::size_t member = 0; member < all.size(); ++member) {
-    if (static_cast<int>(member) == members.index())
+    if (static_cast<int>(member) == members.index() && !sharded)
       continue;
     const Tensors places = stage.optimizer().slices(static_cast<int>(member));
     for (std::size_t s = 0; s < places.size(); ++s)

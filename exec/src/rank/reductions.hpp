@@ -40,7 +40,8 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted);
 /// together.
 void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
 
-/// After an update by shards, every copy of the stage gets the parameters of all.
+/// After an update by shards, or before a use where parameters are sharded: every copy of the stage
+/// gets the parameters of all.
 void gather_shards(Stage& stage, const Members& members);
 
 }  // namespace pipewright::exec

@@ -166,6 +166,23 @@ std::vector<int> in_order(const std::map<int, std::vector<int>>& by_group) {
   return all;
 }
 
+/// What a tensor's memory is, whoever looks at it: tensors that autograd has saved do so, too.
+void resize_memory(const at::Tensor& tensor, std::size_t bytes) {
+  c10::StorageImpl* const memory = tensor.storage().unsafeGetStorageImpl();
+  memory->set_data_ptr_noswap(memory->allocator()->allocate(bytes));
+  memory->set_nbytes(bytes);
+}
+
+void require_shardable(const at::Tensor& parameter, const std::string& name) {
+  const auto& memory = parameter.storage();
+  if (!parameter.is_contiguous() || memory.nbytes() != parameter.nbytes() ||
+      memory.allocator() == nullptr)
+    throw plan::InputError(fmt::format(
+        "parameter {}: it shares its memory with another tensor, so that its stage's parameters "
+        "cannot be gathered and let go of: use ZeRO stage 1 or 2",
+        name));
+}
+
 }  // namespace
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
@@ -199,6 +216,21 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   for (int layer = spec_.first; layer < spec_.last; ++layer)
     spec_.captures = spec_.captures && can_be_replayed(spec_of(layer));
   cut_segments();
+  if (!spec_.shard.parameters)
+    return;
+  for (std::size_t p = 0; p < name_of_parameter_.size(); ++p)
+    require_shardable(optimizer_->parameters()[p], name_of_parameter_[p]);
+  let_go();
+}
+
+void Stage::make_room() {
+  for (const at::Tensor& parameter : optimizer_->parameters())
+    resize_memory(parameter, parameter.nbytes());
+}
+
+void Stage::let_go() {
+  for (const at::Tensor& parameter : optimizer_->parameters())
+    resize_memory(parameter, 0);
 }
 
 Stage::Stage(Stage&&) noexcept = default;

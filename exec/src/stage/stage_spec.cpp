@@ -9,7 +9,7 @@ using plan::InstructionKind;
 std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Partition& partition,
                                    const JobRank& rank, const std::vector<int>& groups) {
   std::map<int, std::map<int, BackwardKind>> backwards;
-  std::set<int> scattered;
+  std::set<int> scattered, gathered;
   for (const plan::Instruction& i : program.ranks[static_cast<std::size_t>(rank.rank)]) {
     if (i.kind == InstructionKind::Recompute)
       backwards[i.stage][i.microbatch].recomputed = true;
@@ -17,6 +17,8 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
       backwards[i.stage][i.microbatch].split = true;
     if (i.kind == InstructionKind::ScatterMicrobatch)
       scattered.insert(i.stage);
+    if (i.kind == InstructionKind::Unshard)
+      gathered.insert(i.stage);
   }
   std::vector<StageSpec> specs;
   for (const int index : program.placement.stages_on(rank.rank)) {
@@ -30,6 +32,7 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
     spec.recompute_layers = program.recompute_layers;
     spec.selective_recompute = program.selective_recompute;
     spec.shard.gradients = scattered.contains(index);
+    spec.shard.parameters = gathered.contains(index);
     for (int m = 0; m < program.microbatches; ++m)
       if (program.placement.rank_of(index, m) == rank.rank) {
         const int microbatch = rank.replica * program.microbatches + m;

@@ -55,11 +55,32 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
   return tensors;
 }
 
+namespace {
+
+/// The place of a layer's state, which another copy of its stage may have begun.
+LayerState& state_of(std::vector<LayerState>& layers, int layer, const std::string& name) {
+  const auto found = std::find_if(layers.begin(), layers.end(),
+                                  [&](const LayerState& state) { return state.index == layer; });
+  return found != layers.end() ? *found : layers.emplace_back(LayerState{layer, name, {}, {}});
+}
+
+/// Copies come in the order of their shards: a slice goes on where that of the copy before ends.
+void append(std::vector<NamedTensor>& tensors, NamedTensor slice) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& known) {
+    return known.name == slice.name && known.whole >= 0 &&
+           known.begin + known.value.numel() == slice.begin;
+  });
+  if (found == tensors.end())
+    return tensors.push_back(std::move(slice));
+  found->value = at::cat({found->value, slice.value});
+}
+
+}  // namespace
+
 void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
-  const auto first = static_cast<std::ptrdiff_t>(layers.size());
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
-    LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
+    LayerState& state = state_of(layers, layer, stage.spec_of(layer).name);
     if (is_first_copy)
       for (const auto& [name, tensor] : tensors_of(*stage.layers()[at]))
         state.parameters.push_back({name, copy_of(tensor)});
@@ -70,14 +91,17 @@ void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState
     if (kept.name == "step" && kept.begin > 0)
       continue;
     const int layer = stage.layer_of(kept.parameter);
-    layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
-        {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin,
-         kept.whole});
+    append(state_of(layers, layer, stage.spec_of(layer).name).optimizer,
+           {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin,
+            kept.whole});
   }
 }
 
 void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
+  const bool sharded = stage.spec().shard.parameters;
+  if (sharded)
+    stage.make_room();
   std::vector<LayerState> stored;
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
@@ -86,6 +110,8 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
       take(tensor, find(stored[at].parameters, name, stored[at]).value, name, stored[at]);
   }
   stage.optimizer().refresh_masters();
+  if (sharded)
+    stage.let_go();
   for (const Optimizer::State& own : stage.optimizer().states()) {
     const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.spec().first);
     const std::string name = state_name(stage, own);
@@ -102,7 +128,13 @@ void copy_state(const Stage& from, Stage& to) {
     const auto source = tensors_of(*from.layers().at(layer)),
                target = tensors_of(*to.layers()[layer]);
     for (std::size_t t = 0; t < target.size(); ++t)
-      target[t].second.copy_(source.at(t).second);
+      if (!to.spec().shard.parameters || !target[t].second.requires_grad())
+        target[t].second.copy_(source.at(t).second);
+  }
+  if (to.spec().shard.parameters) {
+    const Tensors values = from.optimizer().slices(), own = to.optimizer().slices();
+    for (std::size_t s = 0; s < own.size(); ++s)
+      own[s].copy_(values.at(s));
   }
   const auto source = from.optimizer().states(), target = to.optimizer().states();
   for (std::size_t s = 0; s < target.size(); ++s)

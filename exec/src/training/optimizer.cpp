@@ -45,7 +45,9 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
   own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
   for (const Slice& slice : own_) {
-    const at::Tensor value = slice.of(parameters_[slice.parameter]);
+    at::Tensor value = slice.of(parameters_[slice.parameter]);
+    if (shard_.parameters)
+      value = values_.emplace_back(value.detach().clone());
     if (shard_.gradients)
       gradients_.push_back(at::zeros_like(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
@@ -61,7 +63,9 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
 Tensors Optimizer::slices(int shard) const {
   Tensors parts;
   for (const Slice& slice : ShardsOf(parameters_, shard_.count).of(shard))
-    parts.push_back(slice.of(parameters_[slice.parameter]));
+    // Not the parameters themselves, whose changes autograd counts: graphs that hold one that was
+    // gathered would take it for changed when it is gathered again.
+    parts.push_back(slice.of(parameters_[slice.parameter].variable_data()));
   return parts;
 }
 
@@ -93,7 +97,8 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
     }
     update(gradients, begin, learning_rate, use.overflow);
     for (std::size_t s = begin; has_masters_ && s < begin + gradients.size(); ++s)
-      own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
+      (shard_.parameters ? values_[s] : own_[s].of(parameters_[own_[s].parameter]))
+          .copy_(updated_[s]);
     begin += gradients.size();
   }
   for (std::size_t s = slice_at(first); shard_.gradients && s < end; ++s)
@@ -163,8 +168,13 @@ std::vector<Optimizer::State> Optimizer::states() const {
 
 void Optimizer::refresh_masters() {
   const at::NoGradGuard no_grad;
-  for (std::size_t s = 0; has_masters_ && s < own_.size(); ++s)
-    updated_[s].copy_(own_[s].of(parameters_[own_[s].parameter]));
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    const at::Tensor value = own_[s].of(parameters_[own_[s].parameter]);
+    if (shard_.parameters)
+      values_[s].copy_(value);
+    if (has_masters_)
+      updated_[s].copy_(value);
+  }
 }
 
 }  // namespace pipewright::exec

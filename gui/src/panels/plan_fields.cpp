@@ -173,6 +173,8 @@ constexpr std::array option_words{
                 "Each replica holds and steps its shard of the optimizer's state."},
     OptionWords{"training.zero", "2", "stage 2",
                 "Of the gradients, too: they are summed microbatch by microbatch."},
+    OptionWords{"training.zero", "3", "stage 3",
+                "Of the parameters, too: they are gathered before each use."},
     OptionWords{"training.precision", "full", "full", "All figures in the type that was measured."},
     OptionWords{"training.precision", "mixed", "mixed",
                 "2 bytes a parameter and gradient, with a master copy in fp32."},

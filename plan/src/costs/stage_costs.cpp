@@ -209,6 +209,8 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   stage.gradients = stage.parameters;
   if (training.zero >= 2)
     stage.gradients_elsewhere = stage.gradients - shard_of(stage.gradients);
+  if (training.zero >= 3)
+    stage.parameters_elsewhere = stage.parameters - shard_of(stage.parameters);
   stage.optimizer_state = shard_of(stage.optimizer_state);
   stage.optimizer_step = stage.optimizer_step * (1.0 / training.shards);
 }
@@ -461,7 +463,7 @@ Bytes bytes_of(Payload payload, const StageCost& cost) {
 }
 
 Bytes standing(const StageCost& cost) {
-  return cost.parameters + standing_gradients(cost) + cost.optimizer_state;
+  return standing_parameters(cost) + standing_gradients(cost) + cost.optimizer_state;
 }
 
 }  // namespace pipewright::plan

@@ -36,7 +36,7 @@ bool has_copies(const Program& program, const LoweringOptions& options) {
 }
 
 /// From stage 2 of ZeRO on, a sum over copies stands behind each backward.
-void check_scatters(const Program& program, const LoweringOptions& options) {
+void check_divided(const Program& program, const LoweringOptions& options) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format(
         "ZeRO stage {} sums the gradients of each microbatch over the copies of its stage, {}",
@@ -64,16 +64,18 @@ Program lower(const Schedule& schedule, const LoweringOptions& options) {
   check(schedule, options);
   const bool recomputes = options.recompute == RecomputeMode::Full;
   Program program = from_schedule(recomputes ? with_recompute(schedule) : schedule, options);
+  const bool divides = options.zero >= 2 && has_copies(program, options);
+  if (divides)
+    check_divided(program, options);
+  if (divides && options.zero >= 3)
+    program = with_unshards(std::move(program), options.whole_stages);
   program.recompute_layers = recomputes ? options.recompute_layers : 0;
   program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = options.receives == ReceivePlacement::JustInTime
                 ? with_transfers(std::move(program))
                 : with_early_receives(std::move(program));
   program = with_loads(std::move(program));
-  const bool scatters =
-      options.zero >= 2 && has_copies(program, options) && !is_forward_only(program);
-  if (scatters)
-    check_scatters(program, options);
+  const bool scatters = divides && !is_forward_only(program);
   // Where a norm is taken, of whole tensors, all copies need the whole sums.
   program =
       with_reductions(std::move(program), {.replicas = scatters ? 1 : options.replicas,
@@ -87,7 +89,7 @@ Program lower(const Schedule& schedule, const LoweringOptions& options) {
   if (options.gradient_norm)
     program = with_gradient_norm(std::move(program));
   program = with_optimizer_steps(std::move(program), options.step_every);
-  if (options.zero > 0)
+  if (options.zero == 1 || options.zero == 2)
     program = with_gathers(std::move(program), options.replicas);
   if (options.share_loss)
     program = with_shared_loss(std::move(program));

@@ -35,4 +35,9 @@ bool scatters_microbatches(const Program& program) {
       program, [](const Instruction& i) { return i.kind == InstructionKind::ScatterMicrobatch; });
 }
 
+bool gathers_parameters(const Program& program) {
+  return any_instruction(program,
+                         [](const Instruction& i) { return i.kind == InstructionKind::Unshard; });
+}
+
 }  // namespace pipewright::plan

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -78,8 +79,10 @@ class ProgramChecker {
     if (!errors_.empty())
       return std::move(errors_);
     Slots slots(program_);
-    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
       check_order(rank, positions, slots);
+      check_unshards(rank);
+    }
     if (errors_.empty())
       if (const auto cycle = deadlock())
         errors_.push_back(*cycle);
@@ -213,7 +216,7 @@ class ProgramChecker {
         const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
         auto& [first, ranks] =
             found.try_emplace({i.kind, stage, i.microbatch}, i, std::set<int>{}).first->second;
-        if (!ranks.insert(static_cast<int>(rank)).second)
+        if (!ranks.insert(static_cast<int>(rank)).second && i.kind != InstructionKind::Unshard)
           say(rank, i, "stands more than once");
       }
     for (const auto& [key, collective] : found)
@@ -223,6 +226,34 @@ class ProgramChecker {
               fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
                           "a collective must have it",
                           rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
+  }
+
+  /// Parameters that are gathered are let go of, and a stage that gathers them computes between.
+  void check_unshards(std::size_t rank) {
+    std::map<int, bool> whole;  // of the stages that gather them
+    bool lets_go = false;
+    for (const Instruction& i : program_.ranks[rank]) {
+      if (i.kind == InstructionKind::Unshard)
+        whole[i.stage] = false;
+      lets_go = lets_go || i.kind == InstructionKind::Reshard;
+    }
+    if (whole.empty() && !lets_go)
+      return;
+    for (const Instruction& i : program_.ranks[rank]) {
+      const auto own = whole.find(i.stage);
+      const bool is_whole = own != whole.end() && own->second;
+      if (i.kind == InstructionKind::Unshard && std::exchange(own->second, true))
+        say(rank, i, "stands twice without a RESHARD between");
+      if (i.kind == InstructionKind::Reshard && !is_whole)
+        say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
+      if (traits_of(i.kind).action && own != whole.end() && !is_whole)
+        say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
+      if (i.kind == InstructionKind::Reshard && is_whole)
+        own->second = false;
+    }
+    for (const auto& [stage, is_whole] : whole)
+      if (is_whole)
+        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD behind it");
   }
 
   /// Where one microbatch of a stage is summed over copies by itself, all are.

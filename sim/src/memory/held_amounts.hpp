@@ -42,6 +42,8 @@ enum class Amount : std::uint8_t {
   ReceivedActivation,          // as large as the stage before sends it
   ReceivedGradient,            // as large as the stage after makes it, if W does not need it
   ReceivedGradientForWeights,  // … if it does
+  ParametersWhole,             // gathered, beside the own shard
+  ParametersReceived,          // from the other copies, where they are copied
   GradientsWhole,              // of all the stage's parameters, until their sum over copies is made
   GradientsReceived,           // from the other copies, where they are copied
   GradientsAside,              // those that stand; the only amount that many share an end of

@@ -1,6 +1,7 @@
 #include "held_items.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace pipewright::sim {
 
@@ -55,6 +56,20 @@ HeldItems::HeldItems(const Structure& structure, Holding holding)
       adds_gradients_(place(plan::stage_count(program_), 0), -1) {
   if (holding_.gradient_groups > 0)
     find_gradients_aside(structure);
+  if (plan::gathers_parameters(program_))
+    find_gathered(structure);
+}
+
+void HeldItems::find_gathered(const Structure& structure) {
+  std::map<std::pair<int, int>, int> whole;  // by rank and stage
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = structure.events()[event];
+    const plan::Instruction& i = *own.instruction;
+    if (i.kind == InstructionKind::Unshard)
+      whole[{own.rank, i.stage}] = event;
+    else if (i.kind == InstructionKind::Reshard)
+      gathered_.push_back({i.stage, whole.at({own.rank, i.stage}), event});
+  }
 }
 
 void HeldItems::find_gradients_aside(const Structure& structure) {

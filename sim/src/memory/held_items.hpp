@@ -43,6 +43,9 @@ class HeldItems {
   /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
   template <class Visit>
   void for_each(int stage, int microbatch, const Visit& visit) const;
+  /// The same for parameters that are gathered and let go of again: on the rank of `named_by`.
+  template <class Visit>
+  void for_each_gathered(const Visit& visit) const;
 
  private:
   /// The events of one stage and microbatch; -1 where there is none.
@@ -59,6 +62,7 @@ class HeldItems {
 
   template <class Visit>
   void captured(const Around& at, const Visit& visit) const;
+  void find_gathered(const Structure& structure);
   void find_gradients_aside(const Structure& structure);
   template <class Visit>
   void gradients(const Around& at, const Visit& visit) const;
@@ -99,6 +103,11 @@ class HeldItems {
   const Holding holding_;
   const bool forward_only_;
   const plan::InstructionIndex index_;  // of events
+  struct Gathered {
+    int stage;
+    int unshard, reshard;  // events
+  };
+  std::vector<Gathered> gathered_;
   /// The event at whose end gradients that were set aside are added; -1 where none were.
   std::vector<int> adds_gradients_;
 };
@@ -126,6 +135,20 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
     hand_overs(at, visit);
   }
   gradients(at, visit);
+}
+
+/// Beside the own shard, from when a gathering begins until the stage is let go of.
+template <class Visit>
+void HeldItems::for_each_gathered(const Visit& visit) const {
+  for (const auto& [stage, unshard, reshard] : gathered_) {
+    const auto keep = [&, stage = stage, unshard = unshard](const char* name, Amount amount,
+                                                            int until) {
+      visit(HeldItem{name, unshard, amount, stage, {unshard, When::Start}, {until}});
+    };
+    keep("parameters of", Amount::ParametersWhole, reshard);
+    if (copies())
+      keep("received parameters of", Amount::ParametersReceived, unshard);
+  }
 }
 
 /// Where copies divide the gradients, those of a microbatch are whole until their sum is made.

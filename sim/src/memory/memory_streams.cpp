@@ -31,6 +31,8 @@ class MemoryModel::StreamMaker {
           const int rank = program.placement.rank_of(stage, m);
           items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
         }
+      items.for_each_gathered(
+          [&](const HeldItem& item) { add(item, structure.events()[item.named_by].rank); });
       sort_by_event();
     }
 

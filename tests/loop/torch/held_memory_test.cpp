@@ -199,10 +199,12 @@ TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop
   const plan::LayerCosts layers =
       loop::measure_costs(heavy_scenario(), loop::Workload(heavy_scenario()), {}, never, {});
   for (const char* name : {"1f1b", "gpipe", "zb-h1", "zbv", "interleaved-1f1b"})
-    for (const auto& [replicas, zero] : {std::pair{2, 2}, {3, 2}}) {
-      const plan::Schedule schedule = test::make(name, 2, 4);
+    for (const auto& [replicas, zero] : {std::pair{2, 2}, {3, 2}, {2, 3}, {3, 3}}) {
+      const bool chunks = std::string_view(name) == "interleaved-1f1b";
+      const plan::Schedule schedule = chunks ? test::make(name, 2, 4, 3) : test::make(name, 2, 4);
       const plan::Partition partition{plan::uniform_boundaries(6, plan::stage_count(schedule))};
-      const sim::Structure structure(plan::lower(schedule, {.replicas = replicas, .zero = zero}));
+      const sim::Structure structure(
+          plan::lower(schedule, {.replicas = replicas, .zero = zero, .whole_stages = 1}));
       sim::StepCosts costs;
       costs.stages = plan::stage_costs(layers, partition, {.zero = zero, .shards = replicas});
       costs.replicas = replicas;

@@ -224,6 +224,41 @@ TEST_CASE("Sharded gradients are summed behind each backward and what it sends",
   CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 2})) == "0LOAD0 0F0 0B0 0STEP\n");
 }
 
+TEST_CASE("Sharded parameters are gathered ahead of their use, so many stages at once",
+          "[plan][lower]") {
+  CHECK(text_of(lower(make_gpipe(2, 2), {.replicas = 2, .zero = 3})) ==
+        "0UNSHARD 0LOAD0 0F0 0SEND_F0 0LOAD1 0F1 0SEND_F1 0RECV_B0 0B0 0SCATTER0 0RECV_B1 0B1 "
+        "0SCATTER1 0RESHARD 0STEP\n"
+        "1UNSHARD 1RECV_F0 1LOAD0 1F0 1RECV_F1 1LOAD1 1F1 1B0 1SEND_B0 1SCATTER0 1B1 1SEND_B1 "
+        "1SCATTER1 1RESHARD 1STEP\n");
+  const auto looped = parse_csv("0F0,1F0,1B0,0B0\n", "s.csv");
+  CHECK(text_of(lower(looped, {.replicas = 2, .zero = 3, .whole_stages = 1})) ==
+        "0UNSHARD 0LOAD0 0F0 0RESHARD 1UNSHARD 1LOAD0 1F0 1B0 1SCATTER0 1RESHARD 0UNSHARD 0B0 "
+        "0SCATTER0 0RESHARD 0STEP 1STEP\n");
+  CHECK(text_of(lower(looped, {.replicas = 2, .zero = 3, .whole_stages = 2})) ==
+        "0UNSHARD 1UNSHARD 0LOAD0 0F0 1LOAD0 1F0 1B0 1SCATTER0 1RESHARD 0B0 0SCATTER0 "
+        "0RESHARD 0STEP 1STEP\n");
+}
+
+TEST_CASE("Parameters that are not whole when a stage computes are refused", "[plan][lower]") {
+  const auto refusal = [](const std::vector<std::string>& list) {
+    Program program{.microbatches = 1, .placement = one_route({0}), .ranks = {{}}};
+    for (const std::string& text : list)
+      program.ranks.front().push_back(*parse_instruction(text));
+    return error_of([&] { validate(with_slots(program)); });
+  };
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0UNSHARD", "0B0", "0RESHARD"}) ==
+        "no error");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0B0"}) ==
+        "rank 0, 0B0: needs 0UNSHARD before it");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0UNSHARD", "0B0", "0RESHARD"}) ==
+        "rank 0, 0UNSHARD: stands twice without a RESHARD between");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0B0"}) ==
+        "rank 0, 0UNSHARD: has no RESHARD behind it");
+  CHECK(refusal({"0LOAD0", "0F0", "0B0", "0RESHARD"}) ==
+        "rank 0, 0RESHARD: needs 0UNSHARD before it");
+}
+
 TEST_CASE("What does not go with sharded gradients is refused, with what would do",
           "[plan][lower]") {
   const std::string begin =
@@ -248,7 +283,7 @@ TEST_CASE("What does not go with sharded gradients is refused, with what would d
             "directions: ZeRO stage 1 does");
 }
 
-TEST_CASE("Every schedule with sharded gradients can run", "[plan][lower]") {
+TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan][lower]") {
   int lowered = 0;
   for (const std::string& name : schedule_names())
     for (const int ranks : {1, 2, 4}) {
@@ -263,6 +298,9 @@ TEST_CASE("Every schedule with sharded gradients can run", "[plan][lower]") {
       }
       CAPTURE(name, ranks);
       CHECK_NOTHROW(validate(*program));
+      for (const int whole : {1, 3})
+        CHECK_NOTHROW(validate(
+            lower(make_schedule(request), {.replicas = 3, .zero = 3, .whole_stages = whole})));
       ++lowered;
     }
   CHECK(lowered > 40);

@@ -113,14 +113,13 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
     CHECK_NOTHROW(require_trainable(plain, carrier));
     for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
              {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
-             {"training.jitter", "0.1"},
-             {"training.zero", "3"}})
+             {"training.jitter", "0.1"}})
       CHECK(only_predicted(changed(plain, field + "=" + value), carrier) == std::vector{field});
     // What a machine is, not how it trains.
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
-    for (const char* trained :
-         {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1", "training.zero=2",
-          "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
+    for (const char* trained : {"pipeline.replicas=2", "training.optimizer=sgd", "training.zero=1",
+                                "training.zero=2", "training.zero=3", "training.precision=mixed",
+                                "training.recompute=full", "training.recompute=selective"})
       CHECK(only_predicted(changed(plain, trained), carrier).empty());
   }
 }

@@ -50,6 +50,7 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
            {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
            {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
            {"pipeline.replicas=2", "training.zero=2"},
+           {"pipeline.replicas=2", "training.zero=3", "pipeline.schedule=interleaved-1f1b"},
            {"pipeline.communicators=pair", "pipeline.schedule=gpipe"}}) {
     const auto result = run_program(train(wish, {"--processes", "--verify"}));
     CAPTURE(wish, result.err);
@@ -87,7 +88,8 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
            {"--set", "pipeline.schedule=1f1b"},
            {"--set", "pipeline.schedule=zbv"},
            {"--set", "pipeline.replicas=2", "--set", "training.zero=1"},
-           {"--set", "pipeline.replicas=2", "--set", "training.zero=2"}}) {
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=2"},
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=3"}}) {
     const TempFolder folder;
     const auto out = folder.path() / "run";
     auto words = wish;

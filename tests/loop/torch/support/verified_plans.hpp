@@ -105,7 +105,7 @@ inline bool has_copies(const plan::Scenario& scenario) {
   return scenario.pipeline.replicas > 1 || sim::sound_program(scenario).placement.routes.size() > 1;
 }
 
-/// With optimizers and gradients whole and sharded, two kinds of optimizers, with and without
+/// With each stage of ZeRO, two kinds of optimizers, with and without
 /// clipping. Returns how many were trained.
 inline int check_plans(const std::string& schedule, int ranks, int replicas) {
   plan::Scenario scenario = odd_scenario();
@@ -115,7 +115,7 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas) {
   if (!choose_microbatches(scenario))
     return 0;
   int checked = 0;
-  for (const int zero : has_copies(scenario) ? std::vector{0, 1, 2} : std::vector{0})
+  for (const int zero : has_copies(scenario) ? std::vector{0, 1, 2, 3} : std::vector{0})
     for (const auto optimizer : {plan::Optimizer::AdamW, plan::Optimizer::Sgd})
       for (const double clip : {0.0, 0.5}) {
         scenario.training.zero = zero;

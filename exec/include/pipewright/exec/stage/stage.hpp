@@ -31,6 +31,7 @@ struct Pass {
   bool training = true;
   double loss_scale = 1;
   bool keep_outputs = false;
+  bool observed = true;  // whoever observes instructions hears of it
 };
 
 class Stage {
@@ -39,6 +40,11 @@ class Stage {
   Stage(StageSpec spec, const TrainingSetup& setup);
   Stage(Stage&&) noexcept;
   ~Stage();
+
+  /// Where parameters are sharded: gives them memory for all their numbers, whose values are
+  /// anything, and takes it back. A stage begins without.
+  void make_room();
+  void let_go();
 
   /// Before the first instruction of a pass. `slots`: buffers held at once.
   void begin(const Pass& pass, int slots);

@@ -38,7 +38,8 @@ struct StageCost : PassTimes {
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;
-  Bytes gradients_elsewhere{};  // of these, what other copies of the stage hold in its place
+  // Of these, what other copies of the stage hold in its place.
+  Bytes parameters_elsewhere{}, gradients_elsewhere{};
   Bytes optimizer_state;
   Bytes loaded;                     // LOAD brings it, and it is held until the backward has run
   Bytes activation;                 // the forward keeps it for the backward, output included
@@ -77,7 +78,8 @@ struct StageCost : PassTimes {
 ///
 /// Activations and times are those that were measured. Among `shards` replicas, each holds and
 /// steps its part of the optimizer state, rounded up (ZeRO stage 1), and from stage 2 on its part
-/// of the gradients. Recomputation changes each layer but the loss:
+/// of the gradients, under stage 3 of the parameters. Recomputation changes each layer but the
+/// loss:
 ///
 ///   full       keeps its input alone; its backward begins with its forward and needs memory for
 ///              those activations as well
@@ -97,7 +99,10 @@ Seconds backward_time(const StageCost& cost);
 Seconds time_of(Work work, const StageCost& cost);
 Bytes bytes_of(Payload payload, const StageCost& cost);
 
-/// Its part of the gradients, where copies of the stage divide them; else all.
+/// Its part of the parameters or gradients, where copies of the stage divide them; else all.
+inline Bytes standing_parameters(const StageCost& cost) {
+  return cost.parameters - cost.parameters_elsewhere;
+}
 inline Bytes standing_gradients(const StageCost& cost) {
   return cost.gradients - cost.gradients_elsewhere;
 }

@@ -26,8 +26,10 @@ struct LoweringOptions {
   RecomputeMode recompute = RecomputeMode::None;
   int recompute_layers = 1;  // that run again at a time, under RecomputeMode::Full
   /// The stage of ZeRO. 1: each copy of a stage steps its shard alone. 2: gradients stand as
-  /// shards, too, so that the sum over copies is made of each microbatch by itself.
+  /// shards, too, so that the sum over copies is made of each microbatch by itself. 3: parameters,
+  /// too, which are gathered before they are used, and let go of.
   int zero = 0;
+  int whole_stages = 3;        // that a rank has gathered at once, under ZeRO stage 3
   bool gradient_norm = false;  // is needed before a step, to clip or to divide by a scale
   bool share_loss = false;     // all ranks get to know it
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;

@@ -16,5 +16,7 @@ bool is_forward_only(const Program& program);
 /// Whether the gradients of each microbatch are summed over the copies of its stage by themselves:
 /// a sum over copies comes before that over microbatches then (ZeRO stages 2 and 3).
 bool scatters_microbatches(const Program& program);
+/// Whether parameters are gathered before they are computed with (ZeRO stage 3).
+bool gathers_parameters(const Program& program);
 
 }  // namespace pipewright::plan

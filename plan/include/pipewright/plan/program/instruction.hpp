@@ -35,7 +35,7 @@ enum class InstructionKind {
   OptimizerStep,     // steps its shard alone where parameters are gathered afterwards
   GatherParameters,  // each copy of the stage gets the shards that the others have stepped
   ShareLoss,         // all ranks get the losses of the batch
-  Unshard,           // gathers the stage's sharded parameters
+  Unshard,           // gathers the stage's sharded parameters (ZeRO stage 3), again and again
   Reshard,           // lets them go again
 };
 
@@ -194,8 +194,12 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .payload = Payload::Numbers,
               .group = Group::All,
               .rounds = 1};
-    case InstructionKind::Unshard:  // torch alone has these two, for models that are sharded
-      return {.word = "UNSHARD"};
+    case InstructionKind::Unshard:
+      return {.word = "UNSHARD",
+              .role = Role::Collective,
+              .payload = Payload::Parameters,
+              .group = Group::Copies,
+              .rounds = 1};
     case InstructionKind::Reshard:
       return {.word = "RESHARD"};
   }

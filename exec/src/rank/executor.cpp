@@ -64,6 +64,7 @@ struct Executor::State {
   State(plan::Program p, const plan::Partition& partition, const TrainingSetup& s,
         ExecutorOptions o)
       : program(std::move(p)),
+        gathers(gathering(program)),
         setup(s),
         options(std::move(o)),
         transport(transport_for(program, options)) {
@@ -161,8 +162,7 @@ struct Executor::State {
    public:
     explicit WholeParameters(State& state)
         : state_(state), gathers_(plan::gathers_parameters(state.program)) {
-      if (gathers_ &&
-          !state_.run(gathering(state_.program), {.training = false, .observed = false}))
+      if (gathers_ && !state_.run(state_.gathers, {.training = false, .observed = false}))
         throw Aborted("stopped");
     }
     ~WholeParameters() {
@@ -197,7 +197,7 @@ struct Executor::State {
     return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
 
-  plan::Program program;
+  plan::Program program, gathers;
   TrainingSetup setup;
   ExecutorOptions options;
   std::shared_ptr<Transport> transport;

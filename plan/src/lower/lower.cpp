@@ -52,8 +52,7 @@ void check_divided(const Program& program, const LoweringOptions& options) {
   if (options.gradient_norm)
     refuse(
         "so that nobody has the whole gradients whose norm clips or scales them: ZeRO stage 1 "
-        "does, "
-        "or leave out clipping and loss scaling");
+        "does, or leave out clipping and loss scaling");
   if (!options.overlap_reductions)
     refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
 }

@@ -114,6 +114,7 @@ Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
   for (exec::StageSpec& spec :
        exec::stage_specs(played.program, played.partition, played.rank, played.gradient_groups)) {
     spec.observer = clock_.get();
+    spec.shard.parameters = false;  // nobody is there to gather them from
     const int index = spec.index;
     stages_[index] = bench.build(std::move(spec));
   }
@@ -200,6 +201,9 @@ bool Rehearsal::perform(const Instruction& i) {
       stage(i.stage).finish_gradients();
       stage(i.stage).update(i, bench_.setup().optimizer.learning_rate);
       return true;
+    case InstructionKind::ScatterMicrobatch:
+      stage(i.stage).take_gradients();  // nobody sums them
+      return false;
     case InstructionKind::SendActivation:
     case InstructionKind::ReceiveActivation:
     case InstructionKind::SendGradient:

@@ -64,7 +64,7 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
   auto options = plan::lowering_of(request);
   options.replicas = module.replicas();
   options.tied_stages = tied_stages(module);
-  options.shard_optimizer = engine.shard_optimizer;
+  options.zero = engine.zero;
   options.gradient_norm = needs_norm(setup);
   options.share_loss = true;
   if (const int layers = module.options().checkpoint_interval; layers > 0) {
@@ -75,7 +75,7 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
 }
 
 /// Forwards alone, over the stages as they lie.
-plan::Program evaluation_program(const plan::Program& trained, int microbatches) {
+plan::Program evaluation_program(const plan::Program& trained, int microbatches, int replicas) {
   plan::ScheduleRequest request;
   request.name = "inference";
   request.ranks = static_cast<int>(trained.ranks.size());
@@ -83,6 +83,8 @@ plan::Program evaluation_program(const plan::Program& trained, int microbatches)
   request.rank_of_stage = trained.placement.routes.front();
   plan::LoweringOptions options;
   options.share_loss = true;
+  options.replicas = replicas;
+  options.zero = plan::gathers_parameters(trained) ? 3 : 0;
   return plan::lower(plan::make_schedule(request), options);
 }
 
@@ -178,7 +180,7 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
   StepBuffer buffer(needs_);
   if (!all_agree(buffer.fill(data, step_, count * module_.replicas())))
     return {};
-  const auto program = evaluation_program(program_, count);
+  const auto program = evaluation_program(program_, count, module_.replicas());
   auto evaluation = executor_->evaluate(program, buffer, step_, how.outputs);
   if (!evaluation)
     return {};

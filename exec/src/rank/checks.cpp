@@ -41,6 +41,19 @@ bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) 
   return true;
 }
 
+/// Nobody has the whole gradients of a shared weight where each copy has a shard of them.
+void check_scattered(const plan::Program& program, const std::vector<LayerSpec>& layers) {
+  if (!plan::scatters_microbatches(program))
+    return;
+  for (const LayerSpec& layer : layers)
+    if (!layer.tied_key.empty())
+      throw plan::InputError(fmt::format(
+          "layer {} shares the weight '{}', whose gradients are summed whole, but the program "
+          "gives "
+          "each copy of a stage the sums of its shard alone: lower the schedule with ZeRO stage 1",
+          layer.name, layer.tied_key));
+}
+
 /// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
 void check_tied(const plan::Program& program, const plan::Partition& partition,
                 const std::vector<LayerSpec>& layers) {
@@ -70,8 +83,11 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
     throw plan::InputError(
         fmt::format("{} pipelines side by side asked for, the least is 1", options.replicas));
   auto reduced = stages_with(program, InstructionKind::ReduceGradients);
-  const auto scattered = stages_with(program, InstructionKind::ScatterGradients);
-  const auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  auto scattered = stages_with(program, InstructionKind::ScatterGradients);
+  scattered.merge(stages_with(program, InstructionKind::ScatterMicrobatch));
+  auto gathered = stages_with(program, InstructionKind::GatherParameters);
+  // What gathers parameters before each use need not do so behind the step.
+  gathered.merge(stages_with(program, InstructionKind::Unshard));
   for (const int stage : scattered)
     if (!gathered.contains(stage))
       throw plan::InputError(fmt::format(
@@ -129,7 +145,8 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
     throw plan::InputError(
         "gradients are clipped or scaled, but the program does not take their norm: lower the "
         "schedule with a gradient norm");
-  if (!stages_with(program, InstructionKind::ScatterGradients).empty())
+  if (!stages_with(program, InstructionKind::ScatterGradients).empty() ||
+      plan::scatters_microbatches(program))
     throw plan::InputError(
         "the norm is taken of whole tensors, but the program gives each copy of a stage the sums "
         "of its shard alone: lower the schedule with a gradient norm");
@@ -140,11 +157,6 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
 void require_trainable(const plan::Program& program) {
   if (plan::is_forward_only(program))
     throw plan::InputError("the program computes no gradients: there is nothing to train");
-  for (const auto& instructions : program.ranks)
-    for (const plan::Instruction& i : instructions)
-      if (i.kind == InstructionKind::Unshard || i.kind == InstructionKind::Reshard)
-        throw plan::InputError(
-            fmt::format("{}: the executor does not shard parameters", to_string(i)));
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
@@ -177,6 +189,11 @@ void check_capturable(const plan::Program& program, const ExecutorOptions& optio
     throw plan::InputError(
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
         "several versions of the weights, but a graph knows one: leave it out");
+  if (plan::scatters_microbatches(program) || plan::gathers_parameters(program))
+    throw plan::InputError(
+        "training.cuda_graphs: the gradients of a microbatch are let go of once they are summed "
+        "(ZeRO from stage 2 on), but a graph writes them where they lay: leave it out, or use ZeRO "
+        "stage 1");
   if (options.dynamic_shapes)
     throw plan::InputError(
         "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
@@ -202,6 +219,7 @@ void check(const plan::Program& program, const plan::Partition& partition,
   check_asynchronous(program, setup, options);
   check_capturable(program, options);
   check_tied(program, partition, setup.layers);
+  check_scattered(program, setup.layers);
   gradient_groups(program, setup, options.replicas);
 }
 
@@ -218,6 +236,11 @@ void check_evaluation(const plan::Program& program, const plan::Program& trained
                     "on {} ranks are trained",
                     plan::stage_count(program), program.ranks.size(), plan::stage_count(trained),
                     trained.ranks.size()));
+  if (stages_with(program, InstructionKind::Unshard) !=
+      stages_with(trained, InstructionKind::Unshard))
+    throw plan::InputError(
+        "the evaluation gathers the parameters of other stages than the training: lower both with "
+        "the same stage of ZeRO and as many replicas");
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     for (const int rank : program.placement.ranks_of(stage))
       if (!trained.placement.holds(rank, stage))

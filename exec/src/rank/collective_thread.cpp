@@ -19,19 +19,24 @@ CollectiveThread::~CollectiveThread() {
     thread_.join();
 }
 
-void CollectiveThread::submit(std::function<void()> reduction) {
+std::int64_t CollectiveThread::submit(std::function<void()> reduction) {
+  std::int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(reduction));
+    number = ++submitted_;
   }
   if (!thread_.joinable())
     thread_ = std::thread([this] { serve(); });
   changed_.notify_all();
+  return number;
 }
 
-void CollectiveThread::drain() {
+void CollectiveThread::drain() { wait_for(submitted_); }
+
+void CollectiveThread::wait_for(std::int64_t number) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_.empty(); });
+  changed_.wait(lock, [&] { return done_ >= number; });
   if (failure_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -58,6 +63,7 @@ void CollectiveThread::serve() {
     if (failure)
       failure_ = failure;
     waiting_.pop_front();
+    ++done_;
     changed_.notify_all();
   }
 }

@@ -50,20 +50,51 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
   scaled_norm_.reset();
   use_ = {};
   losses_.clear();
+  scatter_.reset();
+  unshards_.clear();
 }
 
 void Collectives::submit(const Instruction& i) {
-  beside_.submit([this, &i, computed = Event::now()] {
+  const bool scatters = i.kind == InstructionKind::ScatterMicrobatch;
+  // Let go of by what runs beside: a copy of the function must not hold them.
+  const auto gradients =
+      std::make_shared<Tensors>(scatters ? stages_.at(i.stage)->take_gradients() : Tensors());
+  const auto done = std::make_shared<Event>();
+  const auto number = beside_.submit([this, &i, gradients, done, computed = Event::now()] {
     const ChargeTo charge(account_);
     const OnStream stream(stream_);
-    computed.wait();
+    Tensors own = adopt(std::exchange(*gradients, {}), computed);
     const Timestamp begin = stopwatch_.now();
     const auto held_before = account_.held();
     with_named_failure(
-        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+        job_rank_.in_job(), pass_.step, [&] { return in_words(i); },
+        [&] { perform(i, std::move(own)); });
     stopwatch_.note_beside(i, begin, held_before);
     done_ = Event::now();
+    *done = Event::now();
   });
+  if (scatters)
+    scatter_ = {number, done};
+  if (i.kind == InstructionKind::Unshard)
+    unshards_[i.stage] = {number, done};
+}
+
+void Collectives::wait_for(const Submitted& beside) {
+  beside_.wait_for(beside.number);
+  beside.done->wait();
+  stopwatch_.tell_beside();
+}
+
+void Collectives::wait_before(const Instruction& action) {
+  if (const auto gathered = unshards_.find(action.stage); gathered != unshards_.end()) {
+    wait_for(gathered->second);
+    adopt(stages_.at(action.stage)->optimizer().parameters(), *gathered->second.done);
+    unshards_.erase(gathered);
+  }
+  if (scatter_ && plan::makes_weight_gradient(action.kind)) {
+    wait_for(*scatter_);
+    scatter_.reset();
+  }
 }
 
 void Collectives::drain() {
@@ -72,8 +103,11 @@ void Collectives::drain() {
   stopwatch_.tell_beside();
 }
 
-void Collectives::perform(const Instruction& i) {
+void Collectives::perform(const Instruction& i, Tensors gradients) {
   switch (i.kind) {
+    case InstructionKind::ScatterMicrobatch:
+      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage),
+                            pass_.first_microbatch + i.microbatch, std::move(gradients));
     case InstructionKind::ReduceTied:
       return sum_tied();
     case InstructionKind::ReduceGradients:
@@ -85,6 +119,7 @@ void Collectives::perform(const Instruction& i) {
     case InstructionKind::NormGradients:
       return take_norm();
     case InstructionKind::GatherParameters:
+    case InstructionKind::Unshard:
       return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
     case InstructionKind::ShareLoss:
       return share_loss();
@@ -99,7 +134,6 @@ void Collectives::perform(const Instruction& i) {
     case InstructionKind::SendGradient:
     case InstructionKind::ReceiveGradient:
     case InstructionKind::OptimizerStep:
-    case InstructionKind::Unshard:
     case InstructionKind::Reshard:
       throw std::logic_error("no collective");
   }
@@ -126,7 +160,8 @@ void Collectives::finish_gradients(Stage& stage) {
   if (!trained_.asynchronous) {
     if (!finished_.insert(stage.spec().index).second)
       return;
-    sum_ties_within(stage);
+    if (!stage.spec().shard.gradients)
+      sum_ties_within(stage);
   }
   stage.finish_gradients();
 }

@@ -4,6 +4,9 @@
 // are shared. They do not hold up compute: a rank that reaches one goes on, as others may need what
 // it does next, and they run beside, one after the other in the order of its list.
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -34,6 +37,10 @@ class Collectives {
 
   /// Behind all that the current stream has been given.
   void submit(const plan::Instruction& i);
+  /// Before an action: returns when the parameters of its stage are whole, and, where it makes the
+  /// whole gradients of a microbatch, those before them are shards. The current stream comes after
+  /// that.
+  void wait_before(const plan::Instruction& action);
   /// Returns when all that were submitted are over; the current stream comes after them. Throws
   /// what one of them threw, RankFailure with its name.
   void drain();
@@ -48,7 +55,15 @@ class Collectives {
   const std::vector<double>& losses() const { return losses_; }
 
  private:
-  void perform(const plan::Instruction& i);
+  /// One that runs beside, and when the device has done it.
+  struct Submitted {
+    std::int64_t number = 0;
+    std::shared_ptr<Event> done;
+  };
+
+  /// `gradients`: of the microbatch whose sum this is.
+  void perform(const plan::Instruction& i, Tensors gradients);
+  void wait_for(const Submitted& beside);
   void sum_tied();
   void sum_ties_within(Stage& stage);
   void take_norm();
@@ -74,7 +89,9 @@ class Collectives {
   GradientUse use_;
   std::vector<double> losses_;
   Event done_;
-  CollectiveThread beside_;  // last: it ends before all that it uses
+  std::optional<Submitted> scatter_;   // the newest
+  std::map<int, Submitted> unshards_;  // likewise, by stage
+  CollectiveThread beside_;            // last: it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

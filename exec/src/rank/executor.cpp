@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <barrier>
 #include <exception>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "rank_worker.hpp"
 #include "stage/stage_state.hpp"
 #include "stall_guard.hpp"
@@ -41,6 +43,20 @@ std::shared_ptr<Transport> transport_for(const plan::Program& program, const Job
   return make_in_process_transport(grid.size(), wait);
 }
 
+/// Gathers the parameters of all stages that are sharded.
+plan::Program gathering(const plan::Program& trained) {
+  plan::Program program{
+      .microbatches = trained.microbatches, .placement = trained.placement, .ranks = {}};
+  for (const auto& instructions : trained.ranks) {
+    auto& own = program.ranks.emplace_back();
+    for (const plan::Instruction& i : instructions)
+      if (i.kind == plan::InstructionKind::Unshard &&
+          std::find(own.begin(), own.end(), i) == own.end())
+        own.push_back(i);
+  }
+  return program;
+}
+
 }  // namespace
 
 JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options) {
@@ -51,6 +67,7 @@ struct Executor::State {
   State(plan::Program p, const plan::Partition& partition, const TrainingSetup& s,
         ExecutorOptions o)
       : program(std::move(p)),
+        gathers(gathering(program)),
         setup(s),
         options(std::move(o)),
         grid(grid_of(program, options)),
@@ -143,6 +160,31 @@ struct Executor::State {
     return !ended;
   }
 
+  /// While it lives, the parameters of all stages here are whole. Every process of a job makes one
+  /// at the same time.
+  class WholeParameters {
+   public:
+    explicit WholeParameters(State& state)
+        : state_(state), gathers_(plan::gathers_parameters(state.program)) {
+      if (gathers_ && !state_.run(state_.gathers, {.training = false, .observed = false}))
+        throw Aborted("stopped");
+    }
+    ~WholeParameters() {
+      for (const auto& worker : state_.workers)
+        for (const auto& [index, stage] : worker->stages())
+          if (stage->spec().shard.parameters)
+            stage->let_go();
+    }
+    WholeParameters(const WholeParameters&) = delete;
+    WholeParameters& operator=(const WholeParameters&) = delete;
+
+    bool gathers() const { return gathers_; }
+
+   private:
+    State& state_;
+    bool gathers_;
+  };
+
   /// By microbatch of the batch: as the Program shares them, or else as the ranks here know them.
   std::vector<double> losses() const {
     if (const auto& shared = workers.front()->losses(); !shared.empty())
@@ -159,7 +201,7 @@ struct Executor::State {
     return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
 
-  plan::Program program;
+  plan::Program program, gathers;
   TrainingSetup setup;
   ExecutorOptions options;
   JobGrid grid;
@@ -227,6 +269,7 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
 }
 
 std::vector<at::Tensor> Executor::parameters() const {
+  const State::WholeParameters gathered(*state_);
   std::map<int, std::map<int, const Stage*>> stages;  // one copy of each shard
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
@@ -236,13 +279,14 @@ std::vector<at::Tensor> Executor::parameters() const {
     std::vector<const Stage*> shards;
     for (const auto& [shard, stage] : by_shard)
       shards.push_back(stage);
-    const auto whole = whole_parameters(shards);
-    parameters.insert(parameters.end(), whole.begin(), whole.end());
+    for (const at::Tensor& parameter : whole_parameters(shards))
+      parameters.push_back(gathered.gathers() ? parameter.detach().clone() : parameter);
   }
   return parameters;
 }
 
 Snapshot Executor::snapshot(int next_step) const {
+  const State::WholeParameters whole(*state_);
   Snapshot snapshot{
       training_state(
           state_->setup, state_->program, state_->options.replicas, next_step,

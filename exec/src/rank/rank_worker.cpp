@@ -42,10 +42,10 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
 }
 
 void RankWorker::build_stages(const plan::Partition& partition) {
-  std::set<int> gathered;
+  std::set<int> sharded;
   for (const Instruction& i : trained_.ranks[static_cast<std::size_t>(job_rank_.rank)])
-    if (i.kind == InstructionKind::GatherParameters)
-      gathered.insert(i.stage);
+    if (i.kind == InstructionKind::GatherParameters || i.kind == InstructionKind::Unshard)
+      sharded.insert(i.stage);
   const auto groups = gradient_groups(trained_, setup_, job_rank_.replicas);
   for (StageSpec& spec : stage_specs(trained_, partition, job_rank_, groups)) {
     spec.device = compute_.device();
@@ -53,9 +53,11 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     spec.dynamic_shapes = options_.dynamic_shapes;
     spec.account = account_.entry();
     spec.place = shards_.place(setup_.tensor_groups);
-    if (gathered.contains(spec.index)) {
+    if (sharded.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);
-      spec.shard = {copies.index(), static_cast<int>(copies.ranks.size())};
+      spec.shard.index = copies.index();
+      spec.shard.count = static_cast<int>(copies.ranks.size());
+      spec.shard.parameters = spec.shard.parameters && spec.shard.count > 1;
     }
     const int index = spec.index;
     stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
@@ -74,7 +76,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   const auto slots = plan::slot_counts(program);
   for (auto& [index, own] : stages_)
     own->begin(pass_, slots[static_cast<std::size_t>(index)]);
-  stopwatch_.begin(step_begin);
+  stopwatch_.begin(step_begin, pass.observed);
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
@@ -122,6 +124,8 @@ void RankWorker::noted(const Instruction& i, const Work& work) {
 
 void RankWorker::perform(const Instruction& i) {
   Stage* const own = stages_.at(i.stage).get();
+  if (plan::traits_of(i.kind).action)
+    collectives_.wait_before(i);
   switch (i.kind) {
     case InstructionKind::Load:
       return timed(i, [&] { own->load(i); });
@@ -162,16 +166,21 @@ void RankWorker::perform(const Instruction& i) {
       progress_.starting(i);
       collectives_.drain();  // to wait for gradients is not to step
       return noted(i, [&] { optimizer_step(i); });
+    case InstructionKind::ScatterMicrobatch:
     case InstructionKind::ReduceTied:
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
     case InstructionKind::NormGradients:
     case InstructionKind::GatherParameters:
     case InstructionKind::ShareLoss:
-      return collectives_.submit(i);
     case InstructionKind::Unshard:
+      return collectives_.submit(i);
     case InstructionKind::Reshard:
-      throw std::logic_error("refused at the start");
+      collectives_.wait_before(i);
+      return timed(i, [&] {
+        if (own->spec().shard.parameters)
+          own->let_go();
+      });
   }
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "stage/gradient_sums.hpp"
+#include "stage/scattered_gradients.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -176,13 +177,37 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
   gradients.all_are_total();
 }
 
+void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients) {
+  const at::NoGradGuard no_grad;
+  const auto count = static_cast<int>(members.ranks.size());
+  const ShardsOf shards(stage.optimizer().parameters(), count);
+  std::vector<Tensors> outgoing(members.ranks.size());
+  for (int member = 0; member < count; ++member)
+    for (const Slice& slice : shards.of(member))
+      outgoing[static_cast<std::size_t>(member)].push_back(slice.of(gradients[slice.parameter]));
+  {
+    const auto received =
+        count == 1 ? outgoing
+                   : members.transport->all_to_all(members.ranks, members.self, outgoing);
+    // In the first one's memory: what it has made for this member nobody else reads.
+    const Tensors& sums = received.front();
+    for (std::size_t copy = 1; copy < received.size() && !sums.empty(); ++copy)
+      at::_foreach_add_(sums, received[copy]);
+    stage.scattered().add(microbatch, sums);
+  }
+  members.all_gather({});  // all have read
+}
+
 void gather_shards(Stage& stage, const Members& members) {
   if (members.ranks.size() == 1)
     return;
   const at::NoGradGuard no_grad;
+  const bool sharded = stage.spec().shard.parameters;
+  if (sharded)
+    stage.make_room();
   const auto all = members.all_gather(stage.optimizer().slices());
   for (std::size_t member = 0; member < all.size(); ++member) {
-    if (static_cast<int>(member) == members.index())
+    if (static_cast<int>(member) == members.index() && !sharded)
       continue;
     const Tensors places = stage.optimizer().slices(static_cast<int>(member));
     for (std::size_t s = 0; s < places.size(); ++s)

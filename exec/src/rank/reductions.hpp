@@ -35,7 +35,13 @@ enum class SumOf { Shard, Whole };
 /// all. Of n members each sends (n - 1)/n of the gradients once or twice.
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted);
 
-/// After an update by shards, every copy of the stage gets the parameters of all.
+/// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
+/// has another microbatch in its place. `gradients`: by parameter; all members let go of theirs
+/// together.
+void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
+
+/// After an update by shards, or before a use where parameters are sharded: every copy of the stage
+/// gets the parameters of all.
 void gather_shards(Stage& stage, const Members& members);
 
 }  // namespace pipewright::exec

@@ -4,7 +4,8 @@
 
 namespace pipewright::exec {
 
-void Stopwatch::begin(Clock::time_point step_begin) {
+void Stopwatch::begin(Clock::time_point step_begin, bool observed) {
+  observed_ = observed && observer_ != nullptr;
   begin_ = now();
   begin_in_step_ = {std::chrono::duration<double>(begin_.host - step_begin).count()};
   shards_.clear();
@@ -18,7 +19,7 @@ TimestampedRecord Stopwatch::noted(const plan::Instruction& i, const Timestamp& 
 }
 
 void Stopwatch::note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before) {
-  if (!observer_)
+  if (!observed_)
     return;
   TimestampedRecord record = noted(i, begin, held_before);
   record.shards = std::exchange(shards_, {});
@@ -26,13 +27,13 @@ void Stopwatch::note(const plan::Instruction& i, const Timestamp& begin, plan::B
 }
 
 void Stopwatch::note_shards(const Timestamp& begin) {
-  if (observer_)
+  if (observed_)
     shards_.push_back({begin, now()});
 }
 
 void Stopwatch::note_beside(const plan::Instruction& i, const Timestamp& begin,
                             plan::Bytes held_before) {
-  if (!observer_)
+  if (!observed_)
     return;
   const std::lock_guard lock(mutex_);
   beside_.push_back(noted(i, begin, held_before));

@@ -21,7 +21,8 @@ class Stopwatch {
         account_(account),
         in_order_of_device_(in_order_of_device) {}
 
-  void begin(Clock::time_point step_begin);
+  /// `observed`: whether anybody is told.
+  void begin(Clock::time_point step_begin, bool observed);
   Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
   /// From `begin` until now a part of an action was a collective of shards.
   void note_shards(const Timestamp& begin);
@@ -43,6 +44,7 @@ class Stopwatch {
   const Observer& observer_;
   const MemoryAccount& account_;
   bool in_order_of_device_;
+  bool observed_ = false;
   Timestamp begin_;  // of the pass, on this rank
   plan::Seconds begin_in_step_;
   std::vector<Interval> shards_;  // of the action under way

@@ -17,6 +17,7 @@
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "scattered_gradients.hpp"
 #include "stage_state.hpp"
 
 namespace pipewright::exec {
@@ -158,6 +159,31 @@ class BuffersAsBefore {
   std::vector<std::pair<at::Tensor, at::Tensor>> before_;
 };
 
+std::vector<int> in_order(const std::map<int, std::vector<int>>& by_group) {
+  std::vector<int> all;
+  for (const auto& [group, members] : by_group)
+    all.insert(all.end(), members.begin(), members.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// What a tensor's memory is, whoever looks at it: tensors that autograd has saved do so, too.
+void resize_memory(const at::Tensor& tensor, std::size_t bytes) {
+  c10::StorageImpl* const memory = tensor.storage().unsafeGetStorageImpl();
+  memory->set_data_ptr_noswap(memory->allocator()->allocate(bytes));
+  memory->set_nbytes(bytes);
+}
+
+void require_shardable(const at::Tensor& parameter, const std::string& name) {
+  const auto& memory = parameter.storage();
+  if (!parameter.is_contiguous() || memory.nbytes() != parameter.nbytes() ||
+      memory.allocator() == nullptr)
+    throw plan::InputError(fmt::format(
+        "parameter {}: it shares its memory with another tensor, so that its stage's parameters "
+        "cannot be gathered and let go of: use ZeRO stage 1 or 2",
+        name));
+}
+
 }  // namespace
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
@@ -183,13 +209,32 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   optimizer_ =
       std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard,
                                   spec_.place.groups > 1 ? Places::MayDiffer : Places::AreKept);
-  gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches,
-                                              setup.exact && spec_.step_every == 0);
+  const bool exact = setup.exact && spec_.step_every == 0;
+  if (spec_.shard.gradients)
+    scattered_ = std::make_unique<ScatteredGradients>(
+        std::move(parameters), optimizer_->gradients(), in_order(spec_.microbatches), exact);
+  else
+    gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact);
 
   spec_.captures = spec_.captures && spec_.observer == nullptr;
   for (int layer = spec_.first; layer < spec_.last; ++layer)
     spec_.captures = spec_.captures && can_be_replayed(spec_of(layer));
   cut_segments();
+  if (!spec_.shard.parameters)
+    return;
+  for (std::size_t p = 0; p < name_of_parameter_.size(); ++p)
+    require_shardable(optimizer_->parameters()[p], name_of_parameter_[p]);
+  let_go();
+}
+
+void Stage::make_room() {
+  for (const at::Tensor& parameter : optimizer_->parameters())
+    resize_memory(parameter, parameter.nbytes());
+}
+
+void Stage::let_go() {
+  for (const at::Tensor& parameter : optimizer_->parameters())
+    resize_memory(parameter, 0);
 }
 
 Stage::Stage(Stage&&) noexcept = default;
@@ -319,6 +364,12 @@ Tensors Stage::perform(const Instruction& i, const Work& part) {
 template <class Work>
 Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
   const int microbatch = pass_.first_microbatch + i.microbatch;
+  if (scattered_) {
+    scattered_->begin();
+    Tensors values = part();
+    scattered_->end();
+    return values;
+  }
   if (!captures_) {
     gradients_->begin(microbatch);
     Tensors values = part();
@@ -577,7 +628,14 @@ void Stage::weight_gradient(const Instruction& i) {
   held.drop_activations();
 }
 
-void Stage::finish_gradients() { gradients_->finish(); }
+Tensors Stage::take_gradients() { return scattered_->take(); }
+
+void Stage::finish_gradients() {
+  if (scattered_)
+    scattered_->finish();
+  else
+    gradients_->finish();
+}
 
 void Stage::update(const Instruction& i, double learning_rate, const GradientUse& use) {
   const auto step = [&](std::size_t first, std::size_t last) {

@@ -1,5 +1,7 @@
 #include "pipewright/exec/stage/stage_spec.hpp"
 
+#include <set>
+
 namespace pipewright::exec {
 
 using plan::InstructionKind;
@@ -7,11 +9,16 @@ using plan::InstructionKind;
 std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Partition& partition,
                                    const JobRank& rank, const std::vector<int>& groups) {
   std::map<int, std::map<int, BackwardKind>> backwards;
+  std::set<int> scattered, gathered;
   for (const plan::Instruction& i : program.ranks[static_cast<std::size_t>(rank.rank)]) {
     if (i.kind == InstructionKind::Recompute)
       backwards[i.stage][i.microbatch].recomputed = true;
     if (i.kind == InstructionKind::InputGradient)
       backwards[i.stage][i.microbatch].split = true;
+    if (i.kind == InstructionKind::ScatterMicrobatch)
+      scattered.insert(i.stage);
+    if (i.kind == InstructionKind::Unshard)
+      gathered.insert(i.stage);
   }
   std::vector<StageSpec> specs;
   for (const int index : program.placement.stages_on(rank.rank)) {
@@ -24,6 +31,8 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
     spec.step_every = program.step_every;
     spec.recompute_layers = program.recompute_layers;
     spec.selective_recompute = program.selective_recompute;
+    spec.shard.gradients = scattered.contains(index);
+    spec.shard.parameters = gathered.contains(index);
     for (int m = 0; m < program.microbatches; ++m)
       if (program.placement.rank_of(index, m) == rank.rank) {
         const int microbatch = rank.replica * program.microbatches + m;

@@ -173,6 +173,9 @@ at::Tensor stored_state(const Stage& stage, const Optimizer::State& own,
 
 void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
+  const bool sharded = stage.spec().shard.parameters;
+  if (sharded)
+    stage.make_room();
   std::vector<LayerState> stored;
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
@@ -185,6 +188,8 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
     }
   }
   stage.optimizer().refresh_masters();
+  if (sharded)
+    stage.let_go();
   for (const Optimizer::State& own : stage.optimizer().states()) {
     const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.spec().first);
     own.value.copy_(stored_state(
@@ -198,7 +203,13 @@ void copy_state(const Stage& from, Stage& to) {
     const auto source = tensors_of(*from.layers().at(layer)),
                target = tensors_of(*to.layers()[layer]);
     for (std::size_t t = 0; t < target.size(); ++t)
-      target[t].second.copy_(source.at(t).second);
+      if (!to.spec().shard.parameters || !target[t].second.requires_grad())
+        target[t].second.copy_(source.at(t).second);
+  }
+  if (to.spec().shard.parameters) {
+    const Tensors values = from.optimizer().slices(), own = to.optimizer().slices();
+    for (std::size_t s = 0; s < own.size(); ++s)
+      own[s].copy_(values.at(s));
   }
   const auto source = from.optimizer().states(), target = to.optimizer().states();
   for (std::size_t s = 0; s < target.size(); ++s)

@@ -71,7 +71,7 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     : options_(options), shard_(shard), places_(places), parameters_(std::move(parameters)) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : parameters_) {
-    if (!parameter.grad().defined())
+    if (!shard_.gradients && !parameter.grad().defined())
       parameter.mutable_grad() = at::zeros_like(parameter);
     if (shard_.count > 1 && !parameter.is_contiguous())
       throw plan::InputError("a parameter that is not contiguous cannot be sharded");
@@ -79,7 +79,11 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
   own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
   for (const Slice& slice : own_) {
-    const at::Tensor value = slice.of(parameters_[slice.parameter]);
+    at::Tensor value = slice.of(parameters_[slice.parameter]);
+    if (shard_.parameters)
+      value = values_.emplace_back(value.detach().clone());
+    if (shard_.gradients)
+      gradients_.push_back(at::zeros_like(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
     if (plan::states_of(options_.kind) > 0)
       first_moments_.push_back(at::zeros_like(updated_.back()));
@@ -93,7 +97,9 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
 Tensors Optimizer::slices(int shard) const {
   Tensors parts;
   for (const Slice& slice : ShardsOf(parameters_, shard_.count).of(shard))
-    parts.push_back(slice.of(parameters_[slice.parameter]));
+    // Not the parameters themselves, whose changes autograd counts: graphs that hold one that was
+    // gathered would take it for changed when it is gathered again.
+    parts.push_back(slice.of(parameters_[slice.parameter].variable_data()));
   return parts;
 }
 
@@ -113,7 +119,8 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
     Tensors gradients;
     std::size_t bytes = 0;
     for (std::size_t s = begin; s < end && (s == begin || bytes < most_cast); ++s) {
-      at::Tensor gradient = own_[s].of(parameters_[own_[s].parameter].grad());
+      at::Tensor gradient =
+          shard_.gradients ? gradients_[s] : own_[s].of(parameters_[own_[s].parameter].grad());
       if (has_masters_) {
         gradient = gradient.to(at::kFloat);
         bytes += gradient.nbytes();
@@ -124,10 +131,13 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
     }
     update(gradients, begin, learning_rate, use.overflow);
     for (std::size_t s = begin; has_masters_ && s < begin + gradients.size(); ++s)
-      own_[s].of(parameters_[own_[s].parameter]).copy_(updated_[s]);
+      (shard_.parameters ? values_[s] : own_[s].of(parameters_[own_[s].parameter]))
+          .copy_(updated_[s]);
     begin += gradients.size();
   }
-  for (std::size_t p = first; p < last; ++p)
+  for (std::size_t s = slice_at(first); shard_.gradients && s < end; ++s)
+    gradients_[s].zero_();
+  for (std::size_t p = first; !shard_.gradients && p < last; ++p)
     parameters_[p].grad().zero_();
 }
 
@@ -213,8 +223,13 @@ std::vector<Optimizer::State> Optimizer::states() const {
 
 void Optimizer::refresh_masters() {
   const at::NoGradGuard no_grad;
-  for (std::size_t s = 0; has_masters_ && s < own_.size(); ++s)
-    updated_[s].copy_(own_[s].of(parameters_[own_[s].parameter]));
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    const at::Tensor value = own_[s].of(parameters_[own_[s].parameter]);
+    if (shard_.parameters)
+      values_[s].copy_(value);
+    if (has_masters_)
+      updated_[s].copy_(value);
+  }
 }
 
 }  // namespace pipewright::exec

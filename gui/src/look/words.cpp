@@ -54,6 +54,8 @@ const char* meaning_of(plan::InstructionKind kind) {
       return "sends the gradient of";
     case Kind::ReceiveGradient:
       return "receives the gradient of";
+    case Kind::ScatterMicrobatch:
+      return "sums the gradients over its copies, a shard for each, of";
     case Kind::ReduceTied:
       return "sums the gradients of shared weights";
     case Kind::ReduceGradients:

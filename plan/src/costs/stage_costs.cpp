@@ -223,10 +223,15 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
     stage.gradients = stage.parameters * (single / half);
   }
   const double share = shard_share(stage, training);
-  stage.optimizer_state =
-      training.expert == 1
-          ? Bytes{(stage.optimizer_state.value + training.shards - 1) / training.shards}
-          : whole_bytes(static_cast<double>(stage.optimizer_state.value) * share);
+  const auto shard_of = [&](Bytes whole) {
+    return training.expert == 1 ? Bytes{(whole.value + training.shards - 1) / training.shards}
+                                : whole_bytes(static_cast<double>(whole.value) * share);
+  };
+  if (training.zero >= 2)
+    stage.gradients_elsewhere = stage.gradients - shard_of(stage.gradients);
+  if (training.zero >= 3)
+    stage.parameters_elsewhere = stage.parameters - shard_of(stage.parameters);
+  stage.optimizer_state = shard_of(stage.optimizer_state);
   stage.optimizer_step = stage.optimizer_step * share;
 }
 
@@ -478,7 +483,7 @@ Bytes bytes_of(Payload payload, const StageCost& cost) {
 }
 
 Bytes standing(const StageCost& cost) {
-  return cost.parameters + cost.gradients + cost.optimizer_state;
+  return standing_parameters(cost) + standing_gradients(cost) + cost.optimizer_state;
 }
 
 }  // namespace pipewright::plan

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 
@@ -30,30 +31,64 @@ void check_steps(const Program& program, int step_every) {
                         i.stage, step_every));
 }
 
+bool has_copies(const Program& program, const LoweringOptions& options) {
+  return options.replicas > 1 || program.placement.routes.size() > 1;
+}
+
+/// From stage 2 of ZeRO on, a sum over copies stands behind each backward.
+void check_divided(const Program& program, const LoweringOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(fmt::format(
+        "ZeRO stage {} sums the gradients of each microbatch over the copies of its stage, {}",
+        options.zero, why));
+  };
+  if (program.placement.routes.size() > 1)
+    refuse(fmt::format(
+        "which must all do the same, but this schedule goes through the stages in {} directions: "
+        "ZeRO stage 1 does",
+        program.placement.routes.size()));
+  if (program.asynchronous)
+    refuse("which does not go with steps between the backwards: leave ZeRO out");
+  if (options.gradient_norm)
+    refuse(
+        "so that nobody has the whole gradients whose norm clips or scales them: ZeRO stage 1 "
+        "does, or leave out clipping and loss scaling");
+  if (!options.overlap_reductions)
+    refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
+}
+
 }  // namespace
 
 Program lower(const Schedule& schedule, const LoweringOptions& options) {
   check(schedule, options);
   const bool recomputes = options.recompute == RecomputeMode::Full;
   Program program = from_schedule(recomputes ? with_recompute(schedule) : schedule, options);
+  const bool divides = options.zero >= 2 && has_copies(program, options);
+  if (divides)
+    check_divided(program, options);
+  if (divides && options.zero >= 3)
+    program = with_unshards(std::move(program), options.whole_stages);
   program.recompute_layers = recomputes ? options.recompute_layers : 0;
   program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = options.receives == ReceivePlacement::JustInTime
                 ? with_transfers(std::move(program))
                 : with_early_receives(std::move(program));
   program = with_loads(std::move(program));
+  const bool scatters = divides && !is_forward_only(program);
   // Where a norm is taken, of whole tensors, all copies need the whole sums.
-  program = with_reductions(std::move(program),
-                            {.replicas = options.replicas,
-                             .tied_stages = options.tied_stages,
-                             .scatter = options.shard_optimizer && !options.gradient_norm,
-                             .overlap = options.overlap_reductions});
+  program =
+      with_reductions(std::move(program), {.replicas = scatters ? 1 : options.replicas,
+                                           .tied_stages = options.tied_stages,
+                                           .scatter = options.zero > 0 && !options.gradient_norm,
+                                           .overlap = options.overlap_reductions});
+  if (scatters)
+    program = with_scatters(std::move(program));
   if (options.step_every > 0)
     check_steps(program, options.step_every);
   if (options.gradient_norm)
     program = with_gradient_norm(std::move(program));
   program = with_optimizer_steps(std::move(program), options.step_every);
-  if (options.shard_optimizer)
+  if (options.zero == 1 || options.zero == 2)
     program = with_gathers(std::move(program), options.replicas);
   if (options.share_loss)
     program = with_shared_loss(std::move(program));

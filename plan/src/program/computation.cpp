@@ -14,11 +14,30 @@ Schedule schedule_of(const Program& program) {
   return schedule;
 }
 
-bool is_forward_only(const Program& program) {
-  return std::none_of(program.ranks.begin(), program.ranks.end(), [](const auto& instructions) {
-    return std::any_of(instructions.begin(), instructions.end(),
-                       [](const Instruction& i) { return makes_weight_gradient(i.kind); });
+namespace {
+
+template <class Is>
+bool any_instruction(const Program& program, const Is& is) {
+  return std::any_of(program.ranks.begin(), program.ranks.end(), [&](const auto& instructions) {
+    return std::any_of(instructions.begin(), instructions.end(), is);
   });
+}
+
+}  // namespace
+
+bool is_forward_only(const Program& program) {
+  return !any_instruction(program,
+                          [](const Instruction& i) { return makes_weight_gradient(i.kind); });
+}
+
+bool scatters_microbatches(const Program& program) {
+  return any_instruction(
+      program, [](const Instruction& i) { return i.kind == InstructionKind::ScatterMicrobatch; });
+}
+
+bool gathers_parameters(const Program& program) {
+  return any_instruction(program,
+                         [](const Instruction& i) { return i.kind == InstructionKind::Unshard; });
 }
 
 }  // namespace pipewright::plan

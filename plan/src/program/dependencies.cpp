@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <tuple>
 
 #include "pipewright/plan/program/instruction_index.hpp"
 #include "queue_of.hpp"
@@ -68,7 +69,9 @@ void Dependencies::link_events() {
   int number = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int compute = -1;
-    InOrder collectives;  // a rank runs them one after the other
+    InOrder collectives;          // a rank runs them one after the other
+    int scatter = -1;             // the newest sum of a microbatch's gradients
+    std::map<int, int> unshards;  // the newest of each stage
     queues.assign(2 * ranks, {});
     for (const Instruction& i : program_.ranks[rank]) {
       Event& event = events_[static_cast<std::size_t>(number)];
@@ -81,7 +84,17 @@ void Dependencies::link_events() {
         queues[static_cast<std::size_t>(queue_of(program_, i))].append(number, event, places);
       } else if (is_collective(i.kind)) {
         collectives.append(number, event, places);
+      } else if (traits_of(i.kind).action) {
+        // A rank has the whole gradients of one microbatch at a time, and computes with whole
+        // parameters. The later of two collectives is the last to be over.
+        event.queue = makes_weight_gradient(i.kind) ? scatter : -1;
+        if (const auto found = unshards.find(i.stage); found != unshards.end())
+          event.queue = std::max(event.queue, found->second);
       }
+      if (i.kind == InstructionKind::ScatterMicrobatch)
+        scatter = number;
+      else if (i.kind == InstructionKind::Unshard)
+        unshards[i.stage] = number;
       if (holds_compute(program_, i.kind))
         compute = number;
       ++number;
@@ -93,11 +106,15 @@ void Dependencies::link_events() {
 /// first member waits for all that and takes the time; the others end with it. A stage steps when
 /// the collectives before it in the list are over.
 void Dependencies::join_collectives() {
-  std::map<std::pair<InstructionKind, int>, std::vector<int>> members;
+  std::map<std::tuple<InstructionKind, int, int>, std::vector<int>> members;
+  std::map<std::pair<int, int>, int> unshards;  // so far, by rank and stage: the first meet, …
   for (int event = 0; event < size(); ++event) {
     const Instruction& i = *(*this)[event].instruction;
-    if (is_collective(i.kind))
-      members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0}].push_back(event);
+    if (!is_collective(i.kind))
+      continue;
+    const bool recurs = i.kind == InstructionKind::Unshard;
+    const int which = recurs ? unshards[{(*this)[event].rank, i.stage}]++ : i.microbatch;
+    members[{i.kind, group_of(i.kind) == Group::Copies ? i.stage : 0, which}].push_back(event);
   }
   for (const auto& [key, events] : members) {
     const int first = events.front();

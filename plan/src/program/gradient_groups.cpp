@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/program/computation.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -20,9 +21,19 @@ std::vector<int> owners_of(const Program& program, int replicas) {
   return owners;
 }
 
+std::vector<int> rounds_of(const Program& program, int replicas) {
+  std::vector<int> rounds;
+  for (int replica = 0; replica < replicas; ++replica)
+    for (int microbatch = 0; microbatch < program.microbatches; ++microbatch)
+      rounds.push_back(microbatch);
+  return rounds;
+}
+
 }  // namespace
 
 std::vector<int> gradient_groups(const Program& program, int replicas, int groups) {
+  if (scatters_microbatches(program))
+    return rounds_of(program, replicas);
   if (groups == 0)
     return owners_of(program, replicas);
   const int batch = replicas * program.microbatches;
@@ -33,6 +44,14 @@ std::vector<int> gradient_groups(const Program& program, int replicas, int group
 }
 
 void require_whole_groups(const Program& program, int replicas, int groups) {
+  if (scatters_microbatches(program)) {
+    if (groups != 0 && groups != replicas)
+      throw InputError(fmt::format(
+          "{} gradient groups under ZeRO stage 2 or 3, where each of the {} pipelines is one: say "
+          "{}, or use stage 1",
+          groups, replicas, replicas));
+    return;
+  }
   const std::vector<int> of_microbatch = gradient_groups(program, replicas, groups);
   const std::vector<int> owners = owners_of(program, replicas);
   const auto batch = static_cast<int>(owners.size());

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -72,11 +74,15 @@ class ProgramChecker {
       return std::move(errors_);
     const InstructionIndex positions = check_uniqueness();
     check_collectives();
+    if (scatters_microbatches(program_))
+      check_scatters();
     if (!errors_.empty())
       return std::move(errors_);
     Slots slots(program_);
-    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
+    for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
       check_order(rank, positions, slots);
+      check_unshards(rank);
+    }
     if (errors_.empty())
       if (const auto cycle = deadlock())
         errors_.push_back(*cycle);
@@ -202,14 +208,15 @@ class ProgramChecker {
   }
 
   void check_collectives() {
-    std::map<std::pair<InstructionKind, int>, std::pair<Instruction, std::set<int>>> found;
+    std::map<std::tuple<InstructionKind, int, int>, std::pair<Instruction, std::set<int>>> found;
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank)
       for (const Instruction& i : program_.ranks[rank]) {
         if (!is_collective(i.kind))
           continue;
         const int stage = group_of(i.kind) == Group::Copies ? i.stage : 0;
-        auto& [first, ranks] = found.try_emplace({i.kind, stage}, i, std::set<int>{}).first->second;
-        if (!ranks.insert(static_cast<int>(rank)).second)
+        auto& [first, ranks] =
+            found.try_emplace({i.kind, stage, i.microbatch}, i, std::set<int>{}).first->second;
+        if (!ranks.insert(static_cast<int>(rank)).second && i.kind != InstructionKind::Unshard)
           say(rank, i, "stands more than once");
       }
     for (const auto& [key, collective] : found)
@@ -218,7 +225,52 @@ class ProgramChecker {
           errors_.push_back(
               fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
                           "a collective must have it",
-                          rank, traits_of(key.first).word, *collective.second.begin()));
+                          rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
+  }
+
+  /// Parameters that are gathered are let go of, and a stage that gathers them computes between.
+  void check_unshards(std::size_t rank) {
+    std::map<int, bool> whole;  // of the stages that gather them
+    bool lets_go = false;
+    for (const Instruction& i : program_.ranks[rank]) {
+      if (i.kind == InstructionKind::Unshard)
+        whole[i.stage] = false;
+      lets_go = lets_go || i.kind == InstructionKind::Reshard;
+    }
+    if (whole.empty() && !lets_go)
+      return;
+    for (const Instruction& i : program_.ranks[rank]) {
+      const auto own = whole.find(i.stage);
+      const bool is_whole = own != whole.end() && own->second;
+      if (i.kind == InstructionKind::Unshard && std::exchange(own->second, true))
+        say(rank, i, "stands twice without a RESHARD between");
+      if (i.kind == InstructionKind::Reshard && !is_whole)
+        say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
+      if (traits_of(i.kind).action && own != whole.end() && !is_whole)
+        say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
+      if (i.kind == InstructionKind::Reshard && is_whole)
+        own->second = false;
+    }
+    for (const auto& [stage, is_whole] : whole)
+      if (is_whole)
+        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD behind it");
+  }
+
+  /// Where one microbatch of a stage is summed over copies by itself, all are.
+  void check_scatters() {
+    std::map<int, std::pair<int, int>> counts;  // by stage: gradients made, and summed so
+    for (const auto& instructions : program_.ranks)
+      for (const Instruction& i : instructions) {
+        if (makes_weight_gradient(i.kind))
+          ++counts[i.stage].first;
+        if (i.kind == InstructionKind::ScatterMicrobatch)
+          ++counts[i.stage].second;
+      }
+    for (const auto& [stage, count] : counts)
+      if (count.second != count.first)
+        errors_.push_back(fmt::format(
+            "stage {}: {} of {} microbatches have a SCATTER: all must have one, or none", stage,
+            count.second, count.first));
   }
 
   /// The instruction of the same rank that must have run before; nothing when there is none.
@@ -237,6 +289,8 @@ class ProgramChecker {
         return InstructionKind::Forward;
       case InstructionKind::SendGradient:
         return InstructionKind::Backward;  // or InputGradient
+      case InstructionKind::ScatterMicrobatch:
+        return InstructionKind::Backward;  // or WeightGradient
       case InstructionKind::Load:
       case InstructionKind::WeightGradient:
       case InstructionKind::Recompute:
@@ -260,7 +314,10 @@ class ProgramChecker {
                   const InstructionIndex& positions) {
     int found = positions.find(kind, i.stage, i.microbatch);
     if (found < 0 && kind == InstructionKind::Backward)
-      found = positions.find(InstructionKind::InputGradient, i.stage, i.microbatch);
+      found = positions.find(i.kind == InstructionKind::ScatterMicrobatch
+                                 ? InstructionKind::WeightGradient
+                                 : InstructionKind::InputGradient,
+                             i.stage, i.microbatch);
     if (found < 0 || found > position)
       say(rank, i,
           fmt::format("needs {} before it", to_string(Instruction{kind, i.stage, i.microbatch})));

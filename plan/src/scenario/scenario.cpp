@@ -322,7 +322,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(pipeline.sequence_parallel, "pipeline.sequence_parallel");
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(pipeline.expert > 1, "pipeline.expert");
-  add_if(training.zero > 1, "training.zero");
   add_if(training.fp32_gradients, "training.fp32_gradients");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");

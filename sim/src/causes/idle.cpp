@@ -11,8 +11,8 @@ using plan::InstructionKind;
 
 namespace {
 
-/// The maker computes, its queue, the transfer, our queue.
-constexpr std::size_t most_causes_of_a_gap = 4;
+/// The maker computes, its queue, the transfer, our queue; a collective, and what it waits for.
+constexpr std::size_t most_causes_of_a_gap = 6;
 
 }  // namespace
 
@@ -126,6 +126,11 @@ void IdleCauses::attribute_gap(const ComputeEntry& entry, IdleCause phase, doubl
     case Wait::Reductions:
       attribute_reductions(entry.event, phase, times);
       break;
+  }
+  if (const int collective = structure_.events()[entry.event].queue;
+      entry.computes && collective >= 0) {
+    enter(phase, times[collective].start);
+    enter(IdleCause::Exposed, times[collective].end);
   }
   enter(IdleCause::Launch, gap_end_);
 }

@@ -127,9 +127,12 @@ class Reasoning {
       return reduction_reason(events().leader_of(reduction));
     const int data = events()[event].data;
     const bool receives = data >= 0 && plan::is_receive(events()[data].instruction->kind);
-    if (!receives || time_ >= times_[data].end)
-      return nothing(event);
-    return transfer_reason(data, rank, depth);
+    if (receives && time_ < times_[data].end)
+      return transfer_reason(data, rank, depth);
+    const int collective = events()[event].queue;
+    if (collective >= 0 && time_ < times_[collective].end)
+      return reduction_reason(events().leader_of(collective));
+    return nothing(event);
   }
 
   /// A prediction has none of this: there what could run runs.

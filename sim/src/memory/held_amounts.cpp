@@ -127,8 +127,16 @@ constexpr AmountRow amounts[] = {
        return s.cost().output_gradient_for_weights ? s(s.after().input_gradient_bytes)
                                                    : std::int64_t{0};
      }},
-    {Amount::GradientsAside, Owner::Gradients,
+    {Amount::ParametersWhole, Owner::Parameters,
+     [](const Sizes& s) { return s.cost().parameters.value; }},
+    {Amount::ParametersReceived, Owner::Buffers,
+     [](const Sizes& s) { return s.cost().parameters_elsewhere.value; }},
+    {Amount::GradientsWhole, Owner::Gradients,
      [](const Sizes& s) { return s.cost().gradients.value; }},
+    {Amount::GradientsReceived, Owner::Buffers,
+     [](const Sizes& s) { return s.cost().gradients_elsewhere.value; }},
+    {Amount::GradientsAside, Owner::Gradients,
+     [](const Sizes& s) { return standing_gradients(s.cost()).value; }},
 };
 
 static_assert([] {

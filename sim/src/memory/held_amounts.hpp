@@ -42,7 +42,11 @@ enum class Amount : std::uint8_t {
   ReceivedActivation,          // as large as the stage before sends it
   ReceivedGradient,            // as large as the stage after makes it, if W does not need it
   ReceivedGradientForWeights,  // … if it does
-  GradientsAside,  // of all the stage's parameters; the only amount that many share an end of
+  ParametersWhole,             // gathered, beside the own shard
+  ParametersReceived,          // from the other copies, where they are copied
+  GradientsWhole,              // of all the stage's parameters, until their sum over copies is made
+  GradientsReceived,           // from the other copies, where they are copied
+  GradientsAside,              // those that stand; the only amount that many share an end of
 };
 
 /// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
@@ -53,8 +57,8 @@ Owner owner_of(Amount amount);
 /// What a slot of a stage keeps for good where its work is captured.
 plan::Bytes slot_bytes(const StepCosts& costs, int stage, bool splits, bool reruns);
 
-inline std::uint32_t bit_of(Amount amount) {
-  return std::uint32_t{1} << static_cast<unsigned>(amount);
+inline std::uint64_t bit_of(Amount amount) {
+  return std::uint64_t{1} << static_cast<unsigned>(amount);
 }
 
 }  // namespace pipewright::sim

@@ -1,6 +1,7 @@
 #include "held_items.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace pipewright::sim {
 
@@ -55,6 +56,20 @@ HeldItems::HeldItems(const Structure& structure, Holding holding)
       adds_gradients_(place(plan::stage_count(program_), 0), -1) {
   if (holding_.gradient_groups > 0)
     find_gradients_aside(structure);
+  if (plan::gathers_parameters(program_))
+    find_gathered(structure);
+}
+
+void HeldItems::find_gathered(const Structure& structure) {
+  std::map<std::pair<int, int>, int> whole;  // by rank and stage
+  for (int event = 0; event < structure.size(); ++event) {
+    const auto& own = structure.events()[event];
+    const plan::Instruction& i = *own.instruction;
+    if (i.kind == InstructionKind::Unshard)
+      whole[{own.rank, i.stage}] = event;
+    else if (i.kind == InstructionKind::Reshard)
+      gathered_.push_back({i.stage, whole.at({own.rank, i.stage}), event});
+  }
 }
 
 void HeldItems::find_gradients_aside(const Structure& structure) {
@@ -69,7 +84,7 @@ void HeldItems::find_gradients_aside(const Structure& structure) {
       own.clear();
       for (int m = 0; m < program_.microbatches; ++m)
         if (program_.placement.rank_of(stage, m) == rank)
-          own.push_back({around(stage, m).done.event, m});
+          own.push_back({gradients_made(around(stage, m)), m});
       const std::size_t group_size = std::max<std::size_t>(1, (own.size() + groups - 1) / groups);
       for (std::size_t begin = 0; begin < own.size(); begin += group_size) {
         // A rank's events are numbered in the order of its list: the sum takes in a microbatch when

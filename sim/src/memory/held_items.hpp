@@ -3,6 +3,8 @@
 // The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
 // memory is read from this one list.
 
+#include <algorithm>
+
 #include "held_amounts.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/instruction_index.hpp"
@@ -41,6 +43,9 @@ class HeldItems {
   /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
   template <class Visit>
   void for_each(int stage, int microbatch, const Visit& visit) const;
+  /// The same for parameters that are gathered and let go of again: on the rank of `named_by`.
+  template <class Visit>
+  void for_each_gathered(const Visit& visit) const;
 
  private:
   /// The events of one stage and microbatch; -1 where there is none.
@@ -57,7 +62,14 @@ class HeldItems {
 
   template <class Visit>
   void captured(const Around& at, const Visit& visit) const;
+  void find_gathered(const Structure& structure);
   void find_gradients_aside(const Structure& structure);
+  template <class Visit>
+  void gradients(const Around& at, const Visit& visit) const;
+  /// The event at whose end the stage has the microbatch's part of what stands of its gradients.
+  int gradients_made(const Around& at) const {
+    return std::max(at.done.event, find(plan::InstructionKind::ScatterMicrobatch, at));
+  }
   Around around(int stage, int microbatch) const;
   template <class Visit>
   void activations(const Around& at, const Visit& visit) const;
@@ -91,6 +103,11 @@ class HeldItems {
   const Holding holding_;
   const bool forward_only_;
   const plan::InstructionIndex index_;  // of events
+  struct Gathered {
+    int stage;
+    int unshard, reshard;  // events
+  };
+  std::vector<Gathered> gathered_;
   /// The event at whose end gradients that were set aside are added; -1 where none were.
   std::vector<int> adds_gradients_;
 };
@@ -117,13 +134,36 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
     transients(at, visit);
     hand_overs(at, visit);
   }
-  if (const int adding = adds_gradients_[place(stage, microbatch)]; adding >= 0)
-    visit(HeldItem{"gradients set aside",
-                   at.done.event,
-                   Amount::GradientsAside,
-                   at.stage,
-                   {at.done.event},
-                   {adding}});
+  gradients(at, visit);
+}
+
+/// Beside the own shard, from when a gathering begins until the stage is let go of.
+template <class Visit>
+void HeldItems::for_each_gathered(const Visit& visit) const {
+  for (const auto& [stage, unshard, reshard] : gathered_) {
+    const auto keep = [&, stage = stage, unshard = unshard](const char* name, Amount amount,
+                                                            int until) {
+      visit(HeldItem{name, unshard, amount, stage, {unshard, When::Start}, {until}});
+    };
+    keep("parameters of", Amount::ParametersWhole, reshard);
+    if (copies())
+      keep("received parameters of", Amount::ParametersReceived, unshard);
+  }
+}
+
+/// Where copies divide the gradients, those of a microbatch are whole until their sum is made.
+template <class Visit>
+void HeldItems::gradients(const Around& at, const Visit& visit) const {
+  const auto keep = [&](const char* name, Amount amount, EventPoint from, int until) {
+    visit(HeldItem{name, at.done.event, amount, at.stage, from, {until}});
+  };
+  if (const int scatter = find(plan::InstructionKind::ScatterMicrobatch, at); scatter >= 0) {
+    keep("gradients of", Amount::GradientsWhole, {at.done.event, When::Start}, scatter);
+    if (copies())
+      keep("received gradients of", Amount::GradientsReceived, {scatter, When::Start}, scatter);
+  }
+  if (const int adding = adds_gradients_[place(at.stage, at.microbatch)]; adding >= 0)
+    keep("gradients set aside", Amount::GradientsAside, {gradients_made(at)}, adding);
 }
 
 /// What a forward keeps. Without a backward it is let go of at once, but for what is being sent. An

@@ -95,7 +95,7 @@ void MemoryModel::price(const StepCosts& costs) {
     for (const AmountClass& c : classes_) {
       std::int64_t sum = c.aside * bytes_of(Amount::GradientsAside, costs, c.stage, length);
       // The same amount is not both: it would neither be gained nor lost.
-      for (std::uint32_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
+      for (std::uint64_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
         const auto amount = static_cast<Amount>(std::countr_zero(left));
         const std::int64_t bytes = bytes_of(amount, costs, c.stage, length);
         sum += (c.gained & bit_of(amount)) != 0 ? bytes : -bytes;
@@ -106,8 +106,8 @@ void MemoryModel::price(const StepCosts& costs) {
 
 std::int64_t MemoryModel::amount(int amount_class, int event) const {
   auto at = static_cast<std::size_t>(amount_class);
-  if (!length_of_.empty()) {
-    const int microbatch = structure_.events()[event].instruction->microbatch;
+  const int microbatch = structure_.events()[event].instruction->microbatch;
+  if (!length_of_.empty() && microbatch >= 0) {
     at += classes_.size() *
           static_cast<std::size_t>(length_of_[static_cast<std::size_t>(microbatch)]);
   }
@@ -242,7 +242,7 @@ Bytes MemoryModel::standing(const StepCosts& costs, int rank) const {
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
     sum += plan::standing(cost) + cost.parameters * (weight_versions_[at] - 1) +
-           cost.gradients * more_groups();
+           standing_gradients(cost) * more_groups();
   }
   return sum;
 }
@@ -265,8 +265,8 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
       {"parameters", {}}, {"gradients", {}}, {"optimizer state", {}}, {"older weights", {}}};
   for (const int stage : stages_of_rank_[at]) {
     const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
-    holders[0].bytes += cost.parameters;
-    holders[1].bytes += cost.gradients * (1 + more_groups());
+    holders[0].bytes += standing_parameters(cost);
+    holders[1].bytes += standing_gradients(cost) * (1 + more_groups());
     holders[2].bytes += cost.optimizer_state;
     holders[3].bytes += cost.parameters * (weight_versions_[at] - 1);
   }
@@ -279,6 +279,18 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
     return time_of(point, structure_, costs, times);
   };
   const HeldItems items(structure_, holding_);
+  const auto add = [&](const HeldItem& item, double length) {
+    const bool outlasts = item.outlasts >= 0 && times[item.outlasts].lets_go() > time;
+    if (when(item.from) > time || (when(item.until) <= time && !outlasts))
+      return;
+    const Bytes bytes{bytes_of(item.amount, costs, item.stage, length)};
+    std::string name =
+        fmt::format("{} {}", item.name, to_string(*structure_.events()[item.named_by].instruction));
+    if (holders.back().name == name)
+      holders.back().bytes += bytes;
+    else
+      holders.push_back({std::move(name), bytes});
+  };
   for (const int stage : stages_of_rank_[at])
     for (int m = 0; m < program.microbatches; ++m) {
       if (program.placement.rank_of(stage, m) != rank)
@@ -286,19 +298,12 @@ std::vector<Holder> MemoryModel::holders(const StepCosts& costs, const Times& ti
       const double length = costs.microbatch_lengths.empty()
                                 ? 1
                                 : costs.microbatch_lengths[static_cast<std::size_t>(m)];
-      items.for_each(stage, m, [&](const HeldItem& item) {
-        const bool outlasts = item.outlasts >= 0 && times[item.outlasts].lets_go() > time;
-        if (when(item.from) > time || (when(item.until) <= time && !outlasts))
-          return;
-        const Bytes bytes{bytes_of(item.amount, costs, stage, length)};
-        std::string name = fmt::format("{} {}", item.name,
-                                       to_string(*structure_.events()[item.named_by].instruction));
-        if (holders.back().name == name)
-          holders.back().bytes += bytes;
-        else
-          holders.push_back({std::move(name), bytes});
-      });
+      items.for_each(stage, m, [&](const HeldItem& item) { add(item, length); });
     }
+  items.for_each_gathered([&](const HeldItem& item) {
+    if (structure_.events()[item.named_by].rank == rank)
+      add(item, 1);
+  });
   std::erase_if(holders, [](const Holder& holder) { return holder.bytes == Bytes{}; });
   std::stable_sort(holders.begin(), holders.end(),
                    [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });

@@ -88,8 +88,8 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
     plan::Bytes parameters, gradients, state;
     for (const int stage : stages_of_rank_[rank]) {
       const plan::StageCost& cost = costs.stages[static_cast<std::size_t>(stage)];
-      parameters += cost.parameters * weight_versions_[rank];
-      gradients += cost.gradients * (1 + more_groups());
+      parameters += standing_parameters(cost) + cost.parameters * (weight_versions_[rank] - 1);
+      gradients += standing_gradients(cost) * (1 + more_groups());
       state += cost.optimizer_state;
       for (int m = 0; m < program.microbatches; ++m) {
         if (program.placement.rank_of(stage, m) != static_cast<int>(rank))
@@ -100,6 +100,10 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
         items.for_each(stage, m, [&](const HeldItem& item) { add(item, stage, length); });
       }
     }
+    items.for_each_gathered([&](const HeldItem& item) {
+      if (structure_.events()[item.named_by].rank == static_cast<int>(rank))
+        add(item, item.stage, 1);
+    });
     OwnersPoint standing = standing_of(parameters, gradients, state);
     standing[Owner::Transients] =
         (workspaces(costs, static_cast<int>(rank)) + set_aside(costs, static_cast<int>(rank)))

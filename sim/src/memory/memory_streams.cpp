@@ -31,6 +31,8 @@ class MemoryModel::StreamMaker {
           const int rank = program.placement.rank_of(stage, m);
           items.for_each(stage, m, [&](const HeldItem& item) { add(item, rank); });
         }
+      items.for_each_gathered(
+          [&](const HeldItem& item) { add(item, structure.events()[item.named_by].rank); });
       sort_by_event();
     }
 
@@ -85,7 +87,7 @@ class MemoryModel::StreamMaker {
 
   /// Amounts that are gained and lost together: see AmountClass.
   struct AmountSet {
-    std::uint32_t gained = 0, lost = 0;
+    std::uint64_t gained = 0, lost = 0;
     int aside = 0;
     auto operator<=>(const AmountSet&) const = default;
   };
@@ -93,13 +95,12 @@ class MemoryModel::StreamMaker {
   /// An entry for each rank on which the event changes something.
   void add_event(At begin, At end) {
     const auto& own = structure_.events()[begin->event];
-    const plan::InstructionKind kind = own.instruction->kind;
-    const bool is_transfer = plan::is_send(kind) || plan::is_receive(kind);
+    const bool is_beside = !plan::is_compute(own.instruction->kind);
     for (auto first = begin; first != end; ++first) {
       const int owner = first->owner;
       if (std::any_of(begin, first, [&](const Change& c) { return c.owner == owner; }))
         continue;
-      const int source = own.rank != owner || is_transfer ? 1 + own.place : 0;
+      const int source = own.rank != owner || is_beside ? 1 + own.place : 0;
       by_source_[static_cast<std::size_t>(owner)][source].push_back(entry_of(owner, begin, end));
     }
   }

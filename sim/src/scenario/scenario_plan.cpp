@@ -194,7 +194,7 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
   options.replicas = pipeline.replicas * pipeline.context;
   options.overlap_reductions = pipeline.overlap_reductions;
   options.recompute = scenario.training.recompute;
-  options.shard_optimizer = scenario.training.zero >= 1;
+  options.zero = scenario.training.zero;
   options.gradient_norm = scenario.training.clip_norm > 0;
   options.share_loss = true;
   return options;

@@ -31,14 +31,14 @@ struct Case {
   int pipe = 1;
   int data = 1;
   std::string schedule = "1f1b";
-  bool shard_optimizer = false;
+  int zero = 0;
   int ranks() const { return pipe * data; }
 };
 
 const std::map<std::string, Case> cases{{"two-ranks", {.pipe = 2}},
                                         {"split-backward", {.pipe = 3, .schedule = "zb-h1"}},
                                         {"replicas", {.pipe = 2, .data = 2}},
-                                        {"zero", {.pipe = 2, .data = 2, .shard_optimizer = true}}};
+                                        {"zero", {.pipe = 2, .data = 2, .zero = 1}}};
 
 PipelineModule module_of(const Case& wanted) {
   const auto linear = [](const std::string& name, int in, int out) {
@@ -58,7 +58,7 @@ EngineOptions options_of(const Case& wanted) {
   return {.train_batch_size = 3 * microbatches,
           .microbatch_size = 3,
           .schedule = wanted.schedule,
-          .shard_optimizer = wanted.shard_optimizer};
+          .zero = wanted.zero};
 }
 
 std::string bits_of(double number) {

@@ -202,7 +202,7 @@ TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]
 
 TEST_CASE("a change of the batch size keeps every copy of a stage", "[exec]") {
   auto options = batches_of_12();
-  options.shard_optimizer = true;
+  options.zero = 1;
   PipelineEngine kept(small_model(2, 2), options), changed(small_model(2, 2), options);
   for (PipelineEngine* engine : {&kept, &changed})
     engine->set_data(batches_of(made_up, 4));

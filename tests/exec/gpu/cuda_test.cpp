@@ -45,11 +45,9 @@ TEST_CASE(
   auto setup = small_setup();
   setup.clip_norm = 0.5;
   for (const auto& s : schedules())
-    check_equals_serial(s, setup, {.replicas = 2}, false,
-                        {.replicas = 2,
-                         .recompute = plan::RecomputeMode::Full,
-                         .shard_optimizer = true,
-                         .gradient_norm = true});
+    check_equals_serial(
+        s, setup, {.replicas = 2}, false,
+        {.replicas = 2, .recompute = plan::RecomputeMode::Full, .zero = 1, .gradient_norm = true});
   setup = small_setup();
   setup.precision = at::kBFloat16;
   setup.loss_scaling = {.scale = 1024, .dynamic = true};
@@ -71,11 +69,9 @@ TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]
   auto setup = small_setup();
   setup.clip_norm = 0.5;
   setup.precision = at::kBFloat16;
-  check_equals_serial(make("dualpipev", 2, 8), setup, {.cuda_graphs = true, .replicas = 2}, false,
-                      {.replicas = 2,
-                       .recompute = plan::RecomputeMode::Full,
-                       .shard_optimizer = true,
-                       .gradient_norm = true});
+  check_equals_serial(
+      make("dualpipev", 2, 8), setup, {.cuda_graphs = true, .replicas = 2}, false,
+      {.replicas = 2, .recompute = plan::RecomputeMode::Full, .zero = 1, .gradient_norm = true});
 }
 
 TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[cuda]") {

@@ -104,7 +104,7 @@ std::string difference_from_serial(Job& job, const plan::Schedule& schedule,
   setup.clip_norm = 0.5;
   const auto program = plan::lower(schedule, {.communicators = layout,
                                               .replicas = replicas,
-                                              .shard_optimizer = replicas > 1,
+                                              .zero = replicas > 1,
                                               .gradient_norm = true,
                                               .share_loss = true});
   const auto partition = partition_for(schedule);

@@ -37,11 +37,9 @@ TEST_CASE("captured, replicas, shards, clipping, scaling and what runs again cha
   auto setup = small_setup();
   setup.clip_norm = 0.5;
   for (const auto& s : schedules())
-    check_equals_serial(s, setup, {.replicas = 2},
-                        {.replicas = 2,
-                         .recompute = plan::RecomputeMode::Full,
-                         .shard_optimizer = true,
-                         .gradient_norm = true});
+    check_equals_serial(
+        s, setup, {.replicas = 2},
+        {.replicas = 2, .recompute = plan::RecomputeMode::Full, .zero = 1, .gradient_norm = true});
   setup = small_setup();
   setup.precision = at::kBFloat16;
   setup.loss_scaling = {.scale = 1024, .dynamic = true, .growth_interval = 1};

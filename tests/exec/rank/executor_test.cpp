@@ -313,8 +313,6 @@ TEST_CASE("what cannot run is refused before it starts", "[exec]") {
         "the partition [0, 2, 5] is for 5 layers, but the model has 6");
   CHECK(refused(program, small_partition(3)) ==
         "the partition [0, 2, 4, 6] has 3 stages, but the program 2");
-  CHECK(refused(plan::with_unshards(program), small_partition(2)) ==
-        "0UNSHARD: the executor does not shard parameters");
   CHECK(test::error_of([&] {
           Executor(program, small_partition(2), setup, {.devices = std::vector<RankDevice>(3)});
         }) == "3 devices for a job of 2 ranks: give none, or one for each");

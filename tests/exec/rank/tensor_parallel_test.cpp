@@ -25,7 +25,7 @@ using test::Sizes;
 
 plan::Program program_of(const Sizes& sizes, bool zero = false, bool norm = false) {
   return plan::lower(sizes.schedule, {.replicas = sizes.replicas,
-                                      .shard_optimizer = zero,
+                                      .zero = zero ? 1 : 0,
                                       .gradient_norm = norm,
                                       .share_loss = true});
 }

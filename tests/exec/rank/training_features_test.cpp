@@ -28,8 +28,8 @@ TEST_CASE("pipelines side by side add up their gradients as serial training does
     for (const bool shard : {false, true}) {
       INFO(plan::to_string(s));
       for (const int replicas : {2, 3})
-        check_equals_serial(plan::lower(s, {.replicas = replicas, .shard_optimizer = shard}),
-                            partition_for(s), small_setup(), {.replicas = replicas});
+        check_equals_serial(plan::lower(s, {.replicas = replicas, .zero = shard}), partition_for(s),
+                            small_setup(), {.replicas = replicas});
     }
 }
 

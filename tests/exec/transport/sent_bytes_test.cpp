@@ -120,7 +120,7 @@ TEST_CASE("rank that counts what it sends", "[.]") {
 double priced(Kind kind, int copies) {
   const sim::Structure structure(
       plan::lower(plan::make_schedule("gpipe", 1, 1),
-                  {.replicas = copies, .shard_optimizer = kind != Kind::ReduceGradients}));
+                  {.replicas = copies, .zero = kind != Kind::ReduceGradients}));
   sim::StepCosts costs;
   costs.stages.resize(1);
   costs.stages[0].gradients = costs.stages[0].parameters = all_bytes;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "loop/torch/support/verified_plans.hpp"
@@ -162,6 +163,66 @@ TEST_CASE("what captured work sets aside is predicted", "[loop][memory][graphs]"
     check(test::make(name, 2, 4), -0.05, 0.01);
   for (const char* name : {"zb-h1", "zbv"})
     check(test::make(name, 2, 4), 0, 0.12);
+}
+
+/// Parameters weigh most.
+plan::Scenario heavy_scenario() {
+  plan::Scenario heavy = scenario();
+  heavy.model =
+      plan::GptShape{.blocks = 4, .hidden = 128, .heads = 2, .sequence = 8, .vocabulary = 256};
+  return heavy;
+}
+
+/// By rank of the job, in the steps behind the first.
+std::vector<double> peaks_of_copies(const plan::Program& program, const plan::Partition& partition,
+                                    int replicas) {
+  const loop::Workload workload(heavy_scenario());
+  std::vector<std::atomic<std::int64_t>> peaks(program.ranks.size() *
+                                               static_cast<std::size_t>(replicas));
+  exec::Executor executor(program, partition, workload.setup(),
+                          {.observer =
+                               [&](const exec::InstructionRecord& record) {
+                                 auto& peak = peaks[static_cast<std::size_t>(record.rank)];
+                                 peak = std::max(peak.load(), record.peak.value);
+                               },
+                           .replicas = replicas});
+  executor.step(0);
+  for (auto& peak : peaks)
+    peak = 0;
+  executor.step(1);
+  executor.step(2);
+  return {peaks.begin(), peaks.end()};
+}
+
+TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop][memory][zero]") {
+  const std::atomic<bool> never{false};
+  const plan::LayerCosts layers =
+      loop::measure_costs(heavy_scenario(), loop::Workload(heavy_scenario()), {}, never, {});
+  for (const char* name : {"1f1b", "gpipe", "zb-h1", "zbv", "interleaved-1f1b"})
+    for (const auto& [replicas, zero] : {std::pair{2, 2}, {3, 2}, {2, 3}, {3, 3}}) {
+      const bool chunks = std::string_view(name) == "interleaved-1f1b";
+      const plan::Schedule schedule = chunks ? test::make(name, 2, 4, 3) : test::make(name, 2, 4);
+      const plan::Partition partition{plan::uniform_boundaries(6, plan::stage_count(schedule))};
+      const sim::Structure structure(
+          plan::lower(schedule, {.replicas = replicas, .zero = zero, .whole_stages = 1}));
+      sim::StepCosts costs;
+      costs.stages = plan::stage_costs(layers, partition, {.zero = zero, .shards = replicas});
+      costs.replicas = replicas;
+      costs.cluster.devices_per_node = 2 * replicas;
+      sim::Simulator simulator(structure);
+      sim::MemoryModel model(structure, {.gradient_groups = 1});
+      const auto predicted = model.curves(costs, simulator.run(costs)).peaks;
+      const auto held = peaks_of_copies(structure.program(), partition, replicas);
+      // What a late neighbour has not taken yet, of each microbatch in each direction.
+      const double late = 2.0 * 4 * static_cast<double>(layers.layers.front().output.value);
+      for (std::size_t rank = 0; rank < held.size(); ++rank) {
+        const auto peak =
+            static_cast<double>(predicted[rank / static_cast<std::size_t>(replicas)].held.value);
+        CAPTURE(name, replicas, zero, rank, held[rank], peak, late);
+        CHECK(held[rank] > 0.99 * peak - late);
+        CHECK(held[rank] < 1.01 * peak + late);
+      }
+    }
 }
 
 }  // namespace held_memory_test

@@ -277,6 +277,19 @@ TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
   }
 }
 
+TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the parameters",
+          "[plan][stage_costs]") {
+  const StageCost cost = trained({.zero = 2, .shards = 3});
+  CHECK(stand(cost) == Three{40, 40, 27});
+  CHECK(standing_gradients(cost) == Bytes{14});
+  CHECK(standing(cost) == Bytes{40 + 14 + 27});
+  CHECK(standing_parameters(cost) == Bytes{40});
+  const StageCost three = trained({.zero = 3, .shards = 3});
+  CHECK(stand(three) == Three{40, 40, 27});
+  CHECK(standing(three) == Bytes{14 + 14 + 27});
+  CHECK(standing_gradients(trained({.zero = 1, .shards = 3})) == Bytes{40});
+}
+
 TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].tied = {30};

@@ -187,7 +187,7 @@ TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in
   const auto lowered = [](bool shard, bool norm) {
     return text_of(lower(make_gpipe(2, 1), {.replicas = 2,
                                             .recompute = RecomputeMode::Full,
-                                            .shard_optimizer = shard,
+                                            .zero = shard,
                                             .gradient_norm = norm,
                                             .share_loss = true}));
   };
@@ -202,8 +202,122 @@ TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in
         "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0LOSS\n"
         "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1LOSS\n");
   // One copy has nothing to sum and nothing to gather.
-  CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.shard_optimizer = true})) ==
-        "0LOAD0 0F0 0B0 0STEP\n");
+  CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 1})) == "0LOAD0 0F0 0B0 0STEP\n");
+}
+
+TEST_CASE("Sharded gradients are summed behind each backward and what it sends", "[plan][lower]") {
+  CHECK(text_of(lower(make_gpipe(2, 2), {.replicas = 2, .zero = 2})) ==
+        "0LOAD0 0F0 0SEND_F0 0LOAD1 0F1 0SEND_F1 0RECV_B0 0B0 0SCATTER0 0RECV_B1 0B1 0SCATTER1 "
+        "0STEP 0GATHER\n"
+        "1RECV_F0 1LOAD0 1F0 1RECV_F1 1LOAD1 1F1 1B0 1SEND_B0 1SCATTER0 1B1 1SEND_B1 1SCATTER1 "
+        "1STEP 1GATHER\n");
+  // Of split backwards behind W, of fused pairs behind both, and before the sum of a tied weight.
+  CHECK(
+      text_of(lower(parse_csv("0F0,0F1,0I0,0W0,0I1,0W1\n", "s.csv"), {.replicas = 2, .zero = 2})) ==
+      "0LOAD0 0F0 0LOAD1 0F1 0I0 0W0 0SCATTER0 0I1 0W1 0SCATTER1 0STEP 0GATHER\n");
+  CHECK(text_of(with_scatters(bare(parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "s.csv")))) ==
+        "0F0 0F1 0B0 0SCATTER0 0B1 0SCATTER1\n");
+  CHECK(text_of(lower(make_gpipe(2, 1), {.replicas = 2, .tied_stages = {0, 1}, .zero = 2})) ==
+        "0LOAD0 0F0 0SEND_F0 0RECV_B0 0B0 0SCATTER0 0REDUCE_TIED 0STEP 0GATHER\n"
+        "1RECV_F0 1LOAD0 1F0 1B0 1SEND_B0 1SCATTER0 1REDUCE_TIED 1STEP 1GATHER\n");
+  // One copy sums nothing.
+  CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 2})) == "0LOAD0 0F0 0B0 0STEP\n");
+}
+
+TEST_CASE("Sharded parameters are gathered ahead of their use, so many stages at once",
+          "[plan][lower]") {
+  CHECK(text_of(lower(make_gpipe(2, 2), {.replicas = 2, .zero = 3})) ==
+        "0UNSHARD 0LOAD0 0F0 0SEND_F0 0LOAD1 0F1 0SEND_F1 0RECV_B0 0B0 0SCATTER0 0RECV_B1 0B1 "
+        "0SCATTER1 0RESHARD 0STEP\n"
+        "1UNSHARD 1RECV_F0 1LOAD0 1F0 1RECV_F1 1LOAD1 1F1 1B0 1SEND_B0 1SCATTER0 1B1 1SEND_B1 "
+        "1SCATTER1 1RESHARD 1STEP\n");
+  const auto looped = parse_csv("0F0,1F0,1B0,0B0\n", "s.csv");
+  CHECK(text_of(lower(looped, {.replicas = 2, .zero = 3, .whole_stages = 1})) ==
+        "0UNSHARD 0LOAD0 0F0 0RESHARD 1UNSHARD 1LOAD0 1F0 1B0 1SCATTER0 1RESHARD 0UNSHARD 0B0 "
+        "0SCATTER0 0RESHARD 0STEP 1STEP\n");
+  CHECK(text_of(lower(looped, {.replicas = 2, .zero = 3, .whole_stages = 2})) ==
+        "0UNSHARD 1UNSHARD 0LOAD0 0F0 1LOAD0 1F0 1B0 1SCATTER0 1RESHARD 0B0 0SCATTER0 "
+        "0RESHARD 0STEP 1STEP\n");
+}
+
+TEST_CASE("Parameters that are not whole when a stage computes are refused", "[plan][lower]") {
+  const auto refusal = [](const std::vector<std::string>& list) {
+    Program program{.microbatches = 1, .placement = one_route({0}), .ranks = {{}}};
+    for (const std::string& text : list)
+      program.ranks.front().push_back(*parse_instruction(text));
+    return error_of([&] { validate(with_slots(program)); });
+  };
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0UNSHARD", "0B0", "0RESHARD"}) ==
+        "no error");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0B0"}) ==
+        "rank 0, 0B0: needs 0UNSHARD before it");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0UNSHARD", "0B0", "0RESHARD"}) ==
+        "rank 0, 0UNSHARD: stands twice without a RESHARD between");
+  CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0B0"}) ==
+        "rank 0, 0UNSHARD: has no RESHARD behind it");
+  CHECK(refusal({"0LOAD0", "0F0", "0B0", "0RESHARD"}) ==
+        "rank 0, 0RESHARD: needs 0UNSHARD before it");
+}
+
+TEST_CASE("What does not go with sharded gradients is refused, with what would do",
+          "[plan][lower]") {
+  const std::string begin =
+      "ZeRO stage 2 sums the gradients of each microbatch over the copies of its stage, ";
+  const auto refusal = [](const Schedule& schedule, const LoweringOptions& options) {
+    return error_of([&] { lower(schedule, options); });
+  };
+  CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .zero = 2, .gradient_norm = true}) ==
+        begin +
+            "so that nobody has the whole gradients whose norm clips or scales them: ZeRO stage "
+            "1 does, or leave out clipping and loss scaling");
+  CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .overlap_reductions = false, .zero = 2}) ==
+        begin + "and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
+  CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .step_every = 1, .zero = 2}) ==
+        begin + "which does not go with steps between the backwards: leave ZeRO out");
+  ScheduleRequest request;
+  request.name = "chimera";
+  request.ranks = 2, request.microbatches = 2;
+  CHECK(refusal(make_schedule(request), {.zero = 2}) ==
+        begin +
+            "which must all do the same, but this schedule goes through the stages in 2 "
+            "directions: ZeRO stage 1 does");
+}
+
+TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan][lower]") {
+  int lowered = 0;
+  for (const std::string& name : schedule_names())
+    for (const int ranks : {1, 2, 4}) {
+      ScheduleRequest request;
+      request.name = name;
+      request.ranks = ranks, request.microbatches = 8;
+      std::optional<Program> program;
+      try {
+        program = lower(make_schedule(request), {.replicas = 3, .zero = 2});
+      } catch (const InputError&) {  // not of these sizes, or in two directions
+        continue;
+      }
+      CAPTURE(name, ranks);
+      CHECK_NOTHROW(validate(*program));
+      for (const int whole : {1, 3})
+        CHECK_NOTHROW(validate(
+            lower(make_schedule(request), {.replicas = 3, .zero = 3, .whole_stages = whole})));
+      ++lowered;
+    }
+  CHECK(lowered > 40);
+}
+
+TEST_CASE("A Program that sums some microbatches by themselves must sum all", "[plan][lower]") {
+  Program program = lower(make_gpipe(1, 2), {.replicas = 2, .zero = 2});
+  auto& list = program.ranks.front();
+  const auto scatter = std::find_if(list.begin(), list.end(), [](const Instruction& i) {
+    return i.kind == InstructionKind::ScatterMicrobatch;
+  });
+  const Instruction first = *scatter;
+  list.erase(scatter);
+  CHECK(error_of([&] { validate(program); }) ==
+        "stage 0: 1 of 2 microbatches have a SCATTER: all must have one, or none");
+  list.insert(list.begin() + 1, first);
+  CHECK(error_of([&] { validate(program); }) == "rank 0, 0SCATTER0: needs 0B0 before it");
 }
 
 TEST_CASE("Reductions: a rank with several stages that share a weight sums it once, before copies",

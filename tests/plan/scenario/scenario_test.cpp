@@ -119,7 +119,8 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
     for (const char* trained :
          {"pipeline.replicas=2", "pipeline.tensor=2", "training.optimizer=sgd", "training.zero=1",
-          "training.precision=mixed", "training.recompute=full", "training.recompute=selective"})
+          "training.zero=2", "training.zero=3", "training.precision=mixed",
+          "training.recompute=full", "training.recompute=selective"})
       CHECK(only_predicted(changed(plain, trained), carrier).empty());
   }
 }

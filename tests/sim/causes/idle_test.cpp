@@ -107,6 +107,15 @@ TEST_CASE("A step that waits for its reduction: exposed", "[sim][idle]") {
   CHECK(text_of(idle, 1) == "warm-up 0..1, exposed 7..8, cool-down 8..10");
 }
 
+TEST_CASE("A backward that waits for the sum of the gradients before: exposed", "[sim][idle]") {
+  const Structure structure(lower(make("gpipe", 1, 2), {.replicas = 2, .zero = 2}));
+  Simulator simulator(structure);
+  IdleCauses causes(structure);
+  StepCosts costs = equal_costs(1, 0);
+  costs.replicas = 2;  // a ring of two: 1/2 · 100/100 = 0.5 s
+  CHECK(text_of(causes.of(simulator.run(costs)), 0) == "exposed 4..4.5, exposed 6.5..7");
+}
+
 TEST_CASE("Blocking transfers are exposed", "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 2, 1), {.blocking = true}));
   Simulator simulator(structure);

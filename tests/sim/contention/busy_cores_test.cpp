@@ -153,7 +153,7 @@ TEST_CASE("Every action does its work between start and end, and starts by the n
       if (!is_compute(structure.events()[event].instruction->kind) || by_itself < 1e-9)
         continue;
       REQUIRE(work_done(structure, costs, times, event, by_itself,
-                        contended.of(structure, event).held) == Approx(1).epsilon(1e-9));
+                        contended.of(structure, event).held) == Approx(1).epsilon(1e-8));
       const double own = work.of(structure, event).held;
       if (own > 0)
         as_it_came.event_factors[static_cast<std::size_t>(event)] =

@@ -53,6 +53,8 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
       request.microbatches = 8;
       request.chunks = std::string_view(name) == "interleaved-1f1b" ? 2 : 1;
       options.tied_stages = {0, 3};
+      if (options.zero > 1 && request.name == "chimera")
+        continue;  // not in two directions
       const Program program = lower(make_schedule(request), options);
       if (find_deadlock(Dependencies(program)))
         continue;  // not everything can run over every communicator

@@ -114,13 +114,19 @@ TEST_CASE("Where work is captured each slot keeps its most, and copies of what c
 }
 
 /// Random bytes for everything that `random_costs` leaves out.
-StepCosts with_memory(StepCosts costs, std::mt19937& random) {
+StepCosts with_memory(StepCosts costs, std::mt19937& random, bool at_shards = false) {
   const auto bytes = [&](int least, int most) {
     return Bytes{std::uniform_int_distribution(least, most)(random)};
   };
   for (StageCost& stage : costs.stages) {
     stage.parameters = bytes(0, 90);
     stage.gradients = bytes(0, 90);
+    if (at_shards)
+      stage.parameters_elsewhere =
+          stage.parameters - bytes(0, static_cast<int>(stage.parameters.value));
+    if (at_shards)
+      stage.gradients_elsewhere =
+          stage.gradients - bytes(0, static_cast<int>(stage.gradients.value));
     stage.optimizer_state = bytes(0, 90);
     stage.freed_by_input_gradient = bytes(0, 30);
     stage.activation = stage.output + stage.freed_by_input_gradient + bytes(0, 90);
@@ -161,8 +167,11 @@ int for_each_case(const Visit& visit) {
             try {
               const Schedule plain = make(name, ranks, microbatches);
               const Program program = lower(recompute ? with_recompute(plain) : plain, options);
-              const Case at(program, with_memory(random_costs(program, random, visited), random),
-                            holding);
+              const Case at(
+                  program,
+                  with_memory(random_costs(program, random, visited), random,
+                              scatters_microbatches(program) || gathers_parameters(program)),
+                  holding);
               CAPTURE(name, ranks, microbatches, options.blocking, to_string(holding.hand_over),
                       holding.gradient_groups, recompute);
               visit(at);
@@ -185,7 +194,8 @@ Bytes standing_of(const Case& at, int rank) {
   for (int stage = 0; stage < stage_count(program); ++stage)
     if (program.placement.holds(rank, stage)) {
       const StageCost& cost = at.costs.stages[static_cast<std::size_t>(stage)];
-      sum += cost.parameters * versions + cost.gradients * sums + cost.optimizer_state;
+      sum += standing_parameters(cost) + cost.parameters * (versions - 1) +
+             standing_gradients(cost) * sums + cost.optimizer_state;
     }
   for (const Holder& holder : at.model.holders(at.costs, at.times, rank, /*time=*/-1))
     sum += holder.name == "set aside for graphs" ? holder.bytes : Bytes{};
@@ -479,6 +489,52 @@ TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]"
   CHECK(curve_of_gradients(mixed, 1) == "0: 100, 9: 200, 10: 100");
   const Schedule in_order = parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n", "test");
   CHECK(curve_of_gradients(in_order, 1) == "0: 100");
+}
+
+TEST_CASE("Sharded gradients are whole from a backward's start until their sum is made",
+          "[sim][memory]") {
+  StageCost stage = times(1, 1, 1);
+  stage.gradients = {100};
+  stage.gradients_elsewhere = {50};
+  StepCosts costs = costs_of({stage});
+  costs.replicas = 2;
+  const auto curve = [&](const char* actions, HandOver hand_over = HandOver::Reference) {
+    return Case(lower(parse_csv(actions, "test"), {.replicas = 2, .zero = 2}), costs,
+                {hand_over, 1})
+        .curve(0);
+  };
+  // 0B0 to 4 and its sum to 5: then 0B1, to 7.
+  CHECK(curve("0F0,0F1,0B0,0B1\n") == "0: 50, 2: 150, 5: 150, 8: 50");
+  CHECK(curve("0F0,0F1,0B0,0B1\n", HandOver::Copy) ==
+        "0: 50, 2: 150, 4: 200, 5: 150, 7: 200, 8: 50");
+  // The shard of 1 is set aside until 0 has come.
+  CHECK(curve("0F0,0F1,0B1,0B0\n") == "0: 50, 2: 150, 5: 200, 8: 50");
+  // Another forward runs beside the sum.
+  CHECK(curve("0F0,0B0,0F1,0B1\n") == "0: 50, 1: 150, 4: 150, 7: 50");
+  CHECK(Case(lower(parse_csv("0F0,0B0\n", "test"), {.replicas = 2, .zero = 2}), costs, {})
+            .holders(0, 2) == "gradients of 0B0: 100, gradients: 50");
+}
+
+TEST_CASE(
+    "Sharded parameters are whole from when they begin to be gathered until they are let go of",
+    "[sim][memory]") {
+  StageCost stage = times(1, 1, 1);
+  stage.parameters = {100};
+  stage.parameters_elsewhere = {50};
+  StepCosts costs = costs_of({stage, stage});
+  costs.replicas = 2;
+  const auto curve = [&](int whole, HandOver hand_over = HandOver::Reference) {
+    return Case(lower(parse_csv("0F0,1F0,1B0,0B0\n", "test"),
+                      {.replicas = 2, .zero = 3, .whole_stages = whole}),
+                costs, {hand_over, 1})
+        .curve(0);
+  };
+  // Each is gathered in 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its sum to 7, 0B0 from 8 to 10.
+  CHECK(curve(1) == "0: 100, 0: 200, 2: 200, 6: 100, 7: 200, 10: 100");
+  CHECK(curve(1, HandOver::Copy) ==
+        "0: 100, 0: 250, 1: 200, 2: 250, 3: 200, 6: 100, 7: 250, 8: 200, 10: 100");
+  // Both at once, one behind the other: 1F0 need not wait.
+  CHECK(curve(2) == "0: 100, 0: 200, 1: 300, 5: 200, 8: 100");
 }
 
 TEST_CASE("zb-h1's newest weight gradients set aside all others, its oldest none",

@@ -126,7 +126,7 @@ TEST_CASE("Pipelines side by side run all their collectives in the native engine
         options.replicas = replicas;
         options.overlap_reductions = replicas != 3;
         options.tied_stages = {0, 1, stage_count(schedule) - 1};
-        options.shard_optimizer = replicas == 2;
+        options.zero = replicas == 2;
         options.gradient_norm = replicas == 8;
         options.share_loss = true;
         const Structure structure(lower(schedule, options));

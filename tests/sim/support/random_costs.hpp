@@ -16,12 +16,14 @@ inline std::vector<plan::LoweringOptions> all_ways_to_communicate() {
                             plan::CommunicatorLayout::Rank})
     for (const auto mode : {plan::TransferMode::Eager, plan::TransferMode::Rendezvous})
       for (const bool blocking : {false, true})
-        for (const int replicas : {1, 2}) {
+        for (const auto& [replicas, zero] : {std::pair{1, 0}, {2, 0}, {2, 2}, {2, 3}}) {
           plan::LoweringOptions options;
           options.communicators = layout;
           options.transfers = mode;
           options.blocking = blocking;
           options.replicas = replicas;
+          options.zero = zero;
+          options.whole_stages = 1;
           all.push_back(options);
         }
   return all;

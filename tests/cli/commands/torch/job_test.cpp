@@ -53,6 +53,8 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
            {"pipeline.replicas=2", "pipeline.tensor=2", "training.zero=1"},
            {"pipeline.replicas=2", "pipeline.tensor=2",
             R"(pipeline.axes=["tensor","context","data","pipe"])"},
+           {"pipeline.replicas=2", "training.zero=2"},
+           {"pipeline.replicas=2", "training.zero=3", "pipeline.schedule=interleaved-1f1b"},
            {"pipeline.communicators=pair", "pipeline.schedule=gpipe"}}) {
     const auto result = run_program(train(wish, {"--processes", "--verify"}));
     CAPTURE(wish, result.err);
@@ -89,7 +91,9 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"--set", "pipeline.schedule=1f1b"},
            {"--set", "pipeline.schedule=zbv"},
-           {"--set", "pipeline.replicas=2", "--set", "training.zero=1"}}) {
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=1"},
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=2"},
+           {"--set", "pipeline.replicas=2", "--set", "training.zero=3"}}) {
     const TempFolder folder;
     const auto out = folder.path() / "run";
     auto words = wish;

@@ -244,6 +244,8 @@ TEST_CASE("run: more memory than the device has is refused with 1, simulate name
 TEST_CASE("train --verify: bit-identical whatever the training asks for", "[cli][run]") {
   const std::vector<std::vector<std::string>> wishes{
       {"pipeline.replicas=2", "training.zero=1"},
+      {"pipeline.replicas=2", "training.zero=2", "pipeline.schedule=zb-h1"},
+      {"pipeline.replicas=2", "training.zero=3", "pipeline.schedule=zbv"},
       {"pipeline.schedule=zbv", "training.clip_norm=0.1", "training.warm_up_steps=2"},
       {"pipeline.schedule=dualpipe", "pipeline.microbatches=8", "training.decay=cosine"},
       {"pipeline.schedule=looped-bfs", "pipeline.chunks=2", "training.recompute=full"},

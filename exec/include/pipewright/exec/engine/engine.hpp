@@ -24,7 +24,7 @@ struct EngineOptions {
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};
   double clip_norm = 0;
-  bool shard_optimizer = false;  // ZeRO stage 1, among the copies of a stage
+  int zero = 0;  // the stage of ZeRO, as in plan::LoweringOptions
   bool exact = true;
   int gradient_groups = 0;
   int tensor_groups = 0;  // 0: one for each shard

@@ -93,8 +93,7 @@ struct Evaluation {
 /// Who is where when a Program runs so.
 JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options);
 
-/// Throws InputError in words when the Program asks for what the executor does not do: sharded
-/// parameters, or nothing to train.
+/// Throws InputError in words when the Program has nothing to train.
 void require_trainable(const plan::Program& program);
 
 /// The gradient group of each microbatch of the batch, over all replicas: see
@@ -123,11 +122,13 @@ class Executor {
                                      bool keep_outputs = false);
 
   /// In the order of layers; of one copy of each stage, of those in this process. What shards share
-  /// out is put together, where all of them are here.
+  /// out is put together, where all of them are here. Where parameters are sharded (ZeRO-3) they are
+  /// gathered for it, and copied: then every process of a job calls it at once.
   std::vector<at::Tensor> parameters() const;
 
   /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of
-  /// equal copies of a stage the first speaks for all. Not while a step runs.
+  /// equal copies of a stage the first speaks for all. Not while a step runs. Where parameters are
+  /// sharded, every process of a job calls it at once.
   Snapshot snapshot(int next_step) const;
   /// Takes parameters, the optimizers' states and the loss scale of a checkpoint. Throws InputError
   /// when it does not fit (`check_load` tells all reasons) or is damaged.

@@ -20,6 +20,7 @@ namespace pipewright::exec {
 class CapturedSlot;
 struct Computed;
 class GradientSums;
+class ScatteredGradients;
 
 /// What runs: which step of which data, and whether gradients are wanted.
 struct Pass {
@@ -30,6 +31,7 @@ struct Pass {
   bool training = true;
   double loss_scale = 1;
   bool keep_outputs = false;
+  bool observed = true;  // whoever observes instructions hears of it
 };
 
 class Stage {
@@ -38,6 +40,11 @@ class Stage {
   Stage(StageSpec spec, const TrainingSetup& setup);
   Stage(Stage&&) noexcept;
   ~Stage();
+
+  /// Where parameters are sharded: gives them memory for all their numbers, whose values are
+  /// anything, and takes it back. A stage begins without.
+  void make_room();
+  void let_go();
 
   /// Before the first instruction of a pass. `slots`: buffers held at once.
   void begin(const Pass& pass, int slots);
@@ -51,6 +58,9 @@ class Stage {
   void backward(const plan::Instruction& i);
   void input_gradient(const plan::Instruction& i);
   void weight_gradient(const plan::Instruction& i);
+  /// Where gradients are sharded: those of the newest microbatch, whole, by parameter. They are the
+  /// caller's from here on.
+  Tensors take_gradients();
   /// Adds up the gradients of the microbatches since the last step, before an `update` with them.
   void finish_gradients();
   /// Steps with them. In an asynchronous Program the weights that microbatches under way have used
@@ -79,7 +89,9 @@ class Stage {
   }
   Optimizer& optimizer() { return *optimizer_; }
   const Optimizer& optimizer() const { return *optimizer_; }
+  /// Where gradients are not sharded, and where they are.
   GradientSums& gradients() { return *gradients_; }
+  ScatteredGradients& scattered() { return *scattered_; }
   /// The layer, counted over the model, that a parameter of the optimizer belongs to.
   int layer_of(std::size_t parameter) const { return layer_of_parameter_[parameter]; }
   /// Its name in that layer.
@@ -147,7 +159,8 @@ class Stage {
   std::vector<std::string> name_of_parameter_;
   std::vector<std::optional<CutParameter>> cut_of_parameter_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradientSums> gradients_;
+  std::unique_ptr<GradientSums> gradients_;  // or else
+  std::unique_ptr<ScatteredGradients> scattered_;
   Pass pass_;
   std::vector<Buffers> slots_;
   bool captures_ = false;     // in this pass

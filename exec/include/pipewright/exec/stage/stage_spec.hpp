@@ -39,7 +39,7 @@ struct StageSpec {
 
   // What a Program does not say.
   at::Device device = at::kCPU;
-  Shard shard{};                      // of the optimizer's states
+  Shard shard{};                      // of the optimizer's states; the Program says what else
   ShardPlace place{};                 // which part of its layers it has
   bool captures = false;              // see ExecutorOptions::cuda_graphs
   bool dynamic_shapes = false;        // as in ExecutorOptions

@@ -33,6 +33,8 @@ double learning_rate_at(const OptimizerOptions& options, int step);
 struct Shard {
   int index = 0;
   int count = 1;
+  bool gradients = false;   // stage 2: of the gradients, too, which are then no parameter's own
+  bool parameters = false;  // stage 3: of the parameters, too: what is updated is memory of its own
 };
 
 /// Whether a number of a parameter always lies at the same place of its tensor, as far as kernels
@@ -65,7 +67,8 @@ class Optimizer {
   };
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
-  /// backward only adds to them. Throws InputError when a parameter to be sliced is not contiguous.
+  /// backward only adds to them. Of sharded gradients, those of its shard. Throws InputError when a
+  /// parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
             Places places = Places::AreKept);
 
@@ -80,12 +83,16 @@ class Optimizer {
   void leave_weights(std::size_t first, std::size_t last);
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  /// Parts of the parameters' own memory, in order: what `step` updates. Of one shard, or of any.
+  /// Parts of the parameters' own memory, in order, of any shard.
   Tensors slices(int shard) const;
-  Tensors slices() const { return slices(shard_.index); }
+  /// What `step` updates: those of the own shard, or what stands for them where parameters are
+  /// sharded.
+  Tensors slices() const { return shard_.parameters ? values_ : slices(shard_.index); }
+  /// What `step` steps with, by slice, where gradients are sharded.
+  const Tensors& gradients() const { return gradients_; }
   /// Changing a value changes the optimizer.
   std::vector<State> states() const;
-  /// Call after a parameter was set from outside: master copies take its value.
+  /// Call after a parameter was set from outside: its shard and master copies take its value.
   void refresh_masters();
 
  private:
@@ -105,7 +112,9 @@ class Optimizer {
   Places places_;
   std::vector<at::Tensor> parameters_;
   std::vector<Slice> own_;
-  Tensors updated_;  // slices of the parameters, or master copies
+  Tensors updated_;    // slices of the parameters, or master copies
+  Tensors gradients_;  // of the slices, where they are sharded
+  Tensors values_;     // likewise
   Tensors first_moments_, second_moments_, step_counts_;
   bool has_masters_ = false;
 };

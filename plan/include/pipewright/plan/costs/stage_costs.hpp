@@ -38,6 +38,8 @@ struct StageCost : PassTimes {
   Seconds optimizer_step;
   Bytes parameters;
   Bytes gradients;
+  // Of these, what other copies of the stage hold in its place.
+  Bytes parameters_elsewhere{}, gradients_elsewhere{};
   Bytes optimizer_state;
   Bytes sent_gradients{};           // to the copies, in the parameters' type; 0: `gradients`
   Bytes expert_parameters{};        // the part of the parameters that fewer copies have
@@ -80,8 +82,9 @@ struct StageCost : PassTimes {
 ///              with `fp32_gradients` 4 n
 ///
 /// Activations and times are those that were measured. Among `shards` replicas, each holds and
-/// steps its part of the optimizer state, rounded up (ZeRO stage 1). Recomputation changes each
-/// layer but the loss:
+/// steps its part of the optimizer state, rounded up (ZeRO stage 1), and from stage 2 on its part
+/// of the gradients, under stage 3 of the parameters. Recomputation changes each layer but the
+/// loss:
 ///
 ///   full       keeps its input alone; its backward begins with its forward and needs memory for
 ///              those activations as well
@@ -101,6 +104,13 @@ Seconds backward_time(const StageCost& cost);
 Seconds time_of(Work work, const StageCost& cost);
 Bytes bytes_of(Payload payload, const StageCost& cost);
 
+/// Its part of the parameters or gradients, where copies of the stage divide them; else all.
+inline Bytes standing_parameters(const StageCost& cost) {
+  return cost.parameters - cost.parameters_elsewhere;
+}
+inline Bytes standing_gradients(const StageCost& cost) {
+  return cost.gradients - cost.gradients_elsewhere;
+}
 /// What stands throughout: parameters, gradients and optimizer state.
 Bytes standing(const StageCost& cost);
 

@@ -24,15 +24,20 @@ struct LoweringOptions {
   std::vector<int> tied_stages{};  // that share a weight
   int step_every = 0;  // backwards of a stage between optimizer steps; 0: one step at the end
   RecomputeMode recompute = RecomputeMode::None;
-  int recompute_layers = 1;      // that run again at a time, under RecomputeMode::Full
-  bool shard_optimizer = false;  // ZeRO stage 1: each copy of a stage steps its shard alone
-  bool gradient_norm = false;    // is needed before a step, to clip or to divide by a scale
-  bool share_loss = false;       // all ranks get to know it
+  int recompute_layers = 1;  // that run again at a time, under RecomputeMode::Full
+  /// The stage of ZeRO. 1: each copy of a stage steps its shard alone. 2: gradients stand as
+  /// shards, too, so that the sum over copies is made of each microbatch by itself. 3: parameters,
+  /// too, which are gathered before they are used, and let go of.
+  int zero = 0;
+  int whole_stages = 3;        // that a rank has gathered at once, under ZeRO stage 3
+  bool gradient_norm = false;  // is needed before a step, to clip or to divide by a scale
+  bool share_loss = false;     // all ranks get to know it
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
 /// All passes in their order. Throws InputError when the schedule is not valid, a tied stage does
-/// not exist, or steps between the backwards would come before their gradients are summed.
+/// not exist, steps between the backwards would come before their gradients are summed, or ZeRO
+/// from stage 2 on is asked for where the schedule or another option forbids it.
 Program lower(const Schedule& schedule, const LoweringOptions& options = {});
 /// What torch 2.11 makes of the same compute-only file. Its runtime needs all of it: it has one
 /// queue for each directed pair of ranks, so receives must stand in the order of the sends; it
@@ -65,6 +70,9 @@ struct ReductionOptions {
 /// their gradients are summed over layers, and then over copies. A rank runs its collectives one
 /// after the other, and all ranks of several have them in one order.
 Program with_reductions(Program program, const ReductionOptions& options);
+/// Behind each weight gradient of a stage and the sends that follow it, the sum of the gradients of
+/// its microbatch over the copies of the stage, each of which gets its shard.
+Program with_scatters(Program program);
 /// All ranks get the norm of all gradients behind their reductions.
 Program with_gradient_norm(Program program);
 /// Every stage steps its optimizer at the end of its rank's list, or after every `step_every`

@@ -13,4 +13,10 @@ Schedule schedule_of(const Program& program);
 /// Whether no weight gradient is computed at all: an inference.
 bool is_forward_only(const Program& program);
 
+/// Whether the gradients of each microbatch are summed over the copies of its stage by themselves:
+/// a sum over copies comes before that over microbatches then (ZeRO stages 2 and 3).
+bool scatters_microbatches(const Program& program);
+/// Whether parameters are gathered before they are computed with (ZeRO stage 3).
+bool gathers_parameters(const Program& program);
+
 }  // namespace pipewright::plan

@@ -34,7 +34,8 @@ class Dependencies {
     const Instruction* instruction = nullptr;
     int rank = 0;
     int compute = -1;  // the compute before it: its rank reaches it no earlier
-    int queue = -1;  // the transfer before it on its communicator, or the rank's collective before
+    int queue = -1;  // the transfer before it on its communicator, or the rank's collective before;
+                     // of compute, the collective that it waits for
     int data = -1;   // what makes its data; a receive has its send here
     int partner = -1;  // the other end of a send or receive; for a collective's members the first
                        // one, which takes the time and has -1 itself

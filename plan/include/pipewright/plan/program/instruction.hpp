@@ -26,6 +26,8 @@ enum class InstructionKind {
   ReceiveActivation,  // from the stage before
   SendGradient,       // to the stage before
   ReceiveGradient,    // from the stage after
+  ScatterMicrobatch,  // sums a microbatch's gradients over the copies of the stage: each gets the
+                      // sum of its shard (ZeRO stages 2 and 3)
   ReduceTied,        // sums the gradients of the weights that stages share, over the ranks with one
   ReduceGradients,   // sums the gradients of all copies of the stage
   ScatterGradients,  // the same, but each copy gets the sum of its shard alone (ZeRO stage 1)
@@ -33,7 +35,7 @@ enum class InstructionKind {
   OptimizerStep,     // steps its shard alone where parameters are gathered afterwards
   GatherParameters,  // each copy of the stage gets the shards that the others have stepped
   ShareLoss,         // all ranks get the losses of the batch
-  Unshard,           // gathers the stage's sharded parameters
+  Unshard,           // gathers the stage's sharded parameters (ZeRO stage 3), again and again
   Reshard,           // lets them go again
 };
 
@@ -136,6 +138,13 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .needs = Needs::OtherEnd,
               .towards = 1,
               .other_end = InstructionKind::SendGradient};
+    case InstructionKind::ScatterMicrobatch:
+      return {.word = "SCATTER",
+              .role = Role::Collective,
+              .in_torch = false,
+              .payload = Payload::Gradients,
+              .group = Group::Copies,
+              .rounds = 1};
     case InstructionKind::ReduceTied:
       return {.word = "REDUCE_TIED",
               .role = Role::Collective,
@@ -185,8 +194,12 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .payload = Payload::Numbers,
               .group = Group::All,
               .rounds = 1};
-    case InstructionKind::Unshard:  // torch alone has these two, for models that are sharded
-      return {.word = "UNSHARD"};
+    case InstructionKind::Unshard:
+      return {.word = "UNSHARD",
+              .role = Role::Collective,
+              .payload = Payload::Parameters,
+              .group = Group::Copies,
+              .rounds = 1};
     case InstructionKind::Reshard:
       return {.word = "RESHARD"};
   }
@@ -218,7 +231,7 @@ constexpr const InstructionTraits& traits_of(InstructionKind kind) {
 /// Kinds with a microbatch come first, so that tables by kind need no others. The rest concern a
 /// whole stage, or the rank: then they bear the number of one of its stages.
 inline constexpr std::size_t kinds_with_microbatch =
-    static_cast<std::size_t>(InstructionKind::ReceiveGradient) + 1;
+    static_cast<std::size_t>(InstructionKind::ScatterMicrobatch) + 1;
 
 static_assert([] {
   for (const InstructionTraits& row : instruction_traits) {

@@ -141,8 +141,8 @@ class MemoryModel {
   /// gradients are set aside, less how many times they are let go of.
   struct AmountClass {
     int stage = 0;
-    std::uint32_t gained = 0;
-    std::uint32_t lost = 0;
+    std::uint64_t gained = 0;
+    std::uint64_t lost = 0;
     int aside = 0;
   };
 

@@ -1,0 +1,45 @@
+#pragma once
+
+// Gradients that are summed over the copies of a stage microbatch by microbatch (ZeRO stages 2 and
+// 3). Whole they stand from when a backward begins until that sum is made; what stays is the sum
+// over microbatches of this copy's shard. In exact mode microbatches are added in their order, and
+// the shard of one that comes too early is set aside.
+
+#include <map>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+class ScatteredGradients {
+ public:
+  /// `sums`: zeroed, of the shard's slices; they are what is added to. `microbatches`: those that
+  /// will be computed here, in their order.
+  ScatteredGradients(std::vector<at::Tensor> parameters, Tensors sums,
+                     std::vector<int> microbatches, bool exact);
+
+  /// Call right before and right after what adds the gradients of a microbatch to `.grad`.
+  void begin();
+  void end();
+  /// Those gradients, by parameter: the caller's alone from here on.
+  Tensors take();
+  /// Adds what all copies have made of a microbatch, or of those that the other copies have in its
+  /// place. `shard`: in memory that need not stay.
+  void add(int microbatch, const Tensors& shard);
+  /// Is ready for the next step.
+  void finish();
+
+ private:
+  void add_to_sums(const Tensors& shard);
+
+  std::vector<at::Tensor> parameters_;
+  Tensors sums_;
+  std::vector<int> microbatches_;
+  bool exact_;
+  Tensors whole_;
+  std::size_t added_ = 0;
+  std::map<int, Tensors> aside_;  // by microbatch
+};
+
+}  // namespace pipewright::exec

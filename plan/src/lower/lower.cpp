@@ -36,11 +36,16 @@ Program lower(const Schedule& schedule, const LoweringOptions& options) {
   check(schedule, options);
   const bool recomputes = options.recompute == RecomputeMode::Full;
   Program program = from_schedule(recomputes ? with_recompute(schedule) : schedule, options);
-  program.recompute_layers = recomputes ? options.recompute_layers : 0;
-  program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = options.receives == ReceivePlacement::JustInTime
                 ? with_transfers(std::move(program))
                 : with_early_receives(std::move(program));
+  return with_all_but_transfers(std::move(program), options);
+}
+
+Program with_all_but_transfers(Program program, const LoweringOptions& options) {
+  const bool recomputes = options.recompute == RecomputeMode::Full;
+  program.recompute_layers = recomputes ? options.recompute_layers : 0;
+  program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = with_loads(std::move(program));
   // Where a norm is taken, of whole tensors, all copies need the whole sums.
   program = with_reductions(std::move(program),

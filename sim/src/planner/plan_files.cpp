@@ -57,7 +57,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const TransformerTraini
   plan::Pipeline& pipeline = scenario.pipeline;
   pipeline.ranks = cut.pipeline;
   pipeline.microbatches = cut.microbatches(training.batch);
-  pipeline.schedule = cut.schedule_name();
+  pipeline.schedule = std::string(cut.schedule_name());
   pipeline.chunks = cut.chunks;
   pipeline.blocking = true;
   const auto layers = static_cast<int>(plan::gpt_model(shape_of(training)).layers.size());

@@ -144,6 +144,7 @@ ScheduleDescriptor with_sizes_of(const Program& program, std::string name) {
 }  // namespace
 
 void require_runnable(const Program& program) {
+  require_runnable(schedule_of(program));
   validate(program, CommunicatorLayout::Edge, TransferMode::Eager);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 
@@ -16,6 +17,14 @@ ScheduleDescriptor own_schedule(Schedule order, std::string name) {
                         .stages = stage_count(order)};
   own.make = [order = std::move(order)](const ScheduleRequest&) -> MadeSchedule { return {order}; };
   return own;
+}
+
+void require_runnable(const Schedule& order) {
+  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank)
+    if (order.ranks[rank].empty())
+      throw InputError(fmt::format(
+          "rank {} has no action: an empty row is a rank as well, and each needs a stage", rank));
+  validate(order);
 }
 
 void require_sound(const std::string& name, const std::function<void()>& prove) {

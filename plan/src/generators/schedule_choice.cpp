@@ -11,8 +11,6 @@
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/program/computation.hpp"
-#include "pipewright/plan/program/validate_program.hpp"
-#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 
@@ -28,7 +26,7 @@ ScheduleChoice::ScheduleChoice(ScheduleDescriptor generator) : name(generator.na
 }
 
 ScheduleChoice::ScheduleChoice(Schedule order, std::string called) : name(std::move(called)) {
-  require_sound(name, [&] { validate(order); });
+  require_sound(name, [&] { require_runnable(order); });
   own = std::make_shared<const ScheduleDescriptor>(own_schedule(std::move(order), name));
 }
 

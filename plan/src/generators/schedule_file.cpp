@@ -9,7 +9,6 @@
 #include "own_schedule.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
-#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -54,7 +53,7 @@ ScheduleDescriptor read_program(const std::string& text, const std::string& file
 ScheduleDescriptor read_csv(const std::string& text, const std::string& file) {
   if (!has_communication(text)) {
     Schedule order = parse_csv(text, file);
-    require_sound(file, [&] { validate(order); });
+    require_sound(file, [&] { require_runnable(order); });
     return own_schedule(std::move(order), file);
   }
   Program program;

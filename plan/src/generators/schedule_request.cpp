@@ -8,7 +8,6 @@
 #include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
-#include "pipewright/plan/schedules/validate_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -116,7 +115,7 @@ Program lower(const ScheduleRequest& request, const Schedule& schedule,
     return lower(schedule, options);
   if (request.own->lower)
     return request.own->lower(options);
-  require_sound(request.own->name, [&] { validate(schedule); });
+  require_sound(request.own->name, [&] { require_runnable(schedule); });
   return lower(schedule, options);
 }
 

@@ -1,8 +1,13 @@
 // A schedule that somebody wrote trains to the bits of serial training, in whatever form it comes.
 
+#include <fmt/ranges.h>
+
+#include <numeric>
+
 #include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/loop/run_directory.hpp"
+#include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
@@ -53,6 +58,19 @@ TEST_CASE("an order of one's own trains with copies, clipping and shards", "[loo
         INFO(fmt::format("zero {}, clip {}", zero, clip));
         test::check_verifies(scenario);
       }
+  }
+}
+
+TEST_CASE("stages with copies of their own number have the bits of serial training", "[loop]") {
+  for (const std::vector<int>& copies : {std::vector{2, 1, 1}, {1, 2, 1}, {1, 2, 3}}) {
+    plan::Scenario scenario = with_schedule(plan::make_1f1b_rr(copies, 6));
+    scenario.pipeline.ranks = std::accumulate(copies.begin(), copies.end(), 0);
+    scenario.pipeline.microbatches = 6;
+    for (const int zero : {0, 1}) {
+      scenario.training.zero = zero;
+      INFO(fmt::format("copies {}, zero {}", fmt::join(copies, ","), zero));
+      test::check_verifies(scenario);
+    }
   }
 }
 

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <numeric>
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
@@ -60,14 +59,14 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
 /// 1F1B whose stages have copies of their own number, on as many ranks.
 plan::MadeSchedule round_robin(const ScheduleOptions& options) {
   const plan::ScheduleRequest& request = options.request;
-  const int ranks = std::accumulate(options.copies.begin(), options.copies.end(), 0);
   if (request.name != "1f1b")
     throw plan::InputError(
         fmt::format("--copies: {} has one copy of each stage; 1f1b takes several", request.name));
-  if (request.ranks != 0 && request.ranks != ranks)
-    throw plan::InputError(
-        fmt::format("--copies asks for {} ranks, but --ranks for {}", ranks, request.ranks));
-  return {plan::make_1f1b_rr(options.copies, request.microbatches)};
+  plan::Schedule made = plan::make_1f1b_rr(options.copies, request.microbatches);
+  if (request.ranks != 0 && request.ranks != static_cast<int>(made.ranks.size()))
+    throw plan::InputError(fmt::format("--copies asks for {} ranks, but --ranks for {}",
+                                       made.ranks.size(), request.ranks));
+  return {std::move(made)};
 }
 
 plan::MadeSchedule named_schedule(const ScheduleOptions& options) {

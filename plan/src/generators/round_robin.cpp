@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"

@@ -62,7 +62,7 @@ TEST_CASE("an order of one's own trains with copies, clipping and shards", "[loo
 }
 
 TEST_CASE("stages with copies of their own number have the bits of serial training", "[loop]") {
-  for (const std::vector<int>& copies : {std::vector{2, 1, 1}, {1, 2, 1}, {1, 2, 3}}) {
+  for (const auto& copies : std::vector<std::vector<int>>{{2, 1, 1}, {1, 2, 1}, {1, 2, 3}}) {
     plan::Scenario scenario = with_schedule(plan::make_1f1b_rr(copies, 6));
     scenario.pipeline.ranks = std::accumulate(copies.begin(), copies.end(), 0);
     scenario.pipeline.microbatches = 6;

@@ -1,5 +1,7 @@
 #include "pipewright/plan/generators/round_robin.hpp"
 
+#include <algorithm>
+
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"

@@ -89,7 +89,8 @@ loop::Draft asked_for(const PlanOptions& options) {
   loop::Draft draft{.scenario = read_scenario({.file = options.scenario,
                                                .assignments = options.assignments,
                                                .data_path = "",
-                                               .cluster = options.cluster})};
+                                               .cluster = options.cluster,
+                                               .schedule = ""})};
   catch_interrupts();
   draft.costs = costs_for(draft.scenario, options.costs);
   return draft;

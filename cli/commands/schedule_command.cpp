@@ -8,6 +8,7 @@
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 struct ScheduleOptions {
   plan::ScheduleRequest request;
+  std::vector<int> copies;
   std::string placement;
   std::string costs;
   std::string check;
@@ -54,12 +56,26 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
   return lowering;
 }
 
+/// 1F1B whose stages have copies of their own number, on as many ranks.
+plan::MadeSchedule round_robin(const ScheduleOptions& options) {
+  const plan::ScheduleRequest& request = options.request;
+  if (request.name != "1f1b")
+    throw plan::InputError(
+        fmt::format("--copies: {} has one copy of each stage; 1f1b takes several", request.name));
+  plan::Schedule made = plan::make_1f1b_rr(options.copies, request.microbatches);
+  if (request.ranks != 0 && request.ranks != static_cast<int>(made.ranks.size()))
+    throw plan::InputError(fmt::format("--copies asks for {} ranks, but --ranks for {}",
+                                       made.ranks.size(), request.ranks));
+  return {std::move(made)};
+}
+
 plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
   if (options.request.name.empty())
     throw plan::InputError(
         fmt::format("give a schedule's name ({}) with --ranks and --microbatches, or --check FILE",
                     plan::listed(plan::schedule_names())));
-  plan::MadeSchedule made = plan::make_with_findings(options.request);
+  plan::MadeSchedule made =
+      options.copies.empty() ? plan::make_with_findings(options.request) : round_robin(options);
   if (options.split)
     made.schedule = plan::split_backwards(std::move(made.schedule));
   if (options.merge)
@@ -249,6 +265,13 @@ std::vector<Option> size_options(ScheduleOptions& options) {
        .target = &request.group,
        .help = "Microbatches of a round, or of an optimizer step: " +
                plan::listed_schedules([](const auto& entry) { return entry.takes_group; })},
+      {.names = "--copies",
+       .target = &options.copies,
+       .help =
+           "How many ranks have each stage, such as 2,1,1, whose copies take the microbatches in "
+           "turn (1F1B-RR): 1f1b",
+       .separator = ',',
+       .excludes = {"--placement", "--chunks"}},
       {.names = "--placement",
        .target = &options.placement,
        .help = "The stages of each rank, such as 0:[0,1,4],1:[2,3]: " +
@@ -316,7 +339,8 @@ std::vector<Option> answer_options(ScheduleOptions& options) {
        .help = "Prove this CSV file sound, or say why not",
        .value = "FILE",
        .excludes = {"--torch", "name", "--ranks", "--microbatches", "--chunks", "--group-size",
-                    "--placement", "--memory-units", "--split", "--merge", "--recompute"}},
+                    "--copies", "--placement", "--memory-units", "--split", "--merge",
+                    "--recompute"}},
       {.names = "--list",
        .target = &options.list,
        .help = "Every schedule with its bubble and memory beside their formulas"},

@@ -5,7 +5,6 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/prediction.hpp"
-#include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/loop/sensitivities.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
@@ -23,7 +22,6 @@ namespace {
 struct SimulateOptions {
   ScenarioOptions scenario;
   std::string costs;
-  std::string schedule;
   std::string engine = "native";
   std::string platform;
   std::string trace;
@@ -79,13 +77,9 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
 
 using SimulateOnSimGrid = decltype(&sim::simulate_on_simgrid);
 
-/// The plan of the scenario or of --schedule, which fits the memory.
-sim::ScenarioPlan plan_for(const SimulateOptions& options, const plan::Scenario& scenario,
-                           const plan::LayerCosts& costs) {
-  sim::ScenarioPlan plan =
-      options.schedule.empty()
-          ? sim::lay_out(scenario, costs)
-          : sim::lay_out(scenario, costs, loop::program_from(options.schedule, scenario));
+/// The scenario's plan, which fits the memory.
+sim::ScenarioPlan plan_for(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  sim::ScenarioPlan plan = sim::lay_out(scenario, costs);
   sim::require_memory(scenario, costs, plan);
   return plan;
 }
@@ -128,13 +122,12 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   std::optional<Instant> instant;
   if (!options.explain.empty())
     instant = parse_instant(options.explain);
-  if (options.schedule.empty())
-    sim::sound_program(scenario);  // refuses before anything is measured
+  sim::sound_program(scenario);  // refuses before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);
   catch_interrupts();
   const auto costs = costs_for(scenario, options.costs);
-  const sim::ScenarioPlan plan = plan_for(options, scenario, costs);
+  const sim::ScenarioPlan plan = plan_for(scenario, costs);
   const loop::Prediction prediction = predict(options, scenario, plan, simgrid);
   write_files(options, scenario, plan, prediction);
   if (instant)
@@ -156,11 +149,6 @@ Command describe(SimulateOptions& options) {
           {{.names = "--costs",
             .target = &options.costs,
             .help = "Layer costs from this file, not measured now",
-            .value = "FILE"},
-           {.names = "--schedule",
-            .target = &options.schedule,
-            .help = "Simulate the order of this CSV file, or this Program (program.json of a "
-                    "run), not the scenario's schedule",
             .value = "FILE"},
            {.names = "--engine",
             .target = &options.engine,

@@ -49,6 +49,11 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .target = &options.cluster,
        .help = "The machines and links of this file instead, such as profile --links writes",
        .value = "FILE"},
+      {.names = "--schedule",
+       .target = &options.schedule,
+       .help = "The order of this file instead: torch's CSV, with communication or without, or a "
+               "Program (program.json of a run)",
+       .value = "FILE"},
       {.names = "--json",
        .target = &options.json,
        .help = "Print one JSON document instead of a table"},
@@ -63,6 +68,10 @@ plan::JsonDocument read_document(const ScenarioOptions& options) {
     put_cluster(document, options.cluster);
   else if (const auto own = plan::cluster_file(document))
     put_cluster(document, *own);
+  if (!options.schedule.empty()) {
+    const auto file = std::filesystem::absolute(options.schedule).lexically_normal();
+    document.set("pipeline.schedule=" + plan::Json(file.string()).dump());
+  }
   return document;
 }
 

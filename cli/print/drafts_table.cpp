@@ -22,7 +22,7 @@ plan::Json draft_json(const loop::DraftPlan& plan, plan::Bytes cap) {
           {"replicas", scenario.pipeline.replicas},
           {"microbatches", scenario.pipeline.microbatches},
           {"microbatch", scenario.training.microbatch_size},
-          {"schedule", scenario.pipeline.schedule},
+          {"schedule", scenario.pipeline.schedule.label()},
           {"chunks", scenario.pipeline.chunks},
           {"recompute", to_string(scenario.training.recompute)},
           {"zero", scenario.training.zero},

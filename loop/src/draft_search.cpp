@@ -116,7 +116,7 @@ class DraftChoices {
         for (const int chunks :
              asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
           if (ranks * chunks <= layers && (ranks > 1 || schedule == "1f1b")) {
-            scenario.pipeline.schedule = schedule;
+            plan::choose_schedule(scenario.pipeline, schedule);
             scenario.pipeline.chunks = chunks;
             with_memory({.scenario = scenario, .devices = devices});
           }
@@ -190,7 +190,7 @@ class BorderSimulator {
  private:
   /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
   static plan::Scenario roomy(plan::Scenario scenario) {
-    if (!plan::find_schedule(scenario.pipeline.schedule).takes_memory_units)
+    if (!plan::descriptor_of(scenario.pipeline.schedule).takes_memory_units)
       scenario.cluster.device.memory = {};
     return scenario;
   }
@@ -421,7 +421,7 @@ std::string changes_between(const plan::Scenario& before, const plan::Scenario& 
   add("ranks", a.ranks, b.ranks);
   add("replicas", a.replicas, b.replicas);
   add("microbatches", a.microbatches, b.microbatches);
-  add("schedule", a.schedule, b.schedule);
+  add("schedule", a.schedule.label(), b.schedule.label());
   add("chunks", stages_per_rank(a), stages_per_rank(b));
   add("microbatch size", before.training.microbatch_size, after.training.microbatch_size);
   add("recompute", to_string(before.training.recompute), to_string(after.training.recompute));
@@ -435,8 +435,8 @@ std::string words_of(const DraftPlan& plan) {
   std::string words = fmt::format("{} ranks, ", pipeline.ranks);
   if (pipeline.replicas > 1)
     words += fmt::format("{} replicas, ", pipeline.replicas);
-  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule, pipeline.microbatches,
-                       scenario.training.microbatch_size);
+  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule.label(),
+                       pipeline.microbatches, scenario.training.microbatch_size);
   if (scenario.training.recompute != plan::RecomputeMode::None)
     words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
   if (scenario.training.zero > 0)

@@ -7,6 +7,7 @@
 
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/timeline/action_comparison.hpp"
@@ -50,9 +51,23 @@ RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::strin
   make_folder(path_);
 }
 
+namespace {
+
+/// With a schedule of one's own read from the run's folder, which holds all that was run.
+plan::Scenario self_contained(plan::Scenario scenario) {
+  plan::ScheduleChoice& schedule = scenario.pipeline.schedule;
+  if (schedule.own)
+    schedule.name = schedule.own->lower ? "program.json" : "schedule.csv";
+  return scenario;
+}
+
+}  // namespace
+
 void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                               const Plan& plan) {
-  plan::write_file(path_ / "scenario.json", to_json(scenario).dump(2) + "\n");
+  plan::write_file(path_ / "schedule.csv", plan::to_csv(plan.schedule));
+  plan::write_file(path_ / "program.json", to_json(plan.program()).dump(2) + "\n");
+  plan::write_file(path_ / "scenario.json", to_json(self_contained(scenario)).dump(2) + "\n");
   plan::write_file(path_ / "model.json", to_json(model_of(scenario)).dump(2) + "\n");
   plan::write_file(path_ / "costs.json", to_json(costs).dump(2) + "\n");
   plan::write_file(
@@ -60,8 +75,6 @@ void RunDirectory::write_plan(const plan::Scenario& scenario, const plan::LayerC
       to_json(plan::PlacedPartition{plan.partition, plan.program().placement.routes.front()})
               .dump(2) +
           "\n");
-  plan::write_file(path_ / "schedule.csv", plan::to_csv(plan.schedule));
-  plan::write_file(path_ / "program.json", to_json(plan.program()).dump(2) + "\n");
   plan::write_file(path_ / "predicted.trace.json", plan::to_trace(plan.predicted));
 }
 

@@ -8,6 +8,7 @@
 
 #include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "pipewright/sim/causes/event_table.hpp"
 #include "pipewright/sim/contention/contention.hpp"
@@ -30,12 +31,14 @@ std::string field_of(const std::string& assignment) {
 /// them.
 struct Lists {
   plan::PartitionChoice partition;
+  std::vector<int> placement;
   std::vector<double> rank_speeds;
   std::vector<double> microbatch_lengths;
 };
 
 Lists take_lists(plan::Scenario& scenario) {
-  Lists lists{scenario.pipeline.partition, {}, {}};
+  Lists lists{scenario.pipeline.partition, {}, {}, {}};
+  std::swap(lists.placement, scenario.pipeline.placement);
   if (std::holds_alternative<std::vector<int>>(lists.partition))
     scenario.pipeline.partition = balanced;
   std::swap(lists.rank_speeds, scenario.cluster.rank_speeds);
@@ -43,8 +46,17 @@ Lists take_lists(plan::Scenario& scenario) {
   return lists;
 }
 
+/// Whether the placement is still one of the scenario's schedule and ranks.
+bool fits(const std::vector<int>& placement, const plan::Pipeline& pipeline) {
+  return !placement.empty() && pipeline.chunks == 0 &&
+         plan::descriptor_of(pipeline.schedule).takes_placement &&
+         *std::max_element(placement.begin(), placement.end()) == pipeline.ranks - 1;
+}
+
 /// Puts back the lists that still fit and that were not what was changed.
 void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) {
+  if (field != "pipeline.placement" && fits(lists.placement, scenario.pipeline))
+    scenario.pipeline.placement = std::move(lists.placement);
   const plan::ScheduleRequest request = request_of(scenario.pipeline);
   if (const auto* boundaries = std::get_if<std::vector<int>>(&lists.partition);
       boundaries != nullptr && field != "pipeline.partition" &&
@@ -88,6 +100,8 @@ Draft changed(const Draft& draft, const std::string& assignment) {
   Lists lists = take_lists(next.scenario);
   for (const std::string& one : sim::expanded(assignment, draft.scenario.cluster.nodes > 1))
     next.scenario = plan::changed(next.scenario, one);
+  if (field_of(assignment) == "pipeline.schedule" && !next.scenario.pipeline.schedule.own)
+    plan::choose_schedule(next.scenario.pipeline, next.scenario.pipeline.schedule.name);
   give_back(std::move(lists), next.scenario, field_of(assignment));
   return next;
 }

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
@@ -42,7 +44,25 @@ void try_with_communication(std::string_view text) {
     demand(!find_deadlock(Dependencies(*program)), "what is proved can run");
 }
 
+/// What is read is sound, and what is sound can be run.
+void try_as_own(std::string_view text) {
+  const auto own = accepted([&] { return schedule_from_text(std::string(text), "fuzz"); });
+  if (!own)
+    return;
+  ScheduleRequest request;
+  request.name = own->name;
+  request.own = own->own;
+  request.ranks = own->own->only->ranks;
+  request.microbatches = own->own->only->microbatches;
+  const auto program = accepted(
+      [&] { return lower(request, make_training_schedule(request), lowering_of(request)); });
+  demand(program || own->own->program, "a sound order is lowered");
+  if (program)
+    validate(*program, CommunicatorLayout::Edge, TransferMode::Eager);
+}
+
 const pipewright::fuzz::Reader reader("schedule", [](std::string_view text) {
+  try_as_own(text);
   try_compute_only(text);
   try_with_communication(text);
 });

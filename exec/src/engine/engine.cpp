@@ -50,9 +50,11 @@ std::vector<int> tied_stages(const PipelineModule& module) {
 
 plan::Program training_program(const PipelineModule& module, const EngineOptions& engine,
                                const TrainingSetup& setup, int microbatches) {
-  const std::string& schedule = engine.schedule;
+  const std::string schedule = engine.schedule.label();
   plan::ScheduleRequest request;
-  request.name = schedule;
+  request.name = engine.schedule.name;
+  request.own = engine.schedule.own;
+  request.group = engine.schedule_group;
   request.ranks = module.pipeline_ranks();
   request.microbatches = microbatches;
   // None said: as few chunks as the schedule can have.
@@ -71,7 +73,7 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
     options.recompute = plan::RecomputeMode::Full;
     options.recompute_layers = layers;
   }
-  return plan::lower(plan::make_training_schedule(request), options);
+  return plan::lower(request, plan::make_training_schedule(request), options);
 }
 
 /// Forwards alone, over the stages as they lie.

@@ -177,7 +177,7 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
 }
 
 QString subtitle_of(const plan::Scenario& scenario) {
-  QStringList parts{QString::fromStdString(scenario.pipeline.schedule),
+  QStringList parts{QString::fromStdString(scenario.pipeline.schedule.label()),
                     QString("%1 × %2").arg(
                         counted(scenario.pipeline.ranks, "rank", "ranks"),
                         counted(scenario.pipeline.microbatches, "microbatch", "microbatches"))};

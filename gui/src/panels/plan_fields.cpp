@@ -216,7 +216,8 @@ QString shown_value(const PlanField* field, const plan::Json& value) {
     for (const PlanField::Option& option : field->options)
       if (option.value == text_of(value))
         return option.words;
-  return QString::fromStdString(text_of(value));
+  return field != nullptr ? other_choice_words(text_of(value))
+                          : QString::fromStdString(text_of(value));
 }
 
 void add_speed_changes(const plan::Json& before, const plan::Json& after,
@@ -314,6 +315,10 @@ const PlanField* find_plan_field(const std::string& name) {
   const auto found = std::find_if(fields.begin(), fields.end(),
                                   [&](const PlanField& field) { return field.name == name; });
   return found == fields.end() ? nullptr : &*found;
+}
+
+QString other_choice_words(const std::string& value) {
+  return QString::fromStdString(value).section('/', -1);
 }
 
 namespace {

@@ -379,15 +379,18 @@ void WhatIfPanel::show_number(Row& row, double value) {
 void WhatIfPanel::show_choice(Row& row) {
   const QSignalBlocker blocker(row.combo);
   const std::string value = option_of(*row.field, now_);
-  int index = row.combo->findData(QString::fromStdString(value));
-  // What was chosen otherwise stands last, for as long as it is so.
+  // What is none of the options stands last: what it was, to go back to, and what it is.
   const int options = static_cast<int>(row.field->options.size());
   while (row.combo->count() > options)
     row.combo->removeItem(options);
-  if (index < 0 || index >= options) {
-    row.combo->addItem(value.empty() ? "chosen by hand" : QString::fromStdString(value));
-    index = options;
-  }
+  for (const std::string& other : {option_of(*row.field, before_), value})
+    if (const auto key = QString::fromStdString(other);
+        !other.empty() && row.combo->findData(key) < 0)
+      row.combo->addItem(other_choice_words(other), key);
+  if (value.empty())
+    row.combo->addItem("chosen by hand");
+  const int index =
+      value.empty() ? row.combo->count() - 1 : row.combo->findData(QString::fromStdString(value));
   row.combo->setCurrentIndex(index);
   row.combo->setToolTip(row.field->help + "\n" +
                         row.combo->itemData(index, Qt::ToolTipRole).toString());

@@ -30,8 +30,9 @@ void require_drawable(const plan::EventTable& table) {
 
 /// The title that `run` gives its own figure.
 std::string title_of(const plan::Scenario& scenario) {
-  return fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
-                     scenario.pipeline.ranks, scenario.pipeline.microbatches);
+  return fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name,
+                     scenario.pipeline.schedule.label(), scenario.pipeline.ranks,
+                     scenario.pipeline.microbatches);
 }
 
 draw::Scene plan_picture(const Workspace& workspace) {

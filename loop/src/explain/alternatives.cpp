@@ -26,9 +26,10 @@ class Search {
       : pipeline_(pipeline), traced_(traced) {}
 
   Alternatives run() {
-    const plan::Scenario& scenario = traced_.scenario;
-    const auto now = sim::lay_out(scenario, traced_.costs,
-                                  plan::lower(pipeline_.schedule, sim::lowering_of(scenario)));
+    plan::Scenario scenario = traced_.scenario;
+    scenario.pipeline.schedule = plan::ScheduleChoice(pipeline_.schedule, "traced");
+    scenario.pipeline.chunks = 0;
+    const auto now = sim::lay_out(scenario, traced_.costs);
     found_.now_s = iteration_of(now);
     found_.activations = most_activations(pipeline_.schedule);
     try_schedules(traced_.scenario, "");

@@ -77,7 +77,7 @@ void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bo
     throw plan::InputError(
         fmt::format("--verify: {} steps without a flush, which is another training than one "
                     "without a pipeline",
-                    scenario.pipeline.schedule));
+                    scenario.pipeline.schedule.label()));
 }
 
 Prepared prepare(const plan::Scenario& scenario, Membership& members,
@@ -111,7 +111,8 @@ void require_agreement(Membership& members, const Prepared& prepared, const exec
   if (!members.in_job())
     return;
   plan::Scenario elsewhere = prepared.executed;
-  elsewhere.data.path.clear();  // each machine has it where it likes
+  elsewhere.data.path.clear();  // each machine has it where it likes, and a schedule's file, too
+  elsewhere.pipeline.schedule.name = elsewhere.pipeline.schedule.label();
   exec::Facts facts{
       {"version", PIPEWRIGHT_VERSION},
       {"scenario", checksum(to_json(elsewhere).dump())},

@@ -81,7 +81,7 @@ plan::Json report_of(const Prepared& prepared, const RunOutcome& run) {
   const RunFigures& figures = run.figures;
   plan::Json report{{"format", "pipewright/report/1"},
                     {"scenario", scenario.name},
-                    {"schedule", scenario.pipeline.schedule},
+                    {"schedule", scenario.pipeline.schedule.label()},
                     {"ranks", scenario.pipeline.ranks},
                     {"microbatches", scenario.pipeline.microbatches},
                     {"boundaries", run.plan.partition.boundaries},

@@ -13,10 +13,10 @@ void write_timelines(const plan::Scenario& scenario, const RunOutcome& outcome,
   if (outcome.rehearsed)
     directory.write_rehearsal(*outcome.rehearsed, outcome.plan.predicted);
   if (outcome.measured)
-    directory.write_timelines(
-        outcome.plan, outcome.measured->timeline,
-        fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name, scenario.pipeline.schedule,
-                    scenario.pipeline.ranks, scenario.pipeline.microbatches));
+    directory.write_timelines(outcome.plan, outcome.measured->timeline,
+                              fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name,
+                                          scenario.pipeline.schedule.label(),
+                                          scenario.pipeline.ranks, scenario.pipeline.microbatches));
 }
 
 /// The first process keeps what comes of it.

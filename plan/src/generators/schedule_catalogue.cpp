@@ -36,6 +36,14 @@ const ScheduleDescriptor& find_schedule(const std::string& name) {
                                did_you_mean(wanted, schedule_names()), listed(schedule_names())));
 }
 
+const ScheduleDescriptor& descriptor_of(const ScheduleChoice& schedule) {
+  return schedule.own ? *schedule.own : find_schedule(schedule.name);
+}
+
+const ScheduleDescriptor& descriptor_of(const ScheduleRequest& request) {
+  return request.own ? *request.own : find_schedule(request.name);
+}
+
 std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one) {
   std::vector<std::string> names;
   for (const ScheduleDescriptor& entry : schedules())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "own_schedule.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
@@ -32,11 +33,22 @@ void check_chunks(const ScheduleDescriptor& entry, int chunks) {
                        chunks == 1 ? "2" : fmt::format("{} or {}", chunks - 1, chunks + 1)));
 }
 
+int stage_count_by_chunks(const ScheduleDescriptor& entry, const ScheduleRequest& request) {
+  const int chunks = request.chunks == 0 ? least_chunks(entry.chunks) : request.chunks;
+  const std::int64_t stages = std::int64_t{request.ranks} * chunks;
+  if (stages > std::numeric_limits<int>::max())
+    throw InputError(fmt::format("{} ranks with {} stages each are more stages than can be counted",
+                                 request.ranks, chunks));
+  return static_cast<int>(stages);
+}
+
 void check_options(const ScheduleDescriptor& entry, const ScheduleRequest& request) {
   if (request.group != 0 && !entry.takes_group)
     throw InputError(fmt::format(
         "{}: has no group size; these have one: {}", entry.name,
         listed_schedules([](const ScheduleDescriptor& other) { return other.takes_group; })));
+  if (!request.rank_of_stage.empty() && request.own)
+    throw InputError(fmt::format("{}: says itself which rank has which stage", entry.name));
   if (request.memory_units && !entry.takes_memory_units)
     throw InputError(fmt::format("{}: takes no memory limit; these do: {}", entry.name,
                                  listed_schedules([](const ScheduleDescriptor& other) {
@@ -44,18 +56,40 @@ void check_options(const ScheduleDescriptor& entry, const ScheduleRequest& reque
                                  })));
 }
 
+std::string sizes_in_words(std::size_t ranks, int microbatches, int stages) {
+  return fmt::format("{} ranks, {} microbatches and {} stages", ranks, microbatches, stages);
+}
+
+/// Nobody knows what a schedule of one's own is, until it is made.
+void check_made(const ScheduleDescriptor& own, const Schedule& made,
+                const ScheduleRequest& request) {
+  const bool has_all_stages =
+      own.only && request.chunks == 0;  // those of a file, which rarely are a multiple
+  const int stages = has_all_stages ? own.only->stages : stage_count_by_chunks(own, request);
+  if (static_cast<int>(made.ranks.size()) != request.ranks ||
+      made.microbatches != request.microbatches || stage_count(made) != stages)
+    throw InputError(fmt::format(
+        "{} is for {}, but {} are asked for", own.name,
+        sizes_in_words(made.ranks.size(), made.microbatches, stage_count(made)),
+        sizes_in_words(static_cast<std::size_t>(request.ranks), request.microbatches, stages)));
+}
+
 }  // namespace
 
 MadeSchedule make_with_findings(const ScheduleRequest& request) {
-  const ScheduleDescriptor& entry = find_schedule(request.name);
+  const ScheduleDescriptor& entry = descriptor_of(request);
   check_options(entry, request);
   if (!request.rank_of_stage.empty())
     return {make_on_placement(entry.name, request.rank_of_stage, request.microbatches)};
   ScheduleRequest whole = request;
   if (whole.chunks == 0)
     whole.chunks = least_chunks(entry.chunks);
-  check_chunks(entry, whole.chunks);
-  return entry.make(whole);
+  if (!entry.only)
+    check_chunks(entry, whole.chunks);
+  MadeSchedule made = entry.make(whole);
+  if (request.own)
+    check_made(entry, made.schedule, request);
+  return made;
 }
 
 Schedule make_schedule(const ScheduleRequest& request) {
@@ -71,25 +105,31 @@ Schedule make_schedule(const std::string& name, int ranks, int microbatches) {
 }
 
 Schedule make_training_schedule(const ScheduleRequest& request) {
-  return oldest_weight_gradients_first(make_schedule(request));
+  Schedule made = make_schedule(request);
+  return request.own ? made : oldest_weight_gradients_first(std::move(made));
+}
+
+Program lower(const ScheduleRequest& request, const Schedule& schedule,
+              const LoweringOptions& options) {
+  if (!request.own)
+    return lower(schedule, options);
+  if (request.own->lower)
+    return request.own->lower(options);
+  require_sound(request.own->name, [&] { require_runnable(schedule); });
+  return lower(schedule, options);
 }
 
 int stage_count(const ScheduleRequest& request) {
-  const ScheduleDescriptor& entry = find_schedule(request.name);
+  const ScheduleDescriptor& entry = descriptor_of(request);
   if (!request.rank_of_stage.empty())
     return static_cast<int>(request.rank_of_stage.size());
-  if (entry.is_data_parallel)
-    return 1;
-  const int chunks = request.chunks == 0 ? least_chunks(entry.chunks) : request.chunks;
-  const std::int64_t stages = std::int64_t{request.ranks} * chunks;
-  if (stages > std::numeric_limits<int>::max())
-    throw InputError(fmt::format("{} ranks with {} stages each are more stages than can be counted",
-                                 request.ranks, chunks));
-  return static_cast<int>(stages);
+  if (entry.only)
+    return entry.only->stages;
+  return entry.is_data_parallel ? 1 : stage_count_by_chunks(entry, request);
 }
 
 int microbatch_count(const ScheduleRequest& request) {
-  if (!find_schedule(request.name).is_data_parallel)
+  if (!descriptor_of(request).is_data_parallel)
     return request.microbatches;
   const std::int64_t microbatches = std::int64_t{request.microbatches} * request.ranks;
   if (microbatches > std::numeric_limits<int>::max())
@@ -101,10 +141,16 @@ int microbatch_count(const ScheduleRequest& request) {
 
 LoweringOptions lowering_of(const ScheduleRequest& request) {
   LoweringOptions options;
-  if (request.name.empty())
+  if (request.name.empty() && !request.own)
     return options;
-  if (const auto step_every = find_schedule(request.name).step_every)
-    options.step_every = step_every(request);
+  const ScheduleDescriptor& entry = descriptor_of(request);
+  if (entry.step_every)
+    options.step_every = entry.step_every(request);
+  if (entry.program) {
+    options.communicators = entry.program->communicators;
+    options.transfers = entry.program->transfers;
+    options.blocking = entry.program->blocking;
+  }
   return options;
 }
 

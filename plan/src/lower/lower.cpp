@@ -57,24 +57,48 @@ void check_divided(const Program& program, const LoweringOptions& options) {
     refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
 }
 
+/// Whether gradients stand as shards. Refuses what does not go with that.
+bool divides(const Program& program, const LoweringOptions& options) {
+  const bool does = options.zero >= 2 && has_copies(program, options);
+  if (does)
+    check_divided(program, options);
+  return does;
+}
+
+/// A list that somebody has written with its transfers says itself when parameters are gathered.
+void require_unshards(const Program& program) {
+  for (const auto& rank : program.ranks)
+    for (const Instruction& i : rank)
+      if (i.kind == InstructionKind::Unshard)
+        return;
+  throw InputError(
+      "ZeRO stage 3 gathers parameters before they are used, but this list has transfers and no "
+      "UNSHARD: give its compute actions alone, or ZeRO stage 2");
+}
+
 }  // namespace
 
 Program lower(const Schedule& schedule, const LoweringOptions& options) {
   check(schedule, options);
   const bool recomputes = options.recompute == RecomputeMode::Full;
   Program program = from_schedule(recomputes ? with_recompute(schedule) : schedule, options);
-  const bool divides = options.zero >= 2 && has_copies(program, options);
-  if (divides)
-    check_divided(program, options);
-  if (divides && options.zero >= 3)
+  if (divides(program, options) && options.zero >= 3)
     program = with_unshards(std::move(program), options.whole_stages);
-  program.recompute_layers = recomputes ? options.recompute_layers : 0;
-  program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = options.receives == ReceivePlacement::JustInTime
                 ? with_transfers(std::move(program))
                 : with_early_receives(std::move(program));
+  return with_all_but_transfers(std::move(program), options);
+}
+
+Program with_all_but_transfers(Program program, const LoweringOptions& options) {
+  const bool recomputes = options.recompute == RecomputeMode::Full;
+  program.recompute_layers = recomputes ? options.recompute_layers : 0;
+  program.selective_recompute = options.recompute == RecomputeMode::Selective;
   program = with_loads(std::move(program));
-  const bool scatters = divides && !is_forward_only(program);
+  const bool is_divided = divides(program, options);
+  if (is_divided && options.zero >= 3)
+    require_unshards(program);
+  const bool scatters = is_divided && !is_forward_only(program);
   // Where a norm is taken, of whole tensors, all copies need the whole sums.
   program =
       with_reductions(std::move(program), {.replicas = scatters ? 1 : options.replicas,

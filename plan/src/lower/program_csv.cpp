@@ -89,20 +89,34 @@ std::string to_csv(const Program& program) {
   return text;
 }
 
-Program program_from_csv(std::string_view text, const std::string& name,
-                         CommunicatorLayout communicators, TransferMode transfers) {
+Program transfers_from_csv(std::string_view text, const std::string& name) {
   auto ranks = read_rows(text, name);
   const Schedule schedule = schedule_of(ranks);
   if (schedule.microbatches == 0)
     throw MalformedFile(fmt::format("{}:1:1: no action in the file", name));
   validate(schedule);
   check_bounds(ranks, schedule);
-  LoweringOptions options;
-  options.communicators = communicators;
-  options.transfers = transfers;
-  Program program = from_schedule(schedule, options);
+  Program program = from_schedule(schedule, {});
   program.ranks = std::move(ranks);
+  return program;
+}
+
+Program program_from_csv(std::string_view text, const std::string& name,
+                         CommunicatorLayout communicators, TransferMode transfers) {
+  Program program = transfers_from_csv(text, name);
+  program.communicators = communicators;
+  program.transfers = transfers;
   return with_slots(with_optimizer_steps(with_loads(std::move(program))));
+}
+
+Program with_transfers_of(const Program& transfers, const LoweringOptions& options) {
+  Program program = transfers;
+  program.communicators = options.communicators;
+  program.transfers = options.transfers;
+  program.blocking = options.blocking;
+  for (auto& instructions : program.ranks)
+    std::erase_if(instructions, [](const Instruction& i) { return sums_copies(i.kind); });
+  return with_all_but_transfers(std::move(program), options);
 }
 
 }  // namespace pipewright::plan

@@ -51,6 +51,9 @@ class Reductions {
  public:
   Reductions(const Program& program, const ReductionOptions& options)
       : program_(program), options_(options) {
+    const bool have_copies = program.placement.is_bidirectional() || options.replicas > 1;
+    if (!have_copies && options.tied_stages.size() < 2)
+      return;
     for (const auto& instructions : program.ranks)
       last_.push_back(last_gradients(instructions));
     if (options.tied_stages.size() > 1)
@@ -62,9 +65,12 @@ class Reductions {
               [](const Collective& a, const Collective& b) { return a.key() < b.key(); });
   }
 
+  bool is_empty() const { return collectives_.empty(); }
+
   std::vector<Instruction> placed(int rank) const {
     const auto& instructions = program_.ranks[static_cast<std::size_t>(rank)];
     std::vector<Instruction> lowered;
+    lowered.reserve(instructions.size() + collectives_.size());
     auto next = collectives_.begin();
     for (std::size_t at = 0; at < instructions.size(); ++at) {
       lowered.push_back(instructions[at]);
@@ -147,6 +153,8 @@ Program with_last(Program program, InstructionKind kind) {
 
 Program with_reductions(Program program, const ReductionOptions& options) {
   const Reductions reductions(program, options);
+  if (reductions.is_empty())
+    return program;
   std::vector<std::vector<Instruction>> ranks;
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     ranks.push_back(reductions.placed(static_cast<int>(rank)));

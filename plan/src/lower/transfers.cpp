@@ -42,7 +42,10 @@ Edges receives_by_edge(const Program& program) {
     for (const Instruction& i : program.ranks[rank])
       if (const auto send = send_of(program, i)) {
         const auto to = static_cast<std::size_t>(peer_rank(program, *send));
-        edges[rank * ranks + to].push_back(counterpart(*send));
+        auto& edge = edges[rank * ranks + to];
+        if (edge.empty())
+          edge.reserve(program.ranks[rank].size());  // what is not used is not touched
+        edge.push_back(counterpart(*send));
       }
   return edges;
 }

@@ -7,6 +7,7 @@ Schedule schedule_of(const Program& program) {
   Schedule schedule{.microbatches = program.microbatches, .ranks = {}};
   for (const auto& instructions : program.ranks) {
     auto& actions = schedule.ranks.emplace_back();
+    actions.reserve(instructions.size());
     for (const Instruction& i : instructions)
       if (const auto kind = traits_of(i.kind).action)
         actions.push_back({*kind, i.stage, i.microbatch, i.fused_with_next});

@@ -143,20 +143,21 @@ void Dependencies::join_collectives() {
 
 void Dependencies::make_edges() {
   predecessor_counts_.assign(events_.size(), 0);
-  first_edge_.assign(events_.size() + 1, 0);
+  // While edges are put in, an event's next place stands one behind where its first will.
+  first_edge_.assign(events_.size() + 2, 0);
   for (int event = 0; event < size(); ++event)
     for_each_predecessor(event, [&](int predecessor, Until) {
       ++predecessor_counts_[static_cast<std::size_t>(event)];
-      ++first_edge_[static_cast<std::size_t>(predecessor) + 1];
+      ++first_edge_[static_cast<std::size_t>(predecessor) + 2];
     });
   for (std::size_t i = 1; i < first_edge_.size(); ++i)
     first_edge_[i] += first_edge_[i - 1];
   edges_.resize(first_edge_.back());
-  std::vector<std::size_t> next(first_edge_.begin(), first_edge_.end() - 1);
   for (int event = 0; event < size(); ++event)
     for_each_predecessor(event, [&](int predecessor, Until until) {
-      edges_[next[static_cast<std::size_t>(predecessor)]++] = {event, until};
+      edges_[first_edge_[static_cast<std::size_t>(predecessor) + 1]++] = {event, until};
     });
+  first_edge_.pop_back();
 }
 
 }  // namespace pipewright::plan

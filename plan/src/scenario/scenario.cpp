@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
@@ -21,11 +23,27 @@
 namespace pipewright::plan {
 ScheduleRequest request_of(const Pipeline& pipeline) {
   ScheduleRequest request;
-  request.name = pipeline.schedule;
+  request.name = pipeline.schedule.name;
+  request.own = pipeline.schedule.own;
   request.ranks = pipeline.ranks;
   request.microbatches = pipeline.microbatches;
   request.chunks = pipeline.chunks;
+  request.group = pipeline.group;
+  request.rank_of_stage = pipeline.placement;
+  if (pipeline.memory_units > 0)
+    request.memory_units = pipeline.memory_units;
   return request;
+}
+
+void choose_schedule(Pipeline& pipeline, const std::string& name) {
+  const ScheduleDescriptor& entry = find_schedule(name);
+  pipeline.schedule = name;
+  if (!entry.takes_group)
+    pipeline.group = 0;
+  if (!entry.takes_memory_units)
+    pipeline.memory_units = 0;
+  if (!entry.takes_placement)
+    pipeline.placement.clear();
 }
 
 Topology topology_of(const Pipeline& pipeline) {
@@ -82,6 +100,76 @@ Cluster read_cluster_of(JsonObject& root) {
   const std::string pointer = root.child("cluster");
   JsonObject object(root.diagnostics(), pointer);
   return read_cluster(object);
+}
+
+/// Makes of the text what it stands for: `known`, a file beside the document, or a name.
+void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const ScheduleChoice& known) {
+  const std::string stand_in = schedule_names().front();
+  if (!object.has("schedule") || !taken(object, "schedule", schedule.name)) {
+    schedule = stand_in;  // an error by now
+    return;
+  }
+  std::string name = schedule.name;
+  const bool is_file = names_schedule_file(name);
+  if (is_file)
+    name = beside(object.diagnostics().document(), name).string();
+  try {
+    if (known.own && known.name == name)
+      schedule = known;
+    else
+      schedule = is_file ? schedule_from_file(name)
+                         : ScheduleChoice(object.choice("schedule", schedule_names()));
+  } catch (const InputError& error) {
+    object.diagnostics().add_lines("/pipeline/schedule", error.what());
+    schedule = stand_in;
+  }
+}
+
+/// What a Program says of its communication holds where the scenario says nothing.
+void take_communication(JsonObject& object, Pipeline& pipeline) {
+  if (!pipeline.schedule.own || !pipeline.schedule.own->program)
+    return;
+  const Program& program = *pipeline.schedule.own->program;
+  if (!object.has("communicators"))
+    pipeline.communicators = program.communicators;
+  if (!object.has("transfers"))
+    pipeline.transfers = program.transfers;
+  if (!object.has("blocking"))
+    pipeline.blocking = program.blocking;
+}
+
+/// A schedule that has no other sizes is named with them, and with what would do.
+void check_fixed_sizes(JsonObject& object, const Pipeline& pipeline) {
+  if (!pipeline.schedule.own || !pipeline.schedule.own->only)
+    return;
+  const FixedSizes& only = *pipeline.schedule.own->only;
+  const auto check = [&](const char* key, int asked, int has) {
+    if (asked != has && taken(object, key, asked))
+      object.error(key, fmt::format("{} is for {} {}, but {} are asked for: pipeline.{}={} fits",
+                                    pipeline.schedule.label(), has, key, asked, key, has));
+  };
+  check("ranks", pipeline.ranks, only.ranks);
+  check("microbatches", pipeline.microbatches, only.microbatches);
+  if (pipeline.chunks != 0 && std::int64_t{pipeline.chunks} * only.ranks != only.stages)
+    object.error("chunks",
+                 fmt::format("{} has {} stages on {} ranks, but {} for each rank are asked for: "
+                             "pipeline.chunks=0 fits",
+                             pipeline.schedule.label(), only.stages, only.ranks, pipeline.chunks));
+}
+
+void check_placement(JsonObject& object, const Pipeline& pipeline) {
+  const std::vector<int>& placement = pipeline.placement;
+  if (placement.empty() || !taken(object, "placement", placement))
+    return;
+  const std::int64_t ranks =
+      std::int64_t{*std::max_element(placement.begin(), placement.end())} + 1;
+  if (ranks != pipeline.ranks)
+    object.error("placement", fmt::format("it has ranks 0 to {}, but pipeline.ranks is {}",
+                                          ranks - 1, pipeline.ranks));
+  const auto stages = static_cast<std::int64_t>(placement.size());
+  if (pipeline.chunks != 0 && std::int64_t{pipeline.chunks} * pipeline.ranks != stages)
+    object.error("placement", fmt::format("it has {} stages, but pipeline.chunks is {} on {} ranks",
+                                          stages, pipeline.chunks, pipeline.ranks));
 }
 
 void check_partition(JsonObject& object, const PartitionChoice& choice) {
@@ -170,10 +258,15 @@ void check_cut(JsonObject& object, const Pipeline& pipeline, const TransformerSh
       object.error(fault.axis, fault.message);
 }
 
-Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model) {
+Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model,
+                       const ScheduleChoice& known) {
   const std::string pointer = root.child("pipeline");
   JsonObject object(root.diagnostics(), pointer);
   auto pipeline = read_fields<Pipeline>(object);
+  resolve_schedule(object, pipeline.schedule, known);
+  take_communication(object, pipeline);
+  check_fixed_sizes(object, pipeline);
+  check_placement(object, pipeline);
   check_partition(object, pipeline.partition);
   check_microbatches(object, pipeline);
   check_axes(object, pipeline.axes);
@@ -253,14 +346,14 @@ ProfileSettings read_profile(JsonObject& root) {
   return profile;
 }
 
-Scenario read_scenario(JsonObject& root) {
+Scenario read_scenario(JsonObject& root, const ScheduleChoice& known) {
   Scenario scenario;
   scenario.name = root.text("name");
   const auto model = read_model(root);
   scenario.model = model.value_or(ModelShape{});
   scenario.data = read_data(root, model);
   scenario.cluster = read_cluster_of(root);
-  scenario.pipeline = read_pipeline(root, model);
+  scenario.pipeline = read_pipeline(root, model, known);
   scenario.training = read_training(root);
   scenario.profile = read_profile(root);
   check_lengths(root.diagnostics(), scenario);
@@ -362,14 +455,15 @@ void put_cluster(JsonDocument& document, const std::filesystem::path& file) {
   document.set("cluster=" + cluster.dump());
 }
 
-Scenario scenario_from_json(const JsonDocument& document) {
-  return read_document<Scenario>(document, "pipewright/scenario/1", read_scenario);
+Scenario scenario_from_json(const JsonDocument& document, const ScheduleChoice& known) {
+  return read_document<Scenario>(document, "pipewright/scenario/1",
+                                 [&](JsonObject& root) { return read_scenario(root, known); });
 }
 
 Scenario changed(const Scenario& scenario, const std::string& assignment) {
   auto document = JsonDocument::parse(to_json(scenario).dump(), scenario.name);
   document.set(assignment);
-  return scenario_from_json(document);
+  return scenario_from_json(document, scenario.pipeline.schedule);
 }
 
 }  // namespace pipewright::plan

@@ -21,6 +21,13 @@ const std::string& data_kind_meaning();
 const std::string& data_path_meaning();
 const std::vector<std::string>& data_kind_names();
 
+/// A name of the catalogue, or a text that names a file.
+const std::string& schedule_schema();
+/// What they are, and of which schedules.
+const std::string& group_meaning();
+const std::string& memory_units_meaning();
+const std::string& placement_meaning();
+
 template <MaybeConst<DataSource> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("kind", s.kind, needed(one_of(data_kind_names())), data_kind_meaning().c_str());
@@ -33,10 +40,18 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("ranks", s.ranks, needed(within(at_least(1))),
         "Each has a stage or several; no more than the model has layers.");
   visit("microbatches", s.microbatches, needed(within(at_least(1))), "In one step.");
-  visit("schedule", s.schedule, needed(one_of(schedule_names())),
-        "In which order a rank does its work.");
+  visit("schedule", s.schedule.name, needed(FieldRule{.schema = schedule_schema().c_str()}),
+        "In which order a rank does its work: the name of a schedule; or a file that has it, "
+        "relative to the folder of this one: torch's CSV, compute alone or with communication, or "
+        "a Program, such as program.json of a run. A file is taken as it is.");
   visit("chunks", s.chunks, within(at_least(0)),
         "Stages per rank; 0 or absent: as few as the schedule can have.");
+  visit("group", s.group, within(at_least(0)), group_meaning().c_str());
+  visit("memory_units", s.memory_units, within(at_least(0)), memory_units_meaning().c_str());
+  visit("placement", s.placement,
+        FieldRule{.range = at_least(0),
+                  .schema = R"({"type": "array", "items": {"type": "integer", "minimum": 0}})"},
+        placement_meaning().c_str());
   visit(
       "partition", s.partition, FieldRule{.schema = R"({"oneOf": [
                     {"type": "string", "enum": ["profile", "parameters", "uniform"]},

@@ -96,10 +96,9 @@ double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pi
 
 /// And trains the same weights.
 bool keeps_less(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
-  return !schedule.is_forward_only && !schedule.is_data_parallel &&
-         schedule.step_every == nullptr &&
+  return !schedule.is_forward_only && !schedule.is_data_parallel && !schedule.step_every &&
          kept_activations(schedule, pipeline) <
-             kept_activations(plan::find_schedule(pipeline.schedule), pipeline);
+             kept_activations(plan::descriptor_of(pipeline.schedule), pipeline);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const TransformerTraini
   plan::Pipeline& pipeline = scenario.pipeline;
   pipeline.ranks = cut.pipeline;
   pipeline.microbatches = cut.microbatches(training.batch);
-  pipeline.schedule = cut.schedule_name();
+  pipeline.schedule = std::string(cut.schedule_name());
   pipeline.chunks = cut.chunks;
   pipeline.partition = boundaries_of(cut, training.model.layers);
   pipeline.blocking = true;  // a transfer holds both ends, as Megatron's do

@@ -86,13 +86,17 @@ std::vector<int> tied_stages(const std::vector<plan::StageCost>& costs) {
   return tied.size() < 2 ? std::vector<int>{} : tied;
 }
 
-std::shared_ptr<const Structure> structure_of(const plan::Schedule& schedule,
+std::shared_ptr<const Structure> structure_of(const plan::ScheduleRequest& request,
+                                              const plan::Schedule& schedule,
                                               const plan::LoweringOptions& options,
                                               StructureCache* cache) {
-  const auto build = [&] { return std::make_shared<Structure>(plan::lower(schedule, options)); };
+  const auto build = [&] {
+    return std::make_shared<Structure>(plan::lower(request, schedule, options));
+  };
   if (cache == nullptr)
     return build();
-  const StructureCache::Key key{schedule, options};
+  const bool says_program = request.own && request.own->lower;
+  const StructureCache::Key key{schedule, options, says_program ? request.own : nullptr};
   auto structure = cache->find(key);
   if (!structure) {
     structure = build();
@@ -209,8 +213,9 @@ Holding holding_of(const plan::Scenario& scenario, const plan::Program& program)
 }
 
 plan::Program sound_program(const plan::Scenario& scenario) {
-  plan::Program program = plan::lower(
-      plan::make_training_schedule(plan::request_of(scenario.pipeline)), lowering_of(scenario));
+  const plan::ScheduleRequest request = plan::request_of(scenario.pipeline);
+  const plan::Program program =
+      plan::lower(request, plan::make_training_schedule(request), lowering_of(scenario));
   if (const auto deadlock = plan::find_deadlock(plan::Dependencies(program)))
     throw plan::Infeasible(*deadlock);
   return program;
@@ -227,30 +232,13 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   const auto place = [&](std::optional<int> memory_units) {
     request.memory_units = memory_units;
     plan.schedule = plan::make_training_schedule(request);
-    plan.structure = structure_of(plan.schedule, options, cache);
+    plan.structure = structure_of(request, plan.schedule, options, cache);
   };
-  place({});
+  const std::optional<int> asked = request.memory_units;
+  place(asked);
   finish(plan, scenario, costs);
-  if (plan::find_schedule(request.name).takes_memory_units && is_over_cap(scenario, plan))
+  if (!asked && plan::descriptor_of(request).takes_memory_units && is_over_cap(scenario, plan))
     place(loosest_limit(scenario, plan, place));
-  return plan;
-}
-
-ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-                     plan::Program program) {
-  const plan::Pipeline& wanted = scenario.pipeline;
-  const auto ranks = static_cast<int>(program.ranks.size());
-  const int microbatches = plan::microbatch_count(plan::request_of(wanted));
-  if (ranks != wanted.ranks || program.microbatches != microbatches)
-    throw plan::InputError(fmt::format(
-        "the schedule is for {} ranks and {} microbatches, but pipeline.ranks is {} and "
-        "pipeline.microbatches is {}",
-        ranks, program.microbatches, wanted.ranks, microbatches));
-  ScenarioPlan plan;
-  cut(plan, scenario, costs, plan::stage_count(program));
-  plan.schedule = plan::schedule_of(program);
-  plan.structure = std::make_shared<Structure>(std::move(program));
-  finish(plan, scenario, costs);
   return plan;
 }
 

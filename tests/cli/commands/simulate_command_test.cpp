@@ -171,6 +171,26 @@ TEST_CASE("simulate --actions: start, end and slack of every instruction", "[cli
   CHECK(last_critical_end == answer["iteration_s"].get<double>());
 }
 
+TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][simulate]") {
+  const TempFolder folder;
+  const auto printed = run_program({"schedule", "1f1b", "--ranks", "4", "--microbatches", "16"});
+  const auto file = folder.write("x.csv", printed.out).string();
+  const auto traced = [&](const std::vector<std::string>& how) {
+    const auto trace = folder.path() / "t.json";
+    std::vector<std::string> all{"--trace", trace.string(), "--json"};
+    all.insert(all.end(), how.begin(), how.end());
+    return std::pair(answer_of(shared_card("simulate", all)), test::text_of(trace));
+  };
+  const auto named = traced({});
+  CHECK(traced({"--set", "pipeline.schedule=" + file}) == named);
+  CHECK(traced({"--schedule", file}) == named);
+  const auto other = run_program(
+      shared_card("simulate", {"--schedule", file, "--set", "pipeline.microbatches=8"}));
+  CHECK(other.exit_code == 2);
+  CHECK(other.err.find("/pipeline/microbatches: x.csv is for 16 microbatches, but 8 are asked for: "
+                       "pipeline.microbatches=16 fits") != std::string::npos);
+}
+
 TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
           "[cli][simulate]") {
   const TempFolder folder;

@@ -11,6 +11,9 @@
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
+#include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/lower/lower.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -109,6 +112,44 @@ TEST_CASE("an engine takes every kind of schedule, with the stages that it needs
   CHECK(train("zbv", 2) == loss);
   CHECK(test::error_of([&] { train("zbv", 1); }) ==
         "schedule zbv has 4 stages on 2 ranks, but the module has 2: set stages_per_rank to 2");
+}
+
+TEST_CASE("an engine takes schedules of one's own", "[exec]") {
+  const auto train = [](plan::ScheduleChoice schedule, int stages_per_rank = 1) {
+    auto options = batches_of_12();
+    options.schedule = std::move(schedule);
+    PipelineEngine engine(small_model(2, 1, stages_per_rank), options);
+    engine.set_data(batches_of(made_up, 4));
+    return engine.train_batch()->loss;
+  };
+  const double loss = train("gpipe");
+  const plan::Schedule order = plan::parse_csv(
+      "0F0,0F1,0I0,0F2,0I1,0W1,0F3,0I2,0W0,0I3,0W3,0W2\n"
+      "1F0,1I0,1F1,1I1,1F2,1W1,1I2,1F3,1I3,1W3,1W0,1W2\n",
+      "by hand");
+  CHECK(train(order) == loss);
+  CHECK(train(plan::lower(order, {.communicators = plan::CommunicatorLayout::Pair})) == loss);
+  plan::ScheduleDescriptor mine;
+  mine.name = "mine";
+  mine.chunks = plan::Chunks::Any;
+  mine.make = [](const plan::ScheduleRequest& r) -> plan::MadeSchedule {
+    return {plan::make_looped_bfs(r.ranks, r.microbatches, r.chunks)};
+  };
+  CHECK(train(mine, 2) == loss);
+  CHECK(test::error_of([&] { train(order, 2); }) ==
+        "schedule own has 2 stages on 2 ranks, but the module has 4: set stages_per_rank to 1");
+  CHECK(test::error_of([&] { train(plan::parse_csv("0F0,0B0\n1F0,1B0\n", "short")); }) ==
+        "own is for 2 ranks, 1 microbatches and 2 stages, but 2 ranks, 4 microbatches and 2 stages "
+        "are asked for");
+}
+
+TEST_CASE("an engine's schedule takes a group", "[exec]") {
+  auto options = batches_of_12();
+  options.schedule = "megatron-interleaved";
+  options.schedule_group = 3;
+  CHECK(test::error_of([&] {
+          PipelineEngine(small_model(2, 1, 2), options);
+        }).find("in groups of 3 leave a last group of 1") != std::string::npos);
 }
 
 TEST_CASE("the data ends without an error", "[exec]") {

@@ -8,6 +8,9 @@
 
 #include "gui/support/mouse.hpp"
 #include "gui/support/opened_window.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/temp_folder.hpp"
 
 namespace what_if_panel_test {
 
@@ -56,6 +59,27 @@ TEST_CASE("each field of the plan stands there with its value and its unit", "[g
       {"what_if.choice.training.optimizer", "AdamW"}};
   for (const auto& [name, words] : choices)
     CHECK(opened.find<QComboBox>(name).currentText() == words);
+}
+
+TEST_CASE("a schedule's file is chosen, drawn, named and can be gone back to", "[gui][panels]") {
+  const test::TempFolder folder;
+  const plan::Schedule order = plan::make_schedule("gpipe", 4, 16);
+  const auto file = folder.write("mine.csv", plan::to_csv(order));
+  const plan::Scenario shipped =
+      plan::scenario_from_json(plan::JsonDocument::read(test::opened_plan));
+  const plan::Scenario own = plan::changed(shipped, "pipeline.schedule=" + file.string());
+  test::OpenedWindow opened(folder.write("scenario.json", to_json(own).dump(2)));
+  REQUIRE(opened.workspace().answer());
+  CHECK(opened.workspace().answer()->plan.schedule == order);
+  auto& combo = opened.find<QComboBox>("what_if.choice.pipeline.schedule");
+  CHECK(combo.currentText() == "mine.csv");
+  CHECK(opened.timeline().isVisible());
+  combo.setCurrentIndex(combo.findText("1f1b"));
+  CHECK(opened.workspace().draft().scenario.pipeline.schedule == "1f1b");
+  CHECK(opened.find<QLabel>("what_if.changes").text() == "Schedule mine.csv → 1f1b");
+  combo.setCurrentIndex(combo.findText("mine.csv"));
+  CHECK(opened.workspace().answer()->plan.schedule == order);
+  CHECK(opened.find<QLabel>("what_if.changes").text().startsWith("Nothing yet"));
 }
 
 TEST_CASE("a value that is typed is planned, and what it changed is said", "[gui][panels]") {

@@ -8,7 +8,6 @@
 
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/lower/lower.hpp"
-#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::loop {
 
@@ -27,11 +26,6 @@ LoweredSchedule read_schedule(const std::string& file, const plan::LoweringOptio
 /// Infeasible that says why it cannot.
 void require_sound(const std::string& file, const plan::Program& program,
                    plan::CommunicatorLayout communicators, plan::TransferMode transfers);
-
-/// A file's order and the Program that it becomes; or, of a .json, the Program itself. What is no
-/// sound order is bad input, and so is what computes again otherwise than `training.recompute`
-/// says; that the scenario's communicators deadlock is an answer, which the simulator gives.
-plan::Program program_from(const std::string& file, const plan::Scenario& scenario);
 
 /// Whether a Program deadlocks under a layout of communicators and a kind of transfer.
 struct LayoutDeadlock {

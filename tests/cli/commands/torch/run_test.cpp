@@ -42,6 +42,29 @@ TEST_CASE("run --verify: bit-identical for gpipe and 1f1b on 2 and 4 ranks", "[c
     }
 }
 
+TEST_CASE("run: a schedule's file is verified, and the run's folder runs again without it",
+          "[cli][run]") {
+  const TempFolder folder;
+  const auto file = folder.write("mine.csv",
+                                 "0F0,0F1,0I0,0F2,0I1,0W1,0F3,0I2,0W0,0I3,0W3,0W2\n"
+                                 "1F0,1I0,1F1,1I1,1F2,1W1,1I2,1F3,1I3,1W3,1W0,1W2\n");
+  const auto out = (folder.path() / "run").string();
+  const auto result = run_program(
+      small_gpt("run", {"--set", "pipeline.schedule=" + file.string(), "--set", "pipeline.ranks=2",
+                        "--set", "pipeline.microbatches=4", "--verify", "--out", out}));
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto report = json::parse(test::text_of(out + "/report.json"));
+  CHECK(report["verify"]["bit_identical"] == true);
+  CHECK(report["schedule"] == "mine.csv");
+  CHECK(test::text_of(out + "/schedule.csv") == test::text_of(file));
+  std::filesystem::remove(file);
+  const auto again =
+      run_program({"train", out + "/scenario.json", "--costs", out + "/costs.json", "--verify"});
+  INFO(again.err);
+  CHECK(again.exit_code == 0);
+}
+
 TEST_CASE("run --json: one document on stdout, with what it predicted and measured", "[cli][run]") {
   const TempFolder folder;
   const auto result =

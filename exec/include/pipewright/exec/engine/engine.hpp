@@ -13,13 +13,17 @@
 #include "pipewright/exec/engine/microbatches.hpp"
 #include "pipewright/exec/engine/pipeline_module.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/plan/generators/schedule_choice.hpp"
 
 namespace pipewright::exec {
 
 struct EngineOptions {
   int train_batch_size = 1;  // samples of a step, over all pipelines
   int microbatch_size = 1;   // samples of one microbatch
-  std::string schedule = "1f1b";
+  /// A name; or a schedule of one's own: a Schedule, a Program, a ScheduleDescriptor with a
+  /// generator, or what `plan::schedule_from_file` reads.
+  plan::ScheduleChoice schedule{};
+  int schedule_group = 0;  // microbatches of a round, or of a step; 0: as the schedule has it
   OptimizerOptions optimizer{};
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};

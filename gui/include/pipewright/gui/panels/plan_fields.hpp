@@ -36,6 +36,9 @@ const PlanField* find_plan_field(const std::string& name);
 
 /// The field's number in a scenario that is written as JSON.
 double number_of(const PlanField& field, const plan::Json& scenario);
+/// What a person reads of a value that is none of a choice's options: of a schedule's file its
+/// name.
+QString other_choice_words(const std::string& value);
 /// The value of a choice there; empty: none of its options, such as boundaries chosen by hand.
 std::string option_of(const PlanField& field, const plan::Json& scenario);
 

@@ -2,14 +2,17 @@
 
 // All schedules, each as it declares itself at the end of its file in src/generators. The help, the
 // tables of the documentation, the scenario's schema, the remedies against a memory cap and the
-// tests of closed forms read them here.
+// tests of closed forms read them here. A program declares one of its own in the same way
+// (`ScheduleChoice`), and so is declared what somebody wrote into a file.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pipewright/plan/generators/deepspeed.hpp"
+#include "pipewright/plan/generators/schedule_choice.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/quantity.hpp"
 
@@ -59,6 +62,13 @@ struct MadeSchedule {
   std::optional<DeepSpeedStream> stream{};
 };
 
+/// Sizes of a schedule that has no others.
+struct FixedSizes {
+  int ranks = 0;
+  int microbatches = 0;
+  int stages = 0;
+};
+
 struct ScheduleDescriptor {
   std::string name;
   Chunks chunks = Chunks::One;
@@ -70,14 +80,22 @@ struct ScheduleDescriptor {
   bool is_forward_only = false;
   bool is_data_parallel = false;  // each rank has the whole model, and microbatches of its own
   /// Sizes fit `chunks`; the rest is checked here, as `make_schedule` says.
-  MadeSchedule (*make)(const ScheduleRequest& request) = nullptr;
+  std::function<MadeSchedule(const ScheduleRequest& request)> make{};
   /// Backwards of a stage between two optimizer steps, where there is no flush.
-  int (*step_every)(const ScheduleRequest& request) = nullptr;
+  std::function<int(const ScheduleRequest& request)> step_every{};
   /// The iteration, or the longest span of a rank, less the work of a rank.
-  ClosedForm bubble;
+  ClosedForm bubble{};
   bool bubble_is_of_span = false;
   /// Most microbatches that a rank keeps, of all its stages.
-  ClosedForm activations;
+  ClosedForm activations{};
+
+  // Of one's own alone.
+  std::optional<FixedSizes> only{};  // none: `make` takes those that are asked for
+  /// How it becomes a Program, where that has more than its actions say; else by `plan::lower`.
+  /// Throws InputError where it is another Program than is asked for.
+  std::function<Program(const LoweringOptions& options)> lower{};
+  std::shared_ptr<const Program> program{};  // which is run as it stands
+  std::string text{};                        // of its file
 
   /// Whether it trains the batch that is asked for, with one step at its end.
   bool trains_batch() const {
@@ -90,6 +108,9 @@ const std::vector<ScheduleDescriptor>& schedules();
 
 /// By name, any case. Throws InputError that lists the names.
 const ScheduleDescriptor& find_schedule(const std::string& name);
+/// That of one's own, which lives as long as who asks for it; else by name.
+const ScheduleDescriptor& descriptor_of(const ScheduleChoice& schedule);
+const ScheduleDescriptor& descriptor_of(const ScheduleRequest& request);
 
 /// As `make_schedule`, with what was found out beside the schedule.
 MadeSchedule make_with_findings(const ScheduleRequest& request);

@@ -2,6 +2,7 @@
 
 // A schedule asked for by name, with all that the generators can be told.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "pipewright/plan/schedules/schedule.hpp"
 
 namespace pipewright::plan {
+
+struct ScheduleDescriptor;
 
 struct ScheduleRequest {
   std::string name;
@@ -22,6 +25,8 @@ struct ScheduleRequest {
   std::vector<int> rank_of_stage;   // a placement of the user's own (gpipe, 1f1b, inference)
   ScheduleCosts costs;              // zb-auto, v-half, v-min and v-zb order their actions by them
   std::optional<int> memory_units;  // zb-auto, v-zb: a forward adds 2, I and W free 1 each
+  /// A schedule of one's own, as `ScheduleChoice` has it: then it is made, whatever the name.
+  std::shared_ptr<const ScheduleDescriptor> own{};
 };
 
 /// The names that `make_schedule` knows, in the order of the documentation.
@@ -32,8 +37,14 @@ const std::vector<std::string>& schedule_names();
 Schedule make_schedule(const ScheduleRequest& request);
 Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
-/// As Pipewright trains it: `oldest_weight_gradients_first`.
+/// As Pipewright trains it: `oldest_weight_gradients_first`, but one's own as it is.
 Schedule make_training_schedule(const ScheduleRequest& request);
+
+/// The Program that such a schedule becomes: lowered, or, where somebody wrote it with transfers or
+/// as a whole, as that says. Throws InputError when it is not sound, with rank and action, or when
+/// it is another Program than is asked for.
+Program lower(const ScheduleRequest& request, const Schedule& schedule,
+              const LoweringOptions& options);
 
 /// How many stages the schedule will have. Throws InputError for more than can be counted.
 int stage_count(const ScheduleRequest& request);

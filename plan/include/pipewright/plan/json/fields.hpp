@@ -78,6 +78,8 @@ class FieldReader {
       value = object_.flags(key, fallback);
     else if constexpr (std::is_same_v<Value, std::vector<double>>)
       value = object_.numbers(key, rule.range, fallback);
+    else if constexpr (std::is_same_v<Value, std::vector<int>>)
+      value = object_.integers(key, rule.range, fallback);
     else if constexpr (std::is_same_v<Value, std::string>)
       value = rule.words != nullptr ? object_.choice(key, *rule.words, fallback)
                                     : object_.text(key, fallback);

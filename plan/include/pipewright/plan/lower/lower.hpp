@@ -45,6 +45,9 @@ Program lower(const Schedule& schedule, const LoweringOptions& options = {});
 /// for UNSHARD. Throws InputError when the schedule is not valid.
 Program lower_as_torch(const Schedule& schedule);
 
+/// The passes behind those that add transfers, in their order.
+Program with_all_but_transfers(Program program, const LoweringOptions& options);
+
 /// The compute actions alone, as instructions.
 Program from_schedule(const Schedule& schedule, const LoweringOptions& options);
 /// A send right after the action that produces, a receive right before the one that needs, or

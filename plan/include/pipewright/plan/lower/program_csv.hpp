@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
@@ -18,5 +19,12 @@ std::string to_csv(const Program& program);
 Program program_from_csv(std::string_view text, const std::string& name,
                          CommunicatorLayout communicators = CommunicatorLayout::Edge,
                          TransferMode transfers = TransferMode::Eager);
+
+/// The same without what is added, for `with_transfers_of`.
+Program transfers_from_csv(std::string_view text, const std::string& name);
+/// Makes a whole Program of one that has actions and transfers, and nothing else: transfers stay as
+/// they are, and the rest is added as `lower` adds it. Its sums over copies are left out, since
+/// those that the training needs stand behind the last weight gradient.
+Program with_transfers_of(const Program& transfers, const LoweringOptions& options);
 
 }  // namespace pipewright::plan

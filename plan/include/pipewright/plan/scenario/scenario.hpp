@@ -12,6 +12,7 @@
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/cluster/topology.hpp"
 #include "pipewright/plan/costs/training_memory.hpp"
+#include "pipewright/plan/generators/schedule_choice.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/model/model.hpp"
@@ -31,8 +32,11 @@ struct DataSource {
 struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
-  std::string schedule = "1f1b";
-  int chunks = 0;                         // stages per rank; 0: as few as the schedule can have
+  ScheduleChoice schedule{};
+  int chunks = 0;  // stages per rank; 0: as few as the schedule can have
+  int group = 0;   // microbatches of a round, or of an optimizer step; 0: as the schedule has it
+  int memory_units = 0;  // what a rank may keep (`ScheduleRequest`); 0: what its device holds
+  std::vector<int> placement{};           // the rank of each stage; empty: as the schedule has it
   PartitionChoice partition = "profile";  // what the boundaries balance, or they themselves
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
@@ -115,6 +119,9 @@ Model model_of(const Scenario& scenario);
 /// The schedule that the pipeline asks for, with equal times.
 ScheduleRequest request_of(const Pipeline& pipeline);
 
+/// Takes another schedule of the catalogue, and drops what only others take, such as a group.
+void choose_schedule(Pipeline& pipeline, const std::string& name);
+
 /// What the set-up costs in memory, for `stage_costs`.
 TrainingMemory training_memory(const Scenario& scenario);
 
@@ -131,7 +138,8 @@ void require_trainable(const Scenario& scenario, Carrier carrier);
 Json to_json(const Scenario& scenario);
 /// Also checks what no single field shows: more ranks than layers, data that does not fit the
 /// model, a list with one entry per rank or microbatch of another length.
-Scenario scenario_from_json(const JsonDocument& document);
+/// `known`: a schedule of one's own, which is not read again where the document names it.
+Scenario scenario_from_json(const JsonDocument& document, const ScheduleChoice& known = {});
 
 /// The file that a scenario's document names as its cluster; nothing where it has its own inline.
 std::optional<std::filesystem::path> cluster_file(const JsonDocument& document);

@@ -36,6 +36,8 @@ class StructureCache {
   struct Key {
     plan::Schedule schedule;
     plan::LoweringOptions lowering;
+    /// Where a schedule says by itself which Program it becomes.
+    std::shared_ptr<const plan::ScheduleDescriptor> own{};
     friend bool operator==(const Key&, const Key&) = default;
   };
   /// Nothing when it was not built yet.
@@ -68,11 +70,6 @@ plan::Program sound_program(const plan::Scenario& scenario);
 /// of a deadlock. `cache` may be null.
 ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                      StructureCache* cache = nullptr);
-
-/// The same for a Program that somebody made, instead of the scenario's schedule. Throws InputError
-/// as well when it has another number of ranks or microbatches than the scenario.
-ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-                     plan::Program program);
 
 /// Refuses a rank that holds more than its device has, and names the quickest single change of the
 /// scenario that fits; `trained`: one that training can do today. Throws plan::Infeasible.

@@ -1,0 +1,48 @@
+#include "pipewright/plan/generators/schedule_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "own_program.hpp"
+#include "own_schedule.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_file.hpp"
+#include "pipewright/plan/program/computation.hpp"
+
+namespace pipewright::plan {
+
+ScheduleChoice::ScheduleChoice(ScheduleDescriptor generator) : name(generator.name) {
+  const auto& known = schedule_names();
+  if (name.empty() || names_schedule_file(name) ||
+      std::find(known.begin(), known.end(), name) != known.end())
+    throw InputError(fmt::format(
+        "\"{}\" cannot be the name of a schedule of one's own: it needs one, without dots and "
+        "slashes, that the catalogue does not have",
+        name));
+  own = std::make_shared<const ScheduleDescriptor>(std::move(generator));
+}
+
+ScheduleChoice::ScheduleChoice(Schedule order, std::string called) : name(std::move(called)) {
+  require_sound(name, [&] { require_runnable(order); });
+  own = std::make_shared<const ScheduleDescriptor>(own_schedule(std::move(order), name));
+}
+
+ScheduleChoice::ScheduleChoice(Program program, std::string called) : name(std::move(called)) {
+  require_sound(name, [&] { require_runnable(program); });
+  own = std::make_shared<const ScheduleDescriptor>(own_program(std::move(program), name));
+}
+
+std::string ScheduleChoice::label() const {
+  return own && names_schedule_file(name) ? std::filesystem::path(name).filename().string() : name;
+}
+
+bool operator==(const ScheduleChoice& a, const ScheduleChoice& b) {
+  if (a.name != b.name || a.own == b.own)
+    return a.name == b.name;
+  return a.own && b.own && !a.own->text.empty() && a.own->text == b.own->text;
+}
+
+}  // namespace pipewright::plan

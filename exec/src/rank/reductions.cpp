@@ -186,9 +186,9 @@ void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensor
     for (const Slice& slice : shards.of(member))
       outgoing[static_cast<std::size_t>(member)].push_back(slice.of(gradients[slice.parameter]));
   {
-    const auto received =
-        count == 1 ? outgoing
-                   : members.transport->all_to_all(members.ranks, members.self, outgoing);
+    const auto received = count == 1 ? outgoing
+                                     : members.transport->all_to_all(members.ranks, members.self,
+                                                                     outgoing, Lane::Beside);
     // In the first one's memory: what it has made for this member nobody else reads.
     const Tensors& sums = received.front();
     for (std::size_t copy = 1; copy < received.size() && !sums.empty(); ++copy)

@@ -101,18 +101,25 @@ class Differences {
                                      "copies: each needs a {}REDUCE_GRAD",
                                      stage, own, wanted_.replicas, stage));
     }
-    const bool gathers = has(program_, InstructionKind::GatherParameters);
-    if (has_copies && gathers != wanted_.shard_optimizer)
-      diagnostics_.add("/ranks",
-                       fmt::format("has {}GATHER, but the optimizer's state is {}divided "
-                                   "(training.zero)",
-                                   gathers ? "a " : "no ", wanted_.shard_optimizer ? "" : "not "));
+    const int zero = has_copies ? wanted_.zero : 0;
+    check_divided(InstructionKind::GatherParameters, zero == 1 || zero == 2,
+                  "the optimizer's state is", has_copies);
+    check_divided(InstructionKind::ScatterMicrobatch, zero >= 2, "gradients are", has_copies);
+    check_divided(InstructionKind::Unshard, zero == 3, "parameters are", has_copies);
     if (wanted_.gradient_norm && !has(program_, InstructionKind::NormGradients))
       diagnostics_.add("/ranks",
                        "has no NORM, which gradients that are clipped (training.clip_norm) need");
     if (wanted_.tied_stages.size() > 1 && !has(program_, InstructionKind::ReduceTied))
       diagnostics_.add("/ranks", fmt::format("has no REDUCE_TIED, but stages {} share a weight",
                                              fmt::join(wanted_.tied_stages, ", ")));
+  }
+
+  /// What a Program has exactly where copies divide something and gather it.
+  void check_divided(InstructionKind kind, bool divided, const char* what, bool has_copies) {
+    if (has_copies && has(program_, kind) != divided)
+      diagnostics_.add("/ranks", fmt::format("has {}{}, but {} {}divided (training.zero)",
+                                             divided ? "no " : "a ", traits_of(kind).word, what,
+                                             divided ? "" : "not "));
   }
 
   const Program& program_;

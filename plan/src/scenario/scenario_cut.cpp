@@ -25,7 +25,7 @@ Cut cut_of(const Scenario& scenario) {
           .expert = pipeline.expert,
           .pipeline = pipeline.ranks,
           .chunks = std::max(1, stage_count(request) / pipeline.ranks),
-          .schedule = pipeline.schedule,
+          .schedule = pipeline.schedule.name,
           .microbatch = scenario.training.microbatch_size,
           .zero = scenario.training.zero,
           .recompute = scenario.training.recompute};

@@ -112,7 +112,7 @@ TEST_CASE("a Program of one's own is run as it is where it fits", "[plan][schedu
   other.gradient_norm = true;
   CHECK(refusal(other).find("/ranks: has no NORM") != std::string::npos);
   other = wanted;
-  other.shard_optimizer = true;
+  other.zero = 1;
   CHECK(refusal(other).find("/ranks: has no GATHER") != std::string::npos);
   other = wanted;
   other.tied_stages = {0, 1};

@@ -52,7 +52,7 @@ TEST_CASE("every schedule in either of torch's dialects is the Program that its 
           LoweringOptions{.communicators = CommunicatorLayout::Rank,
           .blocking = true,
           .replicas = 3,
-          .shard_optimizer = true}}) {
+          .zero = 1}}) {
       const Program named = lower(schedule, options);
       CHECK(lowered(to_csv(schedule), options) == named);
       CHECK(lowered(to_csv(named), options) == named);

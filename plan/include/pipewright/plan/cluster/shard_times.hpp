@@ -10,9 +10,9 @@ namespace pipewright::plan {
 
 /// Where the ranks lie that share out a layer along each axis.
 struct ShardPlaces {
-  GroupPlace tensor;
-  GroupPlace context;
-  GroupPlace expert;
+  GroupPlace tensor{};
+  GroupPlace context{};
+  GroupPlace expert{};
 };
 
 /// What a layer's shards take to pass on what they have to, in a forward. With a machine at its

@@ -22,8 +22,8 @@ bool is_worth_making(const ScheduleRequest& request) {
 }
 
 void try_text(std::string_view text) {
-  const auto scenario =
-      read_back(text, [](const JsonDocument& document) { return scenario_from_json(document); });
+  const auto scenario = read_back<Scenario>(
+      text, [](const JsonDocument& document) { return scenario_from_json(document); });
   if (!scenario)
     return;
   const Model model = model_of(*scenario);

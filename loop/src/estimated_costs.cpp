@@ -35,6 +35,15 @@ Device device_of(const plan::Scenario& scenario) {
   return {assumed_efficiency * peak, bandwidth};
 }
 
+plan::Cluster with_known_device(plan::Cluster cluster) {
+  plan::Device& device = cluster.device;
+  if (!(device.flops_per_s > 0))
+    device.flops_per_s = assumed_flops_per_s;
+  if (!(device.memory_bandwidth_per_s > 0))
+    device.memory_bandwidth_per_s = assumed_memory_bandwidth_per_s;
+  return cluster;
+}
+
 /// What one sample takes.
 double values_of(const std::vector<int>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
@@ -75,7 +84,7 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
 
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
   if (const auto* const transformer = scenario.model.find<plan::TransformerShape>())
-    return plan::transformer_costs(scenario.cluster,
+    return plan::transformer_costs(with_known_device(scenario.cluster),
                                    plan::training_of(*transformer, plan::batch_of(scenario)),
                                    plan::cut_of(scenario));
   const plan::Model model = model_of(scenario);

@@ -13,6 +13,12 @@ namespace pipewright::exec {
 PIPEWRIGHT_MODELS(DECLARE)
 #undef DECLARE
 
+bool is_built(const plan::ModelShape& shape) {
+#define IS_ONE(Shape) &shape.descriptor() == &plan::descriptor_of<plan::Shape>() ||
+  return PIPEWRIGHT_MODELS(IS_ONE) false;
+#undef IS_ONE
+}
+
 const ModelBuilder& builder_of(const plan::ModelShape& shape) {
 #define RETURN_IF(Shape)                                          \
   if (&shape.descriptor() == &plan::descriptor_of<plan::Shape>()) \
@@ -20,7 +26,9 @@ const ModelBuilder& builder_of(const plan::ModelShape& shape) {
   PIPEWRIGHT_MODELS(RETURN_IF)
 #undef RETURN_IF
   throw plan::InputError(
-      fmt::format("nothing here builds the layers of the model {}", shape.kind()));
+      fmt::format("nothing here builds the layers of the model {}, which is planned and predicted "
+                  "only: `pipewright simulate` does that",
+                  shape.kind()));
 }
 
 }  // namespace pipewright::exec

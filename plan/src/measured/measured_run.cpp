@@ -148,6 +148,7 @@ class RowReader {
       row_.run.id = fmt::format("line {}", line_.line);
     if (const auto known = find_transformer(model_.name))
       fill(row_, *known);
+    model_.learned_positions = !model_.gated;  // as GPTs do
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"

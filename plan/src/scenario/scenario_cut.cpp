@@ -13,7 +13,41 @@ std::vector<int> every(const std::vector<int>& devices, int first, int step, int
   return chosen;
 }
 
+void share_out(LayerTimes& times, int shards) {
+  for (Seconds* const time : {&times.forward, &times.input_gradient, &times.weight_gradient,
+                              &times.splitting, &times.optimizer_step})
+    *time = *time * (1.0 / shards);
+}
+
+void share_out(LayerCost& layer, int shards) {
+  share_out(static_cast<LayerTimes&>(layer), shards);
+  share_out(layer.contended, shards);
+  layer.selective_forward = layer.selective_forward * (1.0 / shards);
+  for (Bytes* const bytes : {&layer.parameters, &layer.activation, &layer.forward_peak,
+                             &layer.backward_peak, &layer.tied, &layer.freed_by_input_gradient,
+                             &layer.input_gradient_peak, &layer.weight_gradient_peak,
+                             &layer.forward_peak_without_graph, &layer.selective_activation})
+    *bytes = {(bytes->value + shards - 1) / shards};
+}
+
 }  // namespace
+
+LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
+  const int shards = scenario.pipeline.tensor;
+  if (shards == 1 || costs.tensor > 1)
+    return costs;
+  costs.tensor = shards;
+  const Model model = model_of(scenario);
+  for (std::size_t at = 0; at < costs.layers.size(); ++at) {
+    LayerCost& layer = costs.layers[at];
+    const Bytes input = at == 0 ? layer.output : costs.layers[at - 1].output;
+    share_out(layer, shards);
+    if (layer.parameters > Bytes{})
+      layer.tensor_sums = {.times = model.layers.at(at).checkpointable ? 2 : 1,
+                           .bytes = std::min(input, layer.output)};
+  }
+  return costs;
+}
 
 Cut cut_of(const Scenario& scenario) {
   const Pipeline& pipeline = scenario.pipeline;

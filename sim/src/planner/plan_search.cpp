@@ -77,6 +77,7 @@ class CutSpace {
       return FoundPlan{.cut = cut,
                        .iteration_s = facts.iteration_s,
                        .least_s = bound.least_s,
+                       .least_bytes = bound.peak_bytes,
                        .peaks = facts.peaks,
                        .peak_bytes = static_cast<double>(
                            std::max_element(facts.peaks.begin(), facts.peaks.end())->value),

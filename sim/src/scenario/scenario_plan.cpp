@@ -32,7 +32,8 @@ void require_shards(const plan::Pipeline& pipeline, const plan::LayerCosts& cost
                       "pipeline.{} is {}: measure or estimate them for that",
                       given, axis, axis, wanted));
   };
-  require("tensor", costs.tensor, pipeline.tensor);
+  if (costs.tensor > 1)  // whole layers can be shared out
+    require("tensor", costs.tensor, pipeline.tensor);
   require("context", costs.context, pipeline.context);
   require("expert", costs.expert, pipeline.expert);
 }

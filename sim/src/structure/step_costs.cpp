@@ -114,8 +114,9 @@ plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& p
 StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                         const plan::Partition& partition) {
   const plan::Pipeline& pipeline = scenario.pipeline;
-  const plan::LayerCosts cut = plan::with_shard_times(
-      costs, scenario.cluster, plan::shard_places(scenario.cluster, pipeline));
+  const plan::LayerCosts cut =
+      plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster,
+                             plan::shard_places(scenario.cluster, pipeline));
   StepCosts step;
   set_stages(step, cut, partition, training_memory(scenario));
   add_iteration(step, costs.iteration, pipeline.ranks);

@@ -57,7 +57,8 @@ TEST_CASE("Every model's layers have the names, parameters and shapes that were 
   std::vector<plan::ModelShape> shapes{test::small_shape, plan::AlexNetShape{.image_size = 63},
                                        plan::AlexNetShape{.image_size = 64}};
   for (const plan::ModelDescriptor& model : plan::model_kinds())
-    shapes.push_back(model.plain());
+    if (is_built(model.plain()))
+      shapes.push_back(model.plain());
   REQUIRE(shapes.size() >= 5);
   for (const plan::ModelShape& shape : shapes) {
     INFO(to_json(shape).dump());
@@ -74,6 +75,8 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
   for (const plan::ModelDescriptor& model : plan::model_kinds()) {
     INFO(model.kind);
     const plan::ModelShape shape = model.plain();
+    if (!is_built(shape))
+      continue;
     const std::string error =
         test::error_of([&] { builder_of(shape).open(shape, "/nowhere/at-all", {}); });
     CHECK(error.find("/nowhere/at-all") != std::string::npos);
@@ -84,7 +87,8 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
 
 TEST_CASE("A model that plan alone knows cannot be trained, and that is said", "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(test::StackShape{})); }) ==
-        "nothing here builds the layers of the model stack");
+        "nothing here builds the layers of the model stack, which is planned and predicted only: "
+        "`pipewright simulate` does that");
 }
 
 }  // namespace models_test

@@ -119,7 +119,12 @@ TEST_CASE("Of a layer's figures those that came later, and the spread, may be le
                                           "contended_input_gradient_s",
                                           "contended_weight_gradient_s",
                                           "contended_splitting_s",
-                                          "contended_optimizer_step_s"};
+                                          "contended_optimizer_step_s",
+                                          "workspace_bytes",
+                                          "expert_parameter_bytes",
+                                          "tensor_sums",
+                                          "expert_exchanges",
+                                          "context_gathers"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {
     Json json = whole;

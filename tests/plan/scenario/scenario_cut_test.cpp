@@ -63,6 +63,8 @@ TEST_CASE("Each field of the cut can be set", "[plan][scenario]") {
     Scenario before = sample();
     if (std::string(field) == "pipeline.tensor=1")
       before.pipeline.sequence_parallel = false;
+    if (std::string(field) == "pipeline.context=1")
+      before.pipeline.expert = 2;
     const Scenario after = changed(before, field);
     CHECK(after != before);
     CHECK(read(to_json(after)) == after);

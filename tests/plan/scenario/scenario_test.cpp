@@ -276,20 +276,21 @@ TEST_CASE("The least number of repeats is no more than the most", "[plan][scenar
 }
 
 TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[plan][scenario]") {
-  CHECK(error_in(R"({"format": "pipewright/scenario/1",
+  CHECK(
+      error_in(R"({"format": "pipewright/scenario/1",
 "model": {"kind": "gtp", "block": 3},
 "data": {"kind": "cifar10", "path": ""},
 "cluster": {"name": "c", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"}},
 "pipeline": {"ranks": 90, "microbatches": "8", "schedule": "1f1b"},
 "training": {"steps": 1, "microbatch_size": 4, "learning_rate": 0}})") ==
-        "s.json:1:1: /: \"name\" is missing\n"
-        "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt "
-        "or alexnet)\n"
-        "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
-        "s.json:3:29: /data/path: the path is empty\n"
-        "s.json:4:1: /cluster: \"within_node\" is missing\n"
-        "s.json:5:27: /pipeline/microbatches: a whole number is needed here, not the text \"8\"\n"
-        "s.json:6:48: /training/learning_rate: 0 is not possible: it must be more than 0");
+      "s.json:1:1: /: \"name\" is missing\n"
+      "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt, "
+      "alexnet or transformer)\n"
+      "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
+      "s.json:3:29: /data/path: the path is empty\n"
+      "s.json:4:1: /cluster: \"within_node\" is missing\n"
+      "s.json:5:27: /pipeline/microbatches: a whole number is needed here, not the text \"8\"\n"
+      "s.json:6:48: /training/learning_rate: 0 is not possible: it must be more than 0");
 }
 
 TEST_CASE("A stand-in for a refused number is not judged", "[plan][scenario]") {

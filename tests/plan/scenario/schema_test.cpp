@@ -134,7 +134,7 @@ TEST_CASE("What the readers refuse does not fit the schema either", "[plan][sche
   broken("/pipeline/hand_over", "loan");
   broken("/training/optimizer", "lion");
   broken("/training/precision", "half");
-  broken("/training/zero", 2);
+  broken("/training/zero", 4);
   broken("/training/recompute", "some");
   broken("/training/microbatch_lengths", 1);
   broken("/training/jitter", -1);

@@ -43,9 +43,11 @@ PlanSpace space_of(int layers, int hidden, int gpus, int batch) {
   model.layers = layers;
   model.hidden = hidden;
   model.heads = model.kv_heads = hidden / 64;
-  model.head_channels = 64;
+  model.head_channels = model.value_channels = 64;
   model.feed_forward = 4 * hidden;
   model.vocabulary = 50304;
+  model.norm = plan::NormKind::Layer;
+  model.query_bias = model.projection_bias = model.feed_forward_bias = true;
   space.training.sequence = 1024;
   space.training.batch = batch;
   space.training.attention = plan::AttentionKind::Scores;
@@ -145,6 +147,11 @@ TEST_CASE("the front holds every plan that none beats in time and memory", "[sim
     const auto all = sim::search_plans(cluster, space, {.pareto = true, .exhaustive = true});
     const auto every =
         sim::search_plans(cluster, space, {.most_plans = 1'000'000, .exhaustive = true});
+    for (const FoundPlan& plan : every.plans) {
+      CAPTURE(text_of(plan));
+      CHECK(plan.least_s <= plan.iteration_s);
+      CHECK(plan.least_bytes <= plan.peak_bytes);
+    }
     REQUIRE(quick.plans.size() == all.plans.size());
     for (std::size_t at = 0; at < all.plans.size(); ++at) {
       CHECK(quick.plans[at].iteration_s == all.plans[at].iteration_s);

@@ -53,7 +53,9 @@ ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
 template <class Shape>
 const ModelBuilder& builder_of();
 
-/// Throws InputError for a model that was declared to `plan` alone.
+/// Whether somebody builds its layers: some models were declared to `plan` alone.
+bool is_built(const plan::ModelShape& shape);
+/// Throws InputError for a model of which that is not so.
 const ModelBuilder& builder_of(const plan::ModelShape& shape);
 
 }  // namespace pipewright::exec

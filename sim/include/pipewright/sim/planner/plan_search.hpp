@@ -39,6 +39,7 @@ struct FoundPlan {
   plan::Cut cut;
   double iteration_s = 0;
   double least_s = 0;                // the bound
+  double least_bytes = 0;            // … of the peak
   std::vector<plan::Bytes> peaks{};  // by rank of the pipeline, of a device
   double peak_bytes = 0;             // of the rank that holds most
   double bubble = 0;                 // mean over ranks: their idle part of the iteration

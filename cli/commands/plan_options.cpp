@@ -74,12 +74,10 @@ constexpr Needed needed_of_model[] = {
     {[](const Options& o) { return o.batch != 0; },
      "--batch: a model needs the samples of an iteration"}};
 
-/// What the searches have no price for yet.
 void require_planned_zero(const std::vector<int>& stages) {
   for (const int stage : stages)
-    if (stage > 1)
-      throw plan::InputError(
-          fmt::format("--zero {}: plans have no ZeRO (0) or its first stage (1)", stage));
+    if (stage > 3)
+      throw plan::InputError(fmt::format("--zero {}: ZeRO has the stages 0 to 3", stage));
 }
 
 }  // namespace

@@ -77,8 +77,7 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("context", s.context, within(size_range), "Ranks that share out each sequence.");
   visit("expert", s.expert, within(size_range),
         "Ranks that share out the experts of a mixture; it divides replicas times context.");
-  visit("axes", s.axes,
-        FieldRule{.schema = R"({"type": "array", "minItems": 4,
+  visit("axes", s.axes, FieldRule{.schema = R"({"type": "array", "minItems": 4,
                     "items": {"type": "string", "enum": ["pipe", "data", "context", "tensor"]}})"},
         "How the job's ranks are counted: the last axis is the fastest, so its ranks are "
         "neighbours.");

@@ -64,7 +64,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const TransformerTraini
   pipeline.sequence_parallel = cut.sequence_parallel;
   pipeline.context = cut.context;
   pipeline.expert = cut.expert;
-  pipeline.overlap_reductions = false;
+  pipeline.overlap_reductions = cut.zero >= 2;  // which sums the gradients of each microbatch
   plan::Training& trained = scenario.training;
   trained.microbatch_size = cut.microbatch;
   trained.precision = plan::Precision::Mixed;

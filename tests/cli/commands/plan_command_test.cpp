@@ -51,10 +51,10 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
   CHECK(json.at("too_large_but_faster").at("fits") == false);
 }
 
-TEST_CASE("plan --zero: what has no price is refused", "[cli][planner]") {
+TEST_CASE("plan --zero: a stage that there is not is refused", "[cli][planner]") {
   const std::string costs = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/costs.json";
   const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
-  for (const char* stage : {"2", "7"}) {
+  for (const char* stage : {"4", "7"}) {
     const auto of_model = run_program({"plan", "--model", "llama3-8b", "--cluster", h100, "--batch",
                                        "64", "--gpus", "8", "--zero", stage});
     CHECK(of_model.exit_code == 2);
@@ -111,6 +111,26 @@ TEST_CASE("the plan's scenario is simulated to the plan's figures", "[cli][plann
       ++planned;
     }
   CHECK(planned >= 4);
+}
+
+TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
+  const TempFolder folder;
+  double memory = 1e15;
+  for (const char* zero : {"0", "1", "2", "3"}) {
+    CAPTURE(zero);
+    const auto out = folder.path() / zero;
+    const auto found = run_program(
+        {"plan", "--model",     "llama3-8b", "--cluster", h100, "--gpus",       "32", "--batch",
+         "64",   "--pipeline",  "2",         "--tensor",  "2",  "--microbatch", "1",  "--schedule",
+         "1f1b", "--recompute", "none",      "--zero",    zero, "--top",        "1",  "--json",
+         "-o",   out.string()});
+    CAPTURE(found.err);
+    REQUIRE(found.exit_code == 0);
+    const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
+    check_simulated(plan, out);
+    CHECK(plan.at("peak_bytes").get<double>() < memory);  // each divides more
+    memory = plan.at("peak_bytes");
+  }
 }
 
 TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers",

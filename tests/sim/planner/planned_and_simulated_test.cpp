@@ -65,7 +65,7 @@ class Draw {
     space.tensor = {one_of<int>({1, 2, 4, 8})};
     space.pipeline = {one_of<int>({1, 2, 4, 8})};
     space.context = {one_of<int>({1, 1, 2})};
-    space.zero = {one_of<int>({0, 1})};
+    space.zero = {one_of<int>({0, 1, 2, 3})};
     space.recompute = {one_of<plan::RecomputeMode>(
         {plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full})};
     space.schedules = {one_of(plan::planned_schedules())};

@@ -122,8 +122,8 @@ class Executor {
                                      bool keep_outputs = false);
 
   /// In the order of layers; of one copy of each stage, of those in this process. What shards share
-  /// out is put together, where all of them are here. Where parameters are sharded (ZeRO-3) they are
-  /// gathered for it, and copied: then every process of a job calls it at once.
+  /// out is put together, where all of them are here. Where parameters are sharded (ZeRO-3) they
+  /// are gathered for it, and copied: then every process of a job calls it at once.
   std::vector<at::Tensor> parameters() const;
 
   /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of

@@ -10,7 +10,7 @@ namespace pipewright::plan {
 
 struct TransformerShape {
   static constexpr auto kind = "transformer";
-  TransformerConfig config{.layers = 1,
+  TransformerConfig config{.layers = 8,
                            .hidden = 64,
                            .heads = 1,
                            .kv_heads = 1,

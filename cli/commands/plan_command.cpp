@@ -62,7 +62,7 @@ Command describe(PlanOptions& options) {
             .numbers = Numbers::Positive},
            {.names = "--sequence",
             .target = &options.sequence,
-            .help = "Tokens of a sample; default: 2048",
+            .help = "Tokens of a sample; default: 2048, or as many as the model has positions",
             .numbers = Numbers::Positive},
            sizes("--tensor", options.tensor, "Tensor sizes to try; default: all within a node"),
            sizes("--pipeline", options.pipeline, "Pipeline sizes; default: all that divide"),

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -66,8 +67,10 @@ void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const M
 }
 
 sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  sim::PlanSpace space{.training = {.model = model_named(options.model),
-                                    .sequence = options.sequence.value_or(2048),
+  const plan::TransformerConfig model = model_named(options.model);
+  const int usual = model.learned_positions ? std::min(2048, model.longest) : 2048;
+  sim::PlanSpace space{.training = {.model = model,
+                                    .sequence = options.sequence.value_or(usual),
                                     .batch = options.batch},
                        .gpus = gpus_of(options, cluster),
                        .tensor = options.tensor,

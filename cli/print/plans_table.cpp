@@ -154,8 +154,10 @@ std::string plans_table(const PlansFound& found) {
     text +=
         fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
   text += fmt::format(
-      "\n{} candidates in {:.2f} s: {} too large, {} proved to be slower, {} simulated{}\n",
-      answer.candidates, answer.seconds, answer.too_large, answer.bounded, answer.simulated,
+      "\n{} candidates in {:.2f} s: {}{} too large, {} proved to be slower, {} simulated{}\n",
+      answer.candidates, answer.seconds,
+      answer.impossible > 0 ? fmt::format("{} impossible, ", answer.impossible) : "",
+      answer.too_large, answer.bounded, answer.simulated,
       answer.interrupted ? "; stopped before its end" : "");
   return text;
 }
@@ -232,7 +234,8 @@ plan::Json to_json(const PlansFound& found) {
   }
   plan::Json json{{"format", "pipewright/plans/1"},
                   {"candidates", answer.candidates},
-                  {"pruned", answer.too_large + answer.bounded},
+                  {"pruned", answer.impossible + answer.too_large + answer.bounded},
+                  {"impossible", answer.impossible},
                   {"pruned_by_memory", answer.too_large},
                   {"pruned_by_bound", answer.bounded},
                   {"simulated", answer.simulated},

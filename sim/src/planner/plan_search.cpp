@@ -25,6 +25,10 @@ void require_sizes(const PlanSpace& space) {
   const plan::TransformerTraining& training = space.training;
   if (space.gpus < 1 || training.batch < 1 || training.sequence < 1 || training.model.layers < 1)
     throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
+  if (training.model.learned_positions && training.sequence > training.model.longest)
+    throw plan::InputError(
+        fmt::format("a sequence of {} is longer than the {} positions that the model learns",
+                    training.sequence, training.model.longest));
   for (const std::string& schedule : space.schedules)
     if (const auto& planned = plan::planned_schedules();
         std::find(planned.begin(), planned.end(), schedule) == planned.end())
@@ -54,7 +58,9 @@ class CutSpace {
   Bound bound(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
-    const plan::TransformerTimes times = times_of(cut);
+    plan::TransformerTimes times = times_of(cut);
+    if (cut.zero >= 2)  // each microbatch's sums are beside compute
+      times.first_end_s = times.middle_end_s = times.last_end_s = times.only_end_s = 0;
     // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
     const double early =
         cut.recompute == plan::RecomputeMode::Full

@@ -119,11 +119,34 @@ TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
   for (const char* zero : {"0", "1", "2", "3"}) {
     CAPTURE(zero);
     const auto out = folder.path() / zero;
-    const auto found = run_program(
-        {"plan", "--model",     "llama3-8b", "--cluster", h100, "--gpus",       "32", "--batch",
-         "64",   "--pipeline",  "2",         "--tensor",  "2",  "--microbatch", "1",  "--schedule",
-         "1f1b", "--recompute", "none",      "--zero",    zero, "--top",        "1",  "--json",
-         "-o",   out.string()});
+    const auto found = run_program({"plan",
+                                    "--model",
+                                    "llama3-8b",
+                                    "--cluster",
+                                    h100,
+                                    "--gpus",
+                                    "32",
+                                    "--batch",
+                                    "64",
+                                    "--pipeline",
+                                    "2",
+                                    "--tensor",
+                                    "2",
+                                    "--microbatch",
+                                    "1",
+                                    "--schedule",
+                                    "interleaved-1f1b",
+                                    "--chunks",
+                                    "4",
+                                    "--recompute",
+                                    "none",
+                                    "--zero",
+                                    zero,
+                                    "--top",
+                                    "1",
+                                    "--json",
+                                    "-o",
+                                    out.string()});
     CAPTURE(found.err);
     REQUIRE(found.exit_code == 0);
     const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
@@ -271,7 +294,12 @@ TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli
   };
   CHECK(plans_of(models + "llama-3-8b.json") == plans_of("llama3-8b"));
   CHECK(plans_of(models + "mixtral-8x7b.json") == plans_of("mixtral-8x7b"));
-  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());
+  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());  // 1024 positions, and so many tokens
+  const auto longer = run_program({"plan", "--model", models + "megatron-345m.sh", "--cluster",
+                                   h100, "--batch", "64", "--gpus", "64", "--sequence", "2048"});
+  CHECK(longer.exit_code == 2);
+  CHECK(longer.err.find("a sequence of 2048 is longer than the 1024 positions") !=
+        std::string::npos);
 }
 
 TEST_CASE("a plan that fits nowhere names the smallest", "[cli][planner]") {

@@ -179,7 +179,8 @@ TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][sim
     const auto trace = folder.path() / "t.json";
     std::vector<std::string> all{"--trace", trace.string(), "--json"};
     all.insert(all.end(), how.begin(), how.end());
-    return std::pair(answer_of(shared_card("simulate", all)), test::text_of(trace));
+    json answer = answer_of(shared_card("simulate", all));
+    return std::pair(std::move(answer), test::text_of(trace));
   };
   const auto named = traced({});
   CHECK(traced({"--set", "pipeline.schedule=" + file}) == named);

@@ -405,10 +405,13 @@ TEST_CASE("over NCCL a rank that throws ends the other", "[cuda][nccl]") {
 TEST_CASE("over NCCL a device that never ends is a stall that is told", "[cuda][nccl]") {
   need_standin();
   Ranks ranks = ranks_of(2, "stall");
-  for (int rank = 0; rank < 2; ++rank)
-    CHECK(ranks.said(rank).starts_with(
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    CAPTURE(rank, said);
+    CHECK(said.starts_with(
         "no rank has gone on for 2.5 s: rank 0 (at 0F0) waits in a collective of ranks 0, 1 for "
         "rank 1; rank 1 (at 1F0) waits in the end of a step"));
+  }
 }
 
 TEST_CASE("over NCCL a rank that is killed is missed though all wait for their devices",

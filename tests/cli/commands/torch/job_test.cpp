@@ -87,6 +87,19 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   }
 }
 
+/// The bytes of a stage's gradients where those of each microbatch are summed beside compute: on
+/// busy cores they still stand when the next microbatch's are made.
+double summed_beside(const std::vector<std::string>& wish, const loop::StoredRun& run,
+                     const std::vector<int>& boundaries, std::size_t rank) {
+  if (wish.back() != "training.zero=2" && wish.back() != "training.zero=3")
+    return 0;
+  double bytes = 0;
+  for (int layer = boundaries[rank]; layer < boundaries[rank + 1]; ++layer)
+    bytes += static_cast<double>(
+        run.rehearsed_costs->layers[static_cast<std::size_t>(layer)].parameters.value);
+  return bytes;
+}
+
 TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[cli][job]") {
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"--set", "pipeline.schedule=1f1b"},
@@ -108,12 +121,16 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
     CHECK(parts["layers"].get<double>() + parts["launch"].get<double>() +
               parts["transfers_and_waiting"].get<double>() ==
           Approx(report["error_percent"]["iteration_s"].get<double>()));
-    for (const auto& error : report["error_percent"]["peak_bytes"])
-      CHECK(std::abs(error.get<double>()) < 5);
     const loop::StoredRun run = loop::read_run(out);
     REQUIRE(run.rehearsed_costs);
     for (const plan::LayerCost& layer : run.rehearsed_costs->layers)
       CHECK(layer.forward > plan::Seconds{});
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const double predicted = report["predicted"]["peak_bytes"][rank];
+      const double measured = report["measured"]["peak_bytes"][rank];
+      CHECK(measured > 0.95 * predicted);
+      CHECK(measured < 1.05 * predicted + summed_beside(wish, run, report["boundaries"], rank));
+    }
     // All ranks, of what was predicted and of what was measured.
     CHECK(run.measured->ranks == 2);
     CHECK(run.measured->spans.size() == run.predicted.spans.size());

@@ -18,7 +18,7 @@ struct SearchAccount {
   std::size_t impossible = 0;  // the schedule does not take the sizes, or ranks would deadlock
   std::size_t too_large = 0;   // for a device's memory
   std::size_t bounded = 0;     // proved to be slower than the best
-  std::size_t simulated = 0;   // simulations, also of what is too large then
+  std::size_t simulated = 0;   // and fits
   double seconds = 0;
   bool interrupted = false;
 };
@@ -182,11 +182,12 @@ class Search {
       ++answer_.impossible;
       return;
     }
-    ++answer_.simulated;
-    if (fits(figures_of(*plan).peak_bytes))
-      best_.add(std::move(*plan));
-    else
+    if (!fits(figures_of(*plan).peak_bytes)) {
       ++answer_.too_large;
+      return;
+    }
+    ++answer_.simulated;
+    best_.add(std::move(*plan));
   }
 
   void find_nearest() {

@@ -222,7 +222,7 @@ class BalancedDrafts {
             .least_s = iteration_without_bubble(costs_for(candidate), candidate.scenario)};
   }
 
-  std::optional<DraftCandidate> price(const sim::Bound& bound) {
+  std::optional<DraftCandidate> price(const sim::Bound& bound, double /*most_s*/) {
     try {
       DraftCandidate candidate = candidates_[bound.candidate];
       BorderSimulator simulator = simulator_of(candidate);

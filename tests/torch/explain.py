@@ -64,7 +64,8 @@ def check(job: Job, folder: Path) -> None:
 
 def check_stacks(folder: Path) -> None:
     """With stacks, Python functions tell 1F1B's actions."""
-    files = trace(Job("Schedule1F1B", 2, 4, width=128, rows=64, stacks=True), folder / "stacks")
+    job = Job("Schedule1F1B", 2, 4, width=128, rows=64, slow_stage=1, stacks=True)
+    files = trace(job, folder / "stacks")
     own = explain(files)
     assert own["found_by"] == "functions" and own["schedule"] == "1f1b", own
     wanted = max(t[1] for t in json.loads((folder / "stacks/truth.json").read_text())["step_s"])

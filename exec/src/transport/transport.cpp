@@ -8,15 +8,16 @@ namespace pipewright::exec {
 void Transport::wait_for_device(const std::function<bool()>& done, const std::string& /*where*/) {
   using Clock = std::chrono::steady_clock;
   // A thread that sleeps is some 60 microseconds late.
-  for (const auto until = Clock::now() + std::chrono::milliseconds(2); Clock::now() < until;) {
-    if (done())
-      return;
-    std::this_thread::yield();
-  }
+  const auto busy_until = Clock::now() + std::chrono::milliseconds(2);
   while (!done()) {
+    if (Clock::now() < busy_until) {
+      std::this_thread::yield();
+      continue;
+    }
     require_going();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
+  require_going();  // what was dropped because the job has ended is done, too
 }
 
 }  // namespace pipewright::exec

@@ -3,35 +3,62 @@
 #include "pipewright/sim/planner/plan_search.hpp"
 
 namespace pipewright::sim {
+namespace {
+
+double passes(const plan::StageCost& stage) {
+  return (stage.input_gradient + stage.weight_gradient).value;
+}
+
+/// Between the ranks of each stage and the next: for how long an output and its gradient hold both.
+struct Hop {
+  double output = 0, gradient = 0;
+};
+
+std::vector<Hop> hops_of(const StepCosts& costs, const plan::PipelineShape& shape) {
+  std::vector<int> rank_of(costs.stages.size());
+  for (std::size_t rank = 0; rank < shape.stages_of_rank.size(); ++rank)
+    for (const int stage : shape.stages_of_rank[rank])
+      rank_of[static_cast<std::size_t>(stage)] = static_cast<int>(rank);
+  std::vector<Hop> hops(costs.stages.size() - 1);
+  for (std::size_t at = 0; at < hops.size(); ++at) {
+    if (rank_of[at] == rank_of[at + 1])
+      continue;
+    const plan::Link& link = link_between(costs.cluster, rank_of[at], rank_of[at + 1]);
+    const auto seconds = [&](plan::Bytes size) {
+      return link.latency.value + plan::occupancy(link, size).value;
+    };
+    hops[at] = {seconds(costs.stages[at].output),
+                seconds(costs.stages[at + 1].input_gradient_bytes)};
+  }
+  return hops;
+}
+
+}  // namespace
 
 double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches) {
-  const auto passes = [](const plan::StageCost& stage) {
-    return (stage.input_gradient + stage.weight_gradient).value;
-  };
-  /// What a transfer between the ranks of a stage and the next takes.
-  const auto hop = [&](int rank, plan::Bytes size) {
-    const plan::Link& link = link_between(costs.cluster, rank, rank + 1);
-    return link.latency.value + plan::occupancy(link, size).value;
-  };
-  double least = 0, arrival = 0;
-  // By rank: from the end of the rank's last backward, what those before it have still to do. A
-  // rank whose last work is a weight gradient keeps nobody waiting.
-  double drain = 0;
+  const std::vector<Hop> hops = hops_of(costs, shape);
+  // `arrival`: before the rank takes its first microbatch from the one before. `drain`: behind the
+  // rank's last transfer, what those before it have still to do. A rank whose last work is a weight
+  // gradient keeps nobody waiting.
+  double least = 0, arrival = 0, drain = 0;
   for (std::size_t rank = 0; rank < shape.stages_of_rank.size(); ++rank) {
-    double busy = 0, end = 0;
-    for (const int at : shape.stages_of_rank[rank]) {
-      const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(at)];
-      busy += stage.forward.value + passes(stage);
-      end += stage.optimizer_step.value;
+    double busy = 0, end = 0, sends = 0, receives = 0;
+    for (const int stage : shape.stages_of_rank[rank]) {
+      const auto at = static_cast<std::size_t>(stage);
+      const Hop before = at > 0 ? hops[at - 1] : Hop{};
+      const Hop behind = at < hops.size() ? hops[at] : Hop{};
+      busy += costs.stages[at].forward.value + passes(costs.stages[at]);
+      sends += behind.output + before.gradient;
+      receives += before.output + behind.gradient;
+      end += costs.stages[at].optimizer_step.value;
     }
+    busy += std::max(sends, receives);  // one may go while another comes
     drain = shape.splits_backward ? end : std::max(end, drain);
     least = std::max(least, arrival + microbatches * busy + drain);
-    if (rank + 1 < shape.stages_of_rank.size()) {  // every rank's first stage is the next one
-      const plan::StageCost& stage = costs.stages[rank];
-      arrival += stage.forward.value + hop(static_cast<int>(rank), stage.output);
-      drain +=
-          passes(stage) + hop(static_cast<int>(rank), costs.stages[rank + 1].input_gradient_bytes);
-    }
+    // Every rank's first stage is the next one.
+    const Hop before = rank > 0 ? hops[rank - 1] : Hop{};
+    arrival += costs.stages[rank].forward.value + before.output;
+    drain += passes(costs.stages[rank]) + before.gradient;
   }
   return least;
 }

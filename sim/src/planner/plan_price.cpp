@@ -9,12 +9,14 @@
 namespace pipewright::sim {
 
 PlanFacts facts_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-                   StructureCache* structures) {
+                   StructureCache* structures, double most_s) {
   const ScenarioPlan plan = lay_out(scenario, costs, structures);
   const Structure& structure = *plan.structure;
   require_usable(plan.costs, structure.program());
   Simulator simulator(structure);
   const Times& times = simulator.run_shared(plan.costs);
+  if (times.iteration > most_s)
+    return {.iteration_s = times.iteration};
   const Throughput throughput = throughput_of(scenario, plan, times.iteration);
   PlanFacts facts{.iteration_s = times.iteration,
                   .bubble = mean_bubble(IdleCauses(structure).of(times), times.iteration),

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
@@ -58,38 +59,33 @@ class CutSpace {
   Bound bound(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
-    plan::TransformerTimes times = times_of(cut);
-    if (cut.zero >= 2)  // each microbatch's sums are beside compute
+    const plan::TransformerWork work = plan::transformer_work(cluster_, training_, cut);
+    plan::TransformerTimes times = priced(work, machine_, plan::layer_class_of(training_, cut));
+    if (cut.zero >= 2)  // the sums of each microbatch are beside compute
       times.first_end_s = times.middle_end_s = times.last_end_s = times.only_end_s = 0;
     // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
     const double early =
         cut.recompute == plan::RecomputeMode::Full
             ? cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward)
             : 0;
-    return {.candidate = candidate,
-            .least_s = time_as_counted *
-                       (least_iteration(costs(cut, times), shape, microbatches(cut)) - early),
-            .peak_bytes = memory_as_counted * least_peak(cut, shape)};
+    return {
+        .candidate = candidate,
+        .least_s = time_as_counted *
+                   std::max(least_iteration(costs(cut, times), shape, microbatches(cut)) - early,
+                            cut.zero >= 2 ? microbatches(cut) * scatters_s(cut, shape, work) : 0),
+        .peak_bytes = memory_as_counted * least_peak(cut, shape)};
   }
 
   /// What whoever simulates the plan's scenario gets.
-  std::optional<FoundPlan> price(const Bound& bound) {
+  std::optional<FoundPlan> price(const Bound& bound, double most_s) {
     const Cut& cut = cuts_[bound.candidate];
     plan::Scenario scenario = scenario_of(cluster_, training_, cut);
     scenario.cluster.device.memory = {};  // which the search minds
     try {
-      const PlanFacts facts = facts_of(
-          scenario, plan::transformer_costs(scenario.cluster, training_, cut), &structures_);
-      return FoundPlan{.cut = cut,
-                       .iteration_s = facts.iteration_s,
-                       .least_s = bound.least_s,
-                       .least_bytes = bound.peak_bytes,
-                       .peaks = facts.peaks,
-                       .peak_bytes = static_cast<double>(
-                           std::max_element(facts.peaks.begin(), facts.peaks.end())->value),
-                       .bubble = facts.bubble,
-                       .tokens_per_s = facts.units_per_s,
-                       .mfu = facts.mfu};
+      const PlanFacts facts =
+          facts_of(scenario, plan::transformer_costs(scenario.cluster, training_, cut),
+                   &structures_, most_s);
+      return found(bound, facts);
     } catch (const plan::InputError&) {
       return {};
     } catch (const plan::Infeasible&) {
@@ -98,6 +94,44 @@ class CutSpace {
   }
 
  private:
+  FoundPlan found(const Bound& bound, const PlanFacts& facts) const {
+    plan::Bytes peak{};
+    for (const plan::Bytes of_rank : facts.peaks)
+      peak = std::max(peak, of_rank);
+    return {.cut = cuts_[bound.candidate],
+            .iteration_s = facts.iteration_s,
+            .least_s = bound.least_s,
+            .least_bytes = bound.peak_bytes,
+            .peaks = facts.peaks,
+            .peak_bytes = static_cast<double>(peak.value),
+            .bubble = facts.bubble,
+            .tokens_per_s = facts.units_per_s,
+            .mfu = facts.mfu};
+  }
+
+  /// Of a microbatch, on the rank where it is most: the first half of each stage's sum of
+  /// gradients, one after another.
+  double scatters_s(const Cut& cut, const plan::PipelineShape& shape,
+                    const plan::TransformerWork& work) const {
+    const int last = cut.stages() - 1, layers = training_.model.layers;
+    int most_of_middle = 1;
+    for (int stage = 1; stage < last; ++stage)
+      most_of_middle = std::max(most_of_middle, cut.layers_of(stage, layers));
+    const auto sum_of = [&](const plan::StageEndWork& end) {
+      return plan::gradient_sum_s(end.sum, machine_.constants);
+    };
+    const double first = sum_of(last == 0 ? work.only_end : work.first_end);
+    const double middle = sum_of(work.middle_end) / most_of_middle, end = sum_of(work.last_end);
+    double most = 0;
+    for (const std::vector<int>& stages : shape.stages_of_rank) {
+      double seconds = 0;
+      for (const int stage : stages)
+        seconds += stage == 0 ? first : stage == last ? end : middle * cut.layers_of(stage, layers);
+      most = std::max(most, seconds / 2);
+    }
+    return most;
+  }
+
   /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
   double least_peak(const Cut& cut, const plan::PipelineShape& shape) const {
     auto ranks = plan::transformer_memory(training_, cut, shape);
@@ -108,10 +142,6 @@ class CutSpace {
   }
 
   int microbatches(const Cut& cut) const { return cut.microbatches(training_.batch); }
-  plan::TransformerTimes times_of(const Cut& cut) const {
-    return priced(plan::transformer_work(cluster_, training_, cut), machine_,
-                  plan::layer_class_of(training_, cut));
-  }
   /// They stay until the next call.
   const StepCosts& costs(const Cut& cut, const plan::TransformerTimes& times) {
     set_step_costs(costs_, cluster_, training_.model, cut, times);

@@ -29,7 +29,7 @@ struct WrittenSpace {
   Bound bound(std::size_t at) const {
     return {at, all[at].least_s, all[at].is_bounded_by_memory ? all[at].peak_bytes : 0};
   }
-  std::optional<Named> price(const Bound& bound) {
+  std::optional<Named> price(const Bound& bound, double /*most_s*/) {
     const Named& plan = all[bound.candidate];
     simulated.push_back(plan.name);
     return plan.is_possible ? std::optional(plan) : std::nullopt;

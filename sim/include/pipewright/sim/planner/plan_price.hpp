@@ -3,6 +3,7 @@
 // What a cut of a training takes: the figures of the scenario that says it, as whoever simulates
 // that scenario gets them.
 
+#include <limits>
 #include <vector>
 
 #include "pipewright/plan/cluster/cluster.hpp"
@@ -18,11 +19,13 @@ struct PlanFacts {
   double bubble = 0;  // mean over ranks, as a fraction of the iteration
   double units_per_s = 0;
   double mfu = 0;
-  std::vector<plan::Bytes> peaks;  // by rank
+  std::vector<plan::Bytes> peaks{};  // by rank
 };
 
-/// Of a scenario with these costs. Throws InputError where it cannot be planned.
+/// Of a scenario with these costs; of one that takes longer than `most_s` seconds the time alone.
+/// Throws InputError where it cannot be planned.
 PlanFacts facts_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-                   StructureCache* structures = nullptr);
+                   StructureCache* structures = nullptr,
+                   double most_s = std::numeric_limits<double>::infinity());
 
 }  // namespace pipewright::sim

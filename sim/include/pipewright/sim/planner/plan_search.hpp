@@ -66,8 +66,9 @@ Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& 
 std::vector<plan::Cut> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
                                      plan::PipelineShapes& shapes);
 
-/// No simulation of the schedule ends before: each rank waits for the first microbatch and computes
-/// all of them. Then it steps; where the backward is whole, the ranks before it have one to do.
+/// No simulation of the schedule ends before: each rank waits for the first microbatch, then computes
+/// all of them and is held by their transfers. Then it steps; where the backward is whole, the ranks
+/// before it have one to do.
 double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches);
 
 }  // namespace pipewright::sim

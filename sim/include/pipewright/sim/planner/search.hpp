@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -79,6 +80,11 @@ class BestPlans {
     return std::any_of(plans_.begin(), plans_.end(),
                        [&](const Plan& plan) { return is_no_worse(figures_of(plan), figures); });
   }
+  /// No plan that takes longer has a place.
+  double slowest_s() const {
+    return is_full() ? figures_of(plans_.back()).iteration_s
+                     : std::numeric_limits<double>::infinity();
+  }
   void add(Plan plan) {
     const PlanFigures own = figures_of(plan);
     if (pareto_) {
@@ -107,7 +113,9 @@ class BestPlans {
 /// A Space has a type `Plan` and
 ///   std::size_t size(): its candidates, by number from 0
 ///   Bound bound(std::size_t candidate)
-///   std::optional<Plan> price(const Bound&): the simulation; nothing where it cannot be planned
+///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing where it
+///   cannot
+///     be planned. Of a plan that takes longer than `most_s` seconds it may tell the time alone.
 ///   double memory(): bytes of a device; 0: without an end
 template <class Space>
 class Search {
@@ -130,6 +138,7 @@ class Search {
   }
 
  private:
+  static constexpr double no_limit = std::numeric_limits<double>::infinity();
   static constexpr std::size_t asked_every = 4096;  // candidates, while they are bounded
 
   bool fits(double peak_bytes) const {
@@ -177,7 +186,7 @@ class Search {
   }
 
   void simulate(const Bound& bound) {
-    std::optional<Plan> plan = space_.price(bound);
+    std::optional<Plan> plan = space_.price(bound, best_.slowest_s());
     if (!plan) {
       ++answer_.impossible;
       return;
@@ -196,7 +205,7 @@ class Search {
           too_large_.begin(), too_large_.end(),
           [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
       if (smallest != too_large_.end())
-        answer_.nearest = space_.price(*smallest);
+        answer_.nearest = space_.price(*smallest, no_limit);
       return;
     }
     const double best = figures_of(answer_.plans.front()).iteration_s;
@@ -205,7 +214,7 @@ class Search {
         break;
       if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
         continue;
-      if (std::optional<Plan> plan = space_.price(bound);
+      if (std::optional<Plan> plan = space_.price(bound, best);
           plan && figures_of(*plan).iteration_s < best)
         answer_.nearest = std::move(plan);
     }

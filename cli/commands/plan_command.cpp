@@ -85,7 +85,7 @@ Command describe(PlanOptions& options) {
            sizes("--microbatch", options.microbatch, "Samples of a microbatch; default: all"),
            {.names = "--zero",
             .target = &options.zero,
-            .help = "ZeRO stages, 0 to 3; default: 0,1",
+            .help = "ZeRO stages; default: 0,1,2,3",
             .value = "LIST",
             .numbers = Numbers::NotNegative,
             .separator = ','},

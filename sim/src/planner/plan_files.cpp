@@ -76,7 +76,8 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const TransformerTraini
 
 std::string megatron_arguments(const TransformerTraining& training, const Cut& cut) {
   const plan::TransformerConfig& model = training.model;
-  if (!cut.schedule.empty())  // Megatron-LM runs 1F1B, interleaved or not
+  // Megatron-LM runs 1F1B, interleaved or not, and sums gradients behind the last microbatch.
+  if (!cut.schedule.empty() || cut.zero >= 2)
     return "";
   std::string text = fmt::format(
       "--num-layers {} --hidden-size {} --num-attention-heads {} --seq-length {} "

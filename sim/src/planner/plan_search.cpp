@@ -13,7 +13,6 @@
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
-#include "pipewright/sim/calibration/run_simulator.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_price.hpp"
 
@@ -42,6 +41,14 @@ void require_sizes(const PlanSpace& space) {
 /// they have.
 constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
 
+PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                   const Cut& cut, StructureCache* structures, double most_s) {
+  plan::Scenario scenario = scenario_of(cluster, training, cut);
+  scenario.cluster.device.memory = {};  // which the search minds
+  return facts_of(scenario, plan::transformer_costs(scenario.cluster, training, cut), structures,
+                  most_s);
+}
+
 /// The cuts of a training, as `search` goes over them.
 class CutSpace {
  public:
@@ -60,32 +67,24 @@ class CutSpace {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
     const plan::TransformerWork work = plan::transformer_work(cluster_, training_, cut);
-    plan::TransformerTimes times = priced(work, machine_, plan::layer_class_of(training_, cut));
-    if (cut.zero >= 2)  // the sums of each microbatch are beside compute
-      times.first_end_s = times.middle_end_s = times.last_end_s = times.only_end_s = 0;
+    const plan::TransformerTimes times =
+        priced(work, machine_, plan::layer_class_of(training_, cut));
+    set_step_costs(costs_, cluster_, training_.model, cut, times);
+    double least = cut.zero < 2 ? least_iteration(costs_, shape, microbatches(cut))
+                                : least_of_microbatch_sums(cut, shape, work);
     // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
-    const double early =
-        cut.recompute == plan::RecomputeMode::Full
-            ? cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward)
-            : 0;
-    return {
-        .candidate = candidate,
-        .least_s = time_as_counted *
-                   std::max(least_iteration(costs(cut, times), shape, microbatches(cut)) - early,
-                            cut.zero >= 2 ? microbatches(cut) * scatters_s(cut, shape, work) : 0),
-        .peak_bytes = memory_as_counted * least_peak(cut, shape)};
+    if (cut.recompute == plan::RecomputeMode::Full)
+      least -= cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward);
+    return {.candidate = candidate,
+            .least_s = time_as_counted * least,
+            .peak_bytes = memory_as_counted * least_peak(cut, shape)};
   }
 
   /// What whoever simulates the plan's scenario gets.
   std::optional<FoundPlan> price(const Bound& bound, double most_s) {
     const Cut& cut = cuts_[bound.candidate];
-    plan::Scenario scenario = scenario_of(cluster_, training_, cut);
-    scenario.cluster.device.memory = {};  // which the search minds
     try {
-      const PlanFacts facts =
-          facts_of(scenario, plan::transformer_costs(scenario.cluster, training_, cut),
-                   &structures_, most_s);
-      return found(bound, facts);
+      return found(bound, facts_on(cluster_, training_, cut, &structures_, most_s));
     } catch (const plan::InputError&) {
       return {};
     } catch (const plan::Infeasible&) {
@@ -109,25 +108,54 @@ class CutSpace {
             .mfu = facts.mfu};
   }
 
-  /// Of a microbatch, on the rank where it is most: the first half of each stage's sum of
-  /// gradients, one after another.
+  double gather_s(const plan::StageEndWork& end) const {
+    return plan::gradient_sum_s(end.sum, machine_.constants) / 2;  // the half of its ring
+  }
+
+  /// ZeRO 2 and 3 sum what each microbatch makes, beside compute: behind the last, a rank waits for
+  /// one of its stages at least, and before the first for its parameters.
+  double least_of_microbatch_sums(const Cut& cut, const plan::PipelineShape& shape,
+                                  const plan::TransformerWork& work) {
+    const bool gathers = cut.zero == 3;  // before each use, not behind the step
+    for (const std::vector<int>& stages : shape.stages_of_rank) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const int stage : stages) {
+        plan::Seconds& end = costs_.stages[static_cast<std::size_t>(stage)].optimizer_step;
+        least = std::min(least, end.value - (gathers ? gather_s(end_of(stage, cut, work)) : 0));
+        end = {};
+      }
+      costs_.stages[static_cast<std::size_t>(stages.front())].optimizer_step = {least};
+    }
+    return std::max(least_iteration(costs_, shape, microbatches(cut)) +
+                        (gathers ? gather_s(end_of(0, cut, work)) : 0),
+                    microbatches(cut) * scatters_s(cut, shape, work));
+  }
+
+  static const plan::StageEndWork& end_of(int stage, const Cut& cut,
+                                          const plan::TransformerWork& work) {
+    const int last = cut.stages() - 1;
+    return last == 0       ? work.only_end
+           : stage == 0    ? work.first_end
+           : stage == last ? work.last_end
+                           : work.middle_end;
+  }
+
+  /// Of a microbatch, on the rank where it is most: its stages' gradients, one after another. Those
+  /// of a stage in the middle are at most as many as counted.
   double scatters_s(const Cut& cut, const plan::PipelineShape& shape,
                     const plan::TransformerWork& work) const {
     const int last = cut.stages() - 1, layers = training_.model.layers;
     int most_of_middle = 1;
     for (int stage = 1; stage < last; ++stage)
       most_of_middle = std::max(most_of_middle, cut.layers_of(stage, layers));
-    const auto sum_of = [&](const plan::StageEndWork& end) {
-      return plan::gradient_sum_s(end.sum, machine_.constants);
-    };
-    const double first = sum_of(last == 0 ? work.only_end : work.first_end);
-    const double middle = sum_of(work.middle_end) / most_of_middle, end = sum_of(work.last_end);
+    const double first = gather_s(end_of(0, cut, work)), end = gather_s(end_of(last, cut, work));
+    const double middle = gather_s(work.middle_end) / most_of_middle;
     double most = 0;
     for (const std::vector<int>& stages : shape.stages_of_rank) {
       double seconds = 0;
       for (const int stage : stages)
         seconds += stage == 0 ? first : stage == last ? end : middle * cut.layers_of(stage, layers);
-      most = std::max(most, seconds / 2);
+      most = std::max(most, seconds);
     }
     return most;
   }
@@ -142,11 +170,6 @@ class CutSpace {
   }
 
   int microbatches(const Cut& cut) const { return cut.microbatches(training_.batch); }
-  /// They stay until the next call.
-  const StepCosts& costs(const Cut& cut, const plan::TransformerTimes& times) {
-    set_step_costs(costs_, cluster_, training_.model, cut, times);
-    return costs_;
-  }
   const plan::PipelineShape& shape_of(const Cut& cut) {
     return *shapes_.find(cut, training_.batch);
   }
@@ -157,7 +180,7 @@ class CutSpace {
   plan::PipelineShapes shapes_;
   const std::vector<Cut> cuts_;
   StructureCache structures_;
-  StepCosts costs_;
+  StepCosts costs_;  // of the cut that is bounded
 };
 
 /// A machine whose constants err as much as they are unsure.
@@ -182,21 +205,18 @@ plan::MachineConstants drawn(const plan::Machine& machine, std::mt19937_64& rand
 
 Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                  const std::vector<FoundPlan>& plans, int draws) {
-  plan::Machine machine = machine_of(cluster);
-  const plan::Machine known = machine;
-  RunSimulator simulator(cluster);
+  const plan::Machine known = machine_of(cluster);
   std::mt19937_64 random(1);
-  std::vector<plan::TransformerWork> work;  // which no constant changes
-  for (const FoundPlan& plan : plans)
-    work.push_back(plan::transformer_work(cluster, training, plan.cut));
+  StructureCache structures;
   Regret regret;
   for (int draw = 0; draw < draws; ++draw) {
-    machine.constants = drawn(known, random);
+    plan::Cluster guess = cluster;
+    guess.machine = known;
+    guess.machine->constants = drawn(known, random);
     double best = std::numeric_limits<double>::infinity(), first = 0;
     for (std::size_t at = 0; at < plans.size(); ++at) {
-      const Cut& cut = plans[at].cut;
-      const double time = simulator.iteration(
-          training, cut, priced(work[at], machine, plan::layer_class_of(training, cut)));
+      const double time =
+          facts_on(guess, training, plans[at].cut, &structures, /*most_s=*/0).iteration_s;
       first = at == 0 ? time : first;
       best = std::min(best, time);
     }

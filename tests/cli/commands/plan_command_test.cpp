@@ -164,9 +164,10 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
     CAPTURE(schedule);
     const auto out = folder.path() / schedule;
     // 80 layers on 6 ranks: nothing divides them.
-    const auto found = run_program({"plan", "--model", "llama3-70b", "--cluster", h100, "--gpus",
-                                    "48", "--batch", "192", "--pipeline", "6", "--schedule",
-                                    schedule, "--top", "1", "--json", "-o", out.string()});
+    const auto found = run_program(
+        {"plan",    "--model", "llama3-70b", "--cluster", h100,         "--gpus",    "48",
+         "--batch", "192",     "--pipeline", "6",         "--schedule", schedule,    "--zero",
+         "0,1",     "--top",   "1",          "--json",    "-o",         out.string()});
     CAPTURE(found.err);
     REQUIRE(found.exit_code == 0);
     const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
@@ -196,7 +197,8 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
 TEST_CASE("plan --explain says what each rank computes and holds", "[cli][planner]") {
   const auto explained = [](const char* number) {
     return run_program({"plan", "--model", "llama3-70b", "--cluster", h100, "--gpus", "64",
-                        "--batch", "128", "--pipeline", "4", "--top", "2", "--explain", number});
+                        "--batch", "128", "--pipeline", "4", "--tensor", "4", "--top", "2",
+                        "--explain", number});
   };
   const auto second = explained("2");
   CHECK(second.exit_code == 0);

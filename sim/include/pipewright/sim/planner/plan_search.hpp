@@ -29,7 +29,7 @@ struct PlanSpace {
   std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch;
   std::vector<plan::RecomputeMode> recompute{
       plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full};
-  std::vector<int> zero{0, 1};
+  std::vector<int> zero{0, 1, 2, 3};
   std::vector<std::string> schedules{"1f1b", "interleaved-1f1b", "zb-h1", "zbv"};
   std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
   std::vector<bool> sequence_parallel{false, true};
@@ -66,9 +66,9 @@ Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& 
 std::vector<plan::Cut> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
                                      plan::PipelineShapes& shapes);
 
-/// No simulation of the schedule ends before: each rank waits for the first microbatch, then computes
-/// all of them and is held by their transfers. Then it steps; where the backward is whole, the ranks
-/// before it have one to do.
+/// No simulation of the schedule ends before: each rank waits for the first microbatch, then
+/// computes all of them and is held by their transfers. Then it steps; where the backward is whole,
+/// the ranks before it have one to do.
 double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches);
 
 }  // namespace pipewright::sim

@@ -209,13 +209,17 @@ class Search {
       return;
     }
     const double best = figures_of(answer_.plans.front()).iteration_s;
+    std::erase_if(too_large_, [&](const Bound& bound) { return bound.least_s >= best; });
+    std::stable_sort(too_large_.begin(), too_large_.end(),
+                     [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
     for (const Bound& bound : too_large_) {
-      if (bound.least_s >= best)
-        break;
       if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
+        break;
+      std::optional<Plan> plan = space_.price(bound, best);
+      if (!plan || figures_of(*plan).iteration_s >= best)
         continue;
-      if (std::optional<Plan> plan = space_.price(bound, best);
-          plan && figures_of(*plan).iteration_s < best)
+      if (!answer_.nearest ||
+          figures_of(*plan).peak_bytes < figures_of(*answer_.nearest).peak_bytes)
         answer_.nearest = std::move(plan);
     }
   }

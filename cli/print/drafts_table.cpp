@@ -94,7 +94,7 @@ std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
 std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
                          const std::optional<Replan>& replan, const std::string& out) {
   std::string text;
-  const plan::Bytes cap = before.scenario.cluster.device.memory;
+  const plan::Bytes cap = least_memory(before.scenario.cluster);
   if (!answer.plans.empty())
     text += fmt::format("{:>4}  {:>12}  {:>12}  {:>7}  {:>10}  {}\n", "plan", "iteration",
                         answer.plans.front().figures.unit + "/s", "bubble", "memory", "cut");
@@ -123,7 +123,7 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
 
 plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
                        const std::optional<Replan>& replan) {
-  const plan::Bytes cap = before.scenario.cluster.device.memory;
+  const plan::Bytes cap = least_memory(before.scenario.cluster);
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     plan::Json plan = draft_json(answer.plans[at], cap);

@@ -103,6 +103,8 @@ class DraftChoices {
       if (samples_ % (replicas * microbatch) != 0)
         continue;
       plan::Scenario scenario = base_;
+      scenario.cluster.device.memory = least_memory(base_.cluster);  // any rank may be any device
+      scenario.cluster.rank_memory.clear();
       scenario.pipeline.ranks = ranks;
       scenario.pipeline.replicas = replicas;
       scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
@@ -191,7 +193,7 @@ class BorderSimulator {
   /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
   static plan::Scenario roomy(plan::Scenario scenario) {
     if (!plan::descriptor_of(scenario.pipeline.schedule).takes_memory_units)
-      scenario.cluster.device.memory = {};
+      scenario.cluster = plan::roomy(scenario.cluster);
     return scenario;
   }
 
@@ -213,7 +215,7 @@ class BalancedDrafts {
 
   std::size_t size() const { return candidates_.size(); }
   double memory() const { return static_cast<double>(cap().value); }
-  plan::Bytes cap() const { return base_.scenario.cluster.device.memory; }
+  plan::Bytes cap() const { return least_memory(base_.scenario.cluster); }
   bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
 
   sim::Bound bound(std::size_t at) {
@@ -367,7 +369,7 @@ class BorderSearch {
     if (nearest == nullptr)
       return;
     DraftCandidate roomy = nearest->candidate;
-    roomy.scenario.cluster.device.memory = {};
+    roomy.scenario.cluster = plan::roomy(roomy.scenario.cluster);
     answer_.nearest = drafts_.plan_of(roomy, nearest->boundaries);
     if (answer_.nearest)
       answer_.nearest->draft.scenario.cluster.device.memory = drafts_.cap();

@@ -23,7 +23,7 @@ void require_rank(int rank, int ranks, const char* option) {
 /// By rank of the job: the layers of its stages.
 std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
   Draft roomy = draft;
-  roomy.scenario.cluster.device.memory = {};
+  roomy.scenario.cluster = plan::roomy(roomy.scenario.cluster);
   const sim::ScenarioPlan plan = sim::lay_out(roomy.scenario, costs_of(roomy));
   const plan::Pipeline& pipeline = draft.scenario.pipeline;
   const plan::Topology places = topology_of(pipeline);

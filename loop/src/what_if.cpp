@@ -33,15 +33,17 @@ struct Lists {
   plan::PartitionChoice partition;
   std::vector<int> placement;
   std::vector<double> rank_speeds;
+  std::vector<double> rank_memory;
   std::vector<double> microbatch_lengths;
 };
 
 Lists take_lists(plan::Scenario& scenario) {
-  Lists lists{scenario.pipeline.partition, {}, {}, {}};
+  Lists lists{scenario.pipeline.partition, {}, {}, {}, {}};
   std::swap(lists.placement, scenario.pipeline.placement);
   if (std::holds_alternative<std::vector<int>>(lists.partition))
     scenario.pipeline.partition = balanced;
   std::swap(lists.rank_speeds, scenario.cluster.rank_speeds);
+  std::swap(lists.rank_memory, scenario.cluster.rank_memory);
   std::swap(lists.microbatch_lengths, scenario.training.microbatch_lengths);
   return lists;
 }
@@ -66,6 +68,9 @@ void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) 
   if (field != "cluster.rank_speeds" &&
       lists.rank_speeds.size() == static_cast<std::size_t>(scenario.pipeline.ranks))
     scenario.cluster.rank_speeds = std::move(lists.rank_speeds);
+  if (field != "cluster.rank_memory_bytes" &&
+      lists.rank_memory.size() == static_cast<std::size_t>(scenario.pipeline.ranks))
+    scenario.cluster.rank_memory = std::move(lists.rank_memory);
   if (field != "training.microbatch_lengths" &&
       lists.microbatch_lengths.size() == static_cast<std::size_t>(microbatch_count(request)))
     scenario.training.microbatch_lengths = std::move(lists.microbatch_lengths);
@@ -209,12 +214,12 @@ std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
 
 /// Whether a plan that was refused would not be if devices had no end.
 bool WhatIf::is_for_memory(const Draft& draft) {
-  if (draft.scenario.cluster.device.memory == plan::Bytes{})
+  if (!limits_memory(draft.scenario.cluster))
     return false;
-  plan::Scenario roomy = draft.scenario;
-  roomy.cluster.device.memory = {};
+  plan::Scenario endless = draft.scenario;
+  endless.cluster = roomy(endless.cluster);
   try {
-    sim::lay_out(roomy, costs_of(draft), &structures_);
+    sim::lay_out(endless, costs_of(draft), &structures_);
     return true;
   } catch (const plan::InputError&) {
     return false;
@@ -233,8 +238,8 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
   const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
 
   Answer answer;
-  answer.cap = scenario.cluster.device.memory;
-  answer.over = over_cap(structure, memory, curves, plan.costs, times, answer.cap);
+  answer.cap = least_memory(scenario.cluster);
+  answer.over = over_cap(structure, memory, curves, plan.costs, times, scenario.cluster);
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
   if (!shares_links(plan))
@@ -259,7 +264,8 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
     Evaluator& evaluator = evaluator_for(plan.structure);
     const sim::Times& times = times_of(evaluator, plan);
     sim::MemoryModel& memory = evaluator.memory_for(sim::holding_of(next.scenario, plan.program()));
-    return sim::Need{memory.curves(plan.costs, times).highest_peak(), {times.iteration}};
+    const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
+    return sim::Need{curves.highest_peak(), {times.iteration}, fits(curves, next.scenario.cluster)};
   } catch (const plan::InputError&) {
     return {};
   } catch (const plan::Infeasible&) {
@@ -268,13 +274,11 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
 }
 
 std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft, const std::stop_token& stop) {
-  const plan::Bytes cap = draft.scenario.cluster.device.memory;
-  if (cap == plan::Bytes{})
+  if (!limits_memory(draft.scenario.cluster))
     return {};
-  return sim::smallest_change(
-      sim::leaner_changes(draft.scenario), cap, [&](const std::string& change) {
-        return stop.stop_requested() ? std::nullopt : need_of(draft, change);
-      });
+  return sim::smallest_change(sim::leaner_changes(draft.scenario), [&](const std::string& change) {
+    return stop.stop_requested() ? std::nullopt : need_of(draft, change);
+  });
 }
 
 namespace {

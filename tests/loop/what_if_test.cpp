@@ -181,10 +181,13 @@ TEST_CASE("A boundary is moved by hand, and stays until the number of stages cha
 
 TEST_CASE("Speeds by rank and lengths by microbatch stay while there are as many",
           "[loop][what_if]") {
-  const Draft draft = shared_card({"cluster.rank_speeds=[1,1,0.5,1]", "pipeline.microbatches=2",
-                                   "training.microbatch_lengths=[1,3]"});
+  const Draft draft =
+      shared_card({"cluster.rank_speeds=[1,1,0.5,1]", "cluster.rank_memory_bytes=[1e9,0,0,1e9]",
+                   "pipeline.microbatches=2", "training.microbatch_lengths=[1,3]"});
   const Draft other = changed(draft, "pipeline.ranks=2");
   CHECK(other.scenario.cluster.rank_speeds.empty());
+  CHECK(other.scenario.cluster.rank_memory.empty());
+  CHECK(changed(draft, "pipeline.schedule=gpipe").scenario.cluster.rank_memory.size() == 4);
   CHECK(other.scenario.training.microbatch_lengths.size() == 2);
   CHECK(changed(draft, "pipeline.schedule=gpipe").scenario.cluster.rank_speeds.size() == 4);
   CHECK(changed(draft, "cluster.rank_speeds=[]").scenario.cluster.rank_speeds.empty());

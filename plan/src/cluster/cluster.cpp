@@ -43,6 +43,30 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
 
 int device_count(const Cluster& cluster) { return cluster.nodes * cluster.devices_per_node; }
 
+Bytes memory_of(const Cluster& cluster, int rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  return at < cluster.rank_memory.size() ? whole_bytes(cluster.rank_memory[at])
+                                         : cluster.device.memory;
+}
+
+bool limits_memory(const Cluster& cluster) { return least_memory(cluster) > Bytes{}; }
+
+Bytes least_memory(const Cluster& cluster) {
+  if (cluster.rank_memory.empty())
+    return cluster.device.memory;
+  Bytes least;
+  for (int rank = 0; rank < static_cast<int>(cluster.rank_memory.size()); ++rank)
+    if (const Bytes own = memory_of(cluster, rank); own > Bytes{})
+      least = least > Bytes{} ? std::min(least, own) : own;
+  return least;
+}
+
+Cluster roomy(Cluster cluster) {
+  cluster.device.memory = {};
+  cluster.rank_memory.clear();
+  return cluster;
+}
+
 int node_of(const Cluster& cluster, int rank) {
   return rank / cluster.devices_per_node % cluster.nodes;
 }

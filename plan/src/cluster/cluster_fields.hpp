@@ -124,6 +124,8 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("rank_speeds", s.rank_speeds, within(more_than(0)),
         "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
         "prediction.");
+  visit("rank_memory_bytes", s.rank_memory, within(at_least(0)),
+        "By rank: what it may hold, 0 for no limit; empty: what the device has. For prediction.");
   visit("machine", s.machine, FieldRule{.schema = R"({"$ref": "#/$defs/machine"})"}, "");
 }
 

@@ -329,6 +329,8 @@ void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
   };
   check("/cluster/rank_speeds", scenario.cluster.rank_speeds.size(), scenario.pipeline.ranks,
         "ranks");
+  check("/cluster/rank_memory_bytes", scenario.cluster.rank_memory.size(), scenario.pipeline.ranks,
+        "ranks");
   check("/training/microbatch_lengths", scenario.training.microbatch_lengths.size(),
         microbatch_count(request_of(scenario.pipeline)), "microbatches");
 }

@@ -28,23 +28,40 @@ std::string action_at(const Structure& structure, const Times& times, int rank, 
   return action;
 }
 
+std::optional<int> furthest_above(const MemoryCurves& curves, const plan::Cluster& cluster) {
+  std::optional<int> found;
+  Bytes most;
+  for (int rank = 0; rank < static_cast<int>(curves.peaks.size()); ++rank) {
+    const Bytes cap = memory_of(cluster, rank);
+    const Bytes above = curves.peaks[static_cast<std::size_t>(rank)].held - cap;
+    if (cap == Bytes{} || above <= most)
+      continue;
+    found = rank;
+    most = above;
+  }
+  return found;
+}
+
 }  // namespace
+
+bool fits(const MemoryCurves& curves, const plan::Cluster& cluster) {
+  return !furthest_above(curves, cluster);
+}
 
 std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
                                 const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, Bytes cap) {
-  const auto fullest =
-      std::max_element(curves.peaks.begin(), curves.peaks.end(),
-                       [](const MemoryPeak& a, const MemoryPeak& b) { return a.held < b.held; });
-  if (cap == Bytes{} || fullest == curves.peaks.end() || fullest->held <= cap)
+                                const Times& times, const plan::Cluster& cluster) {
+  const std::optional<int> fullest = furthest_above(curves, cluster);
+  if (!fullest)
     return {};
-  const int rank = static_cast<int>(fullest - curves.peaks.begin());
+  const int rank = *fullest;
+  const MemoryPeak& peak = curves.peaks[static_cast<std::size_t>(rank)];
   OverCap over{.rank = rank,
-               .peak = fullest->held,
-               .cap = cap,
-               .time = fullest->time,
-               .action = action_at(structure, times, rank, fullest->time),
-               .largest = model.holders(costs, times, rank, fullest->time)};
+               .peak = peak.held,
+               .cap = memory_of(cluster, rank),
+               .time = peak.time,
+               .action = action_at(structure, times, rank, peak.time),
+               .largest = model.holders(costs, times, rank, peak.time)};
   constexpr std::size_t shown = 3;
   if (over.largest.size() > shown)
     over.largest.resize(shown);
@@ -61,10 +78,12 @@ std::string to_string(const OverCap& over) {
 }
 
 void require_cap_above_standing(const plan::Program& program,
-                                const std::vector<plan::StageCost>& costs, Bytes cap) {
-  if (cap == Bytes{})
-    return;
+                                const std::vector<plan::StageCost>& costs,
+                                const plan::Cluster& cluster) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    const Bytes cap = memory_of(cluster, rank);
+    if (cap == Bytes{})
+      continue;
     Bytes parameters, gradients, state;
     for (const int stage : program.placement.stages_on(rank)) {
       const plan::StageCost& cost = costs[static_cast<std::size_t>(stage)];
@@ -125,12 +144,12 @@ std::vector<std::string> leaner_changes(const plan::Scenario& scenario) {
 }
 
 std::optional<Remedy> smallest_change(
-    const std::vector<std::string>& changes, Bytes cap,
+    const std::vector<std::string>& changes,
     const std::function<std::optional<Need>(const std::string& assignment)>& evaluate) {
   std::optional<Remedy> best;
   for (const std::string& change : changes) {
     const auto need = evaluate(change);
-    if (need && need->peak <= cap && (!best || need->iteration < best->need.iteration))
+    if (need && need->fits && (!best || need->iteration < best->need.iteration))
       best = Remedy{change, *need};
   }
   return best;

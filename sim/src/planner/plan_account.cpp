@@ -14,7 +14,7 @@ namespace pipewright::sim {
 PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                        const plan::Cut& cut) {
   plan::Scenario scenario = scenario_of(cluster, training, cut);
-  scenario.cluster.device.memory = {};
+  scenario.cluster = roomy(scenario.cluster);
   const ScenarioPlan plan =
       lay_out(scenario, plan::transformer_costs(scenario.cluster, training, cut));
   Simulator simulator(*plan.structure);

@@ -44,7 +44,7 @@ constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                    const Cut& cut, StructureCache* structures, double most_s) {
   plan::Scenario scenario = scenario_of(cluster, training, cut);
-  scenario.cluster.device.memory = {};  // which the search minds
+  scenario.cluster = roomy(scenario.cluster);  // the search minds the memory
   return facts_of(scenario, plan::transformer_costs(scenario.cluster, training, cut), structures,
                   most_s);
 }
@@ -61,7 +61,7 @@ class CutSpace {
         cuts_(candidates_of(cluster, space, shapes_)) {}
 
   std::size_t size() const { return cuts_.size(); }
-  double memory() const { return static_cast<double>(cluster_.device.memory.value); }
+  double memory() const { return static_cast<double>(plan::least_memory(cluster_).value); }
 
   Bound bound(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];

@@ -129,7 +129,7 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
 /// Checks what only the Program shows.
 void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
-  require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster.device.memory);
+  require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster);
 }
 
 /// What a plan's Program needs, and how far it is over the cap if it is.
@@ -143,13 +143,12 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
   const Times& times = simulator.run_shared(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
-  return {
-      {curves.highest_peak(), {times.iteration}},
-      over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster.device.memory)};
+  return {{curves.highest_peak(), {times.iteration}, fits(curves, scenario.cluster)},
+          over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster)};
 }
 
 bool is_over_cap(const plan::Scenario& scenario, const ScenarioPlan& plan) {
-  return scenario.cluster.device.memory != plan::Bytes{} && weigh(scenario, plan).over;
+  return limits_memory(scenario.cluster) && weigh(scenario, plan).over;
 }
 
 /// The loosest limit with which every rank's memory fits its device; none where none is enough.
@@ -245,14 +244,14 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
 
 void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                     const ScenarioPlan& plan, bool trained) {
-  if (scenario.cluster.device.memory == plan::Bytes{})
-    return;  // no limit
+  if (!limits_memory(scenario.cluster))
+    return;
   const auto over = weigh(scenario, plan).over;
   if (!over)
     return;
-  const auto remedy = smallest_change(
-      leaner_changes(scenario), scenario.cluster.device.memory,
-      [&](const std::string& change) { return need_of(scenario, costs, change, trained); });
+  const auto remedy = smallest_change(leaner_changes(scenario), [&](const std::string& change) {
+    return need_of(scenario, costs, change, trained);
+  });
   throw plan::Infeasible(refusal(*over, remedy));
 }
 

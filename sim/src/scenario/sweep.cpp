@@ -33,8 +33,7 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   MemoryModel memory(structure, holding_of(scenario, structure.program()));
   const MemoryCurves& curves = memory.curves(plan.costs, times);
   row.peak = curves.highest_peak();
-  if (const auto over =
-          over_cap(structure, memory, curves, plan.costs, times, scenario.cluster.device.memory))
+  if (const auto over = over_cap(structure, memory, curves, plan.costs, times, scenario.cluster))
     throw plan::Infeasible(to_string(*over));
 }
 

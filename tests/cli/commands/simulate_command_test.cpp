@@ -310,6 +310,8 @@ TEST_CASE("simulate: bad input is refused in words before anything is simulated"
         std::string::npos);
   CHECK(refusal({"--set", "cluster.device.memory_bytes=60000000"}, 1).find("rank 1 needs") !=
         std::string::npos);
+  CHECK(refusal({"--set", "cluster.rank_memory_bytes=[0,0,40000000,30000000]"}, 1)
+            .find("rank 2 needs") != std::string::npos);
   CHECK(
       refusal({"--set", "pipeline.communicators=rank", "--set", "pipeline.transfers=rendezvous"}, 1)
           .find("deadlock: rank") != std::string::npos);

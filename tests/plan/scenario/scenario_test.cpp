@@ -57,6 +57,7 @@ Scenario unusual() {
                        .overlap_reductions = false,
                        .hand_over = HandOver::Copy};
   scenario.cluster.rank_speeds = {1, 0.5, 1.0 / 3, 2, 1};
+  scenario.cluster.rank_memory = {0, 1e9, 2e9, 1e9, 5e8};
   scenario.training = {.steps = 2,
                        .microbatch_size = 3,
                        .learning_rate = 1.0 / 3,
@@ -95,6 +96,8 @@ TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
 TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenario]") {
   CHECK(error_in(with("\"nodes\"", "\"rank_speeds\": [1, 2, 3], \"nodes\"")) ==
         "s.json:5:26: /cluster/rank_speeds: 3 numbers are given for 2 ranks");
+  CHECK(error_in(with("\"nodes\"", "\"rank_memory_bytes\": [1, 2, 3], \"nodes\"")) ==
+        "s.json:5:26: /cluster/rank_memory_bytes: 3 numbers are given for 2 ranks");
   CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [1], \"steps\"")) ==
         "s.json:8:14: /training/microbatch_lengths: 1 numbers are given for 8 microbatches");
   CHECK(error_in(with("\"steps\"", "\"microbatch_lengths\": [0], \"steps\"")) ==

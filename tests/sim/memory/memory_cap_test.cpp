@@ -30,12 +30,18 @@ StepCosts two_stages() {
   return costs;
 }
 
-std::optional<OverCap> over(const StepCosts& costs, Bytes cap) {
+Cluster of_memory(Bytes cap) {
+  Cluster cluster;
+  cluster.device.memory = cap;
+  return cluster;
+}
+
+std::optional<OverCap> over(const StepCosts& costs, const Cluster& cluster) {
   const Structure structure(lower(make("gpipe", 2, 3)));
   Simulator simulator(structure);
   MemoryModel model(structure);
   const Times& times = simulator.run(costs);
-  return over_cap(structure, model, model.curves(costs, times), costs, times, cap);
+  return over_cap(structure, model, model.curves(costs, times), costs, times, cluster);
 }
 
 Scenario scenario() {
@@ -57,7 +63,7 @@ bool offers(const Scenario& scenario, const std::string& change) {
 TEST_CASE("Too little memory is told with rank, instant, action and the largest holders",
           "[sim][memory]") {
   // 20 stand; at 2, before any backward, the third forward adds 5 and 2 to 10.
-  const auto full = over(two_stages(), {30'000'000});
+  const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==
         "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: the most is in "
@@ -65,39 +71,68 @@ TEST_CASE("Too little memory is told with rank, instant, action and the largest 
 }
 
 TEST_CASE("A cap that is just met, or none, refuses nothing", "[sim][memory]") {
-  CHECK_FALSE(over(two_stages(), {37'000'000}));
-  CHECK(over(two_stages(), {36'999'999}));
-  CHECK_FALSE(over(two_stages(), {}));
+  CHECK_FALSE(over(two_stages(), of_memory({37'000'000})));
+  CHECK(over(two_stages(), of_memory({36'999'999})));
+  CHECK_FALSE(over(two_stages(), of_memory({})));
+}
+
+TEST_CASE("Each rank has its own limit: the one that is furthest above it is named",
+          "[sim][memory]") {
+  Cluster cluster = of_memory({1});  // of devices that say nothing else
+  const auto limits = [&](double first, double second) {
+    cluster.rank_memory = {first, second};
+    return over(two_stages(), cluster);
+  };
+  CHECK_FALSE(limits(37e6, 37e6));
+  CHECK_FALSE(limits(0, 0));
+  REQUIRE(limits(36e6, 30e6));
+  CHECK(limits(36e6, 30e6)->rank == 1);
+  CHECK(limits(36e6, 30e6)->cap == Bytes{30'000'000});
+  CHECK(limits(30e6, 36e6)->rank == 0);
+  CHECK(limits(0, 36e6)->rank == 1);
+  const Program program = lower(make("gpipe", 2, 3));
+  cluster.rank_memory = {20e6, 19e6};
+  CHECK(error_of([&] {
+          require_cap_above_standing(program, two_stages().stages, cluster);
+        }).starts_with("rank 1 holds 20.0 MB before any activation"));
+  CHECK(least_memory(cluster) == Bytes{19'000'000});
+  CHECK_FALSE(limits_memory(roomy(cluster)));
 }
 
 TEST_CASE("A cap below what stands is refused without any simulation", "[sim][memory]") {
   const Program program = lower(make("gpipe", 2, 3));
   const auto costs = two_stages().stages;
-  CHECK(error_of([&] { require_cap_above_standing(program, costs, {19'000'000}); }) ==
+  CHECK(error_of([&] { require_cap_above_standing(program, costs, of_memory({19'000'000})); }) ==
         "rank 0 holds 20.0 MB before any activation (parameters 5.0 MB, gradients 5.0 MB, "
         "optimizer state 10.0 MB), but its device has 19.0 MB");
-  CHECK_NOTHROW(require_cap_above_standing(program, costs, {20'000'000}));
-  CHECK_NOTHROW(require_cap_above_standing(program, costs, {}));
+  CHECK_NOTHROW(require_cap_above_standing(program, costs, of_memory({20'000'000})));
+  CHECK_NOTHROW(require_cap_above_standing(program, costs, of_memory({})));
 }
 
 TEST_CASE("Of the changes that fit the quickest is named", "[sim][memory]") {
-  const std::map<std::string, Need> known{
-      {"a=1", {{40}, {1}}}, {"b=1", {{30}, {3}}}, {"c=1", {{20}, {2}}}, {"d=1", {{10}, {4}}}};
-  const auto evaluate = [&](const std::string& change) -> std::optional<Need> {
-    const auto found = known.find(change);
-    return found == known.end() ? std::optional<Need>{} : found->second;
+  const auto fastest_within = [](std::int64_t cap) {
+    const std::map<std::string, Need> known{
+        {"a=1", {{40}, {1}}}, {"b=1", {{30}, {3}}}, {"c=1", {{20}, {2}}}, {"d=1", {{10}, {4}}}};
+    const auto evaluate = [&](const std::string& change) -> std::optional<Need> {
+      const auto found = known.find(change);
+      if (found == known.end())
+        return {};
+      Need need = found->second;
+      need.fits = need.peak.value <= cap;
+      return need;
+    };
+    return smallest_change({"impossible=1", "a=1", "b=1", "c=1", "d=1"}, evaluate);
   };
-  const std::vector<std::string> changes{"impossible=1", "a=1", "b=1", "c=1", "d=1"};
-  const auto remedy = smallest_change(changes, {30}, evaluate);
+  const auto remedy = fastest_within(30);
   REQUIRE(remedy);
   CHECK(remedy->assignment == "c=1");
   CHECK(remedy->need.iteration == Seconds{2});
-  CHECK(smallest_change(changes, {10}, evaluate)->assignment == "d=1");
-  CHECK_FALSE(smallest_change(changes, {9}, evaluate));
+  CHECK(fastest_within(10)->assignment == "d=1");
+  CHECK_FALSE(fastest_within(9));
 }
 
 TEST_CASE("The refusal ends with the change that fits, or says that none does", "[sim][memory]") {
-  const auto full = over(two_stages(), {30'000'000});
+  const auto full = over(two_stages(), of_memory({30'000'000}));
   CHECK_THAT(refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
              Catch::Matchers::EndsWith("gradients 5.0 MB; training.recompute=full fits, with 29.0 "
                                        "MB and 12.500000 s an iteration"));

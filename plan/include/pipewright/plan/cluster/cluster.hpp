@@ -71,12 +71,22 @@ struct Cluster {
   Link between_nodes;
   /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
   std::vector<double> rank_speeds{};
+  /// By rank: the bytes that it may hold, 0 for no limit. Empty: what the device has.
+  std::vector<double> rank_memory{};
   /// What was measured of it beside these; for analytic times.
   std::optional<Machine> machine{};
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 int device_count(const Cluster& cluster);
+
+/// What a rank may hold; 0: without an end.
+Bytes memory_of(const Cluster& cluster, int rank);
+bool limits_memory(const Cluster& cluster);
+/// The least that any rank may hold; 0 where none is limited.
+Bytes least_memory(const Cluster& cluster);
+/// The same without an end to any rank's memory.
+Cluster roomy(Cluster cluster);
 
 /// Ranks fill the nodes in order; those past the last device start over at the first node.
 int node_of(const Cluster& cluster, int rank);

@@ -23,18 +23,20 @@ struct OverCap {
   std::vector<Holder> largest;  // up to three
 };
 
-/// The rank that is furthest above the cap; nothing when all are within. A cap of 0 is none.
+/// The rank that is furthest above what it may hold on that cluster; nothing when all are within.
 std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
                                 const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, plan::Bytes cap);
+                                const Times& times, const plan::Cluster& cluster);
+bool fits(const MemoryCurves& curves, const plan::Cluster& cluster);
 
 /// "rank 0 needs 40.0 MB at 0F3 (1.250 s), but there are 32.0 MB: optimizer state 20.0 MB, …"
 std::string to_string(const OverCap& over);
 
 /// Refuses a cap that is below what stands on a rank throughout: no order of the work could fit.
-/// Throws InputError with parameters, gradients and optimizer state. A cap of 0 is none.
+/// Throws InputError with parameters, gradients and optimizer state.
 void require_cap_above_standing(const plan::Program& program,
-                                const std::vector<plan::StageCost>& costs, plan::Bytes cap);
+                                const std::vector<plan::StageCost>& costs,
+                                const plan::Cluster& cluster);
 
 /// Single fields to set that may need less memory and leave the trained weights as they are, such
 /// as "training.recompute=full". Not all of them need be possible.
@@ -44,6 +46,7 @@ std::vector<std::string> leaner_changes(const plan::Scenario& scenario);
 struct Need {
   plan::Bytes peak;  // of the rank that holds most
   plan::Seconds iteration;
+  bool fits = true;
 };
 
 struct Remedy {
@@ -51,10 +54,10 @@ struct Remedy {
   Need need;
 };
 
-/// The quickest of the changes whose peak is within the cap; nothing when none is. `evaluate`
-/// answers nothing for a change that cannot be planned.
+/// The quickest of the changes that fit; nothing when none does. `evaluate` answers nothing for a
+/// change that cannot be planned.
 std::optional<Remedy> smallest_change(
-    const std::vector<std::string>& changes, plan::Bytes cap,
+    const std::vector<std::string>& changes,
     const std::function<std::optional<Need>(const std::string& assignment)>& evaluate);
 
 /// The refusal as a whole: what is too much, and what would fit.

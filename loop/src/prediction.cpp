@@ -118,11 +118,6 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
     json["mfu"] = throughput.mfu;
-  if (const auto shards = plan::shards_per_rank(prediction.timeline);
-      std::any_of(shards.begin(), shards.end(),
-                  [](plan::Seconds seconds) { return seconds > plan::Seconds{}; }))
-    for (const plan::Seconds seconds : shards)
-      json["shards_s"].push_back(seconds.value);
   json["idle_s"] = plan::Json::array();
   for (const auto& causes : prediction.idle.by_cause) {
     plan::Json rank;

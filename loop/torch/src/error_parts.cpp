@@ -62,6 +62,7 @@ plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, s
   for (std::size_t rank = 0; rank < typical.busy.size(); ++rank) {
     typical.busy[rank] = median_of([&](const plan::StepFigures& f) { return f.busy[rank]; });
     typical.bubble[rank] = median_of([&](const plan::StepFigures& f) { return f.bubble[rank]; });
+    typical.shards[rank] = median_of([&](const plan::StepFigures& f) { return f.shards[rank]; });
   }
   return typical;
 }

@@ -99,6 +99,14 @@ RehearsedRank rank_of(const exec::Tensors& tensors) {
   return rank;
 }
 
+/// Of so many ranks that were played at once, which may be more than a node has devices.
+int most_on_a_node(const plan::Cluster& cluster, int ranks) {
+  std::vector<int> on_node(static_cast<std::size_t>(cluster.nodes));
+  for (int rank = 0; rank < ranks; ++rank)
+    ++on_node[static_cast<std::size_t>(plan::node_of(cluster, rank))];
+  return *std::max_element(on_node.begin(), on_node.end());
+}
+
 /// Layer by layer.
 void append(std::vector<profiler::LayerSamples>& all,
             const std::vector<profiler::LayerSamples>& more) {
@@ -219,8 +227,7 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
   for (const auto& play : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays))
     sums.push_back(std::accumulate(play.begin(), play.end(), 0.0));
   costs.drift = plan::drift(sums);
-  costs.busy_cores =
-      std::min(static_cast<int>(rehearsed.ranks.size()), scenario.cluster.devices_per_node);
+  costs.busy_cores = most_on_a_node(scenario.cluster, static_cast<int>(rehearsed.ranks.size()));
   costs.measured_over = rehearsed.over;
   for (std::size_t l = 0; l < beside_by_layer.size(); ++l) {
     plan::LayerCost& cost = l < costs.layers.size() ? costs.layers[l] : costs.loss;

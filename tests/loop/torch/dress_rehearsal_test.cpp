@@ -162,6 +162,8 @@ TEST_CASE("ranks with a node to themselves cost what they took beside the others
   CHECK(together.layers[1].forward == plan::Seconds{1});
   CHECK(together.layers[1].contended.forward == plan::Seconds{2});
   scenario.cluster.devices_per_node = 1;
+  CHECK(costs_of(rehearsed, scenario, plan, odd_costs()) == together);  // of the one node
+  scenario.cluster.nodes = 2;
   const auto apart = costs_of(rehearsed, scenario, plan, odd_costs());
   CHECK(apart.busy_cores == 1);
   CHECK(apart.layers[1].forward == plan::Seconds{2});

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "exec/support/paced_pipeline.hpp"
+#include "pipewright/loop/link_report.hpp"
+#include "pipewright/loop_torch/measured_links.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/statistics.hpp"
@@ -21,6 +23,7 @@ struct Options {
   int microbatches = 32;
   double milliseconds = 5;  // of F, I and W each
   int steps = 5;            // measured, after one to warm up
+  int shards = 1;           // of each stage, on as many times the threads
 };
 
 /// How much longer than its time a paced action takes: the thread wakes late, and the graph is
@@ -31,14 +34,18 @@ class Lateness {
 
   void add(const exec::InstructionRecord& record) {
     const int sleeps = sleeps_in(record.instruction.kind);
-    seconds_ += sleeps == 0 ? 0 : (record.end - record.start).value - sleeps * pace_;
+    seconds_ +=
+        sleeps == 0 ? 0 : (record.end - record.start - record.shards).value - sleeps * pace_;
     sleeps_ += sleeps;
+    among_shards_ += record.shards.value;
   }
   void add(const Lateness& other) {
     seconds_ += other.seconds_;
     sleeps_ += other.sleeps_;
+    among_shards_ += other.among_shards_;
   }
   plan::Seconds mean() const { return {seconds_ / sleeps_}; }
+  plan::Seconds among_shards() const { return {among_shards_}; }
 
  private:
   static int sleeps_in(plan::InstructionKind kind) {
@@ -51,20 +58,37 @@ class Lateness {
   double pace_;
   double seconds_ = 0;
   int sleeps_ = 0;
+  double among_shards_ = 0;
 };
 
 struct Measurement {
   std::vector<double> seconds;  // of each step
   plan::Seconds late;           // mean of all actions
+  plan::Seconds among_shards;   // of a rank in a step, with the wait for them
 };
+
+/// What a sum of one number takes shards that are threads and compute nothing.
+plan::Seconds sum_of_shards(const Options& options) {
+  if (options.shards == 1)
+    return {};
+  const auto samples =
+      loop::links_in_process(options.shards, {.limits = {.largest = {4096}, .within = {4}}});
+  const plan::RingTime sum =
+      plan::shard_sum_time(loop::measured_link(samples).link, {sizeof(float)}, options.shards);
+  return sum.held + sum.latency;
+}
 
 Measurement measure(const test::PacedPipeline& pipeline, const Options& options) {
   // A rank writes to its own; no lock is taken.
-  std::vector<Lateness> late(pipeline.program.ranks.size(), Lateness(options.milliseconds * 1e-3));
+  const std::size_t threads =
+      pipeline.program.ranks.size() * static_cast<std::size_t>(options.shards);
+  std::vector<Lateness> late(threads, Lateness(options.milliseconds * 1e-3));
   exec::Executor executor(pipeline.program, pipeline.partition, pipeline.setup,
-                          {.observer = [&](const exec::InstructionRecord& record) {
-                            late[static_cast<std::size_t>(record.rank)].add(record);
-                          }});
+                          {.observer =
+                               [&](const exec::InstructionRecord& record) {
+                                 late[static_cast<std::size_t>(record.rank)].add(record);
+                               },
+                           .shards = options.shards});
   executor.step(0);
   late.assign(late.size(), Lateness(options.milliseconds * 1e-3));
   Measurement measured;
@@ -73,30 +97,38 @@ Measurement measure(const test::PacedPipeline& pipeline, const Options& options)
   for (std::size_t rank = 1; rank < late.size(); ++rank)
     late.front().add(late[rank]);
   measured.late = late.front().mean();
+  measured.among_shards =
+      late.front().among_shards() * (1.0 / static_cast<double>(threads) / options.steps);
   return measured;
 }
 
-plan::Json compare(const plan::ScheduleRequest& request, const Options& options) {
+plan::Json compare(const plan::ScheduleRequest& request, const Options& options,
+                   plan::Seconds sum) {
   const plan::Seconds pace{options.milliseconds * 1e-3};
   auto pipeline = test::paced_pipeline(request, {pace, pace, pace});
+  pipeline.costs = test::paced_costs(plan::stage_count(pipeline.program), options.ranks,
+                                     {pace, pace, pace}, sum);
   const double predicted = test::predicted_time(pipeline).value;
   const Measurement measured = measure(pipeline, options);
   const double typical = plan::median(measured.seconds);
 
   // What is left when the simulator is told how long the actions took here.
   const plan::Seconds taken = pace + measured.late;
-  pipeline.costs =
-      test::paced_costs(plan::stage_count(pipeline.program), options.ranks, {taken, taken, taken});
+  pipeline.costs = test::paced_costs(plan::stage_count(pipeline.program), options.ranks,
+                                     {taken, taken, taken}, sum);
   return {{"schedule", request.name},
           {"predicted_s", predicted},
           {"measured_s", typical},
           {"fastest_s", *std::min_element(measured.seconds.begin(), measured.seconds.end())},
           {"over_predicted", typical / predicted},
           {"late_us", measured.late.value * 1e6},
+          {"sum_of_shards_us", sum.value * 1e6},
+          {"among_shards_s", measured.among_shards.value},
           {"over_predicted_with_late", typical / test::predicted_time(pipeline).value}};
 }
 
 void run(const Options& options) {
+  const plan::Seconds sum = sum_of_shards(options);
   for (const std::string& name : options.schedules) {
     plan::ScheduleRequest request;
     request.name = name;
@@ -104,7 +136,7 @@ void run(const Options& options) {
     request.microbatches = options.microbatches;
     plan::Json line;
     try {
-      line = compare(request, options);
+      line = compare(request, options, sum);
     } catch (const plan::InputError& refusal) {
       line = {{"schedule", name}, {"refused", refusal.what()}};
     }
@@ -123,6 +155,7 @@ int main(int argc, char** argv) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
   };
   add_size("--ranks", options.ranks, "Threads");
+  add_size("--shards", options.shards, "Of each rank's stages, each a thread");
   add_size("--microbatches", options.microbatches, "Of a step");
   add_size("--ms", options.milliseconds, "What F, I and W take each");
   add_size("--steps", options.steps, "Measured, after one to warm up");

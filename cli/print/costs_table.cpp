@@ -34,9 +34,11 @@ double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::L
 
 std::string costs_table(const plan::LayerCosts& costs) {
   auto text = fmt::format(
-      "{}, {}, microbatches of {}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
-      costs.device, costs.software, costs.microbatch_size, "layer", "forward", "in.grad", "w.grad",
-      "step", "parameters", "activation", "output", "spread");
+      "{}, {}, microbatches of {}{}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
+      costs.device, costs.software, costs.microbatch_size,
+      costs.tensor > 1 ? fmt::format(", one of {} shards of each layer", costs.tensor) : "",
+      "layer", "forward", "in.grad", "w.grad", "step", "parameters", "activation", "output",
+      "spread");
   text += fmt::format("{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n", "", "ms", "ms",
                       "ms", "ms", "MB", "MB", "MB", "%");
   for (const plan::LayerCost& cost : costs.layers)

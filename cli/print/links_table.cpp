@@ -63,6 +63,8 @@ std::string ends_of(const plan::LinkSamples& samples) {
     add(samples.at_once[s], fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     add(samples.sums[s], fmt::format("sums over {}", s + 2));
+  for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
+    add(samples.shard_sums[s], fmt::format("sums of {} shards", s + 2));
   return text;
 }
 
@@ -82,6 +84,8 @@ std::string header_of(const plan::LinkSamples& samples) {
     text += fmt::format(" {:>10}", fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
+  for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
+    text += fmt::format(" {:>11}", fmt::format("{} shards", s + 2));
   if (samples.computing)
     text +=
         fmt::format(" {:>10} {:>10} {:>10} {:>10}", "computing", "sender", "receiver", "in sum");
@@ -99,8 +103,9 @@ std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   text += fmt::format(" {:>10}", cell(samples.both_ways, size));
   for (const plan::LinkSeries& series : samples.at_once)
     text += fmt::format(" {:>10}", cell(series, size));
-  for (const plan::LinkSeries& series : samples.sums)
-    text += fmt::format(" {:>11}", cell(series, size));
+  for (const auto* const sums : {&samples.sums, &samples.shard_sums})
+    for (const plan::LinkSeries& series : *sums)
+      text += fmt::format(" {:>11}", cell(series, size));
   if (samples.computing)
     for (const plan::LinkSeries* const series :
          {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
@@ -134,6 +139,8 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += fit_text(*link.computing, "while its sender computes on");
   if (link.sums)
     text += fit_text(*link.sums, "a step of a sum");
+  if (link.shard_sums)
+    text += fit_text(*link.shard_sums, "a step of a sum among shards");
   return text + sharing_text(link) + ends_of(link.samples);
 }
 

@@ -18,12 +18,13 @@ std::vector<double> sums_of(const std::vector<double>& weights,
 
 std::string core_warning(const plan::Scenario& scenario) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (scenario.pipeline.ranks <= cores)
+  const int ranks = plan::ranks_of_job(scenario.pipeline);
+  if (ranks <= cores)
     return "";
   return fmt::format(
       "note: {} ranks share {} cores, but the prediction gives each rank a core of its own: expect "
       "training to take longer than predicted\n",
-      scenario.pipeline.ranks, cores);
+      ranks, cores);
 }
 
 std::string device_warning(const plan::Scenario& scenario) {
@@ -55,6 +56,9 @@ std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& co
         static_cast<double>(cost.parameters.value) / 1e6,
         static_cast<double>(cost.activation.value) / 1e6);
   }
+  if (costs.tensor < plan.costs.shards)
+    text += fmt::format("the costs are those of whole layers: {} shards have equal parts of them\n",
+                        plan.costs.shards);
   return text;
 }
 

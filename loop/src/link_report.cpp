@@ -33,10 +33,11 @@ void add_ring_steps(const plan::LinkSeries& sums, int ranks, std::vector<plan::L
     to.push_back(plan::ring_step(ring, ranks, rounds));
 }
 
-std::vector<plan::LinkSample> ring_steps(const plan::LinkSamples& samples) {
+/// Of sums over 2, 3, … ranks.
+std::vector<plan::LinkSample> ring_steps(const std::vector<plan::LinkSeries>& sums) {
   std::vector<plan::LinkSample> steps;
-  for (std::size_t s = 0; s < samples.sums.size(); ++s)
-    add_ring_steps(samples.sums[s], static_cast<int>(s) + 2, steps);
+  for (std::size_t s = 0; s < sums.size(); ++s)
+    add_ring_steps(sums[s], static_cast<int>(s) + 2, steps);
   return steps;
 }
 
@@ -80,6 +81,19 @@ plan::Json series_json(const plan::LinkSeries& series, const std::vector<double>
   return {{"samples", std::move(samples)}, {"ended", series.ended}};
 }
 
+/// Of 2, 3, … ranks.
+plan::Json sums_json(const std::vector<plan::LinkSeries>& sums,
+                     const std::optional<plan::LinkFit>& fit) {
+  plan::Json all = plan::Json::array();
+  std::size_t first = 0;
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    all.push_back(series_json(sums[s], fit ? fit->residuals : std::vector<double>{}, first));
+    all.back()["ranks"] = s + 2;
+    first += sums[s].samples.size();
+  }
+  return all;
+}
+
 }  // namespace
 
 MeasuredLink measured_link(const plan::LinkSamples& samples) {
@@ -94,12 +108,19 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
                            plan::fit_overhead(samples.computing->receiver.samples),
                            sum_overhead(samples.computing->sum)};
   }
-  if (const auto steps = ring_steps(samples); !steps.empty()) {
+  if (const auto steps = ring_steps(samples.sums); !steps.empty()) {
     link.sums = plan::fit_link(steps);
     const plan::Link& ring = link.sums->link;
     link.link.sum_latency = ring.latency;
     link.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
     link.link.sum_segments = ring.segments;
+  }
+  if (const auto steps = ring_steps(samples.shard_sums); !steps.empty()) {
+    link.shard_sums = plan::fit_link(steps);
+    const plan::Link& ring = link.shard_sums->link;
+    link.link.shard_latency = ring.latency;
+    link.link.shard_bandwidth_per_s = ring.bandwidth_per_s;
+    link.link.shard_segments = ring.segments;
   }
   link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
@@ -138,8 +159,7 @@ plan::Json to_json(const MeasuredLink& link) {
                   {"shared", link.link.shared},
                   {"one_way", series_json(samples.one_way, link.fit.residuals, 0)},
                   {"both_ways", series_json(samples.both_ways, {}, 0)},
-                  {"at_once", plan::Json::array()},
-                  {"sums", plan::Json::array()}};
+                  {"at_once", plan::Json::array()}};
   if (link.computing) {
     json["computing"] = {
         {"arrival", series_json(samples.computing->arrival, link.computing->residuals, 0)},
@@ -158,13 +178,10 @@ plan::Json to_json(const MeasuredLink& link) {
     json["at_once"][static_cast<std::size_t>(sharing.pairs) - 2]["slow_down"] = sharing.slow_down;
   if (link.sums)
     json["sum_fit"] = fit_json(*link.sums);
-  std::size_t first = 0;
-  for (std::size_t s = 0; s < samples.sums.size(); ++s) {
-    json["sums"].push_back(series_json(
-        samples.sums[s], link.sums ? link.sums->residuals : std::vector<double>{}, first));
-    json["sums"].back()["ranks"] = s + 2;
-    first += samples.sums[s].samples.size();
-  }
+  if (link.shard_sums)
+    json["shard_sum_fit"] = fit_json(*link.shard_sums);
+  json["sums"] = sums_json(samples.sums, link.sums);
+  json["shard_sums"] = sums_json(samples.shard_sums, link.shard_sums);
   return json;
 }
 

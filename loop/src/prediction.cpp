@@ -18,15 +18,17 @@ namespace {
 void mark_shards(plan::Timeline& timeline, const sim::ScenarioPlan& plan) {
   for (int event = 0; event < plan.structure->size(); ++event) {
     const plan::Instruction& i = *plan.structure->events()[event].instruction;
-    const plan::StageCost& stage = plan.costs.stages[static_cast<std::size_t>(i.stage)];
     const plan::Work work = plan::traits_of(i.kind).work;
-    const bool passes_on = work == plan::Work::Forward || work == plan::Work::Rerun ||
-                           plan::makes_input_gradient(i.kind);
+    const bool is_forward = work == plan::Work::Forward || work == plan::Work::Rerun;
+    if (!is_forward && !plan::makes_input_gradient(i.kind))
+      continue;
+    const plan::StageCost& stage = plan.costs.stages[static_cast<std::size_t>(i.stage)];
+    const plan::Seconds shards = is_forward ? stage.shards : stage.backward_shards;
     const double all = plan::time_of(work, stage).value;
-    if (!passes_on || stage.shards == plan::Seconds{} || !(all > 0))
+    if (shards == plan::Seconds{} || !(all > 0))
       continue;
     plan::Span& span = timeline.spans[static_cast<std::size_t>(event)];
-    span.shards = (span.end - span.start) * std::min(1.0, stage.shards.value / all);
+    span.shards = (span.end - span.start) * std::min(1.0, shards.value / all);
   }
 }
 
@@ -118,11 +120,6 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
   json[throughput.unit + "_per_s"] = throughput.units_per_s;
   if (throughput.mfu > 0)
     json["mfu"] = throughput.mfu;
-  if (const auto shards = plan::shards_per_rank(prediction.timeline);
-      std::any_of(shards.begin(), shards.end(),
-                  [](plan::Seconds seconds) { return seconds > plan::Seconds{}; }))
-    for (const plan::Seconds seconds : shards)
-      json["shards_s"].push_back(seconds.value);
   json["idle_s"] = plan::Json::array();
   for (const auto& causes : prediction.idle.by_cause) {
     plan::Json rank;

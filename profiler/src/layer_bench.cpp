@@ -7,8 +7,12 @@
 
 namespace pipewright::profiler {
 
-LayerBench::LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where)
-    : setup_(setup), device_(where.device) {
+LayerBench::LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where,
+                       const ShardSeat& seat)
+    : setup_(setup),
+      seat_(seat),
+      shards_(seat.count > 1 ? std::make_unique<PlayedShards>(seat) : nullptr),
+      device_(where.device) {
   if (!device_.is_cpu())
     on_gpu_.emplace(where, account_);
 }
@@ -26,6 +30,8 @@ std::string LayerBench::device() const {
 std::unique_ptr<exec::Stage> LayerBench::build(exec::StageSpec spec) const {
   const exec::ChargeTo charge(account_);
   spec.device = device_;
+  spec.place = {
+      .index = seat_.index, .count = seat_.count, .groups = seat_.groups, .group = shards_.get()};
   return std::make_unique<exec::Stage>(std::move(spec), setup_);
 }
 

@@ -12,8 +12,10 @@
 #include "computing_pair.hpp"
 #include "cpu_clock.hpp"
 #include "pipewright/exec/cpu/core.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/plan/cluster/link_fit.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/profiler/played_shards.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -84,6 +86,7 @@ class LinkBench {
   /// computes.
   enum class Of { Wall, Cpu };
   Seconds sum(int devices, Bytes size, int repeats, Of of);
+  Seconds shard_sum(int devices, Bytes size, int repeats);
   Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats, Of of,
                   const exec::OnDevice& on_device);
 
@@ -294,6 +297,30 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
   return seconds;
 }
 
+/// On the rank's own thread, each sum behind the one before.
+LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
+  begin_pass({}, 0);
+  const auto found = std::find(who_.ring.begin(), who_.ring.end(), place_.rank);
+  const int index = static_cast<int>(found - who_.ring.begin());
+  if (index >= devices)
+    return {};
+  PlayedShards shards({.index = index, .count = devices, .groups = devices});
+  shards.meet(place_.transport, {who_.ring.begin(), who_.ring.begin() + devices}, place_.rank);
+  const exec::ShardPlace seat{
+      .index = index, .count = devices, .groups = devices, .group = &shards};
+  const auto options = at::TensorOptions(at::kFloat).device(place_.device.device);
+  const at::Tensor own = at::full({size.value / 4}, 0, options);
+  Seconds seconds;
+  for (int m = 0; m < warm_up + repeats; ++m) {
+    const double before = shards.passed_on().seconds.value;
+    const at::Tensor sum = exec::added_up({own}, seat);
+    place_.transport.wait_for_device([&] { return on_device_.is_done(); }, "a sum of shards");
+    if (m >= warm_up)
+      seconds.push_back(shards.passed_on().seconds.value - before);
+  }
+  return seconds;
+}
+
 int LinkBench::told_by_leader(int number) {
   const auto all =
       place_.transport.all_gather(everybody_, place_.rank, {at::full({1}, number, at::kLong)});
@@ -405,7 +432,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
   const bool with_computing = place_.computing_ranks > 0;
   const double share_computing = with_computing ? 0.35 : 0, rest = 1 - share_computing;
   const double share_one_way = 0.45 * rest, share_both = 0.1 * rest, share_at_once = 0.15 * rest,
-               share_sums = 0.3 * rest;
+               share_sums = 0.2 * rest, share_shards = 0.1 * rest;
   const Cost one_trip = [](Bytes, double seconds) { return seconds; };
   const Cost two_trips = [](Bytes, double seconds) { return 2 * seconds; };
   const auto fine = sizes_up_to(limits_.largest, 1, 2);
@@ -432,6 +459,10 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
     samples.sums.push_back(
         series("sums", whole_numbers, share_sums / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return sum(devices, size, repeats, Of::Wall); }));
+  for (int devices = 2; devices <= ring; ++devices)
+    samples.shard_sums.push_back(
+        series("sums of shards", whole_numbers, share_shards / (ring - 1), one_trip,
+               [&](Bytes size, int repeats) { return shard_sum(devices, size, repeats); }));
   return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
 }
 

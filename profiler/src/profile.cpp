@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "layer_memory.hpp"
+#include "layer_sums.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
@@ -58,6 +59,7 @@ class Profile {
     costs.dtype = exec::word_of(bench_.setup().precision);
     costs.software = std::string("LibTorch ") + TORCH_VERSION;
     costs.microbatch_size = bench_.setup().microbatch_size;
+    costs.tensor = bench_.shard_count();
     costs.load = {plan::typical_mean(load_)};
     costs.load_target = {plan::typical_mean(load_target_)};
     costs.busy_cores = static_cast<int>(rehearsals_.size());
@@ -96,6 +98,7 @@ class Profile {
     cost.name = bench_.name(trial.layer);
     measure_memory(trial, cost);
     measure_selective(trial, cost);
+    cost.tensor_sums = sums_of_shards(trial);
     return cost;
   }
 

@@ -63,7 +63,17 @@ std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partit
   return borders;
 }
 
-/// Notes how long each layer's part takes, on a GPU until it has been computed.
+namespace {
+
+/// How long the shard of a bench has been among the others so far.
+double among_shards(const LayerBench& bench) {
+  return bench.shards() == nullptr ? 0 : bench.shards()->passed_on().seconds.value;
+}
+
+}  // namespace
+
+/// Notes how long each layer's part takes beside what its shards pass on, on a GPU until it has
+/// been computed.
 class Rehearsal::LayerClock final : public exec::LayerObserver {
  public:
   explicit LayerClock(const LayerBench& bench) : bench_(bench) {}
@@ -71,6 +81,7 @@ class Rehearsal::LayerClock final : public exec::LayerObserver {
   void begin(const Instruction& part, int layer) override {
     if (log != nullptr)
       log->begin(0, part, part.kind == InstructionKind::Load ? -1 : layer);
+    among_shards_ = among_shards(bench_);
     begin_ = SteadyClock::now();
   }
 
@@ -79,7 +90,7 @@ class Rehearsal::LayerClock final : public exec::LayerObserver {
       log->end();
     if (waits_for_device)
       bench_.finish();
-    const double seconds = seconds_since(begin_);
+    const double seconds = seconds_since(begin_) - (among_shards(bench_) - among_shards_);
     if (part.kind == InstructionKind::Load && layer == bench_.loss())
       target_seconds.push_back(seconds);
     if (const auto kind = samples_of(part.kind); samples != nullptr && kind != nullptr)
@@ -94,6 +105,7 @@ class Rehearsal::LayerClock final : public exec::LayerObserver {
  private:
   const LayerBench& bench_;
   SteadyClock::time_point begin_;
+  double among_shards_ = 0;  // until then
 };
 
 Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
@@ -147,14 +159,19 @@ plan::Seconds Rehearsal::play_through(WorkLog* log) {
 
 void Rehearsal::run_script() {
   seconds_.clear();
+  shard_seconds_.clear();
+  const bool is_alone = bench_.shards() == nullptr || bench_.shards()->is_alone();
   clock_->target_seconds.clear();
   for (auto& [index, stage] : stages_)
     stage->begin(pass_, slots_);
   for (const Instruction& i : script_) {
     receive(i);
+    const double among_before = among_shards(bench_);
     const auto begin = SteadyClock::now();
     const bool computes = perform(i);
-    seconds_.push_back(computes ? seconds_since(begin) : 0);
+    const double seconds = seconds_since(begin), among = among_shards(bench_) - among_before;
+    seconds_.push_back(computes ? seconds - (is_alone ? among : 0) : 0);
+    shard_seconds_.push_back(is_alone ? 0 : among);
   }
   for (auto& [index, stage] : stages_) {
     stage->finish_gradients();  // of microbatches that no step came behind

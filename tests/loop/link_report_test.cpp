@@ -29,7 +29,8 @@ plan::LinkSamples samples(double two_pairs) {
           .one_way = series(1),
           .both_ways = series(1.5),
           .at_once = {series(two_pairs)},
-          .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)}};  // each step is 3 times as slow
+          .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)},  // each step is 3 times as slow
+          .shard_sums = {series(5, 2, 1.0 / 2), series(5, 4, 1.0 / 3)}};
 }
 
 TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sums' own",
@@ -39,6 +40,8 @@ TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sum
   CHECK(link.bandwidth_per_s == Approx(bandwidth));
   CHECK(link.sum_latency.value == Approx(3 * latency));
   CHECK(link.sum_bandwidth_per_s == Approx(bandwidth / 3));
+  CHECK(link.shard_latency.value == Approx(5 * latency));
+  CHECK(link.shard_bandwidth_per_s == Approx(bandwidth / 5));
 }
 
 TEST_CASE("Where ranks computed meanwhile, the link is as it was then, with what that cost them",

@@ -88,8 +88,10 @@ TEST_CASE("All sizes are measured: one way, both ways, by pairs at once, and as 
   REQUIRE(found.at_once.size() == 1);
   CHECK(sizes_of(found.at_once[0]) == sizes_of(found.both_ways));
   REQUIRE(found.sums.size() == 3);
-  for (const plan::LinkSeries& sums : found.sums)
-    CHECK(sizes_of(sums) == std::vector<std::int64_t>{64, 256, 1024});
+  REQUIRE(found.shard_sums.size() == 3);
+  for (const auto* const all : {&found.sums, &found.shard_sums})
+    for (const plan::LinkSeries& sums : *all)
+      CHECK(sizes_of(sums) == std::vector<std::int64_t>{64, 256, 1024});
   for (const plan::LinkSample& sample : found.one_way.samples) {
     CHECK(sample.time > plan::Seconds{0});
     CHECK(sample.repeats > 1);

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "exec/support/sharded_gpt.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/training/run_again.hpp"
 #include "profiler/support/small_model.hpp"
@@ -115,6 +117,57 @@ TEST_CASE("profile: what selective recomputation saves is what the layer does no
   CHECK(costs.layers[0].selective_activation == Bytes{0});
   CHECK(costs.layers[1].activation == Bytes{2 * 4 * 8 * 128});
   CHECK(costs.layers[1].selective_activation == costs.layers[1].activation);
+}
+
+TEST_CASE("profile: a shard's layers are of its size, and say how often they sum, and what",
+          "[profiler]") {
+  for (const int count : {2, 4}) {
+    CAPTURE(count);
+    const exec::TrainingSetup setup = test::sharded_setup(count);
+    LayerBench bench(setup, {}, {.index = count - 1, .count = count, .groups = count});
+    const auto costs = profile(bench, {0, 1, 1, 1e9});
+    CHECK(costs.tensor == count);
+    for (std::size_t l = 0; l < costs.layers.size(); ++l) {
+      Bytes parameters;
+      for (const at::Tensor& each :
+           bench.build({.first = static_cast<int>(l), .last = static_cast<int>(l) + 1})
+               ->layers()
+               .front()
+               ->parameters())
+        parameters += Bytes{static_cast<std::int64_t>(each.nbytes())};
+      CHECK(costs.layers[l].parameters == parameters);
+    }
+    const Bytes hidden = costs.layers[0].output;
+    CHECK(hidden == Bytes{2 * 8 * 20 * 4});
+    CHECK(costs.layers[0].tensor_sums ==
+          plan::ShardTraffic{.times = 1, .bytes = hidden, .backward_times = 0});
+    CHECK(costs.layers[1].tensor_sums ==
+          plan::ShardTraffic{.times = 2, .bytes = hidden, .backward_times = 2});
+    CHECK(costs.layers[5].tensor_sums ==
+          plan::ShardTraffic{.times = 0, .bytes = hidden, .backward_times = 1});
+    // The largest logit of each token, and two sums of it.
+    CHECK(costs.loss.tensor_sums.times == 2);
+    CHECK(costs.loss.tensor_sums.backward_times == 0);
+    if (count == 2)
+      CHECK(costs.loss.tensor_sums.bytes == Bytes{2 * 8 * 4 * 3 / 2});
+  }
+}
+
+TEST_CASE("profile: the parts of the other shards are made up in their shapes", "[profiler]") {
+  const at::Tensor own = at::arange(7, at::kFloat);
+  for (const auto& [count, groups] : {std::pair(2, 2), std::pair(2, 6), std::pair(3, 3),
+                                      std::pair(3, 6), std::pair(4, 4), std::pair(4, 12)})
+    for (int index = 0; index < count; ++index) {
+      CAPTURE(count, groups, index);
+      PlayedShards shards({.index = index, .count = count, .groups = groups, .copies = true});
+      const exec::ShardPlace place{
+          .index = index, .count = count, .groups = groups, .group = &shards};
+      const exec::Tensors parts(static_cast<std::size_t>(groups / count), own);
+      const at::Tensor sum = exec::added_up(parts, place);
+      CHECK(sum.sizes() == own.sizes());
+      CHECK(exec::from_all(own, place).size() == static_cast<std::size_t>(count));
+      CHECK(shards.is_alone());
+    }
 }
 
 }  // namespace profile_test

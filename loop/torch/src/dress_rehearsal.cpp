@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/structure/durations.hpp"
@@ -24,22 +25,51 @@ int count_here(const plan::Scenario& scenario, const Membership& members) {
 
 using Benches = std::vector<std::unique_ptr<profiler::LayerBench>>;
 
+profiler::ShardSeat seat_of(const exec::JobRank& rank, const Workload& workload) {
+  return {.index = rank.shard, .count = rank.shards, .groups = workload.setup().tensor_groups};
+}
+
 Benches benches_of(const plan::Scenario& scenario, const Workload& workload,
                    const Membership& members) {
+  const exec::JobGrid grid = grid_of(scenario.pipeline);
   Benches benches;
   for (int at = 0; at < count_here(scenario, members); ++at)
-    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup(), workload.device()));
+    benches.push_back(std::make_unique<profiler::LayerBench>(
+        workload.setup(), workload.device(),
+        seat_of(grid.rank(first_here(members) + at), workload)));
   return benches;
+}
+
+/// Through which shards meet, where there are any.
+std::shared_ptr<exec::Transport> transport_of(const plan::Scenario& scenario,
+                                              const Membership& members) {
+  if (scenario.pipeline.tensor == 1 || members.in_job())
+    return members.transport();
+  return exec::make_in_process_transport(plan::ranks_of_job(scenario.pipeline));
+}
+
+/// Seconds by play and instruction.
+at::Tensor tensor_of(const std::vector<std::vector<double>>& plays) {
+  const auto length = static_cast<std::int64_t>(plays.front().size());
+  at::Tensor rows = at::empty({static_cast<std::int64_t>(plays.size()), length}, at::kDouble);
+  double* next = rows.mutable_data_ptr<double>();
+  for (const auto& play : plays)
+    next = std::copy(play.begin(), play.end(), next);
+  return rows;
+}
+
+std::vector<std::vector<double>> plays_in(const at::Tensor& rows) {
+  std::vector<std::vector<double>> plays;
+  for (std::int64_t play = 0; play < rows.size(0); ++play) {
+    const double* const seconds = rows.const_data_ptr<double>() + play * rows.size(1);
+    plays.emplace_back(seconds, seconds + rows.size(1));
+  }
+  return plays;
 }
 
 /// Numbers for other processes: the plays, a row each, and the samples, a row each with where they
 /// belong.
 exec::Tensors tensors_of(const RehearsedRank& rank) {
-  const auto length = static_cast<std::int64_t>(rank.plays.front().size());
-  at::Tensor plays = at::empty({static_cast<std::int64_t>(rank.plays.size()), length}, at::kDouble);
-  double* next = plays.mutable_data_ptr<double>();
-  for (const auto& play : rank.plays)
-    next = std::copy(play.begin(), play.end(), next);
   std::vector<double> rows;
   for (const bool beside : {false, true}) {
     const auto& samples = beside ? rank.beside : rank.alone;
@@ -49,16 +79,15 @@ exec::Tensors tensors_of(const RehearsedRank& rank) {
           rows.insert(rows.end(), {beside ? 1.0 : 0.0, static_cast<double>(layer),
                                    static_cast<double>(kind), seconds});
   }
-  return {plays, at::tensor(rows, at::kDouble).reshape({-1, 4})};
+  return {tensor_of(rank.plays), at::tensor(rows, at::kDouble).reshape({-1, 4}),
+          tensor_of(rank.shards)};
 }
 
 RehearsedRank rank_of(const exec::Tensors& tensors) {
-  RehearsedRank rank;
-  const at::Tensor& plays = tensors.at(0);
-  for (std::int64_t play = 0; play < plays.size(0); ++play) {
-    const double* const seconds = plays.const_data_ptr<double>() + play * plays.size(1);
-    rank.plays.emplace_back(seconds, seconds + plays.size(1));
-  }
+  RehearsedRank rank{.plays = plays_in(tensors.at(0)),
+                     .alone = {},
+                     .beside = {},
+                     .shards = plays_in(tensors.at(2))};
   const auto rows = tensors.at(1).accessor<double, 2>();
   for (std::int64_t row = 0; row < rows.size(0); ++row) {
     auto& samples = rows[row][0] != 0 ? rank.beside : rank.alone;
@@ -70,6 +99,14 @@ RehearsedRank rank_of(const exec::Tensors& tensors) {
   return rank;
 }
 
+/// Of so many ranks that were played at once, which may be more than a node has devices.
+int most_on_a_node(const plan::Cluster& cluster, int ranks) {
+  std::vector<int> on_node(static_cast<std::size_t>(cluster.nodes));
+  for (int rank = 0; rank < ranks; ++rank)
+    ++on_node[static_cast<std::size_t>(plan::node_of(cluster, rank))];
+  return *std::max_element(on_node.begin(), on_node.end());
+}
+
 /// Layer by layer.
 void append(std::vector<profiler::LayerSamples>& all,
             const std::vector<profiler::LayerSamples>& more) {
@@ -77,29 +114,28 @@ void append(std::vector<profiler::LayerSamples>& all,
     all[layer].append(more[layer]);
 }
 
-/// By play: seconds of all events of the first pipeline.
+}  // namespace
+
 std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
-                                          const plan::Pipeline& pipeline) {
-  std::vector<std::vector<double>> plays(rehearsed.ranks.front().plays.size());
+                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of) {
+  std::vector<std::vector<double>> plays((rehearsed.ranks.front().*of).size());
   for (const int rank : grid_of(pipeline).first_pipeline())
     for (std::size_t play = 0; play < plays.size(); ++play) {
-      const auto& own = rehearsed.ranks[static_cast<std::size_t>(rank)].plays[play];
+      const auto& own = (rehearsed.ranks[static_cast<std::size_t>(rank)].*of)[play];
       plays[play].insert(plays[play].end(), own.begin(), own.end());
     }
   return plays;
 }
 
-}  // namespace
-
 bool can_rehearse(const plan::Program& program, const Workload& workload) {
-  return workload.device().device.is_cpu() && !plan::is_forward_only(program) &&
-         workload.setup().tensor_groups == 1;
+  return workload.device().device.is_cpu() && !plan::is_forward_only(program);
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
                                const Workload& workload, Membership& members)
     : members_(members),
       job_ranks_(plan::ranks_of_job(scenario.pipeline)),
+      transport_(transport_of(scenario, members)),
       benches_(benches_of(scenario, workload, members)),
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {
@@ -111,10 +147,31 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas)};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
     played.rank = grid.rank(first_here(members) + static_cast<int>(at));
+    job_rank_of_.push_back(played.rank);
     rehearsals_.emplace_back(*benches_[at], played, borders);
   }
   for (int i = 0; i < warm_up_plays; ++i)
-    cores_.together([&](int at) { rehearsals_[static_cast<std::size_t>(at)].play(nullptr); });
+    play_together(/*counts=*/false);
+}
+
+/// Shards wait for each other, so one that fails ends all.
+void DressRehearsal::play_together(bool counts) {
+  cores_.together([&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    profiler::PlayedShards* const shards = benches_[at]->shards();
+    if (shards == nullptr) {
+      rehearsals_[at].play(counts ? &ranks_[at].beside : nullptr);
+      return;
+    }
+    shards->meet(*transport_, job_rank_of_[at].of_all_shards(), job_rank_of_[at].in_job());
+    try {
+      rehearsals_[at].play(counts ? &ranks_[at].beside : nullptr);
+    } catch (const std::exception& failure) {
+      transport_->abort(failure.what());
+      throw;
+    }
+    shards->part();
+  });
 }
 
 /// Until all processes are here.
@@ -136,11 +193,11 @@ void DressRehearsal::play() {
       cores_.alone(rank, [&] { rehearsals_[at].play(&ranks_[at].alone); });
   }
   meet();
-  cores_.together([&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    rehearsals_[at].play(&ranks_[at].beside);
+  play_together(/*counts=*/true);
+  for (std::size_t at = 0; at < ranks_.size(); ++at) {
     ranks_[at].plays.push_back(rehearsals_[at].seconds());
-  });
+    ranks_[at].shards.push_back(rehearsals_[at].shard_seconds());
+  }
   meet();
   ++played_;
   over_ = {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count()};
@@ -167,11 +224,10 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
     append(beside_by_layer, rank.beside);
   }
   std::vector<double> sums;
-  for (const auto& play : plays_of(rehearsed, scenario.pipeline))
+  for (const auto& play : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays))
     sums.push_back(std::accumulate(play.begin(), play.end(), 0.0));
   costs.drift = plan::drift(sums);
-  costs.busy_cores =
-      std::min(static_cast<int>(rehearsed.ranks.size()), scenario.cluster.devices_per_node);
+  costs.busy_cores = most_on_a_node(scenario.cluster, static_cast<int>(rehearsed.ranks.size()));
   costs.measured_over = rehearsed.over;
   for (std::size_t l = 0; l < beside_by_layer.size(); ++l) {
     plan::LayerCost& cost = l < costs.layers.size() ? costs.layers[l] : costs.loss;
@@ -202,7 +258,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::LayerCosts& costs) {
   const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
   std::vector<sim::StepCosts> all;
-  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline))
+  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays))
     all.push_back(with_measured(*plan.structure, plain, seconds));
   return all;
 }

@@ -62,9 +62,24 @@ plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, s
   for (std::size_t rank = 0; rank < typical.busy.size(); ++rank) {
     typical.busy[rank] = median_of([&](const plan::StepFigures& f) { return f.busy[rank]; });
     typical.bubble[rank] = median_of([&](const plan::StepFigures& f) { return f.bubble[rank]; });
+    typical.shards[rank] = median_of([&](const plan::StepFigures& f) { return f.shards[rank]; });
   }
   return typical;
 }
+
+namespace {
+
+/// Each action is among its shards for the part of its time for which it was when it was played.
+void mark_played_shards(plan::Timeline& timeline, const std::vector<double>& seconds,
+                        const std::vector<double>& among) {
+  for (std::size_t event = 0; event < seconds.size(); ++event) {  // one span per event
+    plan::Span& span = timeline.spans[event];
+    if (seconds[event] > 0)
+      span.shards = (span.end - span.start) * std::min(1.0, among[event] / seconds[event]);
+  }
+}
+
+}  // namespace
 
 RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
                             const plan::LayerCosts& planned, const Rehearsed& rehearsed) {
@@ -73,9 +88,14 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
   sim::ScenarioPlan timed = static_cast<const sim::ScenarioPlan&>(plan);
   std::vector<plan::StepFigures> all;
   std::vector<plan::Timeline> timelines;
+  const auto plays = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays);
+  const auto among = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::shards);
   for (sim::StepCosts& costs : step_costs_of(rehearsed, scenario, plan, found.costs)) {
+    const std::size_t play = timelines.size();
     timed.costs = std::move(costs);
     timelines.push_back(predict(scenario, timed).timeline);
+    if (!among.empty())
+      mark_played_shards(timelines.back(), plays[play], among[play]);
     all.push_back(plan::figures_of(timelines.back()));
   }
   found.figures = typical_figures(all);

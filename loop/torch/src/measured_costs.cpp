@@ -19,12 +19,21 @@ int busy_cores(const plan::Scenario& scenario) {
   return std::min({ranks, scenario.cluster.devices_per_node, cores});
 }
 
+/// The first shard, each in one group.
+profiler::ShardSeat seat_of(const plan::Scenario& scenario) {
+  return {.index = 0,
+          .count = scenario.pipeline.tensor,
+          .groups = scenario.pipeline.tensor,
+          .copies = scenario.pipeline.hand_over == plan::HandOver::Copy};
+}
+
 plan::LayerCosts costs_on_cores(const plan::Scenario& scenario, const Workload& workload,
                                 plan::Seconds over, const std::atomic<bool>& stop,
                                 const Report& report) {
   std::vector<std::unique_ptr<profiler::LayerBench>> benches;
   for (int core = 0; core < busy_cores(scenario); ++core)
-    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup()));
+    benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup(), exec::RankDevice{},
+                                                             seat_of(scenario)));
   profiler::Cores cores = profiler::rank_cores(benches);
   return profiler::profile(benches, cores, scenario.profile, report, &stop, over);
 }
@@ -32,8 +41,9 @@ plan::LayerCosts costs_on_cores(const plan::Scenario& scenario, const Workload& 
 constexpr int inspected_passes = 12;
 
 /// One that is made for it: what is measured trains.
-profiler::Inspection inspect_on_cpu(const Workload& workload, const std::atomic<bool>& stop) {
-  const profiler::LayerBench bench(workload.setup());
+profiler::Inspection inspect_on_cpu(const plan::Scenario& scenario, const Workload& workload,
+                                    const std::atomic<bool>& stop) {
+  const profiler::LayerBench bench(workload.setup(), exec::RankDevice{}, seat_of(scenario));
   const auto source = profiler::operator_source();
   return profiler::inspect(bench, *source, inspected_passes, &stop);
 }
@@ -41,7 +51,7 @@ profiler::Inspection inspect_on_cpu(const Workload& workload, const std::atomic<
 /// On this thread, which has the stream of the bench.
 MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload, plan::Seconds over,
                       const std::atomic<bool>& stop, const Report& report) {
-  profiler::LayerBench bench(workload.setup(), workload.device());
+  profiler::LayerBench bench(workload.setup(), workload.device(), seat_of(scenario));
   MeasuredLayers measured{profiler::profile(bench, scenario.profile, report, &stop, over), {}};
   const char* const config = std::getenv("CUBLAS_WORKSPACE_CONFIG");  // set where there are GPUs
   measured.costs.workspaces =
@@ -71,7 +81,7 @@ MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& wo
   } else {
     measured.costs = costs_on_cores(scenario, workload, over, stop, progress);
     if (inspected && !stop)
-      measured.inspection = inspect_on_cpu(workload, stop);
+      measured.inspection = inspect_on_cpu(scenario, workload, stop);
   }
   if (stop)
     throw Stopped{};

@@ -21,6 +21,7 @@ void check_segments(JsonObject& object, const char* key, const char* whose,
 void check_segments(JsonObject& object, const char* key, const Link& link) {
   check_segments(object, key, "segments", link.segments);
   check_segments(object, key, "sum_segments", link.sum_segments);
+  check_segments(object, key, "shard_segments", link.shard_segments);
   check_segments(object, key, "send_overhead_segments", link.overheads.send.segments);
   check_segments(object, key, "receive_overhead_segments", link.overheads.receive.segments);
   check_segments(object, key, "sum_overhead_segments", link.overheads.sum.segments);
@@ -104,6 +105,16 @@ RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
     return {{steps / devices * occupancy(link, size).value}, latency};
   const Bytes piece = whole_bytes(static_cast<double>(size.value) / devices);
   return {occupancy(link, piece) * steps, latency};
+}
+
+RingTime shard_sum_time(const Link& link, Bytes size, double devices) {
+  constexpr int rounds = 2;
+  if (link.shard_bandwidth_per_s > 0)
+    return ring_time({.latency = link.shard_latency,
+                      .bandwidth_per_s = link.shard_bandwidth_per_s,
+                      .segments = link.shard_segments},
+                     size, devices, rounds);
+  return ring_time(link, size, devices, rounds);
 }
 
 Seconds ring_overhead(const Link& link, Bytes size, double devices, int rounds) {

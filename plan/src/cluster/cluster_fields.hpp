@@ -42,6 +42,13 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("sum_segments", s.sum_segments, segments,
         "Where larger steps of a collective's ring follow another line than sum_latency_s and "
         "sum_bandwidth_per_s say, as segments.");
+  visit("shard_bandwidth_per_s", s.shard_bandwidth_per_s, within(at_least(0)),
+        "Of a step of a sum among the shards of a layer; 0: as of other sums.");
+  visit("shard_latency_s", s.shard_latency, any(),
+        "Of a step of a sum among the shards of a layer, with shard_bandwidth_per_s.");
+  visit("shard_segments", s.shard_segments, segments,
+        "Where larger steps of such a sum follow another line than shard_latency_s and "
+        "shard_bandwidth_per_s say, as segments.");
   visit("send_overhead_s", s.overheads.send.each, any(),
         "Seconds for which a transfer keeps its sender from computing.");
   visit("send_overhead_bandwidth_per_s", s.overheads.send.bandwidth_per_s, within(at_least(0)),

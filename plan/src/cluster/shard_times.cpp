@@ -3,41 +3,45 @@
 namespace pipewright::plan {
 namespace {
 
-double total_of(const ShardTraffic& traffic) {
-  return traffic.times * static_cast<double>(traffic.bytes.value);
+int times_in(ShardPass pass, const ShardTraffic& traffic) {
+  return pass == ShardPass::Forward ? traffic.times : backward_times(traffic);
 }
 
-double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places) {
+double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
+                  ShardPass pass) {
   const MachineConstants& constants = cluster.machine->constants;
   double seconds = 0;
-  if (const ShardTraffic& sums = layer.tensor_sums; sums.times > 0 && places.tensor.devices > 1)
-    seconds += sums.times *
-               shard_sum_s(sum_time(cluster, places.tensor, static_cast<double>(sums.bytes.value)),
-                           constants);
+  const ShardTraffic& sums = layer.tensor_sums;
+  if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1)
+    seconds +=
+        times * shard_sum_s(sum_time(cluster, places.tensor, static_cast<double>(sums.bytes.value)),
+                            constants);
   const auto add = [&](const ShardTraffic& traffic, const GroupPlace& place) {
-    if (traffic.times > 0 && place.devices > 1)
-      seconds +=
-          exchanges_s(exchange_time(cluster, place, total_of(traffic)), traffic.times, constants);
+    const int times = times_in(pass, traffic);
+    const double total = times * static_cast<double>(traffic.bytes.value);
+    if (times > 0 && place.devices > 1)
+      seconds += exchanges_s(exchange_time(cluster, place, total), times, constants);
   };
   add(layer.expert_exchanges, places.expert);
   add(layer.context_gathers, places.context);
   return seconds;
 }
 
-double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places) {
+double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
+                ShardPass pass) {
   const auto link = [&](const GroupPlace& place) -> const Link& {
     return place.spans ? cluster.between_nodes : cluster.within_node;
   };
   double seconds = 0;
-  if (const ShardTraffic& sums = layer.tensor_sums; sums.times > 0 && places.tensor.devices > 1) {
-    const RingTime ring =
-        ring_time(link(places.tensor), sums.bytes, places.tensor.devices, /*rounds=*/2);
-    seconds += sums.times * (ring.held + ring.latency).value;
+  const ShardTraffic& sums = layer.tensor_sums;
+  if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1) {
+    const RingTime ring = shard_sum_time(link(places.tensor), sums.bytes, places.tensor.devices);
+    seconds += times * (ring.held + ring.latency).value;
   }
   const auto add = [&](const ShardTraffic& traffic, const GroupPlace& place) {
-    if (traffic.times > 0 && place.devices > 1)
+    if (const int times = times_in(pass, traffic); times > 0 && place.devices > 1)
       seconds +=
-          traffic.times *
+          times *
           (occupancy(link(place), traffic.bytes) + link(place).latency * (place.devices - 1)).value;
   };
   add(layer.expert_exchanges, places.expert);
@@ -47,17 +51,21 @@ double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlace
 
 }  // namespace
 
-Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places) {
-  return {cluster.machine ? on_machine(layer, cluster, places) : on_links(layer, cluster, places)};
+Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
+                   ShardPass pass) {
+  return {cluster.machine ? on_machine(layer, cluster, places, pass)
+                          : on_links(layer, cluster, places, pass)};
 }
 
 LayerCosts with_shard_times(LayerCosts costs, const Cluster& cluster, const ShardPlaces& places) {
   const auto add = [&](LayerCost& layer) {
-    const Seconds shards = shard_time(layer, cluster, places);
+    const Seconds forward = shard_time(layer, cluster, places, ShardPass::Forward);
+    const Seconds backward = shard_time(layer, cluster, places, ShardPass::Backward);
     for (LayerTimes* const times : {static_cast<LayerTimes*>(&layer), &layer.contended}) {
-      times->forward += shards;
-      times->input_gradient += shards;
-      times->shards += shards;
+      times->forward += forward;
+      times->input_gradient += backward;
+      times->shards += forward;
+      times->backward_shards += backward;
     }
   };
   for (LayerCost& layer : costs.layers)

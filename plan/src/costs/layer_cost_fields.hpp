@@ -30,6 +30,7 @@ template <MaybeConst<ShardTraffic> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("times", s.times, within(at_least(0)), "For a microbatch.");
   visit("bytes", s.bytes, any(), "Of each shard, each time.");
+  visit("backward_times", s.backward_times, within(at_least(-1)), "In its backward; -1: as often.");
 }
 
 template <MaybeConst<LayerCost> Struct, class Visit>

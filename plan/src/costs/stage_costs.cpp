@@ -71,6 +71,7 @@ class StageSum {
     sum_.optimizer_step += layer.optimizer_step;
     sum_.splitting += layer.splitting;
     sum_.shards += layer.shards;
+    sum_.backward_shards += layer.backward_shards;
     sum_.parameters += layer.parameters;
     sum_.freed_by_input_gradient += layer.freed_by_input_gradient;
     sum_.gradients_for_weights += layer.gradients_for_weights;

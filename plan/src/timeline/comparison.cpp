@@ -53,6 +53,11 @@ double largest(const std::vector<Bytes>& a, const std::vector<Bytes>& b) {
   return static_cast<double>(most.value);
 }
 
+bool has_shards(const StepFigures& figures) {
+  return std::any_of(figures.shards.begin(), figures.shards.end(),
+                     [](Seconds seconds) { return seconds > Seconds{}; });
+}
+
 std::size_t rank_count(const StepFigures& figures) {
   return std::max({figures.busy.size(), figures.bubble.size(), figures.peak.size()});
 }
@@ -62,6 +67,8 @@ std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigur
   const Display memory = display(largest(predicted.peak, measured.peak), 1e6, "MB");
   const Numbers busy[] = {numbers(predicted.busy), numbers(measured.busy)};
   const Numbers bubble[] = {numbers(predicted.bubble), numbers(measured.bubble)};
+  const Numbers shards[] = {numbers(predicted.shards), numbers(measured.shards)};
+  const bool with_shards = has_shards(predicted) || has_shards(measured);
   const Numbers peak[] = {numbers(predicted.peak), numbers(measured.peak)};
 
   std::vector<ComparisonRow> rows{{"", "", "predicted", "measured", "error"}};
@@ -71,6 +78,8 @@ std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigur
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto named = [rank](const char* what) { return fmt::format("rank {} {}", rank, what); };
     rows.push_back(compared(named("busy"), at(busy[0], rank), at(busy[1], rank), time));
+    if (with_shards)
+      rows.push_back(compared(named("shards"), at(shards[0], rank), at(shards[1], rank), time));
     rows.push_back(compared(named("bubble"), at(bubble[0], rank), at(bubble[1], rank), time));
     rows.push_back(compared(named("peak memory"), sampled(at(peak[0], rank)),
                             sampled(at(peak[1], rank)), memory));
@@ -84,7 +93,8 @@ StepFigures figures_of(const Timeline& timeline) {
   return {.iteration = timeline.length,
           .busy = busy_per_rank(timeline),
           .bubble = bubble_per_rank(timeline),
-          .peak = peak_per_rank(timeline)};
+          .peak = peak_per_rank(timeline),
+          .shards = shards_per_rank(timeline)};
 }
 
 double error_percent(double predicted, double measured) {
@@ -97,10 +107,13 @@ Json to_json(const StepFigures& figures) {
   Json peak = Json::array();  // not through `numbers`: bytes are whole
   for (const Bytes bytes : figures.peak)
     peak.push_back(bytes.value);
-  return {{"iteration_s", figures.iteration.value},
-          {"busy_s", numbers(figures.busy)},
-          {"bubble_s", numbers(figures.bubble)},
-          {"peak_bytes", std::move(peak)}};
+  Json json{{"iteration_s", figures.iteration.value},
+            {"busy_s", numbers(figures.busy)},
+            {"bubble_s", numbers(figures.bubble)},
+            {"peak_bytes", std::move(peak)}};
+  if (has_shards(figures))
+    json["shards_s"] = numbers(figures.shards);
+  return json;
 }
 
 Json error_json(const StepFigures& predicted, const StepFigures& measured) {
@@ -108,10 +121,13 @@ Json error_json(const StepFigures& predicted, const StepFigures& measured) {
     return error_list(numbers(expected), numbers(found), figure);
   };
   const auto iteration = error_of(predicted.iteration.value, measured.iteration.value);
-  return {{"iteration_s", iteration ? Json(*iteration) : Json()},
-          {"busy_s", errors(predicted.busy, measured.busy, std::identity())},
-          {"bubble_s", errors(predicted.bubble, measured.bubble, std::identity())},
-          {"peak_bytes", errors(predicted.peak, measured.peak, sampled)}};
+  Json json{{"iteration_s", iteration ? Json(*iteration) : Json()},
+            {"busy_s", errors(predicted.busy, measured.busy, std::identity())},
+            {"bubble_s", errors(predicted.bubble, measured.bubble, std::identity())},
+            {"peak_bytes", errors(predicted.peak, measured.peak, sampled)}};
+  if (has_shards(predicted) || has_shards(measured))
+    json["shards_s"] = errors(predicted.shards, measured.shards, std::identity());
+  return json;
 }
 
 std::string comparison_table(const StepFigures& predicted, const StepFigures& measured) {

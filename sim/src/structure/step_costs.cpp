@@ -29,7 +29,14 @@ class Check {
                          link.bandwidth_per_s));
     segments("a transfer " + what, link.segments);
     segments("a step of a sum " + what, link.sum_segments);
+    segments("a step of a sum among shards " + what, link.shard_segments);
     time("the latency of sums " + what, link.sum_latency);
+    time("the latency of sums among shards " + what, link.shard_latency);
+    if (!(link.shard_bandwidth_per_s >= 0))
+      refuse(
+          fmt::format("the bandwidth of sums among shards {} is {} bytes/s: it must not be less "
+                      "than 0",
+                      what, link.shard_bandwidth_per_s));
     if (!(link.sum_bandwidth_per_s >= 0))
       refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
                          link.sum_bandwidth_per_s));

@@ -5,6 +5,7 @@
 
 #include "pipewright/exec/models/paced.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
@@ -39,20 +40,49 @@ class Source final : public exec::Layer {
   at::Tensor weight_ = register_parameter("weight", at::ones({1}));
 };
 
+/// A shard of a paced layer takes as long as the whole. It sums one number in its forward and one
+/// in its backward.
+class PacedShard final : public exec::Layer {
+ public:
+  PacedShard(std::shared_ptr<exec::Layer> paced, exec::ShardPlace place)
+      : paced_(std::move(paced)), place_(std::move(place)) {
+    register_parameter("weight", paced_->parameters().front());
+  }
+  at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
+    exec::Tensors own = exec::for_own_groups(input, place_);
+    own.front() = paced_->forward(own.front(), context);
+    return exec::sum_over_groups(own, place_) / place_.groups;
+  }
+
+ private:
+  std::shared_ptr<exec::Layer> paced_;
+  exec::ShardPlace place_;
+};
+
+inline exec::LayerSpec paced_stage(int stage, const exec::PacedTimes& times) {
+  exec::LayerSpec spec = exec::paced_layer("stage" + std::to_string(stage), times);
+  spec.build_shard = [build = spec.build](const exec::ShardPlace& place) {
+    return std::make_shared<PacedShard>(build(), place);
+  };
+  return spec;
+}
+
 /// One paced layer per stage. Before the first stands one that takes no time: without it the first
 /// stage's input would require no gradient, and its backward would be shorter than the others'.
 inline std::vector<exec::LayerSpec> paced_layers(int stages, const exec::PacedTimes& times) {
   std::vector<exec::LayerSpec> layers{{"source", [] { return std::make_shared<Source>(); }}};
   for (int stage = 0; stage < stages; ++stage)
-    layers.push_back(exec::paced_layer("stage" + std::to_string(stage), times));
+    layers.push_back(paced_stage(stage, times));
   return layers;
 }
 
-/// What each stage costs, on ranks between which nothing takes time.
-inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes& times) {
+/// What each stage costs, on ranks between which nothing takes time. `sum`: what one of its shards'
+/// sums does.
+inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes& times,
+                                  plan::Seconds sum = {}) {
   plan::StageCost cost;
-  cost.forward = times.forward;
-  cost.input_gradient = times.input_gradient;
+  cost.forward = times.forward + sum;
+  cost.input_gradient = times.input_gradient + sum;
   cost.weight_gradient = times.weight_gradient;
   sim::StepCosts costs;
   costs.stages.assign(static_cast<std::size_t>(stages), cost);

@@ -3,6 +3,7 @@
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 
 #include "loop/torch/support/verified_plans.hpp"
+#include "pipewright/loop_torch/error_parts.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 
 namespace dress_rehearsal_test {
@@ -87,6 +88,54 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
   }
 }
 
+TEST_CASE("shards that are rehearsed pass on what they have, and the prediction says how long",
+          "[loop][rehearsal]") {
+  for (const auto& [tensor, groups] : {std::pair(2, 0), std::pair(2, 4), std::pair(4, 4)}) {
+    CAPTURE(tensor, groups);
+    plan::Scenario scenario = odd_scenario();
+    scenario.pipeline.schedule = "zb-h1";
+    scenario.pipeline.microbatches = 3;
+    scenario.pipeline.tensor = tensor;
+    scenario.training.tensor_groups = groups;
+    const loop::Workload workload(scenario);
+    const std::atomic<bool> never{false};
+    const plan::LayerCosts costs = loop::measure_costs(scenario, workload, {}, never, {});
+    CHECK(costs.tensor == tensor);
+    const loop::Plan plan = loop::make_plan(scenario, costs);
+    REQUIRE(loop::can_rehearse(plan.program(), workload));
+    loop::Membership alone;
+    loop::DressRehearsal rehearsal(scenario, plan, workload, alone);
+    for (int i = 0; i < 2; ++i)
+      rehearsal.play();
+    const loop::Rehearsed rehearsed = rehearsal.rehearsed();
+    REQUIRE(rehearsed.ranks.size() == static_cast<std::size_t>(2 * tensor));
+    // The backward of a stage whose input has no gradient may be in either half.
+    const auto check = [](const std::string& action, double among) {
+      CAPTURE(action);
+      const std::string kind = plan::kind_of(action);
+      if (action.front() != '0' || (kind != "I" && kind != "W"))
+        CHECK((among > 0) == (kind == "F" || kind == "I"));
+    };
+    const exec::JobGrid grid = loop::grid_of(scenario.pipeline);
+    for (int rank = 0; rank < grid.size(); ++rank) {
+      const auto& script = plan.program().ranks[static_cast<std::size_t>(grid.rank(rank).rank)];
+      const loop::RehearsedRank& played = rehearsed.ranks[static_cast<std::size_t>(rank)];
+      REQUIRE(played.shards.size() == 2);
+      for (std::size_t i = 0; i < script.size(); ++i) {
+        const double among = played.shards[1][i];
+        check(to_string(script[i]), among);
+        CHECK(among <= played.plays[1][i]);
+      }
+    }
+    const auto found = loop::predict(scenario, plan, costs, rehearsed);
+    CHECK(found.costs.tensor == tensor);
+    for (const plan::Span& span : found.timeline.spans)
+      check(span.action, span.shards.value);
+    for (const plan::Seconds seconds : found.figures.shards)
+      CHECK(seconds > plan::Seconds{});
+  }
+}
+
 TEST_CASE("ranks with a node to themselves cost what they took beside the others",
           "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
@@ -113,6 +162,8 @@ TEST_CASE("ranks with a node to themselves cost what they took beside the others
   CHECK(together.layers[1].forward == plan::Seconds{1});
   CHECK(together.layers[1].contended.forward == plan::Seconds{2});
   scenario.cluster.devices_per_node = 1;
+  CHECK(costs_of(rehearsed, scenario, plan, odd_costs()) == together);  // of the one node
+  scenario.cluster.nodes = 2;
   const auto apart = costs_of(rehearsed, scenario, plan, odd_costs());
   CHECK(apart.busy_cores == 1);
   CHECK(apart.layers[1].forward == plan::Seconds{2});

@@ -57,6 +57,9 @@ Link bent() {
           .segments = {{.from = {1000}, .time = {4.5}, .bandwidth_per_s = 400}},
           .sum_bandwidth_per_s = 50,
           .sum_latency = {3},
+          .shard_bandwidth_per_s = 70,
+          .shard_latency = {2},
+          .shard_segments = {{.from = {2000}, .time = {40}, .bandwidth_per_s = 90}},
           .overheads = {.send = {{0.125}, 200},
                         .receive = {{0.25}, 0, {{{400}, {3}, 200}}},
                         .sum = {{0.5}, 100}}};

@@ -141,6 +141,17 @@ TEST_CASE("Where the cluster has no machine, shards pass on what they have to by
   CHECK(timed.input_gradient.value == Approx(8 + 36));
   CHECK(timed.weight_gradient.value == 9);
   CHECK(timed.shards.value == Approx(36));
+  CHECK(timed.backward_shards.value == Approx(36));
+  costs.layers[0].tensor_sums.backward_times = 1;
+  const LayerCost uneven = with_shard_times(costs, cluster, {.tensor = node}).layers[0];
+  CHECK(uneven.forward == timed.forward);
+  CHECK(uneven.input_gradient.value == Approx(8 + 12));
+  CHECK(uneven.backward_shards.value == Approx(12));
+  Cluster measured = cluster;
+  measured.within_node.shard_latency = {0.5};
+  measured.within_node.shard_bandwidth_per_s = 100;
+  CHECK(shard_time(costs.layers[0], measured, {.tensor = node}).value ==
+        Approx(3 * 2 * (0.5 + 0.5)));
 }
 
 }  // namespace scenario_cut_test

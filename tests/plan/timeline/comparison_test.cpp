@@ -26,7 +26,7 @@ TEST_CASE("The figures of a timeline are its length, busy, bubble and peak", "[p
   const Timeline timeline{.name = "measured",
                           .ranks = 2,
                           .length = {5},
-                          .spans = {{0, Row::Compute, "0F0", {0}, {2}},
+                          .spans = {{0, Row::Compute, "0F0", {0}, {2}, {0.5}},
                                     {0, Row::Send, "0SEND_F0", {2}, {3}},
                                     {1, Row::Compute, "1F0", {3}, {4}}},
                           .memory = {{0, {0}, {70}}}};
@@ -35,6 +35,7 @@ TEST_CASE("The figures of a timeline are its length, busy, bubble and peak", "[p
   CHECK(figures.busy == std::vector<Seconds>{{2}, {1}});
   CHECK(figures.bubble == std::vector<Seconds>{{3}, {4}});
   CHECK(figures.peak == std::vector<Bytes>{{70}, {0}});
+  CHECK(figures.shards == std::vector<Seconds>{{0.5}, {0}});
 }
 
 TEST_CASE("An error is relative to what was measured", "[plan][comparison]") {
@@ -80,6 +81,21 @@ TEST_CASE("The table lays prediction, measurement and error side by side", "[pla
         "rank 1 busy           9.00 ms   10.00 ms  -10.0 %\n"
         "rank 1 bubble         3.00 ms    2.50 ms  +20.0 %\n"
         "rank 1 peak memory   1.250 MB          -        -\n");
+}
+
+TEST_CASE("Where ranks have shards, the time among them is told apart", "[plan][comparison]") {
+  StepFigures expected = predicted(), found = measured();
+  expected.shards = {{0.001}, {0.002}};
+  found.shards = {{0.002}, {0.002}};
+  CHECK(to_json(expected)["shards_s"].dump() == "[0.001,0.002]");
+  CHECK(error_json(expected, found)["shards_s"].dump() == "[-50.0,0.0]");
+  const std::string table = comparison_table(expected, found);
+  CHECK(table.find("rank 0 busy           9.00 ms    9.00 ms   +0.0 %\n"
+                   "rank 0 shards         1.00 ms    2.00 ms  -50.0 %\n"
+                   "rank 0 bubble ") != std::string::npos);
+  found.shards = expected.shards = {{0}, {0}};
+  CHECK(comparison_table(expected, found) == comparison_table(predicted(), measured()));
+  CHECK_FALSE(to_json(expected).contains("shards_s"));
 }
 
 TEST_CASE("The table shows a dash for a rank that only one side has", "[plan][comparison]") {

@@ -19,11 +19,12 @@ struct LinkSharing {
 
 struct MeasuredLink {
   plan::LinkSamples samples;
-  plan::Link link;                           // what a cluster gets
-  plan::LinkFit fit;                         // of one way
-  std::optional<plan::LinkFit> computing{};  // while ranks compute: transfers are as it says
-  std::optional<plan::LinkFit> sums;         // of a step of their rings, over all numbers of ranks
-  std::optional<double> both_ways;           // large transfers beside those of one way
+  plan::Link link;                            // what a cluster gets
+  plan::LinkFit fit;                          // of one way
+  std::optional<plan::LinkFit> computing{};   // while ranks compute: transfers are as it says
+  std::optional<plan::LinkFit> sums;          // of a step of their rings, over all numbers of ranks
+  std::optional<plan::LinkFit> shard_sums{};  // likewise, of sums among shards
+  std::optional<double> both_ways;            // large transfers beside those of one way
   std::vector<LinkSharing> sharing;
 };
 

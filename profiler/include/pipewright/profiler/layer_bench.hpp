@@ -13,13 +13,15 @@
 #include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/profiler/cores.hpp"
+#include "pipewright/profiler/played_shards.hpp"
 
 namespace pipewright::profiler {
 
 class LayerBench {
  public:
   /// `setup` must outlive it. On a GPU it is used on the thread that made it, which has its stream.
-  explicit LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where = {});
+  explicit LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where = {},
+                      const ShardSeat& seat = {});
 
   const exec::TrainingSetup& setup() const { return setup_; }
   /// Layers are numbered as in the model; the loss is one behind the last of them.
@@ -34,9 +36,15 @@ class LayerBench {
   void finish() const;
 
   exec::MemoryAccount& account() { return account_; }
+  /// By how many shards the layers here are shared out; each stage has one of them.
+  int shard_count() const { return seat_.count; }
+  /// Through which that one passes on what it has; null: the layers are whole.
+  PlayedShards* shards() const { return shards_.get(); }
 
  private:
   const exec::TrainingSetup& setup_;
+  ShardSeat seat_;
+  std::unique_ptr<PlayedShards> shards_;
   at::Device device_;
   exec::MemoryAccount account_;
   std::optional<exec::OnDevice> on_gpu_;

@@ -1,8 +1,9 @@
 #pragma once
 
 // What a rank computes, played through on one core in the order of its Program, without a pipeline:
-// nothing is sent and nobody waits. Its stages are those of a training, which say how long each of
-// their layers takes. So it has the caches and the memory of training.
+// nothing is sent and nobody waits, but shards for each other where they meet (played_shards.hpp).
+// Its stages are those of a training, which say how long each of their layers takes. So it has the
+// caches and the memory of training.
 
 #include <map>
 #include <memory>
@@ -45,8 +46,10 @@ class Rehearsal {
   /// any, is told of each layer's part, the loss as the layer behind the last. Returns how long it
   /// took.
   plan::Seconds play_through(WorkLog* log);
-  /// How long each instruction of the rank took the last time; 0 where it computes nothing.
+  /// How long each instruction of the rank took the last time; 0 where it computes nothing. What it
+  /// was among its shards is a part of that, but where their parts are made up.
   const std::vector<double>& seconds() const { return seconds_; }
+  const std::vector<double>& shard_seconds() const { return shard_seconds_; }
   /// By LOAD of the last stage: what producing its targets took of that.
   const std::vector<double>& target_seconds() const;
   /// One of the rank's stages.
@@ -66,7 +69,7 @@ class Rehearsal {
   int slots_ = 1;
   std::unique_ptr<LayerClock> clock_;
   std::map<int, std::unique_ptr<exec::Stage>> stages_;
-  std::vector<double> seconds_;
+  std::vector<double> seconds_, shard_seconds_;
 };
 
 }  // namespace pipewright::profiler

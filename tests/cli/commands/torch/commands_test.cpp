@@ -99,6 +99,33 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
   CHECK(comparison["actions"]["RECV_B moving"]["error_percent"] == 0);
 }
 
+TEST_CASE("profile: layers in shards of the scenario's size, which other sizes are refused with",
+          "[cli][profile]") {
+  const test::TempFolder folder;
+  const auto whole = (folder.path() / "whole.json").string();
+  const auto halves = (folder.path() / "halves.json").string();
+  REQUIRE(run_program(test::small_gpt("profile", {"--over", "0", "-o", whole})).exit_code == 0);
+  const auto profiled = run_program(
+      test::small_gpt("profile", {"--over", "0", "-o", halves, "--set", "pipeline.tensor=2"}));
+  REQUIRE(profiled.exit_code == 0);
+  CHECK(profiled.out.find("one of 2 shards of each layer") != std::string::npos);
+  const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(halves));
+  CHECK(costs.tensor == 2);
+  CHECK(costs.layers[1].tensor_sums.times == 2);
+  const auto simulated = [&](const std::string& file, const std::string& tensor) {
+    return run_program(
+        test::small_gpt("simulate", {"--costs", file, "--set", "pipeline.tensor=" + tensor}));
+  };
+  const std::string shared_out = "2 shards have equal parts";
+  CHECK(simulated(halves, "2").exit_code == 0);
+  CHECK(simulated(halves, "2").out.find(shared_out) == std::string::npos);
+  CHECK(simulated(whole, "2").out.find(shared_out) != std::string::npos);
+  const auto refused = simulated(halves, "1");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("2 ranks share out along tensor, but pipeline.tensor is 1") !=
+        std::string::npos);
+}
+
 TEST_CASE("profile says what times are made of, and --kernels writes it below the actions",
           "[cli][profile]") {
   const TempFolder folder;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "cli/support/shards_told.hpp"
 #include "pipewright/loop/run_directory.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
@@ -144,10 +145,12 @@ TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cl
                                                     "--verify", "--json", "--out", out.string()}));
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK(json::parse(result.out)["verify"]["bit_identical"] == true);
+  const json report = json::parse(result.out);
+  CHECK(report["verify"]["bit_identical"] == true);
   const loop::StoredRun run = loop::read_run(out);
   CHECK(run.measured->ranks == 2);  // the first shard of each
   CHECK(run.measured->spans.size() == run.predicted.spans.size());
+  test::check_shards_told(report, run.predicted, *run.measured);
 }
 
 TEST_CASE("a shard that is killed ends the job", "[cli][job]") {

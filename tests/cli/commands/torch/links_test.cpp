@@ -41,6 +41,7 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(gloo.at("one_way").at("samples").size() >= 3);
   CHECK(gloo.at("at_once").size() == 1);  // two pairs, but two ranks train
   CHECK(gloo.at("sums").size() == 1);     // over as many ranks as train
+  CHECK(gloo.at("shard_sums").size() == 1);
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file));
   const auto& computing = gloo.at("computing");
   for (const char* series : {"arrival", "sender", "receiver", "sum"})

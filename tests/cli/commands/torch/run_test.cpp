@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "cli/support/shards_told.hpp"
+#include "pipewright/loop/run_directory.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/partition/partition.hpp"
@@ -63,6 +65,18 @@ TEST_CASE("run: a schedule's file is verified, and the run's folder runs again w
       run_program({"train", out + "/scenario.json", "--costs", out + "/costs.json", "--verify"});
   INFO(again.err);
   CHECK(again.exit_code == 0);
+}
+
+TEST_CASE("run: what shards pass on among each other is told apart, predicted and measured",
+          "[cli][run]") {
+  const TempFolder folder;
+  const auto out = (folder.path() / "run").string();
+  const auto result =
+      run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--json", "--out", out}));
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const loop::StoredRun run = loop::read_run(out);
+  test::check_shards_told(json::parse(result.out), run.predicted, *run.measured);
 }
 
 TEST_CASE("run --json: one document on stdout, with what it predicted and measured", "[cli][run]") {

@@ -1,8 +1,9 @@
 #pragma once
 
 // What the ranks of a plan compute, played through between the steps of its training: without
-// transfers, and with layers of its own. The simulator puts in what is left out, the waiting; so a
-// prediction comes from the same minutes as what it is compared with.
+// transfers, and with layers of its own. Shards pass on what they have, as that is a part of their
+// actions. The simulator puts in what is left out, the waiting; so a prediction comes from the same
+// minutes as what it is compared with.
 
 #include <chrono>
 #include <memory>
@@ -16,7 +17,7 @@
 
 namespace pipewright::loop {
 
-/// Whether a rehearsal does what the training does: it knows CPUs alone, and whole layers.
+/// Whether a rehearsal does what the training does: it knows CPUs alone.
 bool can_rehearse(const plan::Program& program, const Workload& workload);
 
 /// What was played of a rank.
@@ -24,6 +25,8 @@ struct RehearsedRank {
   std::vector<std::vector<double>> plays;      // each: seconds of every instruction of its script
   std::vector<profiler::LayerSamples> alone;   // by layer, the loss last: while no other computed
   std::vector<profiler::LayerSamples> beside;  // while all did
+  std::vector<std::vector<double>> shards{};   // of the plays' seconds, those among its shards
+  using Plays = std::vector<std::vector<double>> RehearsedRank::*;
 };
 
 /// What was played of all.
@@ -31,6 +34,10 @@ struct Rehearsed {
   std::vector<RehearsedRank> ranks;  // of the job
   plan::Seconds over;                // from the first play to the end of the last
 };
+
+/// By play: `of` all events of the first pipeline.
+std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
+                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of);
 
 class DressRehearsal {
  public:
@@ -48,10 +55,13 @@ class DressRehearsal {
 
  private:
   void meet();
+  void play_together(bool counts);
 
   Membership& members_;
   int job_ranks_;
+  std::shared_ptr<exec::Transport> transport_;                  // between shards
   std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // of the ranks here
+  std::vector<exec::JobRank> job_rank_of_;                      // by bench
   std::vector<profiler::Rehearsal> rehearsals_;
   profiler::Cores cores_;
   std::vector<RehearsedRank> ranks_;

@@ -58,6 +58,11 @@ struct Link {
   double sum_bandwidth_per_s = 0;
   Seconds sum_latency{};
   std::vector<LinkSegment> sum_segments{};  // by the bytes of a step
+  /// The same of the sums that the shards of a layer make in the middle of an action. A bandwidth
+  /// of 0: as of other sums.
+  double shard_bandwidth_per_s = 0;
+  Seconds shard_latency{};
+  std::vector<LinkSegment> shard_segments{};
   Overheads overheads{};
   friend bool operator==(const Link&, const Link&) = default;
 };
@@ -102,6 +107,8 @@ struct RingTime {
   Seconds latency;  // of all steps
 };
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds);
+/// What n shards of a layer take to sum what each has of this size, as such a ring.
+RingTime shard_sum_time(const Link& link, Bytes size, double devices);
 /// For how long such a ring keeps each of its devices from computing.
 Seconds ring_overhead(const Link& link, Bytes size, double devices, int rounds);
 

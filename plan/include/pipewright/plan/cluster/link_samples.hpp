@@ -35,6 +35,9 @@ struct LinkSamples {
   LinkSeries both_ways;             // of the same pair, both at once
   std::vector<LinkSeries> at_once;  // of 2, 3, … pairs, all the same way, until the last is done
   std::vector<LinkSeries> sums;     // over 2, 3, … ranks, which all get them
+  /// Likewise, as the shards of a layer sum in the middle of an action: without the additions,
+  /// which are theirs to compute.
+  std::vector<LinkSeries> shard_sums{};
   friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
 };
 

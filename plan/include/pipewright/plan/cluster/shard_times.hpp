@@ -15,9 +15,12 @@ struct ShardPlaces {
   GroupPlace expert{};
 };
 
-/// What a layer's shards take to pass on what they have to, in a forward. With a machine at its
+enum class ShardPass { Forward, Backward };
+
+/// What a layer's shards take to pass on what they have to in such a pass. With a machine at its
 /// constants; else rings over the cluster's links, and of exchanges what each rank sends.
-Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places);
+Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
+                   ShardPass pass = ShardPass::Forward);
 
 /// The costs with that in the forward and in the input gradient of each layer, measured beside
 /// others or not.

@@ -20,17 +20,18 @@ struct LayerTimes {
   Seconds weight_gradient{};  // the rest of the backward
   Seconds splitting{};        // that these two take longer than the backward does in one go
   Seconds optimizer_step{};   // for this layer's parameters, once per step
-  /// The part of the forward, and again of the input gradient, in which shards pass on what they
-  /// have to (`with_shard_times`); 0 in a file.
-  Seconds shards{};
+  /// The parts of the forward and of the input gradient in which shards pass on what they have to
+  /// (`with_shard_times`); 0 in a file.
+  Seconds shards{}, backward_shards{};
   friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
 };
 
-/// What shards of a layer pass on among each other in the forward of a microbatch, and as much
-/// again in its backward: so many times, and the bytes of each shard each time.
+/// What shards of a layer pass on among each other in the forward of a microbatch and in its
+/// backward: so many times, and the bytes of each shard each time.
 struct ShardTraffic {
   int times = 0;
   Bytes bytes{};
+  int backward_times = -1;  // −1: as often as in the forward
   friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
 };
 
@@ -73,6 +74,10 @@ struct LayerCost : LayerTimes {
   ShardTraffic context_gathers{};   // of keys and values
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
+
+inline int backward_times(const ShardTraffic& traffic) {
+  return traffic.backward_times < 0 ? traffic.times : traffic.backward_times;
+}
 
 struct LayerCosts {
   std::string device;       // such as the processor's name

@@ -63,7 +63,7 @@ struct StageCost : PassTimes {
                                    // output's gradient, which the stage after has made
   bool input_for_weights = false;  // W needs the stage's input
   bool output_gradient_for_weights = false;  // W needs the gradient of its output
-  Seconds shards{};     // of the forward, and again of the input gradient: as of a layer
+  Seconds shards{}, backward_shards{};       // of the forward and the input gradient: as of a layer
   Seconds splitting{};  // how much longer the backward takes in two parts than in one go
   RerunCost rerun{};
 };

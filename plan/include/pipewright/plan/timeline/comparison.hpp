@@ -12,16 +12,18 @@ namespace pipewright::plan {
 /// The figures of one timeline that are compared, as a step of the training has them.
 struct StepFigures {
   Seconds iteration;
-  std::vector<Seconds> busy;    // per rank
-  std::vector<Seconds> bubble;  // per rank: iteration less busy
-  std::vector<Bytes> peak;      // per rank
+  std::vector<Seconds> busy;      // per rank
+  std::vector<Seconds> bubble;    // per rank: iteration less busy
+  std::vector<Bytes> peak;        // per rank
+  std::vector<Seconds> shards{};  // per rank: of its busy time, with its shards
 };
 StepFigures figures_of(const Timeline& timeline);
 
 /// 100 · (predicted − measured) / measured; 0 when both are 0, NaN when only the measured one is.
 double error_percent(double predicted, double measured);
 
-/// Keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes`; the last three are lists by rank.
+/// Keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes`, and where a rank has shards, `shards_s`;
+/// all but the first are lists by rank.
 Json to_json(const StepFigures& figures);
 /// The keys of `to_json` with the error of each in per cent; null where there is none to give.
 Json error_json(const StepFigures& predicted, const StepFigures& measured);

@@ -1,0 +1,47 @@
+#include "layer_sums.hpp"
+
+#include <ATen/ATen.h>
+
+#include "pipewright/exec/stage/split_backward.hpp"
+
+namespace pipewright::profiler {
+namespace {
+
+/// Two shards sum by one exchange; more first exchange pieces, and then the sums of these.
+int exchanges_of_sum(int shards) { return shards > 2 ? 2 : 1; }
+
+/// Rounded up: what is gathered alone counts as a sum.
+int sums_of(int exchanges, int shards) {
+  const int each = exchanges_of_sum(shards);
+  return (exchanges + each - 1) / each;
+}
+
+}  // namespace
+
+plan::ShardTraffic sums_of_shards(const Trial& trial) {
+  const PlayedShards* const shards = trial.bench.shards();
+  if (shards == nullptr)
+    return {};
+  const int count = trial.bench.shard_count();
+  const PassedOn before = shards->passed_on();
+  at::Tensor input = trial.input.detach().clone();
+  if (trial.input_needs_gradient())
+    input.requires_grad_();
+  const at::Tensor output = trial.forward(input);
+  const PassedOn between = shards->passed_on();
+  if (output.requires_grad())
+    exec::full_backward({output}, {at::ones_like(output)});
+  const PassedOn after = shards->passed_on();
+  plan::ShardTraffic sums{.times = sums_of(between.times - before.times, count),
+                          .bytes = {},
+                          .backward_times = sums_of(after.times - between.times, count)};
+  const int times = sums.times + sums.backward_times;
+  if (times == 0)
+    return {};
+  // A shard sends each of the others a piece of 1/count twice, of two all at once: as much.
+  const double sent = static_cast<double>((after.bytes - before.bytes).value);
+  sums.bytes = plan::whole_bytes(sent / times * count / (2.0 * (count - 1)));
+  return sums;
+}
+
+}  // namespace pipewright::profiler

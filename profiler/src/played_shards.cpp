@@ -1,0 +1,66 @@
+#include "pipewright/profiler/played_shards.hpp"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <utility>
+
+namespace pipewright::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+void PlayedShards::meet(exec::Transport& transport, const std::vector<int>& ranks, int self) {
+  transport_ = &transport;
+  ranks_ = ranks;
+  self_ = self;
+}
+
+exec::Tensors PlayedShards::all_to_all(const exec::Tensors& parts) {
+  const auto begin = Clock::now();
+  exec::Tensors all = is_alone() ? made_up(parts) : from_others(parts);
+  ++passed_on_.times;
+  for (int shard = 0; shard < seat_.count; ++shard)
+    if (shard != seat_.index)
+      passed_on_.bytes +=
+          {static_cast<std::int64_t>(parts[static_cast<std::size_t>(shard)].nbytes())};
+  passed_on_.seconds += {std::chrono::duration<double>(Clock::now() - begin).count()};
+  return all;
+}
+
+exec::Tensors PlayedShards::from_others(const exec::Tensors& parts) {
+  std::vector<exec::Tensors> for_each;
+  for (const at::Tensor& part : parts)
+    for_each.push_back({part.detach()});
+  exec::Tensors all;
+  for (exec::Tensors& theirs : transport_->all_to_all(ranks_, self_, for_each, exec::Lane::Compute))
+    all.push_back(std::move(theirs.at(0)));
+  return all;
+}
+
+/// Of a sum over more than two shards (exec/training/group_sums.hpp), each gets the piece that it
+/// adds up, and then the sums of all pieces, which may differ in length.
+exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
+  const at::Tensor own = parts.at(static_cast<std::size_t>(seat_.index)).detach();
+  const bool are_pieces = !parts.front().is_same(parts.back());
+  const bool are_sums = !are_pieces && !pieces_.empty() && own.dim() == 2 && own.size(0) == 1;
+  exec::Tensors all;
+  for (int shard = 0; shard < seat_.count; ++shard) {
+    at::Tensor theirs = own;
+    if (are_sums)
+      theirs = own.new_zeros({1, pieces_[static_cast<std::size_t>(shard)]});
+    else if (are_pieces)  // of another there may be more rows, of which this one is the first
+      theirs = own.narrow(0, 0, 1).expand({seat_.groups, own.size(1)});
+    else if (seat_.copies)
+      theirs = own.clone();
+    all.push_back(shard == seat_.index ? own : theirs);
+  }
+  pieces_.clear();
+  for (std::size_t shard = 0; are_pieces && shard < parts.size(); ++shard)
+    pieces_.push_back(parts[shard].size(1));
+  return all;
+}
+
+}  // namespace pipewright::profiler

@@ -1,0 +1,35 @@
+// That a run with shards tells for how long they were among themselves.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "support/catch.hpp"
+
+namespace pipewright::test {
+
+/// In the report, and in each action of both timelines whose shards have something to pass on.
+inline void check_shards_told(const nlohmann::json& report, const plan::Timeline& predicted,
+                              const plan::Timeline& measured) {
+  for (const char* side : {"predicted", "measured"}) {
+    INFO(side);
+    const auto& figures = report[side];
+    REQUIRE(figures["shards_s"].size() == 2);
+    for (const std::size_t rank : {std::size_t{0}, std::size_t{1}}) {
+      CHECK(figures["shards_s"][rank] > 0);
+      CHECK(figures["shards_s"][rank] < figures["busy_s"][rank]);
+    }
+  }
+  CHECK(report["error_percent"]["shards_s"].size() == 2);
+  for (const plan::Timeline* timeline : {&predicted, &measured}) {
+    INFO(timeline->name);
+    for (const plan::Span& span : timeline->spans) {
+      INFO(span.action);
+      const std::string kind = plan::kind_of(span.action);
+      CHECK((span.shards > plan::Seconds{}) == (kind == "F" || kind == "B"));
+      CHECK(span.shards <= span.end - span.start);
+    }
+  }
+}
+
+}  // namespace pipewright::test

@@ -163,7 +163,8 @@ std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed)
 template <>
 const ModelBuilder& builder_of<plan::AlexNetShape>() {
   static const ModelBuilder alexnet = declare_builder<plan::AlexNetShape>(
-      {.layers = alexnet_layers,
+      {.layers = [](const plan::AlexNetShape& shape,
+                    const LayerChoice& choice) { return alexnet_layers(shape, choice.seed); },
        .open =
            [](const plan::AlexNetShape& shape, const std::filesystem::path& folder,
               const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); },

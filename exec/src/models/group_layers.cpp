@@ -1,6 +1,7 @@
 #include "pipewright/exec/models/group_layers.hpp"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/group_indices.hpp"
@@ -16,32 +17,75 @@ std::int64_t length_on_shard(std::int64_t length, const ShardPlace& place, int b
                    border_of_part(block, place.index, place.count));
 }
 
+/// The same value, whose gradient lies as a tensor of its own does: kernels add up in another order
+/// where it is part of one.
+struct WithOwnGradient : torch::autograd::Function<WithOwnGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) {
+    return value;
+  }
+  static Tensors backward(torch::autograd::AutogradContext*, const Tensors& gradients) {
+    const at::Tensor& gradient = gradients.front();
+    return {gradient.is_contiguous() && gradient.storage_offset() == 0
+                ? gradient
+                : gradient.clone(at::MemoryFormat::Contiguous)};
+  }
+};
+
+/// `part` of the tokens of each group of this shard, in order. In serial training, too, each is a
+/// tensor of its own, so that gradients of what all of them meet are added up alike, and what
+/// `part` makes of one's gradient is whole before anything is added to it.
+template <class Part>
+at::Tensor by_own_tokens(const at::Tensor& value, const ShardPlace& place, const Part& part) {
+  const int own = place.groups / place.count;
+  if (own == 1)
+    return WithOwnGradient::apply(part(WithOwnGradient::apply(value), std::size_t{0}));
+  Tensors parts;
+  for (const at::Tensor& tokens : value.chunk(own, 1))
+    parts.push_back(
+        WithOwnGradient::apply(part(tokens.clone(at::MemoryFormat::Contiguous), parts.size())));
+  return at::cat(parts, 1);
+}
+
+at::Tensor normed(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  constexpr double epsilon = 1e-5;
+  return bias.defined() ? at::layer_norm(input, weight.sizes(), weight, bias, epsilon)
+                        : at::rms_norm(input, weight.sizes(), weight, epsilon);
+}
+
 }  // namespace
 
 ColumnLinearImpl::ColumnLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place,
-                                   int blocks)
-    : LinearImpl(in, length_on_shard(out, place, blocks)),
+                                   int blocks, bool has_bias)
+    : LinearImpl(torch::nn::LinearOptions(in, length_on_shard(out, place, blocks)).bias(has_bias)),
       place_(place),
       out_(out),
       blocks_(blocks) {}
 
 std::vector<CutParameter> ColumnLinearImpl::cut_parameters(const std::string& name) const {
-  return {{.name = name + ".weight", .dimension = 0, .blocks = blocks_, .whole = out_},
-          {.name = name + ".bias", .dimension = 0, .blocks = blocks_, .whole = out_}};
+  std::vector<CutParameter> cuts{
+      {.name = name + ".weight", .dimension = 0, .blocks = blocks_, .whole = out_}};
+  if (bias.defined())
+    cuts.push_back({.name = name + ".bias", .dimension = 0, .blocks = blocks_, .whole = out_});
+  return cuts;
 }
 
 Tensors ColumnLinearImpl::of_groups(const Tensors& inputs) const {
   const auto cuts = cut_parameters("");
   const Tensors weights = group_parts(weight, cuts[0], place_);
-  const Tensors biases = group_parts(bias, cuts[1], place_);
+  const Tensors biases =
+      bias.defined() ? group_parts(bias, cuts[1], place_) : Tensors(weights.size());
   Tensors outputs;
   for (std::size_t own = 0; own < weights.size(); ++own)
     outputs.push_back(at::linear(inputs.at(own), weights[own], biases[own]));
   return outputs;
 }
 
-RowLinearImpl::RowLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place)
-    : LinearImpl(length_on_shard(in, place), out), place_(place), in_(in) {}
+RowLinearImpl::RowLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place,
+                             bool has_bias, Tokens tokens)
+    : LinearImpl(torch::nn::LinearOptions(length_on_shard(in, place), out).bias(has_bias)),
+      place_(place),
+      in_(in),
+      tokens_(tokens) {}
 
 std::vector<CutParameter> RowLinearImpl::cut_parameters(const std::string& name) const {
   return {{.name = name + ".weight", .dimension = 1, .whole = in_}};
@@ -54,12 +98,20 @@ at::Tensor RowLinearImpl::sum_over(const Tensors& inputs) const {
   Tensors outputs;
   for (std::size_t own = 0; own < weights.size(); ++own)
     outputs.push_back(at::linear(inputs.at(own), weights[own]));
-  return sum_over_groups(outputs, place_) + bias;
+  const at::Tensor sum = sum_over_groups(outputs, place_, tokens_);
+  if (!bias.defined() || tokens_ == Tokens::Whole)
+    return bias.defined() ? sum + bias : sum;
+  const Tensors biases = for_own_groups(bias, place_);
+  return by_own_tokens(sum, place_,
+                       [&](const at::Tensor& own, std::size_t g) { return own + biases[g]; });
 }
 
 GroupEmbeddingImpl::GroupEmbeddingImpl(std::int64_t words, std::int64_t width,
-                                       const ShardPlace& place)
-    : EmbeddingImpl(length_on_shard(words, place), width), place_(place), words_(words) {}
+                                       const ShardPlace& place, Tokens tokens)
+    : EmbeddingImpl(length_on_shard(words, place), width),
+      place_(place),
+      words_(words),
+      tokens_(tokens) {}
 
 std::vector<CutParameter> GroupEmbeddingImpl::cut_parameters(const std::string& name) const {
   return {{.name = name + ".weight", .dimension = 0, .whole = words_}};
@@ -77,13 +129,59 @@ at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
     const auto [local, elsewhere] = indices_in_group(tokens, words_, group, place_.groups);
     rows.push_back(at::embedding(table, local).masked_fill(elsewhere.unsqueeze(-1), 0));
   }
-  return sum_over_groups(rows, place_);
+  return sum_over_groups(rows, place_, tokens_);
+}
+
+GroupPositionsImpl::GroupPositionsImpl(std::int64_t longest, std::int64_t width,
+                                       const ShardPlace& place, Tokens tokens)
+    : EmbeddingImpl(longest, width), place_(place), tokens_(tokens) {}
+
+at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows) const {
+  const auto plus = [&](const at::Tensor& own, const at::Tensor& table, std::int64_t part) {
+    const std::int64_t begin = part * own.size(1);
+    return own + at::embedding(
+                     table, at::arange(begin, begin + own.size(1), own.options().dtype(at::kLong)));
+  };
+  if (tokens_ == Tokens::Whole)
+    return plus(rows, weight, 0);
+  const Tensors tables = for_own_groups(weight, place_);
+  const auto first = static_cast<std::size_t>(place_.index) * tables.size();
+  return by_own_tokens(rows, place_, [&](const at::Tensor& own, std::size_t g) {
+    return plus(own, tables[g], static_cast<std::int64_t>(first + g));
+  });
+}
+
+GroupNormImpl::GroupNormImpl(plan::NormKind kind, std::int64_t width, const ShardPlace& place,
+                             Tokens tokens)
+    : weight_(register_parameter("weight", at::ones({width}))), place_(place), tokens_(tokens) {
+  if (kind == plan::NormKind::Layer)
+    bias_ = register_parameter("bias", at::zeros({width}));
+}
+
+at::Tensor GroupNormImpl::forward(const at::Tensor& input) const {
+  if (tokens_ == Tokens::Whole)
+    return normed(input, weight_, bias_);
+  const Tensors weights = for_own_groups(weight_, place_);
+  const Tensors biases = bias_.defined() ? for_own_groups(bias_, place_) : Tensors(weights.size());
+  return by_own_tokens(input, place_, [&](const at::Tensor& own, std::size_t g) {
+    return normed(own, weights[g], biases[g]);
+  });
+}
+
+Tensors GroupNormImpl::of_groups(const Tensors& inputs) const {
+  const Tensors weights = for_own_groups(weight_, place_);
+  const Tensors biases = bias_.defined() ? for_own_groups(bias_, place_) : Tensors(weights.size());
+  Tensors outputs;
+  for (std::size_t own = 0; own < weights.size(); ++own)
+    outputs.push_back(normed(inputs.at(own), weights[own], biases[own]));
+  return outputs;
 }
 
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, std::int64_t width, bool core_again) {
-  const auto by_head = [&](const at::Tensor& part) {
-    return part.view({part.size(0), part.size(1), -1, width}).transpose(1, 2);
+  const auto by_head = [&](const at::Tensor& part, std::int64_t channels) {
+    const std::int64_t heads = channels / width;
+    return part.view({part.size(0), part.size(1), heads, -1}).transpose(1, 2);
   };
   const auto core = [](const Tensors& qkv) {
     const std::int64_t shared_by = qkv[0].size(1) / qkv[1].size(1);
@@ -94,9 +192,10 @@ at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                                             /*attn_mask=*/{}, /*dropout_p=*/0.0,
                                             /*is_causal=*/true);
   };
-  const Tensors qkv{by_head(queries), by_head(keys), by_head(values)};
+  const Tensors qkv{by_head(queries, queries.size(-1)), by_head(keys, keys.size(-1)),
+                    by_head(values, keys.size(-1))};
   const at::Tensor mixed = core_again ? run_again_in_backward(core, qkv) : core(qkv);
-  return mixed.transpose(1, 2).reshape(queries.sizes());
+  return mixed.transpose(1, 2).flatten(2);
 }
 
 }  // namespace pipewright::exec

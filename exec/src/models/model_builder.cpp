@@ -13,12 +13,6 @@ namespace pipewright::exec {
 PIPEWRIGHT_MODELS(DECLARE)
 #undef DECLARE
 
-bool is_built(const plan::ModelShape& shape) {
-#define IS_ONE(Shape) &shape.descriptor() == &plan::descriptor_of<plan::Shape>() ||
-  return PIPEWRIGHT_MODELS(IS_ONE) false;
-#undef IS_ONE
-}
-
 const ModelBuilder& builder_of(const plan::ModelShape& shape) {
 #define RETURN_IF(Shape)                                          \
   if (&shape.descriptor() == &plan::descriptor_of<plan::Shape>()) \

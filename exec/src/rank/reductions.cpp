@@ -177,6 +177,17 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
   gradients.all_are_total();
 }
 
+namespace {
+
+/// In the type of these sums.
+Tensors as_added_up(Tensors values, const Tensors& sums) {
+  for (std::size_t s = 0; s < values.size(); ++s)
+    values[s] = values[s].to(sums.at(s).scalar_type());
+  return values;
+}
+
+}  // namespace
+
 void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients) {
   const at::NoGradGuard no_grad;
   const auto count = static_cast<int>(members.ranks.size());
@@ -190,7 +201,7 @@ void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensor
                                      : members.transport->all_to_all(members.ranks, members.self,
                                                                      outgoing, Lane::Beside);
     // In the first one's memory: what it has made for this member nobody else reads.
-    const Tensors& sums = received.front();
+    const Tensors sums = as_added_up(received.front(), stage.optimizer().gradients());
     for (std::size_t copy = 1; copy < received.size() && !sums.empty(); ++copy)
       at::_foreach_add_(sums, received[copy]);
     stage.scattered().add(microbatch, sums);

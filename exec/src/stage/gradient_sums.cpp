@@ -25,8 +25,10 @@ void add_to(const Tensors& sums, const Tensors& gradients) {
 GradientSums::GradientSums(std::vector<at::Tensor> parameters,
                            std::map<int, std::vector<int>> microbatches, bool exact)
     : parameters_(std::move(parameters)), exact_(exact) {
-  for (const at::Tensor& parameter : parameters_)
+  for (const at::Tensor& parameter : parameters_) {
     first_.push_back(parameter.grad());
+    other_type_ = other_type_ || first_.back().scalar_type() != parameter.scalar_type();
+  }
   for (auto& entry : microbatches) {
     std::vector<int>& members = entry.second;
     std::sort(members.begin(), members.end());
@@ -70,7 +72,7 @@ void GradientSums::add_what_was_set_aside(Group& group) {
 
 void GradientSums::begin(int microbatch) {
   const Group& group = group_of(microbatch);
-  if (!comes_next(group, microbatch))
+  if (other_type_ || !comes_next(group, microbatch))
     begin_apart();
   else if (groups_.size() > 1)
     point_at(group.sums);
@@ -79,10 +81,13 @@ void GradientSums::begin(int microbatch) {
 void GradientSums::end(int microbatch) {
   const at::NoGradGuard no_grad;
   Group& group = group_of(microbatch);
-  if (comes_next(group, microbatch))
-    ++group.added;
-  else
+  if (!comes_next(group, microbatch)) {
     group.aside[microbatch] = take_apart();
+  } else {
+    if (other_type_)
+      add_to(group.sums, take_apart());
+    ++group.added;
+  }
   add_what_was_set_aside(group);
 }
 

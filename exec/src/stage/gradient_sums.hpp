@@ -22,8 +22,9 @@ struct GradientPart {
 class GradientSums {
  public:
   /// `microbatches`: those that will be computed here, by group. Each parameter has a zeroed
-  /// gradient, which becomes the sum of the first group. Without `exact`, all groups are one, in
-  /// the order of arrival.
+  /// gradient, which becomes the sum of the first group. Where it is of another type than the
+  /// parameter, so are all sums: what a backward makes is added to them. Without `exact`, all
+  /// groups are one, in the order of arrival.
   GradientSums(std::vector<at::Tensor> parameters, std::map<int, std::vector<int>> microbatches,
                bool exact);
 
@@ -69,6 +70,7 @@ class GradientSums {
   std::map<int, Group> groups_;
   std::map<int, int> group_of_microbatch_;
   bool exact_;
+  bool other_type_ = false;  // than the parameters have
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> replaced_;  // (parameter, group)
 };
 

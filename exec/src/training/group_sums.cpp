@@ -1,11 +1,13 @@
 #include "pipewright/exec/training/group_sums.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -59,40 +61,76 @@ at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
       });
 }
 
+/// The same of the own tokens alone.
+at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
+  const std::int64_t tokens = own.front().size(1);
+  if (tokens % place.groups != 0)
+    throw plan::InputError(
+        fmt::format("{} tokens cannot be shared out equally among {} groups "
+                    "(training.tensor_groups)",
+                    tokens, place.groups));
+  if (place.count == 1)
+    return added_up(own, place);
+  Tensors subtotals, pieces;
+  add_subtotals(0, place.groups, own, place, subtotals);
+  for (const at::Tensor& piece : at::stack(subtotals).chunk(place.count, 2))
+    pieces.push_back(piece.contiguous());
+  return sum_of_shards(place.group->all_to_all(pieces), place);
+}
+
+/// Those of all shards.
+at::Tensor all_tokens(const at::Tensor& own, const ShardPlace& place) {
+  return place.count == 1 ? own : at::cat(from_all(own, place), 1);
+}
+
 struct KeptPlace final : torch::CustomClassHolder {
-  explicit KeptPlace(ShardPlace p) : place(std::move(p)) {}
+  KeptPlace(ShardPlace p, Tokens t) : place(std::move(p)), tokens(t) {}
   ShardPlace place;
+  Tokens tokens;
 };
+
+c10::IValue kept(const ShardPlace& place, Tokens tokens) {
+  return c10::IValue::make_capsule(c10::make_intrusive<KeptPlace>(place, tokens));
+}
+
+c10::intrusive_ptr<KeptPlace> kept_in(AutogradContext* context) {
+  return c10::static_intrusive_pointer_cast<KeptPlace>(context->saved_data["place"].toCapsule());
+}
 
 /// Its arguments are places and lists of tensors: in a vector autograd sees no tensors.
 struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
-  static Tensors forward(AutogradContext* context, const ShardPlace& place,
+  static Tensors forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
                          const at::Tensor& value) {
-    context->saved_data["place"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlace>(place));
+    context->saved_data["place"] = kept(place, tokens);
+    const at::Tensor all = tokens == Tokens::Cut ? all_tokens(value, place) : value;
     Tensors values;
     for (int group = 0; group < own_groups(place); ++group)
-      values.push_back(value.detach());
+      values.push_back(all.detach());
     return values;
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
-    const auto kept =
-        c10::static_intrusive_pointer_cast<KeptPlace>(context->saved_data["place"].toCapsule());
-    return {at::Tensor(), added_up(gradients, kept->place)};
+    const auto where = kept_in(context);
+    return {at::Tensor(), at::Tensor(),
+            where->tokens == Tokens::Cut ? own_tokens_added_up(gradients, where->place)
+                                         : added_up(gradients, where->place)};
   }
 };
 
 struct SumOverGroups : torch::autograd::Function<SumOverGroups> {
-  static at::Tensor forward(AutogradContext* context, const ShardPlace& place,
+  static at::Tensor forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
                             const at::TensorList& own) {
-    context->saved_data["own"] = static_cast<std::int64_t>(own.size());
-    return added_up(own.vec(), place);
+    context->saved_data["place"] = kept(place, tokens);
+    return tokens == Tokens::Cut ? own_tokens_added_up(own.vec(), place)
+                                 : added_up(own.vec(), place);
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
-    const auto own = static_cast<std::size_t>(context->saved_data["own"].toInt());
-    Tensors results(1);  // for the place there is none
-    results.resize(1 + own, gradients.front());
+    const auto where = kept_in(context);
+    Tensors results(2);  // for place and tokens there is none
+    results.resize(2 + static_cast<std::size_t>(own_groups(where->place)),
+                   where->tokens == Tokens::Cut ? all_tokens(gradients.front(), where->place)
+                                                : gradients.front());
     return results;
   }
 };
@@ -123,12 +161,12 @@ Tensors from_all(const at::Tensor& own, const ShardPlace& place) {
   return place.group->all_to_all(Tensors(static_cast<std::size_t>(place.count), own.detach()));
 }
 
-Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place) {
-  return place.groups == 1 ? Tensors{value} : ForOwnGroups::apply(place, value);
+Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place, Tokens tokens) {
+  return place.groups == 1 ? Tensors{value} : ForOwnGroups::apply(place, tokens, value);
 }
 
-at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place) {
-  return place.groups == 1 ? own.front() : SumOverGroups::apply(place, at::TensorList(own));
+at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place, Tokens tokens) {
+  return place.groups == 1 ? own.front() : SumOverGroups::apply(place, tokens, at::TensorList(own));
 }
 
 }  // namespace pipewright::exec

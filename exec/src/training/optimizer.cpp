@@ -70,9 +70,12 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
                      Shard shard, Places places)
     : options_(options), shard_(shard), places_(places), parameters_(std::move(parameters)) {
   const at::NoGradGuard no_grad;
+  const auto zeroed = [&](const at::Tensor& like) {
+    return at::zeros_like(like, options.fp32_gradients ? at::kFloat : like.scalar_type());
+  };
   for (at::Tensor& parameter : parameters_) {
     if (!shard_.gradients && !parameter.grad().defined())
-      parameter.mutable_grad() = at::zeros_like(parameter);
+      parameter.mutable_grad() = zeroed(parameter);
     if (shard_.count > 1 && !parameter.is_contiguous())
       throw plan::InputError("a parameter that is not contiguous cannot be sharded");
     has_masters_ = has_masters_ || parameter.element_size() < 4;
@@ -83,7 +86,7 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     if (shard_.parameters)
       value = values_.emplace_back(value.detach().clone());
     if (shard_.gradients)
-      gradients_.push_back(at::zeros_like(value));
+      gradients_.push_back(zeroed(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
     if (plan::states_of(options_.kind) > 0)
       first_moments_.push_back(at::zeros_like(updated_.back()));

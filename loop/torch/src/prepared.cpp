@@ -8,6 +8,7 @@
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::loop {
@@ -71,6 +72,10 @@ plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices) {
 
 void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified) {
   plan::require_trainable(scenario, carrier);
+  for (const std::string& fault :
+       scenario.model.descriptor().faults_of_cut(scenario.model, tensor_groups_of(scenario)))
+    throw plan::InputError(fmt::format("pipeline.tensor={} is predicted, but does not train: {}",
+                                       scenario.pipeline.tensor, fault));
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program);
   if (verified && !can_verify(program))

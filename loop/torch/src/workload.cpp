@@ -28,7 +28,10 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
   data_ = builder.open(scenario.model, scenario.data.path, batch);
   units_per_step_ *= plan::sample_of(scenario.model).units;
   unit_ = scenario.model.descriptor().unit;
-  setup_.layers = builder.layers(scenario.model, training.seed);
+  setup_.layers = builder.layers(
+      scenario.model,
+      {.seed = training.seed,
+       .tokens = scenario.pipeline.sequence_parallel ? exec::Tokens::Cut : exec::Tokens::Whole});
   setup_.loss = builder.loss;
   setup_.data = data_.get();
   setup_.optimizer = {.kind = training.optimizer,
@@ -37,6 +40,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
                       .warm_up_steps = training.warm_up_steps,
                       .decay = training.decay,
                       .decay_steps = training.steps - training.warm_up_steps};
+  setup_.optimizer.fp32_gradients = training.fp32_gradients;
   setup_.base_seed = training.seed;
   setup_.microbatch_size = training.microbatch_size;
   if (training.precision == plan::Precision::Mixed)

@@ -8,7 +8,7 @@ namespace pipewright::plan {
 const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds() {
 #define CALL(Shape) descriptor_of<Shape>(),
   static const std::vector<std::reference_wrapper<const ModelDescriptor>> all{
-      PIPEWRIGHT_MODELS(CALL) PIPEWRIGHT_PLANNED_MODELS(CALL)};
+      PIPEWRIGHT_MODELS(CALL)};
 #undef CALL
   return all;
 }

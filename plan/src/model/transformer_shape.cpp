@@ -139,16 +139,54 @@ TransformerShape shape_of(const TransformerTraining& training) {
           .products = training.precision};
 }
 
+std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts) {
+  const TransformerConfig& c = shape.config;
+  const auto possible = [&](int size) {
+    return c.heads % size == 0 && c.kv_heads % size == 0 && c.feed_forward >= size &&
+           c.vocabulary >= size;
+  };
+  if (possible(parts))
+    return {};
+  return {fmt::format(
+      "{} heads, {} of them of keys and values, a feed-forward of {} and a vocabulary of {} cannot "
+      "be shared out in {} parts: heads must divide evenly, and no other part be empty; {} would "
+      "do",
+      c.heads, c.kv_heads, c.feed_forward, c.vocabulary, parts,
+      nearest_sizes(parts, c.heads, possible))};
+}
+
+std::vector<std::string> only_predicted(const TransformerShape& shape) {
+  const TransformerConfig& c = shape.config;
+  std::vector<std::string> fields;
+  const auto add_if = [&](bool unlike_training, const char* field) {
+    if (unlike_training)
+      fields.emplace_back(field);
+  };
+  const bool has_window =
+      c.window_from < c.layers && c.seen(c.layers - 1, shape.sequence) < shape.sequence;
+  add_if(c.has_mixture(), "experts");
+  add_if(c.is_latent(), "kv_rank");
+  add_if(has_window, "window");
+  add_if(c.dropout, "dropout");
+  add_if(c.vocabulary % c.vocabulary_multiple != 0, "vocabulary_multiple");
+  add_if(!c.learned_positions && c.head_channels % 2 != 0, "head_channels");  // turned in pairs
+  add_if(shape.attention == AttentionKind::Scores, "attention");
+  add_if(shape.products == ProductPrecision::Float8, "products");
+  return fields;
+}
+
 template <>
 const ModelDescriptor& descriptor_of<TransformerShape>() {
   static const ModelDescriptor transformer = declare_model<TransformerShape>(
-      {.meaning = "A transformer by its sizes, planned and predicted from these.",
+      {.meaning = "A transformer by its sizes, as a plan of a public model has it.",
        .data = tokens_data,
        .unit = "tokens",
        .layers = layers_of_shape,
        .sample = token_window,
        .estimate = nothing_more,
-       .check = check_transformer});
+       .check = check_transformer,
+       .faults_of_cut = faults_of_transformer_cut,
+       .only_predicted = only_predicted});
   return transformer;
 }
 

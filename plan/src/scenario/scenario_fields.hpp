@@ -118,8 +118,9 @@ void visit_fields(Struct& s, Visit&& visit) {
         "full: all in the type that was measured; mixed: parameters and gradients in 2 bytes "
         "(bfloat16), a master copy and the optimizer's states in fp32.");
   visit("fp32_gradients", s.fp32_gradients, any(),
-        "Whether gradients are added up in fp32 under mixed precision. They are summed over "
-        "replicas in the parameters' type.");
+        "Whether gradients are added up in fp32 under mixed precision. Predictions take it that "
+        "replicas send them in the parameters' type; training sends them so under ZeRO 2 and 3, "
+        "and in fp32 else.");
   visit("zero", s.zero, within(zero_range),
         "What is divided among the replicas. 1: the optimizer's state, master copy included; 2: "
         "gradients as well; 3: parameters as well.");

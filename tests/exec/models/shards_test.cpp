@@ -8,6 +8,7 @@
 #include "exec/support/thread_shards.hpp"
 #include "pipewright/exec/models/gpt.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
+#include "pipewright/exec/models/transformer.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
@@ -213,6 +214,62 @@ TEST_CASE("A shard whose attention runs again in the backward has the same bits"
     const Made kept = run(1, {.layer = 1, .groups = 2});
     check_equal(run(2, {.layer = 1, .groups = 2, .backward = kind, .selective = true}), kept);
   }
+}
+
+/// A decoder of these widths that shards can share out in everything that one can have.
+plan::TransformerShape decoder(bool gated) {
+  return {.config = {.layers = 1,
+                     .hidden = shape.hidden,
+                     .heads = 8,
+                     .kv_heads = gated ? 4 : 8,
+                     .head_channels = 6,
+                     .value_channels = gated ? 6 : 5,
+                     .feed_forward = 101,
+                     .vocabulary = shape.vocabulary,
+                     .longest = shape.sequence,
+                     .learned_positions = !gated,
+                     .gated = gated,
+                     .norm = gated ? plan::NormKind::Root : plan::NormKind::Layer,
+                     .head_norms = true,
+                     .query_bias = !gated,
+                     .projection_bias = !gated,
+                     .feed_forward_bias = !gated},
+          .sequence = shape.sequence};
+}
+
+TEST_CASE("Shards of a decoder have the same bits where the groups are the same",
+          "[exec][shards]") {
+  for (const bool gated : {true, false}) {
+    const auto specs = transformer_layers(decoder(gated));
+    for (int layer = 0; layer < layers; ++layer)
+      for (const auto kind : {Backward::Full, Backward::Split}) {
+        if (layer == 0 && kind == Backward::Split)
+          continue;
+        for (const auto precision : {at::kFloat, at::kBFloat16}) {
+          const Case c{.layer = layer,
+                       .groups = 4,
+                       .precision = precision,
+                       .backward = kind,
+                       .selective = gated};
+          const Made alone = run(1, c, specs);
+          for (const int count : {2, 4}) {
+            INFO("layer " << layer << ", " << c10::toString(precision) << ", " << count
+                          << " shards");
+            check_equal(run(count, c, specs), alone);
+          }
+        }
+      }
+  }
+}
+
+TEST_CASE("Shards of a decoder compute what it computes that is not cut", "[exec][shards]") {
+  for (const bool gated : {true, false})
+    for (int layer = 0; layer < layers; ++layer) {
+      INFO("layer " << layer);
+      const auto specs = transformer_layers(decoder(gated));
+      const Made whole = run(1, {.layer = layer, .groups = 1}, specs);
+      check_close(run(2, {.layer = layer, .groups = 4}, specs), whole);
+    }
 }
 
 /// Attention in which each head of keys and values is that of two of queries.

@@ -3,6 +3,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
@@ -126,6 +127,42 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
           "training.recompute=full", "training.recompute=selective"})
       CHECK(only_predicted(changed(plain, trained), carrier).empty());
   }
+}
+
+TEST_CASE("Of a transformer's fields those are named that nothing trains", "[plan][scenario]") {
+  Scenario scenario = read(least);
+  scenario.model = TransformerShape{};
+  scenario.data.kind = "tokens";
+  CHECK(only_predicted(scenario, Carrier::Threads).empty());
+  for (const auto& [value, field] : std::vector<std::pair<std::string, std::string>>{
+           {"model.dropout=true", "model.dropout"},
+           {"model.window=100", "model.window"},
+           {"model.window=2048", ""},
+           {"model.kv_rank=8", "model.kv_rank"},
+           {"model.vocabulary_multiple=128", ""},
+           {"model.vocabulary_multiple=100", "model.vocabulary_multiple"},
+           {"model.attention=scores", "model.attention"},
+           {"model.products=float8", "model.products"},
+           {"training.fp32_gradients=true", ""}}) {
+    CAPTURE(value);
+    CHECK(fmt::format("{}", fmt::join(only_predicted(changed(scenario, value), Carrier::Threads),
+                                      " ")) == field);
+  }
+}
+
+TEST_CASE("A transformer's products are added up in as many groups as its heads divide into",
+          "[plan][scenario]") {
+  Scenario scenario = read(least);
+  TransformerShape shape;
+  shape.config.heads = 8;
+  shape.config.kv_heads = 4;
+  scenario.model = shape;
+  scenario.data.kind = "tokens";
+  CHECK(changed(scenario, "training.tensor_groups=4").training.tensor_groups == 4);
+  const std::string refused = error_of([&] { changed(scenario, "training.tensor_groups=8"); });
+  CHECK(refused.find("/training/tensor_groups: 8 heads, 4 of them of keys and values") !=
+        std::string::npos);
+  CHECK(refused.find("4 would do") != std::string::npos);
 }
 
 TEST_CASE("What decides how tensors travel is trained where the ranks' carrier does it",

@@ -4,13 +4,14 @@
 
 #include <vector>
 
+#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 
 namespace pipewright::exec {
 
 /// The layers that `plan::gpt_model` describes. Input: int64 tokens [batch, sequence]; output:
-/// logits [batch, sequence, vocabulary].
-std::vector<LayerSpec> gpt_layers(const plan::GptShape& shape);
+/// logits [batch, sequence, vocabulary]. `tokens`: what a shard has of them between products.
+std::vector<LayerSpec> gpt_layers(const plan::GptShape& shape, Tokens tokens = Tokens::Whole);
 
 }  // namespace pipewright::exec

@@ -1,9 +1,10 @@
 #pragma once
 
 // What layers that shards share out are made of (Megatron-LM, arXiv 1909.08053): linear layers cut
-// along their outputs or their inputs, and an embedding cut by words. A shard computes the groups
-// of its own one after the other, in the same pieces in which serial training with as many groups
-// does. With one group each is LibTorch's module of its name.
+// along their outputs or their inputs, an embedding cut by words, and what of tokens that are cut
+// each shard has whole. A shard computes the groups of its own one after the other, in the same
+// pieces in which serial training with as many groups does. With one group each is LibTorch's
+// module of its name.
 
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -12,7 +13,11 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
+#include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
 
 namespace pipewright::exec {
 
@@ -20,7 +25,8 @@ namespace pipewright::exec {
 /// that are shared out each, as queries, keys and values are.
 class ColumnLinearImpl final : public torch::nn::LinearImpl {
  public:
-  ColumnLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place, int blocks = 1);
+  ColumnLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place, int blocks = 1,
+                   bool has_bias = true);
 
   /// What the groups of this shard make of an input each: [batch, …, outputs of the group].
   Tensors of_groups(const Tensors& inputs) const;
@@ -36,39 +42,99 @@ class ColumnLinearImpl final : public torch::nn::LinearImpl {
 /// Cut along its inputs: what the groups give is added up, and then the bias is added.
 class RowLinearImpl final : public torch::nn::LinearImpl {
  public:
-  RowLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place);
+  RowLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place, bool has_bias = true,
+                Tokens tokens = Tokens::Whole);
 
-  /// Of an input for each group of this shard, [batch, …, inputs of the group], the sum over all.
+  /// Of an input for each group of this shard, [batch, tokens, inputs of the group], the sum over
+  /// all.
   at::Tensor sum_over(const Tensors& inputs) const;
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
   ShardPlace place_;
   std::int64_t in_;
+  Tokens tokens_;
 };
 
 /// Cut by words.
 class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
  public:
-  GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const ShardPlace& place);
+  GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const ShardPlace& place,
+                     Tokens tokens = Tokens::Whole);
 
-  /// int64 [batch, …] to [batch, …, width]. Throws InputError where a token is no word.
+  /// int64 [batch, tokens] to [batch, tokens, width]. Throws InputError where a token is no word.
   at::Tensor rows_of(const at::Tensor& tokens) const;
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
   ShardPlace place_;
   std::int64_t words_;
+  Tokens tokens_;
+};
+
+/// A learned row for each position, which all shards have.
+class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
+ public:
+  GroupPositionsImpl(std::int64_t longest, std::int64_t width, const ShardPlace& place,
+                     Tokens tokens = Tokens::Whole);
+
+  /// [batch, tokens, width], of this shard's tokens.
+  at::Tensor added_to(const at::Tensor& rows) const;
+
+ private:
+  ShardPlace place_;
+  Tokens tokens_;
+};
+
+/// What a norm over the last dimension learns, which all shards have. ε is 10⁻⁵.
+class GroupNormImpl final : public torch::nn::Module {
+ public:
+  GroupNormImpl(plan::NormKind kind, std::int64_t width, const ShardPlace& place,
+                Tokens tokens = Tokens::Whole);
+
+  /// [batch, tokens, width], of this shard's tokens.
+  at::Tensor forward(const at::Tensor& input) const;
+  /// Of something of each of its groups.
+  Tensors of_groups(const Tensors& inputs) const;
+
+ private:
+  at::Tensor weight_, bias_;  // no bias: a root-mean-square norm
+  ShardPlace place_;
+  Tokens tokens_;
 };
 
 TORCH_MODULE(ColumnLinear);
 TORCH_MODULE(RowLinear);
 TORCH_MODULE(GroupEmbedding);
+TORCH_MODULE(GroupPositions);
+TORCH_MODULE(GroupNorm);
 
 /// Of heads side by side, each for itself: no token sees a later one. `queries` [batch, sequence,
-/// heads · width], `keys` and `values` the same, or with fewer heads, each of which is that of
-/// equally many of queries in a row. `core_again`: the backward computes scores anew.
+/// heads · width], `keys` the same, or with fewer heads, each of which is that of equally many of
+/// queries in a row; `values` have as many heads as keys, of any width. `core_again`: the backward
+/// computes scores anew.
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, std::int64_t width, bool core_again);
+
+/// A layer of class `Kind`, which is made of a model's shape, the place of a shard, and what that
+/// has of the tokens. Parts of which `faults_of_cut` has something to say are refused by
+/// InputError, and so are tokens that do not divide.
+template <class Kind, class Shape>
+LayerSpec layer_with_shards(std::string name, const Shape& shape, Tokens tokens,
+                            std::vector<std::string> (*faults_of_cut)(const Shape&, int parts)) {
+  const auto build_shard = [=](const ShardPlace& place) -> std::shared_ptr<Layer> {
+    auto faults = faults_of_cut(shape, place.groups);
+    if (tokens == Tokens::Cut && shape.sequence % place.groups != 0)
+      faults.push_back("pipeline.sequence_parallel: " + std::to_string(shape.sequence) +
+                       " tokens cannot be shared out equally in " + std::to_string(place.groups) +
+                       " parts");
+    if (!faults.empty())
+      throw plan::InputError("layer " + name + ": " + faults.front());
+    return std::make_shared<Kind>(shape, place, tokens);
+  };
+  return {.name = name,
+          .build = [=] { return std::make_shared<Kind>(shape, ShardPlace{}, Tokens::Whole); },
+          .build_shard = build_shard};
+}
 
 }  // namespace pipewright::exec

@@ -15,14 +15,21 @@
 #include <vector>
 
 #include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/model/model_shape.hpp"
 
 namespace pipewright::exec {
 
+/// What a training wants of the layers, beside their sizes.
+struct LayerChoice {
+  int seed = 0;  // that random numbers of a layer depend on
+  Tokens tokens = Tokens::Whole;
+};
+
 struct ModelBuilder {
-  /// Those that `plan::model_of` describes. Random numbers of a layer depend on `seed`.
-  std::function<std::vector<LayerSpec>(const plan::ModelShape&, int seed)> layers;
+  /// Those that `plan::model_of` describes.
+  std::function<std::vector<LayerSpec>(const plan::ModelShape&, const LayerChoice&)> layers;
   /// Opens the data at a path. Throws InputError when they do not fit.
   std::function<std::unique_ptr<Dataset>(const plan::ModelShape&, const std::filesystem::path&,
                                          const BatchShape&)>
@@ -33,29 +40,27 @@ struct ModelBuilder {
 /// The same of one type of shape. A member that is left out does not compile.
 template <class Shape>
 struct BuilderDeclaration {
-  std::vector<LayerSpec> (*layers)(const Shape&, int seed);
+  std::vector<LayerSpec> (*layers)(const Shape&, const LayerChoice&);
   std::unique_ptr<Dataset> (*open)(const Shape&, const std::filesystem::path&, const BatchShape&);
   Loss loss;
 };
 
 template <class Shape>
 ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
-  return {
-      .layers = [layers = declared.layers](const plan::ModelShape& shape,
-                                           int seed) { return layers(shape.as<Shape>(), seed); },
-      .open = [open = declared.open](
-                  const plan::ModelShape& shape, const std::filesystem::path& path,
-                  const BatchShape& batch) { return open(shape.as<Shape>(), path, batch); },
-      .loss = declared.loss};
+  return {.layers = [layers = declared.layers](
+                        const plan::ModelShape& shape,
+                        const LayerChoice& choice) { return layers(shape.as<Shape>(), choice); },
+          .open = [open = declared.open](
+                      const plan::ModelShape& shape, const std::filesystem::path& path,
+                      const BatchShape& batch) { return open(shape.as<Shape>(), path, batch); },
+          .loss = declared.loss};
 }
 
 /// Each model of `plan::model_kinds()` has its own: without it, nothing links.
 template <class Shape>
 const ModelBuilder& builder_of();
 
-/// Whether somebody builds its layers: some models were declared to `plan` alone.
-bool is_built(const plan::ModelShape& shape);
-/// Throws InputError for a model of which that is not so.
+/// Throws InputError for a model that is not in the list: it was declared to `plan` alone.
 const ModelBuilder& builder_of(const plan::ModelShape& shape);
 
 }  // namespace pipewright::exec

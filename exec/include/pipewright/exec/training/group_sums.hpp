@@ -12,11 +12,21 @@
 
 namespace pipewright::exec {
 
-/// The value once for each group of this shard. Its gradient is the sum over the groups of all.
-Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place);
+/// What a shard has of a value between such products, [batch, tokens, …]: all of it, or the tokens
+/// that are its own, an equal number for each group (sequence parallelism: Korthikanti et al.,
+/// arXiv 2205.05198). Then tokens are gathered where they go into products and shared out where
+/// these are added up, so that a shard sends as much as without.
+enum class Tokens { Whole, Cut };
+
+/// The value once for each group of this shard, with all tokens. Its gradient is the sum over the
+/// groups of all.
+Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place,
+                       Tokens tokens = Tokens::Whole);
 
 /// The sum over the groups of all shards, of which this one has these. Each has the sum's gradient.
-at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place);
+/// Throws InputError when tokens cannot be shared out equally.
+at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place,
+                           Tokens tokens = Tokens::Whole);
 
 /// The same where nothing has a gradient.
 at::Tensor added_up(const Tensors& own, const ShardPlace& place);

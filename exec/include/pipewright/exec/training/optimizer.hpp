@@ -24,6 +24,8 @@ struct OptimizerOptions {
   plan::Decay decay = plan::Decay::None;
   int decay_steps = 0;  // after the warm-up, until the lowest rate is reached
   double lowest_learning_rate = 0;
+  /// Gradients are added up in float32, whatever the parameters' type, and so are stepped with.
+  bool fp32_gradients = false;
 };
 
 /// The rate of a step, counted from 0.

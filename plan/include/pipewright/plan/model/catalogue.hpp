@@ -5,10 +5,8 @@
 
 #define PIPEWRIGHT_MODELS(MODEL) \
   MODEL(GptShape)                \
-  MODEL(AlexNetShape)
-
-// Those that are planned and predicted, and that nothing trains yet.
-#define PIPEWRIGHT_PLANNED_MODELS(MODEL) MODEL(TransformerShape)
+  MODEL(AlexNetShape)            \
+  MODEL(TransformerShape)
 
 #include "pipewright/plan/model/model_shape.hpp"
 
@@ -19,7 +17,6 @@ namespace pipewright::plan {
   template <>                     \
   const ModelDescriptor& descriptor_of<Shape>();
 PIPEWRIGHT_MODELS(PIPEWRIGHT_DECLARE)
-PIPEWRIGHT_PLANNED_MODELS(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
 
 }  // namespace pipewright::plan

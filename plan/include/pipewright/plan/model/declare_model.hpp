@@ -9,7 +9,7 @@
 //     return gpt;
 //   }
 //
-// A member that is left out, but for the last two, does not compile.
+// A member that is left out, but for the last three, does not compile.
 
 #include <fmt/format.h>
 
@@ -30,6 +30,8 @@ struct ModelDeclaration {
   /// Why its layers cannot be shared out in so many parts, and how many would do. Left out: no
   /// layer is cut.
   std::vector<std::string> (*faults_of_cut)(const Shape&, int parts) = nullptr;
+  /// The fields that are set to something that nothing trains. Left out: all can be trained.
+  std::vector<std::string> (*only_predicted)(const Shape&) = nullptr;
 };
 
 template <class Shape>
@@ -91,6 +93,11 @@ ModelDescriptor declare_model(const ModelDeclaration<Shape>& declared) {
       .faults_of_cut = [declared](
                            const ModelShape& shape,
                            int parts) { return faults_of_cut(shape.as<Shape>(), parts, declared); },
+      .only_predicted =
+          [declared](const ModelShape& shape) {
+            return declared.only_predicted == nullptr ? std::vector<std::string>()
+                                                      : declared.only_predicted(shape.as<Shape>());
+          },
       .fields = [](const ModelShape& shape) { return fields_json(shape.as<Shape>()); },
       .schema = [declared] { return model_schema<Shape>(declared.meaning); }};
 }

@@ -24,7 +24,9 @@ struct DataKind {
 inline constexpr DataKind text_data{.name = "text", .meaning = "the bytes of one file"};
 inline constexpr DataKind cifar10_data{
     .name = "cifar10", .meaning = "data_batch_*.bin", .is_folder = true};
-inline constexpr DataKind tokens_data{.name = "tokens", .meaning = "a file of token numbers"};
+inline constexpr DataKind tokens_data{
+    .name = "tokens",
+    .meaning = "a file of token numbers, two bytes each, or four for vocabularies above 65536"};
 
 struct ModelDescriptor {
   std::string kind;     // as a scenario's `model.kind` names it
@@ -41,6 +43,8 @@ struct ModelDescriptor {
   std::function<std::optional<ModelShape>(JsonObject&)> read;
   /// Why shards cannot have so many parts of its layers, and how many would do.
   std::function<std::vector<std::string>(const ModelShape&, int parts)> faults_of_cut;
+  /// The fields that are set to something that nothing trains.
+  std::function<std::vector<std::string>(const ModelShape&)> only_predicted;
   std::function<Json(const ModelShape&)> fields;
   std::function<Json()> schema;
 };

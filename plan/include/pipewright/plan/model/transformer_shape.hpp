@@ -1,7 +1,11 @@
 #pragma once
 
 // A transformer as the model of a scenario: its sizes, the samples that it is trained on, and in
-// what it computes. It is planned and predicted from these alone.
+// what it computes. It is planned and predicted from these alone; decoders of dense layers can be
+// trained as well.
+
+#include <string>
+#include <vector>
 
 #include "pipewright/plan/model/model_shape.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
@@ -29,5 +33,12 @@ const ModelDescriptor& descriptor_of<TransformerShape>();
 /// What is trained, where an iteration has `batch` samples; and the way back.
 TransformerTraining training_of(const TransformerShape& shape, int batch);
 TransformerShape shape_of(const TransformerTraining& training);
+
+/// Why shards cannot have so many equal parts of it where it is trained, and how many would do.
+std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts);
+
+/// The fields that are set to something that nothing trains: mixtures of experts, latent attention,
+/// windows shorter than a sample, dropout, a padded vocabulary, products in 8 bits, written scores.
+std::vector<std::string> only_predicted(const TransformerShape& shape);
 
 }  // namespace pipewright::plan

@@ -1,0 +1,136 @@
+// From the sizes of a Llama to a searched plan, and from its scenario to a training with the bits
+// of one without a pipeline: the commands of docs/planning.md.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+
+namespace planned_test {
+
+using namespace pipewright;
+using test::Result;
+using test::run_program;
+using test::TempFolder;
+using Words = std::vector<std::string>;
+
+const std::string source = PIPEWRIGHT_SOURCE_DIR "/";
+const std::string config = "scenarios/llama-tokens/config.json";
+const std::string cluster = "scenarios/clusters/h100-sxm.json";
+
+/// What the page's `iconv` makes: each byte of a text as two.
+std::string write_tokens(const TempFolder& folder) {
+  std::string tokens;
+  for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt")) {
+    tokens += byte;
+    tokens += '\0';
+  }
+  return folder.write("tokens.bin", tokens).string();
+}
+
+/// The scenario of the best plan on four devices.
+std::string planned(const TempFolder& folder, const Words& more) {
+  const std::string out = (folder.path() / fmt::format("{}", fmt::join(more, ""))).string();
+  Words words{"plan",
+              "--model",
+              source + config,
+              "--cluster",
+              source + cluster,
+              "--gpus",
+              "4",
+              "--batch",
+              "16",
+              "--microbatch",
+              "2",
+              "--sequence",
+              "64",
+              "--tensor",
+              "2",
+              "-o",
+              out};
+  words.insert(words.end(), more.begin(), more.end());
+  const Result result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return out + "/scenario.json";
+}
+
+Result train(const std::string& scenario, const std::string& tokens, const Words& more) {
+  const auto costs = std::filesystem::path(scenario).replace_filename("costs.json");
+  Words words{"train",  scenario, "--costs", costs.string(),
+              "--data", tokens,   "--set",   "training.steps=4"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_program(words);
+}
+
+TEST_CASE("a searched plan of a small Llama with tensor 2 trains with the bits of serial training",
+          "[cli][job]") {
+  const TempFolder folder;
+  const std::string tokens = write_tokens(folder);
+  int trained = 0;
+  for (const Words& searched :
+       {Words{"--pipeline", "2"}, Words{"--pipeline", "1"},
+        Words{"--pipeline", "2", "--schedule", "zb-h1"}, Words{"--pipeline", "1", "--zero", "3"}}) {
+    const std::string scenario = planned(folder, searched);
+    const auto json = nlohmann::json::parse(test::text_of(scenario));
+    CHECK(json.at("pipeline").at("tensor") == 2);
+    CHECK(json.at("training").at("precision") == "mixed");
+    CHECK(json.at("training").at("fp32_gradients") == true);
+    for (const bool processes : {false, true}) {
+      Words more{"--verify"};
+      if (processes)
+        more.push_back("--processes");
+      const Result result = train(scenario, tokens, more);
+      CAPTURE(searched, processes, result.out, result.err);
+      CHECK(result.exit_code == 0);
+      CHECK(result.out.find("verify: 4 of 4 losses and 57 of 57 parameter tensors (") !=
+            std::string::npos);
+      ++trained;
+    }
+  }
+  CHECK(trained == 8);
+}
+
+TEST_CASE("docs/planning.md has these commands", "[cli]") {
+  const std::string page = test::text_of(source + "docs/planning.md");
+  for (const std::string& command : Words{
+           "$ iconv -f latin1 -t utf-16le scenarios/gpt-text/text.txt > tokens.bin",
+           "$ pipewright plan --model " + config + " --cluster " + cluster +
+               " --gpus 4 --batch 16 --microbatch 2 --sequence 64 --tensor 2 --pipeline 2 -o llama",
+           "$ pipewright train llama/scenario.json --costs llama/costs.json --data tokens.bin "
+           "--set "
+           "training.steps=4 --verify"}) {
+    CAPTURE(command);
+    CHECK(page.find(command) != std::string::npos);
+  }
+}
+
+TEST_CASE("what of a planned model nothing trains is named before anything starts", "[cli]") {
+  const TempFolder folder;
+  const std::string scenario = planned(folder, {"--pipeline", "2"});
+  const std::string missing = folder.path() / "none.bin";
+  const auto refusal = [&](const Words& fields) {
+    Words words;
+    for (const std::string& field : fields)
+      words.insert(words.end(), {"--set", field});
+    const Result result = train(scenario, missing, words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    CAPTURE(text, part);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const std::string rest = " is predicted, but threads of one process do not train so";
+  says(refusal({"pipeline.context=2"}), "pipeline.context" + rest);
+  says(refusal({"model.window=16"}), "model.window" + rest);
+  says(refusal({"pipeline.tensor=4"}),
+       "pipeline.tensor=4 is predicted, but does not train: 4 heads, 2 of them of keys and values");
+  says(refusal({}), missing + ": No such file or directory; here belong tokens of 2 bytes");
+}
+
+}  // namespace planned_test

@@ -1,0 +1,68 @@
+// Decoders of several families, small enough that a step takes milliseconds. Widths are multiples
+// of nothing but of what heads need.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/support/small_gpt.hpp"
+#include "pipewright/exec/models/transformer.hpp"
+
+namespace pipewright::test {
+
+/// Heads of keys and values that two of queries share each.
+inline plan::TransformerShape small_llama() {
+  return {.config = {.layers = 4,
+                     .hidden = 20,
+                     .heads = 8,
+                     .kv_heads = 4,
+                     .head_channels = 6,
+                     .value_channels = 6,
+                     .feed_forward = 43,
+                     .vocabulary = 37,
+                     .gated = true},
+          .sequence = 8};
+}
+
+inline plan::TransformerShape small_gpt2() {
+  return {.config = {.layers = 4,
+                     .hidden = 20,
+                     .heads = 4,
+                     .kv_heads = 4,
+                     .head_channels = 5,
+                     .value_channels = 5,
+                     .feed_forward = 43,
+                     .vocabulary = 37,
+                     .longest = 11,
+                     .learned_positions = true,
+                     .tied = true,
+                     .norm = plan::NormKind::Layer,
+                     .query_bias = true,
+                     .projection_bias = true,
+                     .feed_forward_bias = true},
+          .sequence = 8};
+}
+
+/// Queries and keys are normed head by head; values have a width of their own.
+inline plan::TransformerShape small_qwen() {
+  plan::TransformerShape shape = small_llama();
+  shape.config.tied = shape.config.head_norms = shape.config.query_bias = true;
+  shape.config.value_channels = 3;
+  return shape;
+}
+
+inline std::vector<std::pair<std::string, plan::TransformerShape>> small_transformers() {
+  return {{"llama", small_llama()}, {"gpt2", small_gpt2()}, {"qwen", small_qwen()}};
+}
+
+/// Six layers, on the small GPT's data.
+inline exec::TrainingSetup small_setup_of(const plan::TransformerShape& shape, int groups = 0,
+                                          exec::Tokens tokens = exec::Tokens::Whole) {
+  auto setup = small_setup();
+  setup.layers = exec::transformer_layers(shape, tokens);
+  setup.tensor_groups = groups;
+  return setup;
+}
+
+}  // namespace pipewright::test

@@ -35,8 +35,7 @@ TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, Ze
           "[exec]") {
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
-    for (const auto& schedule :
-         {make("1f1b", 2, 4), make("zb-h1", 3, 4), make("zbv", 2, 4), make("dualpipe", 2, 8)})
+    for (const auto& schedule : {make("1f1b", 3, 4), make("zbv", 2, 4), make("dualpipe", 2, 8)})
       for (const auto& [shards, replicas] : {std::pair{2, 2}, {4, 1}})
         for (const Tokens tokens : {Tokens::Whole, Tokens::Cut}) {
           const test::Sizes sizes{schedule, replicas, shards};
@@ -46,7 +45,7 @@ TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, Ze
                               sizes.options(), /*steps=*/2);
           ++trained;
         }
-  CHECK(trained == 48);
+  CHECK(trained == 36);
 }
 
 /// Parameters after two steps of one shard that adds up in four groups.
@@ -109,7 +108,7 @@ TrainingSetup mixed_setup(const plan::TransformerShape& shape) {
 
 TEST_CASE("sums of gradients in float32 have the same bits as well", "[exec]") {
   for (const auto& [name, shape] : test::small_transformers())
-    for (const auto& schedule : {make("1f1b", 2, 4), make("zbv", 2, 4), make("dualpipe", 2, 8)})
+    for (const auto& schedule : {make("zbv", 2, 4), make("dualpipe", 2, 8)})
       for (const int zero : {0, 1}) {
         const test::Sizes sizes{schedule, 2, 2};
         auto setup = mixed_setup(shape);

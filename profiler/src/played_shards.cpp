@@ -10,6 +10,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// The sizes of a tensor with so many rows.
+std::vector<std::int64_t> rows_of(const at::Tensor& tensor, std::int64_t rows) {
+  std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  sizes.front() = rows;
+  return sizes;
+}
+
 }  // namespace
 
 void PlayedShards::meet(exec::Transport& transport, const std::vector<int>& ranks, int self) {
@@ -41,7 +48,8 @@ exec::Tensors PlayedShards::from_others(const exec::Tensors& parts) {
 }
 
 /// Of a sum over more than two shards (exec/training/group_sums.hpp), each gets the piece that it
-/// adds up, and then the sums of all pieces, which may differ in length.
+/// adds up, and then the sums of all pieces, which may differ in length. Where tokens are cut, a
+/// piece is [rows, batch, tokens, …], and each shard keeps its sum.
 exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
   const at::Tensor own = parts.at(static_cast<std::size_t>(seat_.index)).detach();
   const bool are_pieces = !parts.front().is_same(parts.back());
@@ -52,13 +60,13 @@ exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
     if (are_sums)
       theirs = own.new_zeros({1, pieces_[static_cast<std::size_t>(shard)]});
     else if (are_pieces)  // of another there may be more rows, of which this one is the first
-      theirs = own.narrow(0, 0, 1).expand({seat_.groups, own.size(1)});
+      theirs = own.narrow(0, 0, 1).expand(rows_of(own, seat_.groups));
     else if (seat_.copies)
       theirs = own.clone();
     all.push_back(shard == seat_.index ? own : theirs);
   }
   pieces_.clear();
-  for (std::size_t shard = 0; are_pieces && shard < parts.size(); ++shard)
+  for (std::size_t shard = 0; are_pieces && own.dim() == 2 && shard < parts.size(); ++shard)
     pieces_.push_back(parts[shard].size(1));
   return all;
 }

@@ -167,6 +167,15 @@ TEST_CASE("profile: the parts of the other shards are made up in their shapes", 
       CHECK(sum.sizes() == own.sizes());
       CHECK(exec::from_all(own, place).size() == static_cast<std::size_t>(count));
       CHECK(shards.is_alone());
+      // Tokens that are cut: a sum keeps the own ones, which are gathered later.
+      const at::Tensor all_tokens = at::ones({2, 12, 3});
+      const at::Tensor kept =
+          exec::sum_over_groups(exec::Tensors(static_cast<std::size_t>(groups / count), all_tokens),
+                                place, exec::Tokens::Cut);
+      CHECK(kept.sizes() == at::IntArrayRef({2, 12 / count, 3}));
+      CHECK(exec::for_own_groups(kept, place, exec::Tokens::Cut).front().sizes() ==
+            all_tokens.sizes());
+      CHECK(exec::added_up(parts, place).sizes() == own.sizes());  // as before
     }
 }
 

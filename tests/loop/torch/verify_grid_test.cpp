@@ -15,20 +15,7 @@ TEST_CASE("every schedule on 1 to 4 ranks and 1 to 4 replicas has the bits of se
     for (const int ranks : test::sanitized ? std::vector{2, 4} : all)
       for (const int replicas : test::sanitized ? std::vector{1, 3} : all)
         checked += test::check_plans(schedule, ranks, replicas);
-  CHECK(checked > (test::sanitized ? 300 : 1500));
-}
-
-TEST_CASE(
-    "every schedule on 1 to 3 ranks, 1 or 2 replicas and 1, 2 or 4 shards has the bits of serial "
-    "training",
-    "[loop]") {
-  int checked = 0;
-  for (const std::string& schedule : plan::schedule_names())
-    for (const int ranks : test::sanitized ? std::vector{2} : std::vector{1, 2, 3})
-      for (const int replicas : {1, 2})
-        for (const int tensor : test::sanitized ? std::vector{2} : std::vector{1, 2, 4})
-          checked += test::check_sharded_plans(schedule, ranks, replicas, tensor);
-  CHECK(checked > (test::sanitized ? 40 : 300));
+  CHECK(checked > (test::sanitized ? 300 : 2000));
 }
 
 }  // namespace verify_grid_test

@@ -6,10 +6,10 @@
 #include "pipewright/exec/data/text.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
-#include "pipewright/exec/training/group_cross_entropy.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
+#include "word_scores.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -86,32 +86,10 @@ class Block final : public Layer {
   RowLinear down_;
 };
 
-/// Gives the logits of each group of words that the shard has.
-class Head final : public Layer {
+class Head final : public WordScores {
  public:
   Head(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
-      : place_(place),
-        tokens_(tokens),
-        norm_(
-            register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
-        logits_(register_module("logits", ColumnLinear(shape.hidden, shape.vocabulary, place))) {}
-
-  Tensors forward_all(const Tensors& inputs, const CallContext&) override {
-    return logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
-  }
-  /// Of all words of the shard.
-  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
-    return at::cat(forward_all({input}, context), -1);
-  }
-  std::vector<CutParameter> cut_parameters() const override {
-    return logits_->cut_parameters("logits");
-  }
-
- private:
-  ShardPlace place_;
-  Tokens tokens_;
-  GroupNorm norm_;
-  ColumnLinear logits_;
+      : WordScores({.hidden = shape.hidden, .words = shape.vocabulary}, place, tokens) {}
 };
 
 template <class Kind>
@@ -127,11 +105,7 @@ std::vector<LayerSpec> gpt_layers(const plan::GptShape& shape, Tokens tokens) {
   for (int i = 0; i < shape.blocks; ++i)
     layers.push_back(layer_of<Block>(fmt::format("block{}", i), shape, tokens));
   layers.push_back(layer_of<Head>("head", shape, tokens));
-  layers.back().shard_loss = [words = shape.vocabulary](const Tensors& outputs,
-                                                        const Tensors& targets,
-                                                        const ShardPlace& place) {
-    return cross_entropy_over_groups(outputs, targets.front(), words, place);
-  };
+  layers.back().shard_loss = loss_over_words(shape.vocabulary);
   return layers;
 }
 

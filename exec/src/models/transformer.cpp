@@ -9,10 +9,10 @@
 #include "pipewright/exec/data/tokens.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
-#include "pipewright/exec/training/group_cross_entropy.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
+#include "word_scores.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -219,33 +219,14 @@ class DecoderLayer final : public Layer {
   FeedForward feed_forward_;
 };
 
-/// Gives the logits of each group of words that the shard has.
-class WordScores final : public Layer {
+class Head final : public WordScores {
  public:
-  WordScores(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
-      : place_(place),
-        tokens_(tokens),
-        norm_(register_module("norm",
-                              GroupNorm(shape.config.norm, shape.config.hidden, place, tokens))),
-        logits_(register_module("logits", ColumnLinear(shape.config.hidden, shape.config.vocabulary,
-                                                       place, /*blocks=*/1, /*has_bias=*/false))) {}
-
-  Tensors forward_all(const Tensors& inputs, const CallContext&) override {
-    return logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
-  }
-  /// Of all words of the shard.
-  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
-    return at::cat(forward_all({input}, context), -1);
-  }
-  std::vector<CutParameter> cut_parameters() const override {
-    return logits_->cut_parameters("logits");
-  }
-
- private:
-  ShardPlace place_;
-  Tokens tokens_;
-  GroupNorm norm_;
-  ColumnLinear logits_;
+  Head(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
+      : WordScores({.norm = shape.config.norm,
+                    .hidden = shape.config.hidden,
+                    .words = shape.config.vocabulary,
+                    .has_bias = false},
+                   place, tokens) {}
 };
 
 template <class Kind>
@@ -270,12 +251,8 @@ std::vector<LayerSpec> transformer_layers(const TransformerShape& shape, Tokens 
   std::vector<LayerSpec> layers{decoder_part<TokenTable>("embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)
     layers.push_back(decoder_part<DecoderLayer>(fmt::format("layer{}", i), shape, tokens));
-  layers.push_back(decoder_part<WordScores>("head", shape, tokens));
-  layers.back().shard_loss = [words = shape.config.vocabulary](const Tensors& outputs,
-                                                               const Tensors& targets,
-                                                               const ShardPlace& place) {
-    return cross_entropy_over_groups(outputs, targets.front(), words, place);
-  };
+  layers.push_back(decoder_part<Head>("head", shape, tokens));
+  layers.back().shard_loss = loss_over_words(shape.config.vocabulary);
   if (shape.config.tied) {
     tie(layers.front(), "tokens.weight");
     tie(layers.back(), "logits.weight");

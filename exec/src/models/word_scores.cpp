@@ -1,0 +1,36 @@
+#include "word_scores.hpp"
+
+#include <ATen/ATen.h>
+
+#include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/exec/training/group_cross_entropy.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
+
+namespace pipewright::exec {
+
+WordScores::WordScores(const Sizes& sizes, const ShardPlace& place, Tokens tokens)
+    : place_(place),
+      tokens_(tokens),
+      norm_(register_module("norm", GroupNorm(sizes.norm, sizes.hidden, place, tokens))),
+      logits_(register_module("logits", ColumnLinear(sizes.hidden, sizes.words, place,
+                                                     /*blocks=*/1, sizes.has_bias))) {}
+
+Tensors WordScores::forward_all(const Tensors& inputs, const CallContext&) {
+  return logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
+}
+
+at::Tensor WordScores::forward(const at::Tensor& input, const CallContext& context) {
+  return at::cat(forward_all({input}, context), -1);
+}
+
+std::vector<CutParameter> WordScores::cut_parameters() const {
+  return logits_->cut_parameters("logits");
+}
+
+decltype(LayerSpec::shard_loss) loss_over_words(std::int64_t words) {
+  return [words](const Tensors& outputs, const Tensors& targets, const ShardPlace& place) {
+    return cross_entropy_over_groups(outputs, targets.front(), words, place);
+  };
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,35 @@
+#pragma once
+
+// The head of a language model whose vocabulary shards share out.
+
+#include "pipewright/exec/models/group_layers.hpp"
+#include "pipewright/exec/training/layer.hpp"
+
+namespace pipewright::exec {
+
+/// A norm, and behind it the logits of each group of words that the shard has.
+class WordScores : public Layer {
+ public:
+  struct Sizes {
+    plan::NormKind norm = plan::NormKind::Layer;
+    std::int64_t hidden = 0, words = 0;
+    bool has_bias = true;
+  };
+  WordScores(const Sizes& sizes, const ShardPlace& place, Tokens tokens);
+
+  Tensors forward_all(const Tensors& inputs, const CallContext& context) override;
+  /// Of all words of the shard.
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override;
+  std::vector<CutParameter> cut_parameters() const override;
+
+ private:
+  ShardPlace place_;
+  Tokens tokens_;
+  GroupNorm norm_;
+  ColumnLinear logits_;
+};
+
+/// For the spec of such a layer: the loss of what it gives, cross entropy over so many words.
+decltype(LayerSpec::shard_loss) loss_over_words(std::int64_t words);
+
+}  // namespace pipewright::exec

@@ -83,6 +83,15 @@ at::Tensor all_tokens(const at::Tensor& own, const ShardPlace& place) {
   return place.count == 1 ? own : at::cat(from_all(own, place), 1);
 }
 
+/// What is added up here, and what goes into products, of a value of which this shard has these
+/// tokens.
+at::Tensor sum_for(Tokens tokens, const Tensors& own, const ShardPlace& place) {
+  return tokens == Tokens::Cut ? own_tokens_added_up(own, place) : added_up(own, place);
+}
+at::Tensor whole_of(Tokens tokens, const at::Tensor& own, const ShardPlace& place) {
+  return tokens == Tokens::Cut ? all_tokens(own, place) : own;
+}
+
 struct KeptPlace final : torch::CustomClassHolder {
   KeptPlace(ShardPlace p, Tokens t) : place(std::move(p)), tokens(t) {}
   ShardPlace place;
@@ -102,7 +111,7 @@ struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
   static Tensors forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
                          const at::Tensor& value) {
     context->saved_data["place"] = kept(place, tokens);
-    const at::Tensor all = tokens == Tokens::Cut ? all_tokens(value, place) : value;
+    const at::Tensor all = whole_of(tokens, value, place);
     Tensors values;
     for (int group = 0; group < own_groups(place); ++group)
       values.push_back(all.detach());
@@ -111,9 +120,7 @@ struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     const auto where = kept_in(context);
-    return {at::Tensor(), at::Tensor(),
-            where->tokens == Tokens::Cut ? own_tokens_added_up(gradients, where->place)
-                                         : added_up(gradients, where->place)};
+    return {at::Tensor(), at::Tensor(), sum_for(where->tokens, gradients, where->place)};
   }
 };
 
@@ -121,16 +128,14 @@ struct SumOverGroups : torch::autograd::Function<SumOverGroups> {
   static at::Tensor forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
                             const at::TensorList& own) {
     context->saved_data["place"] = kept(place, tokens);
-    return tokens == Tokens::Cut ? own_tokens_added_up(own.vec(), place)
-                                 : added_up(own.vec(), place);
+    return sum_for(tokens, own.vec(), place);
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     const auto where = kept_in(context);
     Tensors results(2);  // for place and tokens there is none
     results.resize(2 + static_cast<std::size_t>(own_groups(where->place)),
-                   where->tokens == Tokens::Cut ? all_tokens(gradients.front(), where->place)
-                                                : gradients.front());
+                   whole_of(where->tokens, gradients.front(), where->place));
     return results;
   }
 };

@@ -158,14 +158,15 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
 void DressRehearsal::play_together(bool counts) {
   cores_.together([&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
+    const auto rehearse = [&] { rehearsals_[at].play(counts ? &ranks_[at].beside : nullptr); };
     profiler::PlayedShards* const shards = benches_[at]->shards();
     if (shards == nullptr) {
-      rehearsals_[at].play(counts ? &ranks_[at].beside : nullptr);
+      rehearse();
       return;
     }
     shards->meet(*transport_, job_rank_of_[at].of_all_shards(), job_rank_of_[at].in_job());
     try {
-      rehearsals_[at].play(counts ? &ranks_[at].beside : nullptr);
+      rehearse();
     } catch (const std::exception& failure) {
       transport_->abort(failure.what());
       throw;

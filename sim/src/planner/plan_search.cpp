@@ -10,6 +10,7 @@
 
 #include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
@@ -25,10 +26,7 @@ void require_sizes(const PlanSpace& space) {
   const plan::TransformerTraining& training = space.training;
   if (space.gpus < 1 || training.batch < 1 || training.sequence < 1 || training.model.layers < 1)
     throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
-  if (training.model.learned_positions && training.sequence > training.model.longest)
-    throw plan::InputError(
-        fmt::format("a sequence of {} is longer than the {} positions that the model learns",
-                    training.sequence, training.model.longest));
+  plan::require_cut(training, Cut{});  // what one device cannot train, none of the cuts can
   for (const std::string& schedule : space.schedules)
     if (const auto& planned = plan::planned_schedules();
         std::find(planned.begin(), planned.end(), schedule) == planned.end())

@@ -56,7 +56,7 @@ std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan)
   return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB",
                      words_of(found.training.model, plan.cut), gb(plan.peak_bytes),
                      device.name.empty() ? "a device" : device.name,
-                     gb(static_cast<double>(device.memory.value)));
+                     gb(static_cast<double>(least_memory(found.cluster).value)));
 }
 
 std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const plan::Cut& cut) {
@@ -75,7 +75,7 @@ std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
 
 plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
-  const plan::Bytes memory = found.cluster.device.memory;
+  const plan::Bytes memory = least_memory(found.cluster);
   return {{"gpus", cut.devices()},
           {"tensor", cut.tensor},
           {"pipeline", cut.pipeline},

@@ -143,8 +143,8 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
   const Times& times = simulator.run_shared(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
-  return {{curves.highest_peak(), {times.iteration}, fits(curves, scenario.cluster)},
-          over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster)};
+  auto over = over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster);
+  return {{curves.highest_peak(), {times.iteration}, !over}, std::move(over)};
 }
 
 bool is_over_cap(const plan::Scenario& scenario, const ScenarioPlan& plan) {

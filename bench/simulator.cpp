@@ -79,6 +79,8 @@ struct Rates {
 };
 
 Rates rates_of(Case& c, int rounds, double& sum) {
+  for (int ask = 0; ask < sim::Structure::asks_before_reduction; ++ask)
+    sum += c.simulator.iteration(c.costs);
   const auto change = [&] { c.costs.stages[0].forward.value *= 1.0001; };
   const auto iteration = [&] {
     change();

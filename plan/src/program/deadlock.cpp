@@ -9,7 +9,7 @@ namespace {
 
 /// Runs everything that can run; says what could not.
 std::vector<char> stuck_events(const Dependencies& graph) {
-  std::vector<int> pending = graph.predecessor_counts();
+  LargeVector<int> pending = graph.predecessor_counts();
   std::vector<int> ready;
   for (int event = 0; event < graph.size(); ++event)
     if (pending[static_cast<std::size_t>(event)] == 0)

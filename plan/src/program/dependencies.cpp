@@ -95,6 +95,8 @@ void Dependencies::link_events() {
         scatter = number;
       else if (i.kind == InstructionKind::Unshard)
         unshards[i.stage] = number;
+      if (has_collective_waits(i.kind))
+        meeting_.push_back(number);
       if (holds_compute(program_, i.kind))
         compute = number;
       ++number;
@@ -108,7 +110,7 @@ void Dependencies::link_events() {
 void Dependencies::join_collectives() {
   std::map<std::tuple<InstructionKind, int, int>, std::vector<int>> members;
   std::map<std::pair<int, int>, int> unshards;  // so far, by rank and stage: the first meet, …
-  for (int event = 0; event < size(); ++event) {
+  for (const int event : meeting_) {
     const Instruction& i = *(*this)[event].instruction;
     if (!is_collective(i.kind))
       continue;
@@ -130,7 +132,7 @@ void Dependencies::join_collectives() {
     }
   }
   int last_collective = -1;
-  for (int event = 0; event < size(); ++event) {
+  for (const int event : meeting_) {
     const Event& own = (*this)[event];
     if (is_collective(own.instruction->kind))
       last_collective = event;

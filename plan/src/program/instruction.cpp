@@ -97,17 +97,4 @@ InstructionKind instruction_kind(ActionKind kind) {
   return row->kind;
 }
 
-Instruction counterpart(const Instruction& transfer) {
-  const InstructionTraits& traits = traits_of(transfer.kind);
-  Instruction other = transfer;
-  other.slot = -1;
-  other.kind = traits.other_end.value();
-  other.stage = transfer.stage + traits.towards;
-  return other;
-}
-
-int peer_stage(const Instruction& transfer) {
-  return transfer.stage + traits_of(transfer.kind).towards;
-}
-
 }  // namespace pipewright::plan

@@ -9,18 +9,6 @@
 #include "pipewright/plan/program/validate_program.hpp"
 
 namespace pipewright::plan {
-int stage_count(const Program& program) { return program.placement.stage_count(); }
-
-bool crosses_ranks(const Program& program, int stage, int other, int microbatch) {
-  if (other < 0 || other >= stage_count(program))
-    return false;
-  const Placement& placement = program.placement;
-  return placement.rank_of(stage, microbatch) != placement.rank_of(other, microbatch);
-}
-
-int peer_rank(const Program& program, const Instruction& transfer) {
-  return program.placement.rank_of(peer_stage(transfer), transfer.microbatch);
-}
 
 const std::vector<std::string>& communicator_layouts() {
   static const std::vector<std::string> names{"edge", "pair", "rank"};

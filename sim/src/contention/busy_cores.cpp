@@ -26,7 +26,7 @@ BusyCores::BusyCores(const Structure& structure, const StepCosts& costs, const D
 void BusyCores::run(Times& times) {
   times.events.resize(static_cast<std::size_t>(structure_.size()));
   times_ = times.events.data();
-  const std::vector<int> all = pending_;
+  const plan::LargeVector<int> all = pending_;
   for (int event = 0; event < structure_.size(); ++event)
     if (all[static_cast<std::size_t>(event)] == 0)
       ready(event);

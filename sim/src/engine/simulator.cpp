@@ -15,9 +15,12 @@ Simulator::Simulator(const Structure& structure) : structure_(structure) {}
 double Simulator::iteration(const StepCosts& costs) {
   if (!costs.contended.empty() || with_overheads(structure_, costs))
     return run(costs).iteration;
+  const ReducedGraph* const reduced = structure_.reduced();
+  if (reduced == nullptr)
+    return run(costs).iteration;
   durations_.fill(structure_, costs);
-  structure_.reduced().fill_costs(durations_, node_costs_);
-  return structure_.reduced().longest_path(durations_, node_costs_, node_ends_);
+  reduced->fill_costs(durations_, node_costs_);
+  return reduced->longest_path(durations_, node_costs_, node_ends_);
 }
 
 const Times& Simulator::run(const StepCosts& costs) {

@@ -20,7 +20,7 @@ class ReducedGraph::Builder {
 
  public:
   Builder(ReducedGraph& graph, const plan::Program& program, const plan::Dependencies& events,
-          const std::vector<int>& class_of)
+          const plan::LargeVector<int>& class_of)
       : graph_(graph),
         program_(program),
         events_(events),
@@ -32,7 +32,7 @@ class ReducedGraph::Builder {
     number_compute();
   }
 
-  void run(const std::vector<int>& order) {
+  void run(const plan::LargeVector<int>& order) {
     graph_.nodes_.reserve(order.size());  // most receives dissolve, so there are fewer
     graph_.node_sources_.reserve(order.size());
     add_node({}, {}, {});  // the start
@@ -164,7 +164,7 @@ class ReducedGraph::Builder {
   }
 
   /// Nodes that no node waits for, and arrivals that no node waits for.
-  void find_sinks(const std::vector<int>& order) {
+  void find_sinks(const plan::LargeVector<int>& order) {
     std::vector<char> has_successor(graph_.nodes_.size(), 0), arrival_used(node_of_.size(), 0);
     for (std::size_t node = 1; node < graph_.nodes_.size(); ++node) {
       has_successor[graph_.nodes_[node].first] = 1;
@@ -180,7 +180,8 @@ class ReducedGraph::Builder {
       const bool unused_arrival =
           plan::is_send(events_[event].instruction->kind) && arrival_used[at(event)] == 0;
       if (has_successor[at(node)] == 0 || unused_arrival)
-        graph_.sinks_.push_back({static_cast<std::uint32_t>(node), unused_arrival ? event : -1});
+        graph_.sinks_.push_back({static_cast<std::uint32_t>(node), unused_arrival ? event : -1,
+                                 unused_arrival ? class_of_[at(event)] : -1});
     }
   }
 
@@ -189,35 +190,41 @@ class ReducedGraph::Builder {
   ReducedGraph& graph_;
   const plan::Program& program_;
   const plan::Dependencies& events_;
-  const std::vector<int>& class_of_;
-  std::vector<int> node_of_;                   // by event; -1 where it dissolved
-  std::vector<std::array<Wait, 2>> waits_of_;  // of receives that dissolved
-  std::vector<char> holds_compute_;            // by event
-  std::vector<int> compute_place_;             // by event: over at this place of its rank's compute
+  const plan::LargeVector<int>& class_of_;
+  plan::LargeVector<int> node_of_;                   // by event; -1 where it dissolved
+  plan::LargeVector<std::array<Wait, 2>> waits_of_;  // of receives that dissolved
+  std::vector<char> holds_compute_;                  // by event
+  std::vector<int> compute_place_;  // by event: over at this place of its rank's compute
   std::vector<Wait> scratch_;
   std::vector<std::vector<std::uint32_t>> cost_classes_;  // by class of what is held, few each
 };
 
 ReducedGraph::ReducedGraph(const plan::Program& program, const plan::Dependencies& events,
-                           const std::vector<int>& order, const std::vector<int>& class_of)
-    : class_of_event_(class_of) {
+                           const plan::LargeVector<int>& order,
+                           const plan::LargeVector<int>& class_of) {
   Builder(*this, program, events, class_of).run(order);
 }
 
 void ReducedGraph::fill_costs(const Durations& durations, std::vector<EventCost>& costs) const {
-  const auto& sources = durations.by_event() ? node_sources_ : class_sources_;
   const auto& table = durations.table();
-  costs.resize(sources.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Source& source = sources[i];
-    costs[i].held = source.held < 0 ? 0 : table[static_cast<std::size_t>(source.held)].held;
-    costs[i].latency =
-        source.latency < 0 ? 0 : table[static_cast<std::size_t>(source.latency)].latency;
-  }
+  const auto fill = [&](const auto& sources) {
+    costs.resize(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const Source& source = sources[i];
+      costs[i].held = source.held < 0 ? 0 : table[static_cast<std::size_t>(source.held)].held;
+      costs[i].latency =
+          source.latency < 0 ? 0 : table[static_cast<std::size_t>(source.latency)].latency;
+    }
+  };
+  if (durations.by_event())
+    fill(node_sources_);
+  else
+    fill(class_sources_);
 }
 
 template <bool by_event>
-void ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const {
+void ReducedGraph::walk(const std::vector<EventCost>& costs,
+                        plan::LargeVector<double>& ends) const {
   ends.resize(nodes_.size());
   double* const end = ends.data();
   const EventCost* const cost_of = costs.data();
@@ -232,7 +239,7 @@ void ReducedGraph::walk(const std::vector<EventCost>& costs, std::vector<double>
 }
 
 double ReducedGraph::longest_path(const Durations& durations, const std::vector<EventCost>& costs,
-                                  std::vector<double>& ends) const {
+                                  plan::LargeVector<double>& ends) const {
   if (durations.by_event())
     walk<true>(costs, ends);
   else
@@ -241,10 +248,8 @@ double ReducedGraph::longest_path(const Durations& durations, const std::vector<
   for (const Sink& sink : sinks_) {
     double latency = 0;
     if (sink.send >= 0) {
-      const auto send = static_cast<std::size_t>(sink.send);
-      const auto entry =
-          durations.by_event() ? send : static_cast<std::size_t>(class_of_event_[send]);
-      latency = durations.table()[entry].latency;
+      const int entry = durations.by_event() ? sink.send : sink.send_class;
+      latency = durations.table()[static_cast<std::size_t>(entry)].latency;
     }
     last = std::max(last, ends[sink.node] + latency);
   }

@@ -18,7 +18,7 @@ class ReducedGraph {
  public:
   /// `order` holds every event behind all that it waits for, `class_of` those of equal cost.
   ReducedGraph(const plan::Program& program, const plan::Dependencies& events,
-               const std::vector<int>& order, const std::vector<int>& class_of);
+               const plan::LargeVector<int>& order, const plan::LargeVector<int>& class_of);
 
   int size() const { return static_cast<int>(nodes_.size()); }
 
@@ -26,7 +26,7 @@ class ReducedGraph {
   void fill_costs(const Durations& durations, std::vector<EventCost>& costs) const;
   /// The last end of all events. `ends` is working memory.
   double longest_path(const Durations& durations, const std::vector<EventCost>& costs,
-                      std::vector<double>& ends) const;
+                      plan::LargeVector<double>& ends) const;
 
  private:
   /// `ends` of a transfer is when it is released; who waits for its data adds the latency.
@@ -43,18 +43,18 @@ class ReducedGraph {
   };
   struct Sink {
     std::uint32_t node;
-    int send;  // whose latency is added, or -1
+    int send;        // whose latency is added, or -1
+    int send_class;  // its class
   };
   class Builder;
 
   template <bool by_event>
-  void walk(const std::vector<EventCost>& costs, std::vector<double>& ends) const;
+  void walk(const std::vector<EventCost>& costs, plan::LargeVector<double>& ends) const;
 
-  std::vector<Node> nodes_;  // node 0 is the start of the iteration
-  std::vector<Source> node_sources_;
+  plan::LargeVector<Node> nodes_;  // node 0 is the start of the iteration
+  plan::LargeVector<Source> node_sources_;
   std::vector<Source> class_sources_;
-  std::vector<Sink> sinks_;          // nobody waits for these
-  std::vector<int> class_of_event_;  // of sinks' sends
+  std::vector<Sink> sinks_;  // nobody waits for these
 };
 
 }  // namespace pipewright::sim

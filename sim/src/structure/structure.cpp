@@ -25,11 +25,14 @@ Structure::Structure(plan::Program program) : program_(std::move(program)), even
   make_timed_events();
 }
 
-const ReducedGraph& Structure::reduced() const {
+const ReducedGraph* Structure::reduced() const {
+  if (asked_.load(std::memory_order_relaxed) < asks_before_reduction &&
+      asked_++ < asks_before_reduction)
+    return nullptr;
   std::call_once(reducing_, [this] {
     reduced_ = std::make_unique<const ReducedGraph>(program_, events_, order_, class_of_);
   });
-  return *reduced_;
+  return reduced_.get();
 }
 
 Structure::~Structure() = default;
@@ -43,11 +46,16 @@ void Structure::begin_together(Times& times) const {
 /// about the same time stand near each other, and so do they in memory; and the engine's loop meets
 /// one kind many times on end, which processors can predict.
 void Structure::sort_events() {
-  std::vector<int> pending = events_.predecessor_counts();
+  plan::LargeVector<int> pending = events_.predecessor_counts();
+  std::vector<std::uint8_t> turns;  // by event: small enough to be at hand
+  turns.reserve(pending.size());
+  for (int event = 0; event < events_.size(); ++event) {
+    const plan::InstructionKind kind = events_[event].instruction->kind;
+    turns.push_back(plan::is_compute(kind) ? 0 : plan::is_send(kind) ? 1 : 2);
+  }
   std::array<std::vector<int>, 3> ready;
   const auto add = [&](int event) {
-    const plan::InstructionKind kind = events_[event].instruction->kind;
-    ready[plan::is_compute(kind) ? 0 : plan::is_send(kind) ? 1 : 2].push_back(event);
+    ready[turns[static_cast<std::size_t>(event)]].push_back(event);
   };
   order_.reserve(pending.size());
   for (int event = 0; event < events_.size(); ++event)
@@ -134,15 +142,20 @@ void Structure::make_timed_events() {
       return program_.transfers == plan::TransferMode::Eager ? Kind::EagerSend : Kind::Other;
     return plan::has_collective_waits(kind) ? Kind::Other : Kind::Compute;
   };
+  std::vector<Kind> kinds;  // by class
+  kinds.reserve(representatives_.size());
+  for (const int event : representatives_)
+    kinds.push_back(kind_of(events_[event].instruction->kind));
   timed_events_.reserve(order_.size());
   for (const int event : order_) {
     const auto& own = events_[event];
+    const int own_class = class_of(event);
     timed_events_.push_back({.event = event,
                              .compute = own.compute,
                              .queue = own.queue,
                              .data = own.data,
-                             .cost_class = class_of(event),
-                             .kind = kind_of(own.instruction->kind)});
+                             .cost_class = own_class,
+                             .kind = kinds[static_cast<std::size_t>(own_class)]});
   }
 }
 

@@ -20,6 +20,10 @@ TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]
   std::mt19937 random(21);
   const int structures = for_each_structure([&](const Structure& structure) {
     Simulator simulator(structure);
+    const StepCosts any = random_costs(structure.program(), random, 0);
+    const double first = simulator.iteration(any);
+    for (int ask = 1; ask < Structure::asks_before_reduction; ++ask)
+      CHECK(simulator.iteration(any) == first);
     for (int round = 0; round < 5; ++round) {
       const StepCosts costs = random_costs(structure.program(), random, round);
       const double quick = simulator.iteration(costs);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipewright/plan/large_vector.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
@@ -57,7 +58,7 @@ class Dependencies {
     return is_collective(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
   }
   /// How many events each one waits for.
-  const std::vector<int>& predecessor_counts() const { return predecessor_counts_; }
+  const LargeVector<int>& predecessor_counts() const { return predecessor_counts_; }
 
   /// Calls `visit(predecessor, until)` for each event that this one waits for.
   template <class Visit>
@@ -70,11 +71,12 @@ class Dependencies {
   void make_edges();
 
   const Program& program_;
-  std::vector<Event> events_;
+  LargeVector<Event> events_;
+  std::vector<int> meeting_;                           // events that have waits for collectives
   std::vector<std::pair<int, int>> collective_waits_;  // (event, predecessor), by event
-  std::vector<std::size_t> first_edge_;                // into edges_, one more than events
-  std::vector<Successor> edges_;
-  std::vector<int> predecessor_counts_;
+  LargeVector<std::uint32_t> first_edge_;              // into edges_, one more than events
+  LargeVector<Successor> edges_;
+  LargeVector<int> predecessor_counts_;
 };
 
 template <class Visit>

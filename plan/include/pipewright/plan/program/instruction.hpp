@@ -325,8 +325,13 @@ std::optional<Instruction> parse_instruction(std::string_view text);
 bool append_cell(std::string_view cell, std::vector<Instruction>& instructions);
 
 /// The stage at the other end of a transfer.
-int peer_stage(const Instruction& transfer);
+inline int peer_stage(const Instruction& transfer) {
+  return transfer.stage + traits_of(transfer.kind).towards;
+}
 /// The operation that completes a transfer: the receive of a send, the send of a receive.
-Instruction counterpart(const Instruction& transfer);
+inline Instruction counterpart(const Instruction& transfer) {
+  return {traits_of(transfer.kind).other_end.value(), peer_stage(transfer), transfer.microbatch, -1,
+          transfer.fused_with_next};
+}
 
 }  // namespace pipewright::plan

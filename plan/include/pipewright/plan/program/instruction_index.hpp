@@ -4,8 +4,8 @@
 // programs have millions of instructions.
 
 #include <optional>
-#include <vector>
 
+#include "pipewright/plan/large_vector.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
@@ -41,7 +41,7 @@ class InstructionIndex {
 
   std::size_t microbatches_;
   std::size_t stages_;
-  std::vector<int> at_;
+  LargeVector<int> at_;
 };
 
 }  // namespace pipewright::plan

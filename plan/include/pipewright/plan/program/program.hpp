@@ -41,11 +41,18 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-int stage_count(const Program& program);
+inline int stage_count(const Program& program) { return program.placement.stage_count(); }
 /// Whether both stages exist and a microbatch passes them on different ranks.
-bool crosses_ranks(const Program& program, int stage, int other, int microbatch);
+inline bool crosses_ranks(const Program& program, int stage, int other, int microbatch) {
+  if (other < 0 || other >= stage_count(program))
+    return false;
+  const Placement& placement = program.placement;
+  return placement.rank_of(stage, microbatch) != placement.rank_of(other, microbatch);
+}
 /// The rank at the other end of a transfer.
-int peer_rank(const Program& program, const Instruction& transfer);
+inline int peer_rank(const Program& program, const Instruction& transfer) {
+  return program.placement.rank_of(peer_stage(transfer), transfer.microbatch);
+}
 const std::vector<std::string>& communicator_layouts();  // edge, pair, rank
 const std::vector<std::string>& transfer_modes();        // rendezvous, eager
 std::string to_string(CommunicatorLayout layout);

@@ -36,7 +36,7 @@ class Simulator {
   Durations contended_;
   Times times_;
   std::vector<EventCost> node_costs_;
-  std::vector<double> node_ends_;
+  plan::LargeVector<double> node_ends_;
 };
 
 }  // namespace pipewright::sim

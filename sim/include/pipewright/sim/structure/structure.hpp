@@ -4,6 +4,7 @@
 // everything comes after what it waits for. It knows no costs, so it is built once and serves every
 // cost vector, in every thread.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,7 @@ class Structure {
   const plan::Dependencies& events() const { return events_; }
   int size() const { return events_.size(); }
   /// Every event once, behind all that it waits for.
-  const std::vector<int>& order() const { return order_; }
+  const plan::LargeVector<int>& order() const { return order_; }
 
   /// Events with one number cost the same as long as microbatches do: same kind, stage, rank and
   /// other end, and recomputed all or none.
@@ -66,9 +67,11 @@ class Structure {
   void begin_together(Times& times) const;
 
   /// The same events in the same order, ready to be timed.
-  const std::vector<TimedEvent>& timed_events() const { return timed_events_; }
-  /// Made when it is first asked for: whoever wants the times of all events needs none.
-  const ReducedGraph& reduced() const;
+  const plan::LargeVector<TimedEvent>& timed_events() const { return timed_events_; }
+  /// For iteration times alone. Null for the first who ask, `asks_before_reduction` of them: making
+  /// it takes as long as about so many runs over all events.
+  const ReducedGraph* reduced() const;
+  static constexpr int asks_before_reduction = 20;
 
  private:
   void sort_events();
@@ -78,15 +81,16 @@ class Structure {
 
   const plan::Program program_;
   const plan::Dependencies events_;
-  std::vector<int> order_;
-  std::vector<int> class_of_;
+  plan::LargeVector<int> order_;
+  plan::LargeVector<int> class_of_;
   std::vector<int> representatives_;
   std::vector<char> runs_again_;  // by event; empty: none does
   std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;
   std::vector<int> all_ranks_;
   std::vector<std::pair<int, int>> followers_;  // of collectives: (event, leader)
-  std::vector<TimedEvent> timed_events_;
+  plan::LargeVector<TimedEvent> timed_events_;
+  mutable std::atomic<int> asked_ = 0;
   mutable std::once_flag reducing_;
   mutable std::unique_ptr<const ReducedGraph> reduced_;
 };

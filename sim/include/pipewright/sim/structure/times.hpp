@@ -25,8 +25,8 @@ struct EventTimes {
 };
 
 struct Times {
-  double iteration = 0;            // the last end
-  std::vector<EventTimes> events;  // numbered as in Structure
+  double iteration = 0;                  // the last end
+  plan::LargeVector<EventTimes> events;  // numbered as in Structure
 
   const EventTimes& operator[](int event) const { return events[static_cast<std::size_t>(event)]; }
 };

@@ -145,11 +145,6 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
     throw plan::InputError(
         "gradients are clipped or scaled, but the program does not take their norm: lower the "
         "schedule with a gradient norm");
-  if (!stages_with(program, InstructionKind::ScatterGradients).empty() ||
-      plan::scatters_microbatches(program))
-    throw plan::InputError(
-        "the norm is taken of whole tensors, but the program gives each copy of a stage the sums "
-        "of its shard alone: lower the schedule with a gradient norm");
 }
 
 }  // namespace

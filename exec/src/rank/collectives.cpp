@@ -167,13 +167,14 @@ void Collectives::finish_gradients(Stage& stage) {
 }
 
 void Collectives::take_norm() {
-  GradientNorm norm;
+  GradientNorm own, norm;
   for (auto& [index, held] : stages_) {
     finish_gradients(*held);
-    norm.add(*held, setup_);
+    const Members copies = copies_of(index);
+    own.add(*held, setup_, copies.index(), static_cast<int>(copies.ranks.size()));
   }
-  for (const Tensors& from_other : everybody().all_gather(norm.to_tensors()))
-    norm.add(from_other);
+  for (const Tensors& from_each : everybody().all_gather(own.to_tensors()))
+    norm.add(from_each);
   scaled_norm_ = norm.norm();
   use_ = use_of_gradients(setup_, pass_.loss_scale, scaled_norm_);
 }

@@ -1,60 +1,38 @@
 #include "gradient_norm.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
-#include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/exec/training/shards.hpp"
 
 namespace pipewright::exec {
-namespace {
 
-/// The parts of a gradient whose squares are added up by themselves.
-Tensors parts_of(const at::Tensor& gradient, const CutParameter* cut, const ShardPlace& place) {
-  return cut == nullptr || place.groups == 1 ? Tensors{gradient}
-                                             : group_parts(gradient, *cut, place);
-}
-
-}  // namespace
-
-void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
-  const at::NoGradGuard no_grad;
-  const auto& parameters = stage.optimizer().parameters();
-  const ShardPlace& place = stage.spec().place;
-  std::int64_t ordinal = 0;
-  int last_layer = -1;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const int layer = stage.layer_of(p);
-    ordinal = layer == last_layer ? ordinal + 1 : 0;
-    last_layer = layer;
-    if (tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == p)
-      continue;
-    const Tensors parts = parts_of(parameters[p].grad(), stage.cut_of(p), place);
-    std::int64_t group =
-        stage.cut_of(p) == nullptr ? 0 : place.index * static_cast<std::int64_t>(parts.size());
-    for (const at::Tensor& part : parts)
-      squares_[{layer, ordinal, group++}] = part.to(at::kDouble).square().sum();
-  }
+void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, int copy, int copies) {
+  const Optimizer& optimizer = stage.optimizer();
+  const auto& parameters = optimizer.parameters();
+  const auto counts = [&](std::size_t parameter) {
+    const int layer = stage.layer_of(parameter);
+    const bool is_repeated =
+        tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == parameter;
+    return !is_repeated && (stage.cut_of(parameter) != nullptr || stage.spec().place.index == 0);
+  };
+  const std::vector<Slice> slices = ShardsOf(parameters, copies).of(copy);
+  Tensors own;
+  for (std::size_t s = 0; s < slices.size(); ++s)
+    if (counts(slices[s].parameter))
+      own.push_back(stage.spec().shard.gradients
+                        ? optimizer.gradients()[s]
+                        : slices[s].of(parameters[slices[s].parameter].grad()));
+  squares_.add(own);
 }
 
 Tensors GradientNorm::to_tensors() const {
-  std::vector<std::int64_t> names;
-  Tensors values;
-  for (const auto& [name, square] : squares_) {
-    names.insert(names.end(), name.begin(), name.end());
-    values.push_back(square);
-  }
-  const at::Tensor all = values.empty() ? at::zeros({0}, at::kDouble) : at::stack(values);
-  return {at::tensor(names, at::kLong), all};
+  return squares_.bins().defined() ? Tensors{squares_.bins()} : Tensors{};
 }
 
 void GradientNorm::add(const Tensors& from_other) {
-  const auto* const names = from_other.at(0).const_data_ptr<std::int64_t>();
-  const at::Tensor& values = from_other.at(1);
-  for (std::int64_t at = 0; at < values.numel(); ++at)
-    squares_[{names[3 * at], names[3 * at + 1], names[3 * at + 2]}] = values[at];
+  for (const at::Tensor& bins : from_other)
+    squares_.add_bins(bins);
 }
-
-at::Tensor GradientNorm::norm() const { return to_tensors().at(1).sum().sqrt(); }
 
 void LossScaler::update(bool finite) {
   if (!options_.dynamic)

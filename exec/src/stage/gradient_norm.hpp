@@ -1,33 +1,29 @@
 #pragma once
 
 // What is known of all gradients at the end of a step: their global norm, and whether each is
-// finite. Squares are taken tensor by tensor, of a tensor that shards share out group by group
-// (TrainingSetup::tensor_groups), and added up in the order of the model, so that the norm has the
-// same bits under every partition and number of shards.
-
-#include <array>
-#include <map>
+// finite. Each rank adds up the squares of what is its own, in whatever parts: the norm has the
+// same bits under every partition, number of copies and number of shards.
 
 #include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
+#include "square_sum.hpp"
 
 namespace pipewright::exec {
 
 class GradientNorm {
  public:
-  /// Adds the gradients of a stage. A tied weight counts with its first layer alone.
-  void add(const Stage& stage, const TrainingSetup& setup);
-  /// What another rank's `to_tensors` says; each parameter counts once.
+  /// Adds the gradients of a stage, of which each of `copies` adds its slices (ShardsOf). A tied
+  /// weight counts with its first layer alone, one that all shards have with the first of them.
+  void add(const Stage& stage, const TrainingSetup& setup, int copy = 0, int copies = 1);
+  /// What another rank's `to_tensors` says.
   void add(const Tensors& from_other);
   Tensors to_tensors() const;
 
   /// A tensor without dimensions, float64, on the device of the gradients.
-  at::Tensor norm() const;
+  at::Tensor norm() const { return squares_.total().sqrt(); }
 
  private:
-  /// Layer, its parameter, group of that.
-  using Name = std::array<std::int64_t, 3>;
-  std::map<Name, at::Tensor> squares_;  // without dimensions
+  SquareSum squares_;
 };
 
 /// The factor that the loss is multiplied with, from step to step.

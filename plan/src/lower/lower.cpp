@@ -49,10 +49,6 @@ void check_divided(const Program& program, const LoweringOptions& options) {
         program.placement.routes.size()));
   if (program.asynchronous)
     refuse("which does not go with steps between the backwards: leave ZeRO out");
-  if (options.gradient_norm)
-    refuse(
-        "so that nobody has the whole gradients whose norm clips or scales them: ZeRO stage 1 "
-        "does, or leave out clipping and loss scaling");
   if (!options.overlap_reductions)
     refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
 }
@@ -99,12 +95,10 @@ Program with_all_but_transfers(Program program, const LoweringOptions& options) 
   if (is_divided && options.zero >= 3)
     require_unshards(program);
   const bool scatters = is_divided && !is_forward_only(program);
-  // Where a norm is taken, of whole tensors, all copies need the whole sums.
-  program =
-      with_reductions(std::move(program), {.replicas = scatters ? 1 : options.replicas,
-                                           .tied_stages = options.tied_stages,
-                                           .scatter = options.zero > 0 && !options.gradient_norm,
-                                           .overlap = options.overlap_reductions});
+  program = with_reductions(std::move(program), {.replicas = scatters ? 1 : options.replicas,
+                                                 .tied_stages = options.tied_stages,
+                                                 .scatter = options.zero > 0,
+                                                 .overlap = options.overlap_reductions});
   if (scatters)
     program = with_scatters(std::move(program));
   if (options.step_every > 0)

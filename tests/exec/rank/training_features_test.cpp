@@ -187,6 +187,10 @@ TEST_CASE("a gradient that is not finite on one stage skips the step on all, and
   for (const auto& s : schedules())
     check_equals_serial(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   const auto s = make("1f1b", 3, 4);
+  for (const int zero : {1, 2, 3})
+    check_equals_serial(
+        plan::lower(make("1f1b", 3, 2), {.replicas = 2, .zero = zero, .gradient_norm = true}),
+        partition_for(s), setup, {.replicas = 2});
   Executor executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), setup);
   CHECK_FALSE(executor.step(0).value().skipped);
   std::vector<at::Tensor> before;

@@ -194,10 +194,9 @@ TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in
   CHECK(lowered(true, false) ==
         "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_SCATTER 0STEP 0GATHER 0LOSS\n"
         "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_SCATTER 1STEP 1GATHER 1LOSS\n");
-  // A norm is taken of whole tensors.
   CHECK(lowered(true, true) ==
-        "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0GATHER 0LOSS\n"
-        "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1GATHER 1LOSS\n");
+        "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_SCATTER 0NORM 0STEP 0GATHER 0LOSS\n"
+        "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_SCATTER 1NORM 1STEP 1GATHER 1LOSS\n");
   CHECK(lowered(false, true) ==
         "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0LOSS\n"
         "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1LOSS\n");
@@ -266,10 +265,6 @@ TEST_CASE("What does not go with sharded gradients is refused, with what would d
   const auto refusal = [](const Schedule& schedule, const LoweringOptions& options) {
     return error_of([&] { lower(schedule, options); });
   };
-  CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .zero = 2, .gradient_norm = true}) ==
-        begin +
-            "so that nobody has the whole gradients whose norm clips or scales them: ZeRO stage "
-            "1 does, or leave out clipping and loss scaling");
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .overlap_reductions = false, .zero = 2}) ==
         begin + "and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .step_every = 1, .zero = 2}) ==
@@ -281,6 +276,11 @@ TEST_CASE("What does not go with sharded gradients is refused, with what would d
         begin +
             "which must all do the same, but this schedule goes through the stages in 2 "
             "directions: ZeRO stage 1 does");
+}
+
+TEST_CASE("A norm is taken behind the sums of all microbatches", "[plan][lower]") {
+  CHECK(text_of(lower(make_gpipe(1, 2), {.replicas = 2, .zero = 2, .gradient_norm = true})) ==
+        "0LOAD0 0F0 0LOAD1 0F1 0B0 0SCATTER0 0B1 0SCATTER1 0NORM 0STEP 0GATHER\n");
 }
 
 TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan][lower]") {

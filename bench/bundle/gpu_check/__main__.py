@@ -71,7 +71,8 @@ def parse_options():
     parser.add_argument("--only", default="", metavar="PART,…",
                         help="of " + ", ".join(part.name for part in PARTS))
     parser.add_argument("--small", action="store_true",
-                        help="tiny models: to try gpu-check itself where a CPU stands in for a GPU")
+                        help="tiny models, and a quarter of the tests: to try gpu-check itself "
+                             "where a CPU stands in for a GPU")
     options = parser.parse_args()
     wanted = [name for name in options.only.split(",") if name]
     for name in wanted:

@@ -33,19 +33,19 @@ plan::Program program_of(const test::Sizes& sizes, int zero, bool norm = false, 
 
 TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, ZeRO and cut tokens",
           "[exec]") {
+  // Any two of a model, a schedule, numbers of shards and what is cut meet.
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
     for (const auto& schedule : {make("1f1b", 3, 4), make("zbv", 2, 4), make("dualpipe", 2, 8)})
-      for (const auto& [shards, replicas] : {std::pair{2, 2}, {4, 1}})
-        for (const Tokens tokens : {Tokens::Whole, Tokens::Cut}) {
-          const test::Sizes sizes{schedule, replicas, shards};
-          INFO(name << ", " << to_string(sizes) << (tokens == Tokens::Cut ? ", tokens cut" : ""));
-          check_equals_serial(program_of(sizes, replicas > 1 ? 1 : 0, false, shape.config.tied),
-                              partition_for(schedule), small_setup_of(shape, 4, tokens),
-                              sizes.options(), /*steps=*/2);
-          ++trained;
-        }
-  CHECK(trained == 36);
+      for (const auto& [shards, replicas] : {std::pair{2, 2}, {4, 1}}) {
+        const Tokens tokens = trained++ % 4 % 3 == 0 ? Tokens::Whole : Tokens::Cut;
+        const test::Sizes sizes{schedule, replicas, shards};
+        INFO(name << ", " << to_string(sizes) << (tokens == Tokens::Cut ? ", tokens cut" : ""));
+        check_equals_serial(program_of(sizes, replicas > 1 ? 1 : 0, false, shape.config.tied),
+                            partition_for(schedule), small_setup_of(shape, 4, tokens),
+                            sizes.options(), /*steps=*/2);
+      }
+  CHECK(trained == 18);
 }
 
 /// Parameters after two steps of one shard that adds up in four groups.
@@ -107,16 +107,17 @@ TrainingSetup mixed_setup(const plan::TransformerShape& shape) {
 }
 
 TEST_CASE("sums of gradients in float32 have the same bits as well", "[exec]") {
+  int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
-    for (const auto& schedule : {make("zbv", 2, 4), make("dualpipe", 2, 8)})
-      for (const int zero : {0, 1}) {
-        const test::Sizes sizes{schedule, 2, 2};
-        auto setup = mixed_setup(shape);
-        setup.clip_norm = 0.5;
-        INFO(name << ", " << to_string(sizes) << ", ZeRO " << zero);
-        check_equals_serial(program_of(sizes, zero, /*norm=*/true, shape.config.tied),
-                            partition_for(schedule), setup, sizes.options(), /*steps=*/2);
-      }
+    for (const auto& schedule : {make("zbv", 2, 4), make("dualpipe", 2, 8)}) {
+      const int zero = trained++ % 4 % 3 == 0 ? 0 : 1;  // both with each schedule
+      const test::Sizes sizes{schedule, 2, 2};
+      auto setup = mixed_setup(shape);
+      setup.clip_norm = 0.5;
+      INFO(name << ", " << to_string(sizes) << ", ZeRO " << zero);
+      check_equals_serial(program_of(sizes, zero, /*norm=*/true, shape.config.tied),
+                          partition_for(schedule), setup, sizes.options(), /*steps=*/2);
+    }
 }
 
 TEST_CASE("so do those that copies sum for each microbatch", "[exec]") {

@@ -11,15 +11,15 @@ TEST_CASE("every schedule has the bits of serial training with this instruction 
   for (const std::string& schedule : plan::schedule_names())
     for (const auto& [ranks, replicas] : {std::pair{1, 3}, {3, 2}})
       checked += test::check_plans(schedule, ranks, replicas);
-  CHECK(checked > 150);
+  CHECK(checked > 100);
 }
 
 TEST_CASE("shards have the bits of serial training with this instruction set", "[loop]") {
   int checked = 0;
   for (const char* schedule : {"1f1b", "zb-h1", "interleaved-1f1b", "zbv"})
-    for (const int tensor : {2, 4})
-      checked += test::check_sharded_plans(schedule, /*ranks=*/2, /*replicas=*/2, tensor);
-  CHECK(checked >= 14);
+    for (const int ranks : {1, 2})
+      checked += test::check_sharded_plans(schedule, ranks, /*replicas=*/2);
+  CHECK(checked >= 15);
 }
 
 }  // namespace verify_sample_test

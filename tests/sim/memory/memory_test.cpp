@@ -222,10 +222,12 @@ TEST_CASE("At every instant the owners add up to the curve", "[sim][memory]") {
     for (int rank = 0; rank < static_cast<int>(owners.size()); ++rank) {
       const auto& own = owners[static_cast<std::size_t>(rank)];
       const auto curve = at.curves.of(rank);
-      for (const OwnersPoint& point : own)
-        REQUIRE(point.sum() == held(curve, point.time)->held);
-      for (const MemoryPoint& point : curve)
-        REQUIRE(held(own, point.time)->sum() == held(curve, point.time)->held);
+      // Points by the million: one assertion for a rank's.
+      const auto differs = [&](const auto& point) {
+        return held(own, point.time)->sum() != held(curve, point.time)->held;
+      };
+      REQUIRE(std::none_of(own.begin(), own.end(), differs));
+      REQUIRE(std::none_of(curve.begin(), curve.end(), differs));
     }
   });
   CHECK(visited > 100);
@@ -436,12 +438,15 @@ TEST_CASE("A curve begins and ends with what stands, and its peak is its highest
       REQUIRE(curve.front().time == 0);
       REQUIRE(curve.front().held == standing.value);
       REQUIRE(curve.back().held == standing.value);
-      std::int64_t highest = 0;
+      std::int64_t highest = 0, lowest = curve.front().held;
+      bool rises = true;  // in time
       for (std::size_t point = 0; point < curve.size(); ++point) {
-        REQUIRE(curve[point].held >= standing.value);
-        REQUIRE((point < 2 || curve[point].time > curve[point - 1].time));
+        rises = rises && (point < 2 || curve[point].time > curve[point - 1].time);
+        lowest = std::min(lowest, curve[point].held);
         highest = std::max(highest, curve[point].held);
       }
+      REQUIRE(rises);
+      REQUIRE(lowest >= standing.value);
       REQUIRE(at.curves.peaks[static_cast<std::size_t>(rank)].held == Bytes{highest});
     }
   });

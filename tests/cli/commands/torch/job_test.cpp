@@ -294,7 +294,7 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
   const TempFolder folder;
   const auto ckpt = (folder.path() / "ckpt").string(), next = (folder.path() / "next").string();
   const std::vector<std::string> setup{"pipeline.ranks=3", "pipeline.schedule=1f1b",
-                                       "training.steps=400", "training.clip_norm=0.5"};
+                                       "training.steps=200", "training.clip_norm=0.5"};
   const auto undisturbed = run_program(train(setup, {"--json"}));
   REQUIRE(undisturbed.exit_code == 0);
 
@@ -311,7 +311,7 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
 
   std::vector<std::string> replan{
       "--costs", costs_file(), "--replan", "--lost", "1",  "--checkpoints",
-      ckpt,      "--step",     "400",      "-o",     next, "--json"};
+      ckpt,      "--step",     "200",      "-o",     next, "--json"};
   for (const std::string& assignment : setup)
     replan.insert(replan.end(), {"--set", assignment});
   const auto planned = run_program(small_gpt("plan", replan));
@@ -321,7 +321,7 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
   CHECK(plan.at("plans")[0].at("ranks").get<int>() <= 2);
   const int from = plan.at("replan").at("checkpoint").at("step");
   CHECK(from >= 10);
-  CHECK(plan.at("replan").at("repeated_steps") == 400 - from);
+  CHECK(plan.at("replan").at("repeated_steps") == 200 - from);
 
   const auto resumed =
       run_program({"train", next + "/scenario.json", "--costs", next + "/costs.json",
@@ -331,7 +331,7 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
   CHECK(resumed.err.find("not bit-identical") == std::string::npos);
   const json all = json::parse(undisturbed.out).at("loss"),
              rest = json::parse(resumed.out).at("loss");
-  REQUIRE(rest.size() == 400 - static_cast<std::size_t>(from));
+  REQUIRE(rest.size() == 200 - static_cast<std::size_t>(from));
   for (std::size_t step = 0; step < rest.size(); ++step)
     REQUIRE(rest[step] == all[step + static_cast<std::size_t>(from)]);
 }

@@ -1,5 +1,5 @@
-// From the sizes of a Llama to a searched plan, and from its scenario to a training with the bits
-// of one without a pipeline: the commands of docs/planning.md.
+// From the sizes of a Llama, and of a mixture of experts, to a searched plan, and from its scenario
+// to a training with the bits of one without a pipeline: the commands of docs/planning.md.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +20,7 @@ using Words = std::vector<std::string>;
 
 const std::string source = PIPEWRIGHT_SOURCE_DIR "/";
 const std::string config = "scenarios/llama-tokens/config.json";
+const std::string mixture = "scenarios/mixture-tokens/config.json";
 const std::string cluster = "scenarios/clusters/h100-sxm.json";
 
 /// What the page's `iconv` makes: each byte of a text as two.
@@ -33,25 +34,13 @@ std::string write_tokens(const TempFolder& folder) {
 }
 
 /// The scenario of the best plan on four devices.
-std::string planned(const TempFolder& folder, const Words& more) {
+std::string planned(const TempFolder& folder, const Words& more,
+                    const std::string& model = config) {
   const std::string out = (folder.path() / fmt::format("{}", fmt::join(more, ""))).string();
-  Words words{"plan",
-              "--model",
-              source + config,
-              "--cluster",
-              source + cluster,
-              "--gpus",
-              "4",
-              "--batch",
-              "16",
-              "--microbatch",
-              "2",
-              "--sequence",
-              "64",
-              "--tensor",
-              "2",
-              "-o",
-              out};
+  Words words{"plan",   "--model",    source + model, "--cluster", source + cluster,
+              "--gpus", "4",          "--batch",      "16",        "--microbatch",
+              "2",      "--sequence", "64",           "--tensor",  "2",
+              "-o",     out};
   words.insert(words.end(), more.begin(), more.end());
   const Result result = run_program(words);
   CAPTURE(result.err);
@@ -93,6 +82,16 @@ TEST_CASE("a searched plan of a small Llama with tensor 2 trains with the bits o
     }
   }
   CHECK(trained == 8);
+}
+
+TEST_CASE("so does one of a small mixture of experts", "[cli][job]") {
+  const TempFolder folder;
+  const std::string scenario = planned(folder, {"--pipeline", "2"}, mixture);
+  const Result result = train(scenario, write_tokens(folder), {"--verify"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("verify: 4 of 4 losses and 50 of 50 parameter tensors (") !=
+        std::string::npos);
 }
 
 TEST_CASE("docs/planning.md has these commands", "[cli]") {

@@ -1,0 +1,73 @@
+#pragma once
+
+// A mixture's feed-forward (Mixtral, arXiv 2401.04088): a router chooses the experts of each token,
+// and what these make of it is added up by their weights. Tokens are never dropped, so an expert
+// multiplies as many as the data send it. Matrices of all experts are one parameter each.
+
+#include <torch/nn/module.h>
+
+#include <string>
+#include <vector>
+
+#include "feed_forward.hpp"
+#include "routing.hpp"
+
+namespace pipewright::exec {
+
+/// A linear layer for each expert: one parameter [experts, outputs, inputs], of which shards share
+/// out the outputs (`dimension` 1) or the inputs (2).
+class ExpertLinearImpl final : public torch::nn::Module {
+ public:
+  struct Sizes {
+    int experts, in, out;
+    int dimension;
+    bool has_bias;  // of outputs that are shared out: it is added to each group's
+  };
+  ExpertLinearImpl(const Sizes& sizes, const ShardPlace& place);
+
+  /// Of one expert for one group of this shard; a bias may be undefined.
+  struct Matrix {
+    at::Tensor weight, bias;
+    at::Tensor operator()(const at::Tensor& rows) const;
+  };
+  /// By group, and by expert.
+  std::vector<std::vector<Matrix>> of_groups() const;
+  std::vector<CutParameter> cut_parameters(const std::string& name) const;
+
+ private:
+  ShardPlace place_;
+  int dimension_;
+  std::int64_t whole_;
+  at::Tensor weight_, bias_;
+};
+TORCH_MODULE(ExpertLinear);
+
+/// Shards share out the width of each expert, and all of them have the router.
+class MixtureImpl final : public torch::nn::Module {
+ public:
+  MixtureImpl(const plan::TransformerConfig& config, const ShardPlace& place, Tokens tokens);
+
+  /// [batch, tokens, hidden], of this shard's tokens.
+  at::Tensor forward(const at::Tensor& input) const;
+  std::vector<CutParameter> cut_parameters(const std::string& name) const;
+
+ private:
+  /// The experts of tokens, the one with the largest weight first: [batch, tokens, choices].
+  struct Choice {
+    at::Tensor experts, weights;
+  };
+  Choice choose(const at::Tensor& input) const;
+  Tensors rows_of_groups(const Tensors& inputs, const Routing& routing) const;
+  at::Tensor bias_of(const Choice& choice) const;
+
+  ShardPlace place_;
+  Tokens tokens_;
+  int experts_, choices_;
+  GroupLinear router_;
+  ExpertLinear up_{nullptr}, down_{nullptr}, gate_{nullptr};
+  GroupLinear down_bias_{nullptr};  // from weights of experts to outputs
+  FeedForward shared_{nullptr};
+};
+TORCH_MODULE(Mixture);
+
+}  // namespace pipewright::exec

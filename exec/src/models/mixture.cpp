@@ -1,11 +1,14 @@
 #include "mixture.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <torch/nn/init.h>
 
 #include <cmath>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/plan/error.hpp"
+#include "token_exchange.hpp"
 #include "training/own_memory.hpp"
 
 namespace pipewright::exec {
@@ -29,39 +32,67 @@ Tensors one_by_one(const at::Tensor& stacked, std::size_t count) {
 ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const ShardPlace& place)
     : place_(place),
       dimension_(sizes.dimension),
+      experts_(sizes.experts),
       whole_(sizes.dimension == 1 ? sizes.out : sizes.in) {
   const auto length = [&](int whole, int dimension) {
     return dimension == dimension_ ? border_of_part(whole, place.index + 1, place.count) -
                                          border_of_part(whole, place.index, place.count)
                                    : whole;
   };
+  const int here = sizes.experts / place.experts.count;
   const double bound = 1 / std::sqrt(sizes.in);  // as LibTorch begins a linear layer
-  weight_ = register_parameter(
-      "weight", at::empty({sizes.experts, length(sizes.out, 1), length(sizes.in, 2)}));
+  weight_ =
+      register_parameter("weight", at::empty({here, length(sizes.out, 1), length(sizes.in, 2)}));
   nn::init::uniform_(weight_, -bound, bound);
   if (!sizes.has_bias)
     return;
-  bias_ = register_parameter("bias", at::empty({sizes.experts, length(sizes.out, 1)}));
+  bias_ = register_parameter("bias", at::empty({here, length(sizes.out, 1)}));
   nn::init::uniform_(bias_, -bound, bound);
 }
 
 std::vector<CutParameter> ExpertLinearImpl::cut_parameters(const std::string& name) const {
-  std::vector<CutParameter> cuts{
-      {.name = name + ".weight", .dimension = dimension_, .whole = whole_}};
-  if (bias_.defined())
-    cuts.push_back({.name = name + ".bias", .dimension = 1, .whole = whole_});
+  const bool among_experts = place_.experts.count > 1;
+  CutParameter cut{.name = name + ".weight",
+                   .dimension = among_experts ? 0 : dimension_,
+                   .whole = among_experts ? experts_ : whole_,
+                   .experts = experts_,
+                   .among_experts = among_experts};
+  std::vector<CutParameter> cuts{cut};
+  if (bias_.defined()) {
+    cut.name = name + ".bias";
+    cuts.push_back(cut);
+  }
   return cuts;
+}
+
+void ExpertLinearImpl::add_aliases(const std::string& name, std::vector<ParameterAlias>& all) {
+  const auto once_more = [](const at::Tensor& parameter) {
+    return parameter.defined() ? parameter.detach().requires_grad_() : parameter;
+  };
+  for (int source = 1; source < place_.experts.count; ++source) {
+    const auto at = static_cast<std::size_t>(source) - 1;
+    if (weight_of_source_.size() <= at) {
+      weight_of_source_.push_back(once_more(weight_));
+      bias_of_source_.push_back(once_more(bias_));
+    }
+    all.push_back({name + ".weight", source, weight_of_source_[at]});
+    if (bias_.defined())
+      all.push_back({name + ".bias", source, bias_of_source_[at]});
+  }
 }
 
 at::Tensor ExpertLinearImpl::Matrix::operator()(const at::Tensor& rows) const {
   return at::linear(rows, weight, bias);
 }
 
-std::vector<std::vector<Matrix>> ExpertLinearImpl::of_groups() const {
+std::vector<std::vector<Matrix>> ExpertLinearImpl::of_groups(int source) const {
+  const auto at = static_cast<std::size_t>(source) - 1;
+  const at::Tensor& weight = source == 0 ? weight_ : weight_of_source_.at(at);
+  const at::Tensor& bias = source == 0 ? bias_ : bias_of_source_.at(at);
   const auto cuts = cut_parameters("");
-  const Tensors weights = group_parts(weight_, cuts[0], place_);
+  const Tensors weights = group_parts(weight, cuts[0], place_);
   const Tensors biases =
-      bias_.defined() ? group_parts(bias_, cuts[1], place_) : Tensors(weights.size());
+      bias.defined() ? group_parts(bias, cuts[1], place_) : Tensors(weights.size());
   std::vector<std::vector<Matrix>> groups;
   for (std::size_t own = 0; own < weights.size(); ++own) {
     const Tensors of_expert = one_by_one(weights[own], 0);
@@ -80,6 +111,9 @@ MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const ShardPlace& pla
       choices_(c.experts_per_token),
       router_(register_module("router",
                               GroupLinear(c.hidden, c.experts, place, c.router_bias, tokens))) {
+  if (c.experts % place.experts.count != 0)
+    throw plan::InputError(fmt::format("pipeline.expert: {} ranks cannot share out {} experts",
+                                       place.experts.count, c.experts));
   const auto matrices = [&](int in, int out, int dimension) {
     return ExpertLinear(ExpertLinearImpl::Sizes{.experts = c.experts,
                                                 .in = in,
@@ -106,22 +140,40 @@ MixtureImpl::Choice MixtureImpl::choose(const at::Tensor& input) const {
           .weights = at::softmax(logits, -1, at::kFloat).to(input.scalar_type())};
 }
 
+at::Tensor MixtureImpl::of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
+                                   std::size_t group) const {
+  Counts all;
+  for (const Counts& of_source : counts)
+    all.insert(all.end(), of_source.begin(), of_source.end());
+  const auto pieces = rows.split_with_sizes(all);
+  Tensors outputs;
+  std::size_t next = 0;
+  for (std::size_t source = 0; source < counts.size(); ++source) {
+    const auto from = static_cast<int>(source);
+    const auto up = up_->of_groups(from)[group], down = down_->of_groups(from)[group];
+    const auto gate = gate_.is_empty() ? std::vector<Matrix>() : gate_->of_groups(from)[group];
+    for (std::size_t e = 0; e < up.size(); ++e) {
+      const at::Tensor& piece = pieces[next++];
+      if (piece.size(0) == 0)
+        continue;
+      const at::Tensor its_rows = as_one_of_its_own(piece);
+      const at::Tensor gates = gate.empty() ? at::Tensor() : gate[e](its_rows);
+      outputs.push_back(with_own_gradient(down[e](activated(up[e](its_rows), gates))));
+    }
+  }
+  return outputs.empty() ? rows : at::cat(outputs);
+}
+
 Tensors MixtureImpl::rows_of_groups(const Tensors& inputs, const Routing& routing) const {
-  const auto ups = up_->of_groups(), downs = down_->of_groups();
-  const auto gates = gate_.is_empty() ? decltype(ups)() : gate_->of_groups();
   Tensors all;
   for (std::size_t own = 0; own < inputs.size(); ++own) {
     const at::Tensor rows = in_order_of_experts(inputs[own].flatten(0, 1), routing);
-    const auto by_expert = rows.split_with_sizes(routing.counts);
-    Tensors outputs;
-    for (std::size_t e = 0; e < by_expert.size(); ++e) {
-      if (routing.counts[e] == 0)
-        continue;
-      const at::Tensor its_rows = as_one_of_its_own(by_expert[e]);
-      const at::Tensor gate = gates.empty() ? at::Tensor() : gates[own][e](its_rows);
-      outputs.push_back(with_own_gradient(downs[own][e](activated(ups[own][e](its_rows), gate))));
+    if (place_.experts.count == 1) {
+      all.push_back(of_experts(rows, {routing.counts}, own));
+      continue;
     }
-    all.push_back(at::cat(outputs));
+    const TokenExchange exchange(place_.experts, routing.counts, rows.device());
+    all.push_back(exchange.come_back(of_experts(exchange.go(rows), exchange.counts_here(), own)));
   }
   return all;
 }
@@ -162,6 +214,15 @@ std::vector<CutParameter> MixtureImpl::cut_parameters(const std::string& name) c
     add_cuts(all, gate_->cut_parameters(name + ".gate"));
   if (!shared_.is_empty())
     add_cuts(all, shared_->cut_parameters(name + ".shared"));
+  return all;
+}
+
+std::vector<ParameterAlias> MixtureImpl::aliases(const std::string& name) {
+  std::vector<ParameterAlias> all;
+  up_->add_aliases(name + ".up", all);
+  down_->add_aliases(name + ".down", all);
+  if (!gate_.is_empty())
+    gate_->add_aliases(name + ".gate", all);
   return all;
 }
 

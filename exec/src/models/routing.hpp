@@ -11,12 +11,15 @@
 
 namespace pipewright::exec {
 
+/// Of rows for each expert.
+using Counts = std::vector<std::int64_t>;
+
 /// A row is a token at one of its experts: so many choices of the first token, of the next, …
 struct Routing {
-  std::vector<std::int64_t> counts;  // rows of each expert
-  std::int64_t choices = 1;          // experts of a token
-  at::Tensor order;   // the rows in the order of experts; of one expert in that of tokens
-  at::Tensor places;  // where each row is in that order
+  Counts counts;             // rows of each expert
+  std::int64_t choices = 1;  // experts of a token
+  at::Tensor order;          // the rows in the order of experts; of one expert in that of tokens
+  at::Tensor places;         // where each row is in that order
 };
 
 /// `chosen`: int64 [tokens, choices], from 0 to `experts`.

@@ -167,6 +167,12 @@ class DecoderLayer final : public Layer {
     return all;
   }
 
+  std::vector<ParameterAlias> aliases() override {
+    if constexpr (std::is_same_v<Kind, Mixture>)
+      return feed_forward_->aliases("feed_forward");
+    return {};
+  }
+
  private:
   GroupNorm norm1_;
   Attention attention_;
@@ -194,7 +200,7 @@ LayerSpec decoder_layer(int index, const TransformerShape& shape, Tokens tokens)
   if (!shape.config.has_experts(index))
     return decoder_part<DecoderLayer<FeedForward>>(name, shape, tokens);
   LayerSpec layer = decoder_part<DecoderLayer<Mixture>>(name, shape, tokens);
-  layer.varies = true;  // how many tokens an expert multiplies: no capture holds for other tokens
+  layer.varies = layer.has_experts = true;
   return layer;
 }
 

@@ -112,10 +112,8 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
       return sum_tied();
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
-      sum_ties_within(*stages_.at(i.stage));
-      return reduce_copies(
-          *stages_.at(i.stage), copies_of(i.stage),
-          i.kind == InstructionKind::ReduceGradients ? SumOf::Whole : SumOf::Shard);
+      return sum_copies(i.stage,
+                        i.kind == InstructionKind::ReduceGradients ? SumOf::Whole : SumOf::Shard);
     case InstructionKind::NormGradients:
       return take_norm();
     case InstructionKind::GatherParameters:
@@ -148,6 +146,14 @@ void Collectives::sum_tied() {
   for (const int rank : tied_ranks_)
     members.ranks.push_back(job_rank_.of(rank));
   reduce_tied(own, setup_, members);
+}
+
+void Collectives::sum_copies(int index, SumOf wanted) {
+  Stage& stage = *stages_.at(index);
+  sum_ties_within(stage);
+  reduce_copies(stage, copies_of(index), wanted);
+  if (job_rank_.expert_ranks > 1)
+    reduce_copies(stage, copies_of_experts(index), wanted, CopiesOf::Experts);
 }
 
 /// Where the Program sums no tied weights, layers that share one lie on one stage.
@@ -194,6 +200,11 @@ void Collectives::share_loss() {
 
 Members Collectives::copies_of(int stage) const {
   return {job_rank_.of_all_replicas(trained_.placement.ranks_of(stage)), job_rank_.in_job(),
+          &transport_};
+}
+
+Members Collectives::copies_of_experts(int stage) const {
+  return {job_rank_.of_same_experts(trained_.placement.ranks_of(stage)), job_rank_.in_job(),
           &transport_};
 }
 

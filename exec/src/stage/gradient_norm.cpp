@@ -8,10 +8,19 @@
 namespace pipewright::exec {
 namespace {
 
-/// The parts of a gradient whose squares are added up by themselves.
+/// The parts of a gradient whose squares are added up by themselves: those of groups, and of each
+/// of them those of experts.
 Tensors parts_of(const at::Tensor& gradient, const CutParameter* cut, const ShardPlace& place) {
-  return cut == nullptr || place.groups == 1 ? Tensors{gradient}
-                                             : group_parts(gradient, *cut, place);
+  if (cut == nullptr)
+    return {gradient};
+  const Tensors groups = place.groups == 1 ? Tensors{gradient} : group_parts(gradient, *cut, place);
+  if (cut->experts == 0)
+    return groups;
+  Tensors parts;
+  for (const at::Tensor& group : groups)
+    for (const at::Tensor& expert : group.unbind(0))
+      parts.push_back(expert);
+  return parts;
 }
 
 }  // namespace
@@ -29,8 +38,9 @@ void GradientNorm::add(const Stage& stage, const TrainingSetup& setup) {
     if (tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == p)
       continue;
     const Tensors parts = parts_of(parameters[p].grad(), stage.cut_of(p), place);
+    const CutParameter* const cut = stage.cut_of(p);
     std::int64_t group =
-        stage.cut_of(p) == nullptr ? 0 : place.index * static_cast<std::int64_t>(parts.size());
+        cut == nullptr ? 0 : seat_of(*cut, place).index * static_cast<std::int64_t>(parts.size());
     for (const at::Tensor& part : parts)
       squares_[{layer, ordinal, group++}] = part.to(at::kDouble).square().sum();
   }

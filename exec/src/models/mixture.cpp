@@ -140,40 +140,54 @@ MixtureImpl::Choice MixtureImpl::choose(const at::Tensor& input) const {
           .weights = at::softmax(logits, -1, at::kFloat).to(input.scalar_type())};
 }
 
+at::Tensor MixtureImpl::Expert::operator()(const at::Tensor& rows) const {
+  return down(activated(up(rows), gate.weight.defined() ? gate(rows) : at::Tensor()));
+}
+
+/// By group.
+std::vector<MixtureImpl::Experts> MixtureImpl::experts_of_groups(int source) const {
+  const auto ups = up_->of_groups(source), downs = down_->of_groups(source);
+  const auto gates = gate_.is_empty() ? decltype(ups)() : gate_->of_groups(source);
+  std::vector<Experts> groups(ups.size());
+  for (std::size_t own = 0; own < ups.size(); ++own)
+    for (std::size_t e = 0; e < ups[own].size(); ++e)
+      groups[own].push_back({ups[own][e], gates.empty() ? Matrix() : gates[own][e], downs[own][e]});
+  return groups;
+}
+
+/// What they make of rows, `counts` of each pipeline for each of them.
 at::Tensor MixtureImpl::of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
-                                   std::size_t group) const {
+                                   const std::vector<const Experts*>& of_source) {
   Counts all;
-  for (const Counts& of_source : counts)
-    all.insert(all.end(), of_source.begin(), of_source.end());
+  for (const Counts& of_one : counts)
+    all.insert(all.end(), of_one.begin(), of_one.end());
   const auto pieces = rows.split_with_sizes(all);
   Tensors outputs;
   std::size_t next = 0;
-  for (std::size_t source = 0; source < counts.size(); ++source) {
-    const auto from = static_cast<int>(source);
-    const auto up = up_->of_groups(from)[group], down = down_->of_groups(from)[group];
-    const auto gate = gate_.is_empty() ? std::vector<Matrix>() : gate_->of_groups(from)[group];
-    for (std::size_t e = 0; e < up.size(); ++e) {
-      const at::Tensor& piece = pieces[next++];
-      if (piece.size(0) == 0)
-        continue;
-      const at::Tensor its_rows = as_one_of_its_own(piece);
-      const at::Tensor gates = gate.empty() ? at::Tensor() : gate[e](its_rows);
-      outputs.push_back(with_own_gradient(down[e](activated(up[e](its_rows), gates))));
-    }
-  }
+  for (const Experts* const experts : of_source)
+    for (const Expert& expert : *experts)
+      if (const at::Tensor& piece = pieces[next++]; piece.size(0) > 0)
+        outputs.push_back(with_own_gradient(expert(as_one_of_its_own(piece))));
   return outputs.empty() ? rows : at::cat(outputs);
 }
 
 Tensors MixtureImpl::rows_of_groups(const Tensors& inputs, const Routing& routing) const {
+  std::vector<std::vector<Experts>> of_source;
+  for (int source = 0; source < place_.experts.count; ++source)
+    of_source.push_back(experts_of_groups(source));
   Tensors all;
   for (std::size_t own = 0; own < inputs.size(); ++own) {
+    std::vector<const Experts*> experts;
+    for (const auto& groups : of_source)
+      experts.push_back(&groups[own]);
     const at::Tensor rows = in_order_of_experts(inputs[own].flatten(0, 1), routing);
     if (place_.experts.count == 1) {
-      all.push_back(of_experts(rows, {routing.counts}, own));
+      all.push_back(of_experts(rows, {routing.counts}, experts));
       continue;
     }
     const TokenExchange exchange(place_.experts, routing.counts, rows.device());
-    all.push_back(exchange.come_back(of_experts(exchange.go(rows), exchange.counts_here(), own)));
+    all.push_back(
+        exchange.come_back(of_experts(exchange.go(rows), exchange.counts_here(), experts)));
   }
   return all;
 }

@@ -65,10 +65,16 @@ class MixtureImpl final : public torch::nn::Module {
     at::Tensor experts, weights;
   };
   Choice choose(const at::Tensor& input) const;
+  /// One of this rank's experts, for one group.
+  struct Expert {
+    ExpertLinearImpl::Matrix up, gate, down;  // a gate's weight may be undefined
+    at::Tensor operator()(const at::Tensor& rows) const;
+  };
+  using Experts = std::vector<Expert>;
+  std::vector<Experts> experts_of_groups(int source) const;
+  static at::Tensor of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
+                               const std::vector<const Experts*>& of_source);
   Tensors rows_of_groups(const Tensors& inputs, const Routing& routing) const;
-  /// What experts make of rows, `counts` for each pipeline and each expert of this rank.
-  at::Tensor of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
-                        std::size_t group) const;
   at::Tensor bias_of(const Choice& choice) const;
 
   ShardPlace place_;

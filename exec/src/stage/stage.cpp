@@ -184,6 +184,17 @@ void require_shardable(const at::Tensor& parameter, const std::string& name) {
         name));
 }
 
+/// Those of a layer whose parameters are the last ones of `names`.
+void add_aliases(Layer& layer, const std::vector<std::string>& names, std::size_t first_of_layer,
+                 GradientSources& sources) {
+  for (const ParameterAlias& alias : layer.aliases()) {
+    const auto named = std::find(names.begin() + static_cast<std::ptrdiff_t>(first_of_layer),
+                                 names.end(), alias.parameter);
+    sources.aliases.push_back(
+        {static_cast<std::size_t>(named - names.begin()), alias.source, alias.leaf});
+  }
+}
+
 /// Whether there is a plan with the same bits in which ranks have parts of parameters.
 bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
   return place.groups > 1 || std::any_of(setup.layers.begin(), setup.layers.end(),
@@ -201,7 +212,7 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   GradientSources sources{.own = spec_.place.experts.index};
   for (int layer = spec_.first; layer < spec_.last; ++layer) {
     layers_.push_back(build_layer(setup, layer, spec_.device, spec_.place));
-    const auto first_of_layer = static_cast<std::ptrdiff_t>(name_of_parameter_.size());
+    const std::size_t first_of_layer = name_of_parameter_.size();
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());
@@ -209,12 +220,7 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
         name_of_parameter_.push_back(named.key());
         cut_of_parameter_.push_back(find_cut(*layers_.back(), named.key()));
       }
-    for (const ParameterAlias& alias : layers_.back()->aliases()) {
-      const auto named = std::find(name_of_parameter_.begin() + first_of_layer,
-                                   name_of_parameter_.end(), alias.parameter);
-      sources.aliases.push_back(
-          {static_cast<std::size_t>(named - name_of_parameter_.begin()), alias.source, alias.leaf});
-    }
+    add_aliases(*layers_.back(), name_of_parameter_, first_of_layer, sources);
     // Not the buffers themselves, whose changes autograd counts.
     Tensors& buffers = buffers_of_layer_.emplace_back();
     for (const at::Tensor& buffer : layers_.back()->buffers())

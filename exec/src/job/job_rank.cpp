@@ -71,10 +71,33 @@ std::vector<int> JobRank::of_all_shards() const {
   return ranks;
 }
 
-JobGrid::JobGrid(int pipeline_ranks, int replicas, int shards, const std::vector<std::string>& axes)
+std::vector<int> JobRank::of_all_experts() const {
+  std::vector<int> ranks;
+  for (int each = 0; each < expert_ranks; ++each)
+    ranks.push_back(at(rank, replica - part_of_experts() + each, shard));
+  return ranks;
+}
+
+std::vector<int> JobRank::of_same_experts(const std::vector<int>& pipeline_ranks) const {
+  std::vector<int> ranks;
+  for (const int each : pipeline_ranks)
+    for (int copy = part_of_experts(); copy < replicas; copy += expert_ranks)
+      ranks.push_back(at(each, copy, shard));
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+JobGrid::JobGrid(int pipeline_ranks, int replicas, int shards, const std::vector<std::string>& axes,
+                 int expert_ranks)
     : topology_(topology_of(pipeline_ranks, replicas, shards, axes)),
       steps_{step_along(topology_, "pipe"), step_along(topology_, "data"),
-             step_along(topology_, "tensor"), topology_.rank_count()} {}
+             step_along(topology_, "tensor"), topology_.rank_count()},
+      expert_ranks_(expert_ranks) {
+  if (expert_ranks < 1 || replicas % expert_ranks != 0)
+    throw plan::InputError(
+        fmt::format("{} pipelines cannot share out experts {} at a time (pipeline.expert)",
+                    replicas, expert_ranks));
+}
 
 int JobGrid::length_of(const std::string& axis) const {
   return has_axis(topology_, axis) ? topology_.length_of(axis) : 1;
@@ -91,6 +114,7 @@ JobRank JobGrid::rank(int rank_in_job) const {
   rank.replicas = length_of("data");
   rank.shard = place_of(rank_in_job, "tensor");
   rank.shards = length_of("tensor");
+  rank.expert_ranks = expert_ranks_;
   rank.steps = steps_;
   return rank;
 }

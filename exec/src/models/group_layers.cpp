@@ -1,12 +1,12 @@
 #include "pipewright/exec/models/group_layers.hpp"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/group_indices.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/run_again.hpp"
+#include "training/own_memory.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -17,20 +17,6 @@ std::int64_t length_on_shard(std::int64_t length, const ShardPlace& place, int b
                    border_of_part(block, place.index, place.count));
 }
 
-/// The same value, whose gradient lies as a tensor of its own does: kernels add up in another order
-/// where it is part of one.
-struct WithOwnGradient : torch::autograd::Function<WithOwnGradient> {
-  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) {
-    return value;
-  }
-  static Tensors backward(torch::autograd::AutogradContext*, const Tensors& gradients) {
-    const at::Tensor& gradient = gradients.front();
-    return {gradient.is_contiguous() && gradient.storage_offset() == 0
-                ? gradient
-                : gradient.clone(at::MemoryFormat::Contiguous)};
-  }
-};
-
 /// `part` of the tokens of each group of this shard, in order. In serial training, too, each is a
 /// tensor of its own, so that gradients of what all of them meet are added up alike, and what
 /// `part` makes of one's gradient is whole before anything is added to it.
@@ -38,11 +24,11 @@ template <class Part>
 at::Tensor by_own_tokens(const at::Tensor& value, const ShardPlace& place, const Part& part) {
   const int own = place.groups / place.count;
   if (own == 1)
-    return WithOwnGradient::apply(part(WithOwnGradient::apply(value), std::size_t{0}));
+    return with_own_gradient(part(with_own_gradient(value), std::size_t{0}));
   Tensors parts;
   for (const at::Tensor& tokens : value.chunk(own, 1))
     parts.push_back(
-        WithOwnGradient::apply(part(tokens.clone(at::MemoryFormat::Contiguous), parts.size())));
+        with_own_gradient(part(tokens.clone(at::MemoryFormat::Contiguous), parts.size())));
   return at::cat(parts, 1);
 }
 
@@ -91,19 +77,42 @@ std::vector<CutParameter> RowLinearImpl::cut_parameters(const std::string& name)
   return {{.name = name + ".weight", .dimension = 1, .whole = in_}};
 }
 
-at::Tensor RowLinearImpl::sum_over(const Tensors& inputs) const {
-  if (place_.groups == 1)
-    return at::linear(inputs.front(), weight, bias);
+Tensors RowLinearImpl::of_groups(const Tensors& inputs) const {
   const Tensors weights = group_parts(weight, cut_parameters("").front(), place_);
   Tensors outputs;
   for (std::size_t own = 0; own < weights.size(); ++own)
     outputs.push_back(at::linear(inputs.at(own), weights[own]));
-  const at::Tensor sum = sum_over_groups(outputs, place_, tokens_);
+  return outputs;
+}
+
+at::Tensor RowLinearImpl::with_bias(const at::Tensor& sum) const {
   if (!bias.defined() || tokens_ == Tokens::Whole)
     return bias.defined() ? sum + bias : sum;
   const Tensors biases = for_own_groups(bias, place_);
   return by_own_tokens(sum, place_,
                        [&](const at::Tensor& own, std::size_t g) { return own + biases[g]; });
+}
+
+at::Tensor RowLinearImpl::sum_over(const Tensors& inputs) const {
+  if (place_.groups == 1)
+    return at::linear(inputs.front(), weight, bias);
+  return with_bias(sum_over_groups(of_groups(inputs), place_, tokens_));
+}
+
+GroupLinearImpl::GroupLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place,
+                                 bool has_bias, Tokens tokens)
+    : LinearImpl(torch::nn::LinearOptions(in, out).bias(has_bias)),
+      place_(place),
+      tokens_(tokens) {}
+
+at::Tensor GroupLinearImpl::forward(const at::Tensor& input) const {
+  if (tokens_ == Tokens::Whole)
+    return at::linear(input, weight, bias);
+  const Tensors weights = for_own_groups(weight, place_);
+  const Tensors biases = bias.defined() ? for_own_groups(bias, place_) : Tensors(weights.size());
+  return by_own_tokens(input, place_, [&](const at::Tensor& own, std::size_t g) {
+    return at::linear(own, weights[g], biases[g]);
+  });
 }
 
 GroupEmbeddingImpl::GroupEmbeddingImpl(std::int64_t words, std::int64_t width,

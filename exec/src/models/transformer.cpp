@@ -6,6 +6,7 @@
 #include <torch/nn/init.h>
 
 #include "device/stream.hpp"
+#include "mixture.hpp"
 #include "pipewright/exec/data/tokens.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
@@ -78,10 +79,6 @@ class TokenTable final : public Layer {
   GroupPositions positions_{nullptr};
 };
 
-void add_cuts(std::vector<CutParameter>& all, const std::vector<CutParameter>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 /// Shards share out the heads.
 class AttentionImpl final : public nn::Module {
  public:
@@ -147,50 +144,8 @@ class AttentionImpl final : public nn::Module {
 };
 TORCH_MODULE(Attention);
 
-/// Shards share out the width.
-class FeedForwardImpl final : public nn::Module {
- public:
-  FeedForwardImpl(const TransformerConfig& c, const ShardPlace& place, Tokens tokens)
-      : place_(place),
-        tokens_(tokens),
-        up_(register_module("up", columns(c, place))),
-        down_(register_module(
-            "down", RowLinear(c.feed_forward, c.hidden, place, c.feed_forward_bias, tokens))) {
-    if (c.gated)
-      gate_ = register_module("gate", columns(c, place));
-  }
-
-  at::Tensor forward(const at::Tensor& input) const {
-    const Tensors inputs = for_own_groups(input, place_, tokens_);
-    Tensors wide = up_->of_groups(inputs);
-    const Tensors gates = gate_.is_empty() ? Tensors() : gate_->of_groups(inputs);
-    for (std::size_t own = 0; own < wide.size(); ++own)
-      wide[own] = gates.empty() ? at::gelu(wide[own]) : at::silu(gates[own]) * wide[own];
-    return down_->sum_over(wide);
-  }
-  std::vector<CutParameter> cut_parameters(const std::string& name) const {
-    std::vector<CutParameter> all;
-    add_cuts(all, up_->cut_parameters(name + ".up"));
-    add_cuts(all, down_->cut_parameters(name + ".down"));
-    if (!gate_.is_empty())
-      add_cuts(all, gate_->cut_parameters(name + ".gate"));
-    return all;
-  }
-
- private:
-  static ColumnLinear columns(const TransformerConfig& c, const ShardPlace& place) {
-    return ColumnLinear(c.hidden, c.feed_forward, place, /*blocks=*/1, c.feed_forward_bias);
-  }
-
-  ShardPlace place_;
-  Tokens tokens_;
-  ColumnLinear up_;
-  RowLinear down_;
-  ColumnLinear gate_{nullptr};
-};
-TORCH_MODULE(FeedForward);
-
-/// Attention and feed-forward, each behind a norm and around a residual.
+/// Attention and a feed-forward of this kind, each behind a norm and around a residual.
+template <class Kind>
 class DecoderLayer final : public Layer {
  public:
   DecoderLayer(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
@@ -199,7 +154,7 @@ class DecoderLayer final : public Layer {
         attention_(register_module("attention", Attention(shape.config, place, tokens))),
         norm2_(register_module("norm2",
                                GroupNorm(shape.config.norm, shape.config.hidden, place, tokens))),
-        feed_forward_(register_module("feed_forward", FeedForward(shape.config, place, tokens))) {}
+        feed_forward_(register_module("feed_forward", Kind(shape.config, place, tokens))) {}
 
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     const at::Tensor attended =
@@ -212,11 +167,17 @@ class DecoderLayer final : public Layer {
     return all;
   }
 
+  std::vector<ParameterAlias> aliases() override {
+    if constexpr (std::is_same_v<Kind, Mixture>)
+      return feed_forward_->aliases("feed_forward");
+    return {};
+  }
+
  private:
   GroupNorm norm1_;
   Attention attention_;
   GroupNorm norm2_;
-  FeedForward feed_forward_;
+  Kind feed_forward_;
 };
 
 class Head final : public WordScores {
@@ -232,6 +193,15 @@ class Head final : public WordScores {
 template <class Kind>
 LayerSpec decoder_part(std::string name, const TransformerShape& shape, Tokens tokens) {
   return layer_with_shards<Kind>(std::move(name), shape, tokens, plan::faults_of_transformer_cut);
+}
+
+LayerSpec decoder_layer(int index, const TransformerShape& shape, Tokens tokens) {
+  const auto name = fmt::format("layer{}", index);
+  if (!shape.config.has_experts(index))
+    return decoder_part<DecoderLayer<FeedForward>>(name, shape, tokens);
+  LayerSpec layer = decoder_part<DecoderLayer<Mixture>>(name, shape, tokens);
+  layer.varies = layer.has_experts = true;
+  return layer;
 }
 
 void tie(LayerSpec& layer, const char* weight) {
@@ -250,7 +220,7 @@ std::vector<LayerSpec> transformer_layers(const TransformerShape& shape, Tokens 
         fmt::join(fields, ", ")));
   std::vector<LayerSpec> layers{decoder_part<TokenTable>("embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)
-    layers.push_back(decoder_part<DecoderLayer>(fmt::format("layer{}", i), shape, tokens));
+    layers.push_back(decoder_layer(i, shape, tokens));
   layers.push_back(decoder_part<Head>("head", shape, tokens));
   layers.back().shard_loss = loss_over_words(shape.config.vocabulary);
   if (shape.config.tied) {

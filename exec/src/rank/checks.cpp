@@ -138,6 +138,23 @@ void check_shards(const TrainingSetup& setup, const ExecutorOptions& options) {
           layer.name));
 }
 
+void require_for_experts(bool holds, const char* why) {
+  if (!holds)
+    throw plan::InputError(fmt::format("pipeline.expert: {}", why));
+}
+
+/// What ranks that share out experts ask of layers and settings.
+void check_experts(const TrainingSetup& setup, const ExecutorOptions& options) {
+  if (options.expert_ranks == 1)
+    return;
+  require_for_experts(std::any_of(setup.layers.begin(), setup.layers.end(),
+                                  [](const LayerSpec& layer) { return layer.has_experts; }),
+                      "ranks are to share out experts, but no layer has any");
+  require_for_experts(options.shards == 1 && setup.tensor_groups <= 1,
+                      "ranks that share out experts do not share out their widths as well: "
+                      "pipeline.tensor and training.tensor_groups must be 1");
+}
+
 void check_norm(const plan::Program& program, const TrainingSetup& setup) {
   if (!needs_norm(setup))
     return;
@@ -149,9 +166,20 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
 
 }  // namespace
 
-void require_trainable(const plan::Program& program) {
+void require_trainable(const plan::Program& program, int expert_ranks) {
   if (plan::is_forward_only(program))
     throw plan::InputError("the program computes no gradients: there is nothing to train");
+  if (expert_ranks == 1)
+    return;
+  require_for_experts(
+      !program.asynchronous && !plan::scatters_microbatches(program) &&
+          stages_with(program, InstructionKind::GatherParameters).empty(),
+      "experts have fewer copies than other parameters, which are not sharded: ZeRO must be 0, "
+      "and the schedule one with a flush");
+  require_for_experts(
+      program.placement.routes.size() == 1,
+      "microbatches go through the pipeline in several directions, but those of one pipeline "
+      "must be summed in one row: use a schedule with one direction");
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
@@ -198,7 +226,7 @@ void check_capturable(const plan::Program& program, const ExecutorOptions& optio
 void check(const plan::Program& program, const plan::Partition& partition,
            const TrainingSetup& setup, const ExecutorOptions& options) {
   plan::validate(program);
-  require_trainable(program);
+  require_trainable(program, options.expert_ranks);
   if (plan::layer_count(partition) != static_cast<int>(setup.layers.size()))
     throw plan::InputError(fmt::format("the partition {} is for {} layers, but the model has {}",
                                        plan::to_string(partition.boundaries),
@@ -208,6 +236,7 @@ void check(const plan::Program& program, const plan::Partition& partition,
                                        plan::to_string(partition.boundaries),
                                        plan::stage_count(partition), plan::stage_count(program)));
   check_shards(setup, options);
+  check_experts(setup, options);
   check_copies(program, options);
   if (!program.asynchronous)
     check_norm(program, setup);

@@ -112,10 +112,8 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
       return sum_tied();
     case InstructionKind::ReduceGradients:
     case InstructionKind::ScatterGradients:
-      sum_ties_within(*stages_.at(i.stage));
-      return reduce_copies(
-          *stages_.at(i.stage), copies_of(i.stage),
-          i.kind == InstructionKind::ReduceGradients ? SumOf::Whole : SumOf::Shard);
+      return sum_copies(i.stage,
+                        i.kind == InstructionKind::ReduceGradients ? SumOf::Whole : SumOf::Shard);
     case InstructionKind::NormGradients:
       return take_norm();
     case InstructionKind::GatherParameters:
@@ -150,6 +148,14 @@ void Collectives::sum_tied() {
   reduce_tied(own, setup_, members);
 }
 
+void Collectives::sum_copies(int index, SumOf wanted) {
+  Stage& stage = *stages_.at(index);
+  sum_ties_within(stage);
+  reduce_copies(stage, copies_of(index), wanted);
+  if (job_rank_.expert_ranks > 1)
+    reduce_copies(stage, copies_of_experts(index), wanted, CopiesOf::Experts);
+}
+
 /// Where the Program sums no tied weights, layers that share one lie on one stage.
 void Collectives::sum_ties_within(Stage& stage) {
   if (tied_ranks_.empty() && ties_summed_.insert(stage.spec().index).second)
@@ -170,8 +176,10 @@ void Collectives::take_norm() {
   GradientNorm own, norm;
   for (auto& [index, held] : stages_) {
     finish_gradients(*held);
-    const Members copies = copies_of(index);
-    own.add(*held, setup_, copies.index(), static_cast<int>(copies.ranks.size()));
+    const auto copy = [](const Members& copies) {
+      return GradientNorm::Copy{copies.index(), static_cast<int>(copies.ranks.size())};
+    };
+    own.add(*held, setup_, copy(copies_of(index)), copy(copies_of_experts(index)));
   }
   for (const Tensors& from_each : everybody().all_gather(own.to_tensors()))
     norm.add(from_each);
@@ -195,6 +203,11 @@ void Collectives::share_loss() {
 
 Members Collectives::copies_of(int stage) const {
   return {job_rank_.of_all_replicas(trained_.placement.ranks_of(stage)), job_rank_.in_job(),
+          &transport_};
+}
+
+Members Collectives::copies_of_experts(int stage) const {
+  return {job_rank_.of_same_experts(trained_.placement.ranks_of(stage)), job_rank_.in_job(),
           &transport_};
 }
 

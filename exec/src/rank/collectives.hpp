@@ -34,6 +34,8 @@ class Collectives {
 
   /// Who holds the stage, over all pipelines.
   Members copies_of(int stage) const;
+  /// Of those the ones with the same experts.
+  Members copies_of_experts(int stage) const;
 
   /// Behind all that the current stream has been given.
   void submit(const plan::Instruction& i);
@@ -65,6 +67,7 @@ class Collectives {
   void perform(const plan::Instruction& i, Tensors gradients);
   void wait_for(const Submitted& beside);
   void sum_tied();
+  void sum_copies(int stage, SumOf wanted);
   void sum_ties_within(Stage& stage);
   void take_norm();
   void share_loss();

@@ -60,7 +60,8 @@ plan::Program gathering(const plan::Program& trained) {
 }  // namespace
 
 JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options) {
-  return {static_cast<int>(program.ranks.size()), options.replicas, options.shards, options.axes};
+  return {static_cast<int>(program.ranks.size()), options.replicas, options.shards, options.axes,
+          options.expert_ranks};
 }
 
 struct Executor::State {
@@ -273,7 +274,9 @@ std::vector<at::Tensor> Executor::parameters() const {
   std::map<int, std::map<int, const Stage*>> stages;  // one copy of each shard
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
-      stages[index].try_emplace(worker->job_rank().shard, stage.get());
+      stages[index].try_emplace(std::max(worker->job_rank().shard,  // one of them is 0
+                                         worker->job_rank().part_of_experts()),
+                                stage.get());
   std::vector<at::Tensor> parameters;
   for (const auto& [index, by_shard] : stages) {
     std::vector<const Stage*> shards;
@@ -297,10 +300,12 @@ Snapshot Executor::snapshot(int next_step) const {
   snapshot.training.steps_since_overflow = scaler.good_steps();
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages()) {
-      const bool is_first_copy =
-          worker->job_rank().replica == 0 &&
-          worker->job_rank().rank == state_->program.placement.ranks_of(index).front();
-      append_state(*stage, is_first_copy, snapshot.layers);
+      const JobRank own = worker->job_rank();
+      const bool is_first_rank = own.rank == state_->program.placement.ranks_of(index).front();
+      append_state(*stage,
+                   {.of_stage = is_first_rank && own.replica == 0,
+                    .of_experts = is_first_rank && own.replica < own.expert_ranks},
+                   snapshot.layers);
     }
   return snapshot;
 }

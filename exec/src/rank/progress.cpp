@@ -19,9 +19,9 @@ void Progress::starting(const plan::Instruction& i) {
 
 void Progress::at_end_of_step() { at_.store(activity_of(end_of_step), std::memory_order_relaxed); }
 
-void Progress::meets_shards() {
+void Progress::meets(const Meeting& meeting) {
   meetings_.store(meetings_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  with_shards_.store(true, std::memory_order_relaxed);
+  meeting_.store(&meeting, std::memory_order_relaxed);
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
@@ -33,10 +33,10 @@ Beat Progress::beat(const JobRank& self) const {
   beat.moves = moves_.load(std::memory_order_relaxed);
   if (const int other = waits_for_.load(std::memory_order_relaxed); other >= 0)
     beat.waits.push_back({{other}, beat.at});
-  if (with_shards_.load(std::memory_order_relaxed))
-    beat.waits.push_back(
-        {self.of_all_shards(), fmt::format("collective {} of the shards in {}",
-                                           meetings_.load(std::memory_order_relaxed), beat.at)});
+  if (const Meeting* const meeting = meeting_.load(std::memory_order_relaxed))
+    beat.waits.push_back({meeting->ranks, fmt::format("collective {} of the {} in {}",
+                                                      meetings_.load(std::memory_order_relaxed),
+                                                      meeting->who, beat.at)});
   if (is_action(at))
     return beat;
   Wait& others = beat.waits.emplace_back(Wait{{}, beat.at});

@@ -7,11 +7,13 @@
 namespace pipewright::exec {
 namespace {
 
-/// While it lives, reports say that the rank waits for its shards.
+/// While it lives, reports say that the rank waits for them.
 class WaitingForShards {
  public:
-  explicit WaitingForShards(Progress& progress) : progress_(progress) { progress_.meets_shards(); }
-  ~WaitingForShards() { progress_.has_met_shards(); }
+  WaitingForShards(Progress& progress, const Meeting& meeting) : progress_(progress) {
+    progress_.meets(meeting);
+  }
+  ~WaitingForShards() { progress_.has_met(); }
   WaitingForShards(const WaitingForShards&) = delete;
   WaitingForShards& operator=(const WaitingForShards&) = delete;
 
@@ -21,21 +23,14 @@ class WaitingForShards {
 
 }  // namespace
 
-RankShards::RankShards(const JobRank& job_rank, const Stream& compute, Transport& transport,
+RankShards::RankShards(int self, Meeting others, const Stream& compute, Transport& transport,
                        Progress& progress, Stopwatch& stopwatch)
-    : job_rank_(job_rank),
-      ranks_(job_rank.of_all_shards()),
+    : self_(self),
+      meeting_(std::move(others)),
       compute_(compute),
       transport_(transport),
       progress_(progress),
       stopwatch_(stopwatch) {}
-
-ShardPlace RankShards::place(int groups) {
-  return {.index = job_rank_.shard,
-          .count = job_rank_.shards,
-          .groups = groups,
-          .group = job_rank_.shards > 1 ? this : nullptr};
-}
 
 Tensors RankShards::all_to_all(const Tensors& parts) {
   const OnStream stream(compute_);
@@ -45,8 +40,8 @@ Tensors RankShards::all_to_all(const Tensors& parts) {
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
   {
-    const WaitingForShards waiting(progress_);
-    from_each = transport_.all_to_all(ranks_, job_rank_.in_job(), for_each, Lane::Compute);
+    const WaitingForShards waiting(progress_, meeting_);
+    from_each = transport_.all_to_all(meeting_.ranks, self_, for_each, Lane::Compute);
   }
   Tensors all;
   for (Tensors& theirs : from_each)

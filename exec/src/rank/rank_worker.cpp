@@ -28,7 +28,10 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
       compute_(compute_stream(device)),
       progress_(options.starting),
       stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
-      shards_(job_rank_, compute_, transport, progress_, stopwatch_),
+      shards_(job_rank_.in_job(), {job_rank_.of_all_shards(), "shards"}, compute_, transport,
+              progress_, stopwatch_),
+      experts_(job_rank_.in_job(), {job_rank_.of_all_experts(), "experts"}, compute_, transport,
+               progress_, stopwatch_),
       inbox_(job_rank_, device.device, options.dynamic_shapes ? Shapes::Varying : Shapes::Fixed,
              stages_, transport, account_, stopwatch_, progress_),
       collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,
@@ -39,6 +42,17 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
   const ChargeTo charge(account_);
   const OnStream stream(compute_);
   build_stages(partition);
+}
+
+/// What a stage is built with.
+ShardPlace RankWorker::place() {
+  return {.index = job_rank_.shard,
+          .count = job_rank_.shards,
+          .groups = setup_.tensor_groups,
+          .group = job_rank_.shards > 1 ? &shards_ : nullptr,
+          .experts = {.index = job_rank_.part_of_experts(),
+                      .count = job_rank_.expert_ranks,
+                      .group = job_rank_.expert_ranks > 1 ? &experts_ : nullptr}};
 }
 
 void RankWorker::build_stages(const plan::Partition& partition) {
@@ -52,7 +66,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
     spec.captures = options_.cuda_graphs;
     spec.dynamic_shapes = options_.dynamic_shapes;
     spec.account = account_.entry();
-    spec.place = shards_.place(setup_.tensor_groups);
+    spec.place = place();
     if (sharded.contains(spec.index)) {
       const Members copies = collectives_.copies_of(spec.index);
       spec.shard.index = copies.index();

@@ -45,6 +45,7 @@ class RankWorker {
 
  private:
   void build_stages(const plan::Partition& partition);
+  ShardPlace place();
   void perform(const plan::Instruction& i);
   template <class Work>
   void timed(const plan::Instruction& i, const Work& work);
@@ -65,7 +66,7 @@ class RankWorker {
 
   Progress progress_;
   Stopwatch stopwatch_;
-  RankShards shards_;
+  RankShards shards_, experts_;
   Inbox inbox_;
   Collectives collectives_;
 

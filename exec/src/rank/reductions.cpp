@@ -115,10 +115,36 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 
 namespace {
 
-/// What member `to` adds up: its slices of all that has been summed here, with parameter and group.
-Tensors shard_of_parts(const std::vector<GradientPart>& parts, const ShardsOf& shards, int to) {
+/// Those that have these copies.
+std::vector<std::size_t> parameters_with(CopiesOf copies, Stage& stage) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t p = 0; p < stage.optimizer().parameters().size(); ++p)
+    if (stage.gradients().is_of_experts(p) == (copies == CopiesOf::Experts))
+      chosen.push_back(p);
+  return chosen;
+}
+
+/// The slices of these parameters that each member adds up.
+std::vector<std::vector<Slice>> slices_by_member(const Stage& stage,
+                                                 const std::vector<std::size_t>& chosen,
+                                                 int members) {
+  std::vector<at::Tensor> parameters;
+  for (const std::size_t p : chosen)
+    parameters.push_back(stage.optimizer().parameters()[p]);
+  const ShardsOf shards(parameters, members);
+  std::vector<std::vector<Slice>> slices;
+  for (int member = 0; member < members; ++member) {
+    slices.push_back(shards.of(member));
+    for (Slice& slice : slices.back())
+      slice.parameter = chosen[slice.parameter];
+  }
+  return slices;
+}
+
+/// What a member adds up: its slices of all that has been summed here, with parameter and group.
+Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector<Slice>& slices) {
   Labelled theirs;
-  for (const Slice& slice : shards.of(to))
+  for (const Slice& slice : slices)
     for (const GradientPart& part : parts)
       if (part.parameter == static_cast<std::int64_t>(slice.parameter)) {
         theirs.labels.insert(theirs.labels.end(), {part.parameter, part.group});
@@ -147,34 +173,36 @@ Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector
 
 }  // namespace
 
-void reduce_copies(Stage& stage, const Members& members, SumOf wanted) {
+void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf of) {
   const auto count = static_cast<int>(members.ranks.size());
-  if (count == 1)
+  const auto chosen = parameters_with(of, stage);
+  if (count == 1 || chosen.empty())
     return;
   const at::NoGradGuard no_grad;
   GradientSums& gradients = stage.gradients();
-  const ShardsOf shards(stage.optimizer().parameters(), count);
+  const auto slices_of = slices_by_member(stage, chosen, count);
+  const auto self = static_cast<std::size_t>(members.index());
   const auto mine = gradients.own_parts();
   std::vector<Tensors> outgoing;
-  for (int member = 0; member < count; ++member)
-    outgoing.push_back(shard_of_parts(mine, shards, member));
+  for (const std::vector<Slice>& slices : slices_of)
+    outgoing.push_back(shard_of_parts(mine, slices));
 
   const Tensors sums = sums_over_copies(
       members.transport->all_to_all(members.ranks, members.self, outgoing, Lane::Beside),
-      shards.of(members.index()));
+      slices_of[self]);
 
   // Once all have got here they have read what the sums now take the place of.
   const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});
-  const auto replace_totals = [&](int member, const Tensors& values) {
-    const auto slices = shards.of(member);
+  const auto replace_totals = [&](std::size_t member, const Tensors& values) {
+    const std::vector<Slice>& slices = slices_of[member];
     for (std::size_t s = 0; s < slices.size(); ++s)
       slices[s].of(gradients.total(slices[s].parameter)).copy_(values.at(s));
   };
   if (wanted == SumOf::Shard)
-    replace_totals(members.index(), sums);
-  for (int member = 0; wanted == SumOf::Whole && member < count; ++member)
-    replace_totals(member, all[static_cast<std::size_t>(member)]);
-  gradients.all_are_total();
+    replace_totals(self, sums);
+  for (std::size_t member = 0; wanted == SumOf::Whole && member < slices_of.size(); ++member)
+    replace_totals(member, all[member]);
+  gradients.are_total(chosen);
 }
 
 namespace {

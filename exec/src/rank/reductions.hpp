@@ -30,10 +30,14 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 /// Whether a member needs its own shard of a sum alone, or all of it.
 enum class SumOf { Shard, Whole };
 
+/// Where pipelines share out experts, those have fewer copies than the rest of the stage.
+enum class CopiesOf { Experts, Rest };
+
 /// Sums the gradients of all copies of a stage, in the order of gradient groups: each member gets
 /// its shard of all gradients and adds it up, and then, where the whole is wanted, the shards of
 /// all. Of n members each sends (n - 1)/n of the gradients once or twice.
-void reduce_copies(Stage& stage, const Members& members, SumOf wanted);
+void reduce_copies(Stage& stage, const Members& members, SumOf wanted,
+                   CopiesOf of = CopiesOf::Rest);
 
 /// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
 /// has another microbatch in its place. `gradients`: by parameter; all members let go of theirs

@@ -5,23 +5,34 @@
 #include "pipewright/exec/training/shards.hpp"
 
 namespace pipewright::exec {
+namespace {
 
-void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, int copy, int copies) {
+bool counts(const Stage& stage, const TrainingSetup& setup, std::size_t parameter) {
+  const int layer = stage.layer_of(parameter);
+  const bool is_repeated =
+      tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == parameter;
+  return !is_repeated && (stage.cut_of(parameter) != nullptr || stage.spec().place.index == 0);
+}
+
+}  // namespace
+
+void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, Copy copy, Copy of_experts) {
   const Optimizer& optimizer = stage.optimizer();
   const auto& parameters = optimizer.parameters();
-  const auto counts = [&](std::size_t parameter) {
-    const int layer = stage.layer_of(parameter);
-    const bool is_repeated =
-        tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == parameter;
-    return !is_repeated && (stage.cut_of(parameter) != nullptr || stage.spec().place.index == 0);
-  };
-  const std::vector<Slice> slices = ShardsOf(parameters, copies).of(copy);
   Tensors own;
-  for (std::size_t s = 0; s < slices.size(); ++s)
-    if (counts(slices[s].parameter))
-      own.push_back(stage.spec().shard.gradients
-                        ? optimizer.gradients()[s]
-                        : slices[s].of(parameters[slices[s].parameter].grad()));
+  const auto add_slices = [&](Copy among, bool experts) {
+    const std::vector<Slice> slices = ShardsOf(parameters, among.count).of(among.index);
+    for (std::size_t s = 0; s < slices.size(); ++s) {
+      const std::size_t parameter = slices[s].parameter;
+      const CutParameter* const cut = stage.cut_of(parameter);
+      if ((cut != nullptr && cut->among_experts) != experts || !counts(stage, setup, parameter))
+        continue;
+      own.push_back(stage.spec().shard.gradients ? optimizer.gradients()[s]
+                                                 : slices[s].of(parameters[parameter].grad()));
+    }
+  };
+  add_slices(copy, /*experts=*/false);
+  add_slices(of_experts, /*experts=*/true);
   squares_.add(own);
 }
 

@@ -12,9 +12,16 @@ namespace pipewright::exec {
 
 class GradientNorm {
  public:
-  /// Adds the gradients of a stage, of which each of `copies` adds its slices (ShardsOf). A tied
-  /// weight counts with its first layer alone, one that all shards have with the first of them.
-  void add(const Stage& stage, const TrainingSetup& setup, int copy = 0, int copies = 1);
+  /// Which of the copies of a parameter this one is.
+  struct Copy {
+    int index = 0, count = 1;
+  };
+
+  /// Adds the gradients of a stage, of which each copy adds its slices (ShardsOf). `of_experts`:
+  /// what ranks share out among them has fewer copies. A tied weight counts with its first layer
+  /// alone, one that all shards have with the first of them.
+  void add(const Stage& stage, const TrainingSetup& setup, Copy copy, Copy of_experts);
+  void add(const Stage& stage, const TrainingSetup& setup) { add(stage, setup, {}, {}); }
   /// What another rank's `to_tensors` says.
   void add(const Tensors& from_other);
   Tensors to_tensors() const;

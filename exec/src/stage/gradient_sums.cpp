@@ -23,11 +23,13 @@ void add_to(const Tensors& sums, const Tensors& gradients) {
 }  // namespace
 
 GradientSums::GradientSums(std::vector<at::Tensor> parameters,
-                           std::map<int, std::vector<int>> microbatches, bool exact)
-    : parameters_(std::move(parameters)), exact_(exact) {
-  for (const at::Tensor& parameter : parameters_) {
+                           std::map<int, std::vector<int>> microbatches, bool exact,
+                           GradientSources sources)
+    : parameters_(parameters.size()), of_experts_(parameters.size(), false), exact_(exact) {
+  for (at::Tensor& parameter : parameters) {
     first_.push_back(parameter.grad());
     other_type_ = other_type_ || first_.back().scalar_type() != parameter.scalar_type();
+    leaves_.push_back({std::move(parameter), leaves_.size(), 0});
   }
   for (auto& entry : microbatches) {
     std::vector<int>& members = entry.second;
@@ -39,10 +41,24 @@ GradientSums::GradientSums(std::vector<at::Tensor> parameters,
       group_of_microbatch_[microbatch] = name;
     }
   }
+  add_leaves(sources);
   for (auto& [name, group] : groups_) {
     const bool is_first = name == groups_.begin()->first;
     for (const at::Tensor& gradient : first_)
       group.sums.push_back(is_first ? gradient : at::zeros_like(gradient));
+  }
+}
+
+/// Each pipeline has as many groups, and those of the next follow. A parameter itself is the first
+/// pipeline's.
+void GradientSums::add_leaves(const GradientSources& sources) {
+  const auto each = static_cast<int>(groups_.size());
+  for (const GradientAlias& alias : sources.aliases) {
+    of_experts_[alias.parameter] = true;
+    leaves_[alias.parameter].shift = -sources.own * each;
+    leaves_.push_back({alias.leaf, alias.parameter, (alias.source - sources.own) * each});
+    first_.push_back(at::zeros_like(first_[alias.parameter]));
+    leaves_.back().tensor.mutable_grad() = first_.back();
   }
 }
 
@@ -51,8 +67,8 @@ GradientSums::Group& GradientSums::group_of(int microbatch) {
 }
 
 void GradientSums::point_at(const Tensors& sums) {
-  for (std::size_t p = 0; p < parameters_.size(); ++p)
-    parameters_[p].mutable_grad() = sums[p];
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf)
+    leaves_[leaf].tensor.mutable_grad() = sums[leaf];
 }
 
 bool GradientSums::comes_next(const Group& group, int microbatch) const {
@@ -91,12 +107,12 @@ void GradientSums::end(int microbatch) {
   add_what_was_set_aside(group);
 }
 
-void GradientSums::begin_apart() { point_at(Tensors(parameters_.size())); }
+void GradientSums::begin_apart() { point_at(Tensors(leaves_.size())); }
 
 Tensors GradientSums::take_apart() {
   Tensors taken;
-  for (const at::Tensor& parameter : parameters_)
-    taken.push_back(parameter.grad());
+  for (const Leaf& leaf : leaves_)
+    taken.push_back(leaf.tensor.grad());
   point_at(first_);
   return taken;
 }
@@ -116,13 +132,13 @@ void GradientSums::add(int microbatch, const Tensors& gradients) {
 
 std::vector<GradientPart> GradientSums::parts() const {
   std::vector<GradientPart> parts;
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    const auto parameter = static_cast<std::int64_t>(p);
+  for (std::size_t l = 0; l < leaves_.size(); ++l) {
+    const auto parameter = static_cast<std::int64_t>(leaves_[l].parameter);
     const auto given = replaced_.lower_bound({parameter, 0});
     if (given != replaced_.end() && given->first.first == parameter)
       continue;
     for (const auto& [name, group] : groups_)
-      parts.push_back({parameter, name, group.sums[p]});
+      parts.push_back({parameter, name + leaves_[l].shift, group.sums[l]});
   }
   for (const auto& [key, value] : replaced_)
     parts.push_back({key.first, key.second, value});
@@ -132,15 +148,18 @@ std::vector<GradientPart> GradientSums::parts() const {
 std::vector<GradientPart> GradientSums::own_parts() const {
   auto own = parts();
   std::erase_if(own, [&](const GradientPart& part) {
-    return !groups_.contains(static_cast<int>(part.group));
+    return !is_of_experts(static_cast<std::size_t>(part.parameter)) &&
+           !groups_.contains(static_cast<int>(part.group));
   });
   return own;
 }
 
-void GradientSums::all_are_total() {
-  replaced_.clear();
-  for (std::size_t p = 0; p < first_.size(); ++p)
-    replaced_[{static_cast<std::int64_t>(p), 0}] = first_[p];
+void GradientSums::are_total(const std::vector<std::size_t>& parameters) {
+  for (const std::size_t p : parameters) {
+    const auto parameter = static_cast<std::int64_t>(p);
+    std::erase_if(replaced_, [&](const auto& old) { return old.first.first == parameter; });
+    replaced_[{parameter, 0}] = first_[p];
+  }
 }
 
 void GradientSums::replace(std::vector<GradientPart> parts) {
@@ -169,9 +188,9 @@ void GradientSums::finish() {
   replaced_.clear();
   for (auto& [name, group] : groups_) {
     group.added = 0;
-    if (name != groups_.begin()->first)
-      for (const at::Tensor& sum : group.sums)
-        sum.zero_();
+    const bool is_first = name == groups_.begin()->first;  // whose sums are the totals
+    for (std::size_t leaf = is_first ? parameters_ : 0; leaf < leaves_.size(); ++leaf)
+      group.sums[leaf].zero_();
   }
   point_at(first_);
 }

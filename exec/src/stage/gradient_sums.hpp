@@ -19,6 +19,20 @@ struct GradientPart {
   at::Tensor value;
 };
 
+/// A parameter once more (ParameterAlias), and its gradient, which is that of another pipeline.
+struct GradientAlias {
+  std::size_t parameter = 0;
+  int source = 0;
+  at::Tensor leaf;
+};
+
+/// Where pipelines share out experts: each rank makes the gradients of its own experts for the
+/// tokens of all of them. They are summed by pipeline, in that pipeline's groups.
+struct GradientSources {
+  int own = 0;  // which pipeline of them this is
+  std::vector<GradientAlias> aliases{};
+};
+
 class GradientSums {
  public:
   /// `microbatches`: those that will be computed here, by group. Each parameter has a zeroed
@@ -26,7 +40,7 @@ class GradientSums {
   /// parameter, so are all sums: what a backward makes is added to them. Without `exact`, all
   /// groups are one, in the order of arrival.
   GradientSums(std::vector<at::Tensor> parameters, std::map<int, std::vector<int>> microbatches,
-               bool exact);
+               bool exact, GradientSources sources = {});
 
   /// Call right before and right after what adds the gradients of a microbatch to `.grad`.
   void begin(int microbatch);
@@ -48,8 +62,10 @@ class GradientSums {
   void replace(std::vector<GradientPart> parts);
   /// Where `finish` puts the sum of a parameter.
   const at::Tensor& total(std::size_t parameter) const { return first_[parameter]; }
-  /// Says that the sums stand there already.
-  void all_are_total();
+  /// Whether pipelines share the parameter out as one of experts.
+  bool is_of_experts(std::size_t parameter) const { return of_experts_[parameter]; }
+  /// Says that the sums of these parameters stand there already.
+  void are_total(const std::vector<std::size_t>& parameters);
   /// Adds up the groups, in their order, into `.grad`, and is ready for the next step.
   void finish();
 
@@ -65,8 +81,18 @@ class GradientSums {
   static void add_what_was_set_aside(Group& group);
   void point_at(const Tensors& sums);
 
-  std::vector<at::Tensor> parameters_;
-  Tensors first_;  // the parameters' own gradients
+  /// Where a backward puts gradients: a parameter, or an alias of one.
+  struct Leaf {
+    at::Tensor tensor;
+    std::size_t parameter;
+    int shift;  // from the groups of this pipeline to those of the tokens'
+  };
+  void add_leaves(const GradientSources& sources);
+
+  std::size_t parameters_;  // of the leaves so many, in front
+  std::vector<Leaf> leaves_;
+  std::vector<bool> of_experts_;  // by parameter
+  Tensors first_;                 // by leaf: the parameters' own gradients
   std::map<int, Group> groups_;
   std::map<int, int> group_of_microbatch_;
   bool exact_;

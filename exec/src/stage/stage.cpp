@@ -184,6 +184,23 @@ void require_shardable(const at::Tensor& parameter, const std::string& name) {
         name));
 }
 
+/// Those of a layer whose parameters are the last ones of `names`.
+void add_aliases(Layer& layer, const std::vector<std::string>& names, std::size_t first_of_layer,
+                 GradientSources& sources) {
+  for (const ParameterAlias& alias : layer.aliases()) {
+    const auto named = std::find(names.begin() + static_cast<std::ptrdiff_t>(first_of_layer),
+                                 names.end(), alias.parameter);
+    sources.aliases.push_back(
+        {static_cast<std::size_t>(named - names.begin()), alias.source, alias.leaf});
+  }
+}
+
+/// Whether there is a plan with the same bits in which ranks have parts of parameters.
+bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
+  return place.groups > 1 || std::any_of(setup.layers.begin(), setup.layers.end(),
+                                         [](const LayerSpec& layer) { return layer.has_experts; });
+}
+
 }  // namespace
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
@@ -192,8 +209,10 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   else if (setup.exact)
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
+  GradientSources sources{.own = spec_.place.experts.index};
   for (int layer = spec_.first; layer < spec_.last; ++layer) {
     layers_.push_back(build_layer(setup, layer, spec_.device, spec_.place));
+    const std::size_t first_of_layer = name_of_parameter_.size();
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
         parameters.push_back(named.value());
@@ -201,20 +220,22 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
         name_of_parameter_.push_back(named.key());
         cut_of_parameter_.push_back(find_cut(*layers_.back(), named.key()));
       }
+    add_aliases(*layers_.back(), name_of_parameter_, first_of_layer, sources);
     // Not the buffers themselves, whose changes autograd counts.
     Tensors& buffers = buffers_of_layer_.emplace_back();
     for (const at::Tensor& buffer : layers_.back()->buffers())
       buffers.push_back(buffer.variable_data());
   }
-  optimizer_ =
-      std::make_unique<Optimizer>(parameters, setup.optimizer, spec_.shard,
-                                  spec_.place.groups > 1 ? Places::MayDiffer : Places::AreKept);
+  optimizer_ = std::make_unique<Optimizer>(
+      parameters, setup.optimizer, spec_.shard,
+      may_be_cut(setup, spec_.place) ? Places::MayDiffer : Places::AreKept);
   const bool exact = setup.exact && spec_.step_every == 0;
   if (spec_.shard.gradients)
     scattered_ = std::make_unique<ScatteredGradients>(
         std::move(parameters), optimizer_->gradients(), in_order(spec_.microbatches), exact);
   else
-    gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact);
+    gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact,
+                                                std::move(sources));
 
   spec_.captures = spec_.captures && spec_.observer == nullptr;
   for (int layer = spec_.first; layer < spec_.last; ++layer)

@@ -24,9 +24,10 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 /// What part of a tensor a stage has.
 TensorPart part_in(const StageSpec& spec, const CutParameter* cut) {
-  if (cut == nullptr || spec.place.count == 1)
+  const PartSeat seat = cut == nullptr ? PartSeat() : seat_of(*cut, spec.place);
+  if (seat.count == 1)
     return {};
-  return {cut->dimension, cut->blocks, cut->whole, spec.place.index, spec.place.count};
+  return {cut->dimension, cut->blocks, cut->whole, seat.index, seat.count};
 }
 
 /// Which part of what the optimizer keeps; a count of steps is the same for all parts.
@@ -99,13 +100,15 @@ std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name
 
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
   const Stage& first = *shards.front();
-  const bool all_here = static_cast<int>(shards.size()) == first.spec().place.count;
+  const auto all_here = [&](const CutParameter& cut) {
+    return static_cast<int>(shards.size()) == seat_of(cut, first.spec().place).count;
+  };
   std::vector<at::Tensor> parameters;
   for (std::size_t layer = 0; layer < first.layers().size(); ++layer)
     for (const auto& named : first.layers()[layer]->named_parameters()) {
       const auto cut = find_cut(*first.layers()[layer], named.key());
       parameters.push_back(named.value());
-      if (!cut || !all_here || shards.size() == 1)
+      if (!cut || shards.size() == 1 || !all_here(*cut))
         continue;
       const at::NoGradGuard no_grad;
       Tensors parts;
@@ -125,29 +128,31 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
   return tensors;
 }
 
-void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers) {
+void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers) {
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
+  const auto is_first_copy = [&](const CutParameter* cut, const TensorPart& part) {
+    return part.count > 1 && cut->among_experts ? speaks.of_experts : speaks.of_stage;
+  };
   const auto speaks_for = [&](const TensorPart& part) {
     return part.count > 1 || stage.spec().place.index == 0;
   };
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
-    if (is_first_copy)
-      for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
-        const auto cut = find_cut(*stage.layers()[at], name);
-        const TensorPart part = part_in(stage.spec(), cut ? &*cut : nullptr);
-        if (speaks_for(part))
-          state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
-      }
+    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
+      const auto cut = find_cut(*stage.layers()[at], name);
+      const CutParameter* const how = cut ? &*cut : nullptr;
+      const TensorPart part = part_in(stage.spec(), how);
+      if (is_first_copy(how, part) && speaks_for(part))
+        state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
+    }
   }
-  if (!is_first_copy && stage.spec().shard.count == 1)
-    return;
+  const bool all_have_alike = stage.spec().shard.count == 1;
   for (const Optimizer::State& kept : stage.optimizer().states()) {
     if (kept.name == "step" && kept.begin > 0)
       continue;
     const TensorPart part = part_of_state(stage, kept);
-    if (!speaks_for(part))
+    if (!speaks_for(part) || (all_have_alike && !is_first_copy(stage.cut_of(kept.parameter), part)))
       continue;
     const int layer = stage.layer_of(kept.parameter);
     layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(

@@ -23,10 +23,17 @@ std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name
 /// where all are there, those of the first where not.
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards);
 
+/// For what a copy of a stage speaks among those that have the same: for the stage, as the first
+/// one, and for its experts.
+struct Speaks {
+  bool of_stage = true;
+  bool of_experts = true;
+};
+
 /// Appends copies of the stage's layers, of which each shard adds its parts, and the first one what
-/// all have alike. Another copy of the stage than the first adds only its shard of the optimizer's
-/// states.
-void append_state(const Stage& stage, bool is_first_copy, std::vector<LayerState>& layers);
+/// all have alike. Another copy of the stage than the first adds only its experts, where it speaks
+/// for them, and its shard of the optimizer's states.
+void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers);
 
 /// Throws InputError that names what the checkpoint lacks.
 void restore_state(Stage& stage, const Checkpoint& checkpoint);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
+#include "training/own_memory.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -30,15 +31,6 @@ std::vector<std::int64_t> lengths_of_parts(std::int64_t whole, int first, int la
   for (int part = first; part < last; ++part)
     lengths.push_back(border_of_part(whole, part + 1, count) - border_of_part(whole, part, count));
   return lengths;
-}
-
-/// LibTorch's tensors begin at such multiples.
-at::Tensor as_one_of_its_own(const at::Tensor& part) {
-  constexpr std::uintptr_t alignment = 64;
-  const auto address = reinterpret_cast<std::uintptr_t>(part.const_data_ptr());
-  return part.is_contiguous() && address % alignment == 0
-             ? part
-             : part.clone(at::MemoryFormat::Contiguous);
 }
 
 }  // namespace

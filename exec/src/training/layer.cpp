@@ -113,12 +113,13 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
           fmt::format("layer {}: its shard has a parameter '{}', it has none", layer, named.key()));
     const auto cut = std::find_if(cuts.begin(), cuts.end(),
                                   [&](const CutParameter& c) { return c.name == named.key(); });
+    const PartSeat seat = cut == cuts.end() ? PartSeat() : seat_of(*cut, place);
     const at::Tensor part =
-        cut == cuts.end() ? *numbers : part_of(*numbers, *cut, place.index, place.count);
+        cut == cuts.end() ? *numbers : part_of(*numbers, *cut, seat.index, seat.count);
     if (part.sizes() != named.value().sizes())
       throw plan::InputError(fmt::format(
           "layer {}: parameter '{}' of shard {} of {} has {} numbers, its part of the whole has {}",
-          layer, named.key(), place.index, place.count, named.value().numel(), part.numel()));
+          layer, named.key(), seat.index, seat.count, named.value().numel(), part.numel()));
     named.value().copy_(part);
   }
 }

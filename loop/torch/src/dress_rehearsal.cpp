@@ -254,13 +254,36 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
   return costs;
 }
 
+namespace {
+
+/// Ranks that share out experts are played by one that has all of them, and send each other
+/// nothing: that takes what it was priced at.
+void add_exchanges(const sim::Structure& structure, const sim::StepCosts& costs,
+                   std::vector<double>& seconds) {
+  for (int event = 0; event < structure.size(); ++event) {
+    const plan::Instruction& i = *structure.events()[event].instruction;
+    const plan::Work work = plan::traits_of(i.kind).work;
+    const bool is_forward = work == plan::Work::Forward || work == plan::Work::Rerun;
+    if (!is_forward && !plan::makes_input_gradient(i.kind))
+      continue;
+    const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(i.stage)];
+    seconds[static_cast<std::size_t>(event)] +=
+        (is_forward ? stage.shards : stage.backward_shards).value;
+  }
+}
+
+}  // namespace
+
 std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::Scenario& scenario, const Plan& plan,
                                           const plan::LayerCosts& costs) {
   const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
   std::vector<sim::StepCosts> all;
-  for (const auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays))
+  for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
+    if (scenario.pipeline.expert > 1)
+      add_exchanges(*plan.structure, plain, seconds);
     all.push_back(with_measured(*plan.structure, plain, seconds));
+  }
   return all;
 }
 

@@ -94,7 +94,7 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
     const std::size_t play = timelines.size();
     timed.costs = std::move(costs);
     timelines.push_back(predict(scenario, timed).timeline);
-    if (!among.empty())
+    if (!among.empty() && scenario.pipeline.expert == 1)  // exchanges of experts are not played
       mark_played_shards(timelines.back(), plays[play], among[play]);
     all.push_back(plan::figures_of(timelines.back()));
   }

@@ -29,7 +29,7 @@ std::string text_of(const at::Tensor& bytes) {
 }  // namespace
 
 exec::JobGrid grid_of(const plan::Pipeline& pipeline) {
-  return {pipeline.ranks, pipeline.replicas, pipeline.tensor, pipeline.axes};
+  return {pipeline.ranks, pipeline.replicas, pipeline.tensor, pipeline.axes, pipeline.expert};
 }
 
 Membership::Membership(const plan::Scenario& scenario, const MembershipOptions& wanted) {

@@ -77,7 +77,7 @@ void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bo
     throw plan::InputError(fmt::format("pipeline.tensor={} is predicted, but does not train: {}",
                                        scenario.pipeline.tensor, fault));
   const plan::Program program = sim::sound_program(scenario);
-  exec::require_trainable(program);
+  exec::require_trainable(program, scenario.pipeline.expert);
   if (verified && !can_verify(program))
     throw plan::InputError(
         fmt::format("--verify: {} steps without a flush, which is another training than one "

@@ -174,6 +174,7 @@ class Trainer {
                                   .cuda_graphs = scenario_.training.cuda_graphs,
                                   .replicas = scenario_.pipeline.replicas,
                                   .shards = scenario_.pipeline.tensor,
+                                  .expert_ranks = scenario_.pipeline.expert,
                                   .axes = scenario_.pipeline.axes,
                                   .devices = workload_.devices(),
                                   .transport = members_.transport(),

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "size_ranges.hpp"
@@ -139,10 +141,25 @@ TransformerShape shape_of(const TransformerTraining& training) {
           .products = training.precision};
 }
 
+namespace {
+
+int narrowest_feed_forward(const TransformerConfig& c) {
+  int narrowest = most_channels;
+  for (int layer = 0; layer < c.layers; ++layer) {
+    narrowest = std::min(narrowest, c.has_experts(layer) ? c.expert_feed_forward : c.feed_forward);
+    if (c.has_experts(layer) && c.shared_feed_forward > 0)
+      narrowest = std::min(narrowest, c.shared_feed_forward);
+  }
+  return narrowest;
+}
+
+}  // namespace
+
 std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts) {
   const TransformerConfig& c = shape.config;
+  const int narrowest = narrowest_feed_forward(c);
   const auto possible = [&](int size) {
-    return c.heads % size == 0 && c.kv_heads % size == 0 && c.feed_forward >= size &&
+    return c.heads % size == 0 && c.kv_heads % size == 0 && narrowest >= size &&
            c.vocabulary >= size;
   };
   if (possible(parts))
@@ -151,7 +168,7 @@ std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape
       "{} heads, {} of them of keys and values, a feed-forward of {} and a vocabulary of {} cannot "
       "be shared out in {} parts: heads must divide evenly, and no other part be empty; {} would "
       "do",
-      c.heads, c.kv_heads, c.feed_forward, c.vocabulary, parts,
+      c.heads, c.kv_heads, narrowest, c.vocabulary, parts,
       nearest_sizes(parts, c.heads, possible))};
 }
 
@@ -164,7 +181,10 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
   };
   const bool has_window =
       c.window_from < c.layers && c.seen(c.layers - 1, shape.sequence) < shape.sequence;
-  add_if(c.has_mixture(), "experts");
+  const bool has_flags = std::find(c.sparse.begin(), c.sparse.end(), true) != c.sparse.end();
+  add_if(has_flags && c.experts == 0, "experts");
+  add_if(has_flags && c.experts_per_token == 0, "experts_per_token");
+  add_if(has_flags && c.expert_feed_forward == 0, "expert_feed_forward");
   add_if(c.is_latent(), "kv_rank");
   add_if(has_window, "window");
   add_if(c.dropout, "dropout");

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
+
 namespace pipewright::plan {
 namespace {
 
@@ -30,12 +33,8 @@ void share_out(LayerCost& layer, int shards) {
     *bytes = {(bytes->value + shards - 1) / shards};
 }
 
-}  // namespace
-
-LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
+void share_out_widths(const Scenario& scenario, LayerCosts& costs) {
   const int shards = scenario.pipeline.tensor;
-  if (shards == 1 || costs.tensor > 1)
-    return costs;
   costs.tensor = shards;
   const Model model = model_of(scenario);
   for (std::size_t at = 0; at < costs.layers.size(); ++at) {
@@ -46,6 +45,40 @@ LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
       layer.tensor_sums = {.times = model.layers.at(at).checkpointable ? 2 : 1,
                            .bytes = std::min(input, layer.output)};
   }
+}
+
+/// A rank has a part of the experts, and their tokens of as many pipelines: it computes as much.
+void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& costs) {
+  costs.expert = ranks;
+  const auto counts = layers_of(training_of(shape, 1));
+  for (std::size_t at = 0; at < counts.size(); ++at) {
+    if (counts[at].expert_parameters == 0)
+      continue;
+    LayerCost& layer = costs.layers.at(at);
+    const auto whole = static_cast<double>(layer.parameters.value);
+    const double experts = whole * static_cast<double>(counts[at].expert_parameters) /
+                           static_cast<double>(counts[at].parameters);
+    layer.expert_parameters = whole_bytes(experts / ranks);
+    layer.parameters = whole_bytes(whole - experts) + layer.expert_parameters;
+    for (LayerTimes* const times : {static_cast<LayerTimes*>(&layer), &layer.contended})
+      times->optimizer_step =
+          times->optimizer_step * (static_cast<double>(layer.parameters.value) / whole);
+    layer.expert_exchanges = {
+        .times = 2,
+        .bytes = whole_bytes(static_cast<double>(layer.output.value) *
+                             shape.config.experts_per_token * (ranks - 1.0) / ranks)};
+  }
+}
+
+}  // namespace
+
+LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
+  const Pipeline& pipeline = scenario.pipeline;
+  if (pipeline.tensor > 1 && costs.tensor == 1)
+    share_out_widths(scenario, costs);
+  const auto* const shape = scenario.model.find<TransformerShape>();
+  if (pipeline.expert > 1 && costs.expert == 1 && shape != nullptr)
+    share_out_experts(*shape, pipeline.expert, costs);
   return costs;
 }
 

@@ -35,7 +35,8 @@ void require_shards(const plan::Pipeline& pipeline, const plan::LayerCosts& cost
   if (costs.tensor > 1)  // whole layers can be shared out
     require("tensor", costs.tensor, pipeline.tensor);
   require("context", costs.context, pipeline.context);
-  require("expert", costs.expert, pipeline.expert);
+  if (costs.expert > 1)
+    require("expert", costs.expert, pipeline.expert);
 }
 
 /// Costs from a file may be those of another model or another microbatch size.

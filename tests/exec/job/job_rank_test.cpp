@@ -41,6 +41,16 @@ TEST_CASE("a job's rank stands where the topology has it, in any order of the ax
   CHECK(orders == 6);
 }
 
+TEST_CASE("pipelines in a row share out experts, and every so-many-th has the same", "[exec]") {
+  const JobGrid grid(2, 4, 1, {"pipe", "data", "tensor"}, 2);
+  const JobRank own = grid.rank(7);  // of the last pipeline
+  CHECK(own.part_of_experts() == 1);
+  CHECK(own.of_all_experts() == Ranks{6, 7});
+  CHECK(own.of_same_experts({1}) == Ranks{5, 7});
+  CHECK(own.of_same_experts({0, 1}) == Ranks{1, 3, 5, 7});
+  CHECK(JobGrid(2, 4, 1, {"data", "pipe"}, 2).rank(7).of_all_experts() == Ranks{5, 7});
+}
+
 TEST_CASE("axes that a job does not have are one long, and those that it has are demanded",
           "[exec]") {
   CHECK(JobGrid(2, 1, 1, {"context", "pipe", "expert"}).rank(1).rank == 1);

@@ -237,6 +237,40 @@ plan::TransformerShape decoder(bool gated) {
           .sequence = shape.sequence};
 }
 
+/// The same with experts of a width that does not divide evenly.
+plan::TransformerShape mixture(bool gated) {
+  plan::TransformerShape sparse = decoder(gated);
+  sparse.config.experts = 6;
+  sparse.config.experts_per_token = 3;
+  sparse.config.expert_feed_forward = 13;
+  sparse.config.shared_feed_forward = gated ? 0 : 10;
+  sparse.config.router_bias = !gated;
+  sparse.config.set_mixture_behind(0);
+  return sparse;
+}
+
+TEST_CASE("Shards of a mixture have the same bits where the groups are the same",
+          "[exec][shards]") {
+  for (const bool gated : {true, false})
+    for (const auto kind : {Backward::Full, Backward::Split})
+      for (const auto precision : {at::kFloat, at::kBFloat16}) {
+        const auto specs = transformer_layers(mixture(gated));
+        const Case c{.layer = 1, .groups = 4, .precision = precision, .backward = kind};
+        const Made alone = run(1, c, specs);
+        for (const int count : {2, 4}) {
+          INFO(c10::toString(precision) << ", " << count << " shards");
+          check_equal(run(count, c, specs), alone);
+        }
+        Case other_half = c;
+        other_half.backward = Backward::Full;
+        check_equal(run(1, other_half, specs), alone);
+      }
+  for (const bool gated : {true, false}) {
+    const auto specs = transformer_layers(mixture(gated));
+    check_close(run(2, {.layer = 1, .groups = 4}, specs), run(1, {.layer = 1, .groups = 1}, specs));
+  }
+}
+
 TEST_CASE("Shards of a decoder have the same bits where the groups are the same",
           "[exec][shards]") {
   for (const bool gated : {true, false}) {

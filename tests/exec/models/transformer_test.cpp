@@ -80,12 +80,45 @@ at::Tensor attention(const TransformerConfig& c, const at::Tensor& x, const Weig
   return linear(at::cat(mixed, -1), w, "attention.project");
 }
 
-at::Tensor feed_forward(const TransformerConfig& c, const at::Tensor& x, const Weights& w) {
-  const at::Tensor up = linear(x, w, "feed_forward.up");
+at::Tensor feed_forward(const TransformerConfig& c, const at::Tensor& x, const Weights& w,
+                        const std::string& name) {
+  const at::Tensor up = linear(x, w, name + ".up");
   if (!c.gated)
-    return linear(up * 0.5 * (1 + at::erf(up / std::sqrt(2.0))), w, "feed_forward.down");
-  const at::Tensor gate = linear(x, w, "feed_forward.gate");
-  return linear(gate * at::sigmoid(gate) * up, w, "feed_forward.down");
+    return linear(up * 0.5 * (1 + at::erf(up / std::sqrt(2.0))), w, name + ".down");
+  const at::Tensor gate = linear(x, w, name + ".gate");
+  return linear(gate * at::sigmoid(gate) * up, w, name + ".down");
+}
+
+/// One of a mixture's experts, as a feed-forward.
+Weights expert_of(const Weights& w, int expert) {
+  Weights one;
+  for (const std::string part : {"up", "gate", "down"})
+    for (const std::string kind : {".weight", ".bias"})
+      if (const auto all = w.find("feed_forward." + part + kind); all != w.end())
+        one["expert." + part + kind] = all->second[expert];
+  if (const auto biases = w.find("feed_forward.down_bias.weight"); biases != w.end())
+    one["expert.down.bias"] = biases->second.select(1, expert);
+  return one;
+}
+
+/// Token by token: all experts' probabilities, of which the largest are made to sum to 1.
+at::Tensor mixture(const TransformerConfig& c, const at::Tensor& x, const Weights& w) {
+  const at::Tensor probabilities = at::softmax(linear(x, w, "feed_forward.router"), -1);
+  Tensors tokens;
+  for (std::int64_t t = 0; t < x.size(0) * x.size(1); ++t) {
+    const at::Tensor token = x.flatten(0, 1)[t], of_token = probabilities.flatten(0, 1)[t];
+    const at::Tensor ranked = at::argsort(of_token, -1, /*descending=*/true);
+    at::Tensor sum = at::zeros_like(token), chosen = at::zeros({1});
+    for (int choice = 0; choice < c.experts_per_token; ++choice) {
+      const int expert = ranked[choice].item<int>();
+      sum = sum + of_token[expert] * feed_forward(c, token, expert_of(w, expert), "expert");
+      chosen = chosen + of_token[expert];
+    }
+    tokens.push_back(sum / chosen);
+  }
+  const at::Tensor routed = at::stack(tokens).view_as(x);
+  return c.shared_feed_forward == 0 ? routed
+                                    : routed + feed_forward(c, x, w, "feed_forward.shared");
 }
 
 /// Logits.
@@ -97,7 +130,9 @@ at::Tensor written_out(const TransformerConfig& c, const at::Tensor& tokens,
   for (int layer = 1; layer <= c.layers; ++layer) {
     const Weights& w = layers[static_cast<std::size_t>(layer)];
     x = x + attention(c, normed(c, x, w, "norm1"), w);
-    x = x + feed_forward(c, normed(c, x, w, "norm2"), w);
+    const at::Tensor normed_x = normed(c, x, w, "norm2");
+    x = x + (c.has_experts(layer - 1) ? mixture(c, normed_x, w)
+                                      : feed_forward(c, normed_x, w, "feed_forward"));
   }
   return linear(normed(c, x, layers.back(), "norm"), layers.back(), "logits");
 }
@@ -116,7 +151,7 @@ void stir(const std::vector<std::shared_ptr<Layer>>& layers) {
 TEST_CASE("losses and gradients are those of the decoder written out by formulas",
           "[exec][models]") {
   const test::MadeUpTokens data;
-  for (const auto& [name, shape] : test::small_transformers()) {
+  for (const auto& [name, shape] : test::all_small_transformers()) {
     const auto layers = test::build_all(transformer_layers(shape));
     stir(layers);
     std::vector<Weights> copies;
@@ -148,7 +183,7 @@ TEST_CASE("losses and gradients are those of the decoder written out by formulas
 }
 
 TEST_CASE("each layer has the parameters that the planner counts", "[exec][models]") {
-  for (const auto& [name, shape] : test::small_transformers()) {
+  for (const auto& [name, shape] : test::all_small_transformers()) {
     const auto counted = plan::layers_of(plan::training_of(shape, 1));
     const auto layers = test::build_all(transformer_layers(shape));
     REQUIRE(layers.size() == counted.size());
@@ -180,11 +215,8 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
         "only",
         field);
   };
-  CHECK(refusal([](auto& s) {
-          s.config.experts = 4;
-          s.config.experts_per_token = 2;
-          s.config.set_mixture_behind(1);
-        }) == named("experts"));
+  CHECK(refusal([](auto& s) { s.config.set_mixture_behind(1); }) ==
+        named("experts, experts_per_token, expert_feed_forward"));
   CHECK(refusal([](auto& s) { s.config.kv_rank = 4; }) == named("kv_rank"));
   CHECK(refusal([](auto& s) { s.config.window = 4; }) == named("window"));
   CHECK(refusal([](auto& s) { s.config.vocabulary_multiple = 128; }) ==

@@ -2,6 +2,7 @@
 // pipeline, whatever the sizes; and gradients that are added up in float32.
 
 #include <map>
+#include <tuple>
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
@@ -48,6 +49,21 @@ TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, Ze
   CHECK(trained == 18);
 }
 
+TEST_CASE("so do mixtures of experts", "[exec]") {
+  const auto v = make("zbv", 2, 4);
+  for (const auto& [shape, schedule, replicas, shards, tokens] :
+       {std::tuple{test::small_mixture(), make("1f1b", 3, 4), 2, 2, Tokens::Cut},
+        {test::small_mixture(), make("dualpipe", 2, 8), 2, 2, Tokens::Whole},
+        {test::small_mixture(), v, 1, 4, Tokens::Whole},
+        {test::small_biased_mixture(), v, 1, 4, Tokens::Cut}}) {
+    const test::Sizes sizes{schedule, replicas, shards};
+    INFO(to_string(sizes));
+    check_equals_serial(program_of(sizes, replicas > 1 ? 1 : 0, false, shape.config.tied),
+                        partition_for(schedule), small_setup_of(shape, 4, tokens), sizes.options(),
+                        /*steps=*/2);
+  }
+}
+
 /// Parameters after two steps of one shard that adds up in four groups.
 std::vector<at::Tensor> trained_serially(const std::vector<LayerSpec>& layers) {
   auto setup = test::small_setup();
@@ -66,7 +82,7 @@ void check_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>
 }
 
 TEST_CASE("shards that cut the tokens between products train what others do", "[exec]") {
-  for (const auto& [name, shape] : test::small_transformers()) {
+  for (const auto& [name, shape] : test::all_small_transformers()) {
     INFO(name);
     check_close(trained_serially(transformer_layers(shape, Tokens::Cut)),
                 trained_serially(transformer_layers(shape)));
@@ -126,7 +142,7 @@ TEST_CASE("so do those that copies sum for each microbatch", "[exec]") {
       const test::Sizes sizes{schedule, 2, 2};
       INFO(to_string(sizes) << ", ZeRO " << zero);
       check_equals_serial(program_of(sizes, zero), partition_for(schedule),
-                          mixed_setup(test::small_llama()), sizes.options(), /*steps=*/2);
+                          mixed_setup(test::small_mixture()), sizes.options(), /*steps=*/2);
     }
 }
 

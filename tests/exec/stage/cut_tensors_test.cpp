@@ -136,4 +136,22 @@ TEST_CASE("sums and products do not depend on where their operands lie", "[exec]
   }
 }
 
+TEST_CASE("a row's largest numbers and its softmax do not depend on the rows beside it", "[exec]") {
+  for (const int columns : {2, 3, 8, 17}) {
+    const at::Tensor whole = numbers(std::int64_t{100} * columns, 5).view({100, columns});
+    const auto weights_of = [](const at::Tensor& rows) {
+      const at::Tensor logits = rows.detach().requires_grad_();
+      const at::Tensor weights = at::softmax(std::get<0>(at::topk(logits, 2)), -1, at::kFloat);
+      weights.square().sum().backward();
+      return at::cat({weights.detach(), logits.grad()}, 1);
+    };
+    const at::Tensor all = weights_of(whole);
+    for (int begin = 0; begin < places; ++begin) {
+      INFO(fmt::format("{} columns, rows from {} on", columns, begin));
+      CHECK(same_bits(weights_of(whole.narrow(0, begin, 7)).contiguous(),
+                      all.narrow(0, begin, 7).contiguous()));
+    }
+  }
+}
+
 }  // namespace cut_tensors_test

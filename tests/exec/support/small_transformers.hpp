@@ -52,8 +52,43 @@ inline plan::TransformerShape small_qwen() {
   return shape;
 }
 
-inline std::vector<std::pair<std::string, plan::TransformerShape>> small_transformers() {
+/// A dense layer, and mixtures behind it, with shared experts.
+inline plan::TransformerShape small_mixture() {
+  plan::TransformerShape shape = small_llama();
+  shape.config.experts = 5;
+  shape.config.experts_per_token = 2;
+  shape.config.expert_feed_forward = 11;
+  shape.config.shared_feed_forward = 6;
+  shape.config.set_mixture_behind(1);
+  return shape;
+}
+
+/// All that a mixture's linear layers can have a bias; each token meets all experts.
+inline plan::TransformerShape small_biased_mixture() {
+  plan::TransformerShape shape = small_gpt2();
+  shape.config.experts = shape.config.experts_per_token = 3;
+  shape.config.expert_feed_forward = 9;
+  shape.config.shared_feed_forward = 7;
+  shape.config.router_bias = true;
+  shape.config.set_mixture_behind(0);
+  return shape;
+}
+
+using NamedShapes = std::vector<std::pair<std::string, plan::TransformerShape>>;
+
+inline NamedShapes small_transformers() {
   return {{"llama", small_llama()}, {"gpt2", small_gpt2()}, {"qwen", small_qwen()}};
+}
+
+inline NamedShapes small_mixtures() {
+  return {{"mixture", small_mixture()}, {"biased mixture", small_biased_mixture()}};
+}
+
+inline NamedShapes all_small_transformers() {
+  NamedShapes all = small_transformers();
+  for (auto& mixture : small_mixtures())
+    all.push_back(std::move(mixture));
+  return all;
 }
 
 /// Six layers, on the small GPT's data.

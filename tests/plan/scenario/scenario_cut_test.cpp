@@ -2,6 +2,7 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -113,6 +114,39 @@ TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]")
         GroupPlace{.devices = 2, .beside = 8, .spans = true});
   CHECK(shard_places(cluster, sample().pipeline).expert ==
         GroupPlace{.devices = 4, .beside = 1, .spans = false});
+}
+
+TEST_CASE("Of measured mixtures a rank has a part of the experts, and exchanges their tokens",
+          "[plan][scenario]") {
+  Scenario scenario;
+  TransformerShape shape;
+  shape.config.layers = 2;
+  shape.config.experts = 4;
+  shape.config.experts_per_token = 2;
+  shape.config.expert_feed_forward = 8;
+  shape.config.set_mixture_behind(1);
+  scenario.model = shape;
+  scenario.pipeline.replicas = scenario.pipeline.expert = 2;
+  LayerCosts costs;
+  for (const TransformerLayer& layer : layers_of(training_of(shape, 1))) {
+    LayerCost cost;
+    cost.parameters = {4 * layer.parameters};
+    cost.output = {1000};
+    cost.forward = cost.optimizer_step = {1};
+    costs.layers.push_back(cost);
+  }
+  const LayerCosts shared = costs_of_shards(scenario, costs);
+  CHECK(shared.expert == 2);
+  CHECK(shared.layers[1] == costs.layers[1]);  // dense
+  const LayerCost& mixture = shared.layers[2];
+  const std::int64_t experts = 4 * 4 * 2 * 64 * 8;  // bytes
+  CHECK(mixture.expert_parameters == Bytes{experts / 2});
+  CHECK(mixture.parameters == costs.layers[2].parameters - Bytes{experts / 2});
+  CHECK(mixture.expert_exchanges.times == 2);
+  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two choices each
+  CHECK(mixture.forward == costs.layers[2].forward);
+  CHECK(mixture.optimizer_step < costs.layers[2].optimizer_step);
+  CHECK(costs_of_shards(scenario, shared) == shared);
 }
 
 TEST_CASE("Where the cluster has no machine, shards pass on what they have to by the links",

@@ -148,6 +148,21 @@ TEST_CASE("Of a transformer's fields those are named that nothing trains", "[pla
     CHECK(fmt::format("{}", fmt::join(only_predicted(changed(scenario, value), Carrier::Threads),
                                       " ")) == field);
   }
+  TransformerShape mixture;
+  mixture.config.experts = mixture.config.experts_per_token = 2;
+  mixture.config.set_mixture_behind(1);
+  scenario.model = mixture;
+  CHECK(only_predicted(scenario, Carrier::Threads) ==
+        std::vector<std::string>{"model.expert_feed_forward"});
+  mixture.config.expert_feed_forward = 8;
+  scenario.model = mixture;
+  scenario.pipeline.replicas = scenario.pipeline.expert = 2;
+  CHECK(only_predicted(scenario, Carrier::Threads).empty());
+  scenario.pipeline.tensor = 2;
+  scenario.training.zero = 1;
+  CHECK(only_predicted(scenario, Carrier::Threads) ==
+        std::vector<std::string>{"pipeline.expert with pipeline.tensor",
+                                 "pipeline.expert with training.zero"});
 }
 
 TEST_CASE("A transformer's products are added up in as many groups as its heads divide into",

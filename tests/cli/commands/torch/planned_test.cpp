@@ -1,5 +1,5 @@
-// From the sizes of a Llama to a searched plan, and from its scenario to a training with the bits
-// of one without a pipeline: the commands of docs/planning.md.
+// From the sizes of a Llama, and of a mixture of experts, to a searched plan, and from its scenario
+// to a training with the bits of one without a pipeline: the commands of docs/planning.md.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +20,7 @@ using Words = std::vector<std::string>;
 
 const std::string source = PIPEWRIGHT_SOURCE_DIR "/";
 const std::string config = "scenarios/llama-tokens/config.json";
+const std::string mixture = "scenarios/mixture-tokens/config.json";
 const std::string cluster = "scenarios/clusters/h100-sxm.json";
 
 /// What the page's `iconv` makes: each byte of a text as two.
@@ -33,25 +34,13 @@ std::string write_tokens(const TempFolder& folder) {
 }
 
 /// The scenario of the best plan on four devices.
-std::string planned(const TempFolder& folder, const Words& more) {
+std::string planned(const TempFolder& folder, const Words& more, const std::string& model = config,
+                    const std::string& tensor = "2") {
   const std::string out = (folder.path() / fmt::format("{}", fmt::join(more, ""))).string();
-  Words words{"plan",
-              "--model",
-              source + config,
-              "--cluster",
-              source + cluster,
-              "--gpus",
-              "4",
-              "--batch",
-              "16",
-              "--microbatch",
-              "2",
-              "--sequence",
-              "64",
-              "--tensor",
-              "2",
-              "-o",
-              out};
+  Words words{"plan",   "--model",    source + model, "--cluster", source + cluster,
+              "--gpus", "4",          "--batch",      "16",        "--microbatch",
+              "2",      "--sequence", "64",           "--tensor",  tensor,
+              "-o",     out};
   words.insert(words.end(), more.begin(), more.end());
   const Result result = run_program(words);
   CAPTURE(result.err);
@@ -99,6 +88,33 @@ TEST_CASE("a searched plan of a small Llama with tensor 2 trains with the bits o
   }
 }
 
+TEST_CASE("so does one of a small mixture of experts", "[cli][job]") {
+  const TempFolder folder;
+  const std::string scenario = planned(folder, {"--pipeline", "2"}, mixture);
+  const Result result = train(scenario, write_tokens(folder), 2, {"--verify"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.find("verify: 2 of 2 losses and 50 of 50 parameter tensors (") !=
+        std::string::npos);
+}
+
+TEST_CASE("so does one whose pipelines share out the experts", "[cli][job]") {
+  const TempFolder folder;
+  const std::string scenario =
+      planned(folder, {"--pipeline", "2", "--expert", "2", "--zero", "0"}, mixture, "1");
+  CHECK(nlohmann::json::parse(test::text_of(scenario)).at("pipeline").at("expert") == 2);
+  for (const bool processes : {false, true}) {
+    Words more{"--verify"};
+    if (processes)
+      more.push_back("--processes");
+    const Result result = train(scenario, write_tokens(folder), processes ? 1 : 2, more);
+    CAPTURE(processes, result.out, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("losses and 50 of 50 parameter tensors (") != std::string::npos);
+    CHECK(result.out.find("bit-identical") != std::string::npos);
+  }
+}
+
 TEST_CASE("docs/planning.md has these commands", "[cli]") {
   const std::string page = test::text_of(source + "docs/planning.md");
   for (const std::string& command : Words{
@@ -132,6 +148,7 @@ TEST_CASE("what of a planned model nothing trains is named before anything start
   const std::string rest = " is predicted, but threads of one process do not train so";
   says(refusal({"pipeline.context=2"}), "pipeline.context" + rest);
   says(refusal({"model.window=16"}), "model.window" + rest);
+  says(refusal({"pipeline.replicas=2", "pipeline.expert=2"}), "pipeline/expert");
   says(refusal({"pipeline.tensor=4"}),
        "pipeline.tensor=4 is predicted, but does not train: 4 heads, 2 of them of keys and values");
   says(refusal({}), missing + ": No such file or directory; here belong tokens of 2 bytes");

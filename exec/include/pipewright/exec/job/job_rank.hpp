@@ -1,7 +1,8 @@
 #pragma once
 
 // Who is where in a job: its ranks have a place along the axis pipe (the ranks of a pipeline), data
-// (pipelines side by side) and tensor (the shards of a stage), and every group of ranks that work
+// (pipelines side by side) and tensor (the shards of a stage). So many pipelines in a row share out
+// the experts of their mixtures. Every group of ranks that work
 // together follows from these places, in whatever order the axes are.
 
 #include <string>
@@ -27,6 +28,7 @@ struct JobRank {
   int replicas = 1;
   int shard = 0;
   int shards = 1;
+  int expert_ranks = 1;  // pipelines that share out experts, a divisor of `replicas`
   JobSteps steps{};
 
   /// Ranks of the job: this one, and who is like it but for the rank of the pipeline.
@@ -39,6 +41,14 @@ struct JobRank {
   /// The shards of this rank's stages, in their order, which is rising.
   std::vector<int> of_all_shards() const;
 
+  /// Which of the parts of all experts it has.
+  int part_of_experts() const { return replica % expert_ranks; }
+  /// Who shares out the experts of this rank's stages, in the order of parts, which is rising.
+  std::vector<int> of_all_experts() const;
+  /// The copies of these ranks in all pipelines that have the same experts, of the same shard, in
+  /// rising order.
+  std::vector<int> of_same_experts(const std::vector<int>& pipeline_ranks) const;
+
  private:
   int at(int pipe, int data, int tensor) const {
     return pipe * steps.pipe + data * steps.data + tensor * steps.tensor;
@@ -49,9 +59,11 @@ struct JobRank {
 class JobGrid {
  public:
   /// `axes`: pipe, data and tensor in any order, the last one the fastest; others have one place
-  /// each. Throws InputError where one of the three is missing and has several places.
+  /// each. `expert_ranks`: so many replicas in a row share out their experts. Throws InputError
+  /// where one of the three axes is missing and has several places, or where the replicas are no
+  /// multiple of `expert_ranks`.
   JobGrid(int pipeline_ranks, int replicas, int shards = 1,
-          const std::vector<std::string>& axes = {"pipe", "data", "tensor"});
+          const std::vector<std::string>& axes = {"pipe", "data", "tensor"}, int expert_ranks = 1);
 
   const plan::Topology& topology() const { return topology_; }
   /// How many ranks the job has.
@@ -66,6 +78,7 @@ class JobGrid {
 
   plan::Topology topology_;
   JobSteps steps_;
+  int expert_ranks_;
 };
 
 }  // namespace pipewright::exec

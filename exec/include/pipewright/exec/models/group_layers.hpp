@@ -48,11 +48,29 @@ class RowLinearImpl final : public torch::nn::LinearImpl {
   /// Of an input for each group of this shard, [batch, tokens, inputs of the group], the sum over
   /// all.
   at::Tensor sum_over(const Tensors& inputs) const;
+  /// What each group of this shard adds to the sum, which has no bias yet.
+  Tensors of_groups(const Tensors& inputs) const;
+  /// [batch, tokens, outputs], of this shard's tokens.
+  at::Tensor with_bias(const at::Tensor& sum) const;
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
   ShardPlace place_;
   std::int64_t in_;
+  Tokens tokens_;
+};
+
+/// Not cut: all shards have it, and each multiplies the tokens that it has.
+class GroupLinearImpl final : public torch::nn::LinearImpl {
+ public:
+  GroupLinearImpl(std::int64_t in, std::int64_t out, const ShardPlace& place, bool has_bias,
+                  Tokens tokens);
+
+  /// [batch, tokens, inputs], of this shard's tokens.
+  at::Tensor forward(const at::Tensor& input) const;
+
+ private:
+  ShardPlace place_;
   Tokens tokens_;
 };
 
@@ -105,6 +123,7 @@ class GroupNormImpl final : public torch::nn::Module {
 
 TORCH_MODULE(ColumnLinear);
 TORCH_MODULE(RowLinear);
+TORCH_MODULE(GroupLinear);
 TORCH_MODULE(GroupEmbedding);
 TORCH_MODULE(GroupPositions);
 TORCH_MODULE(GroupNorm);

@@ -60,6 +60,9 @@ struct ExecutorOptions {
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
   int replicas = 1;             // pipelines side by side, whose gradients the Program sums
   int shards = 1;  // that share out what can be cut of each stage, each on a rank of its own
+  /// Of the replicas so many in a row share out the experts of layers that have some, and send each
+  /// other their tokens. Where there are several: one shard, whole optimizers and a flush.
+  int expert_ranks = 1;
   /// Which rank of the job is which of these: see JobGrid.
   std::vector<std::string> axes{"pipe", "data", "tensor"};
   /// By rank of the job: where it computes. Empty: on the CPU.
@@ -93,8 +96,9 @@ struct Evaluation {
 /// Who is where when a Program runs so.
 JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options);
 
-/// Throws InputError in words when the Program has nothing to train.
-void require_trainable(const plan::Program& program);
+/// Throws InputError in words when the Program has nothing to train, or not with experts that so
+/// many replicas share out.
+void require_trainable(const plan::Program& program, int expert_ranks = 1);
 
 /// The gradient group of each microbatch of the batch, over all replicas: see
 /// TrainingSetup::gradient_groups. Throws InputError when the groups that are asked for do not

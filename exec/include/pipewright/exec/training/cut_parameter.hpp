@@ -16,6 +16,16 @@ inline std::int64_t border_of_part(std::int64_t length, int index, int count) {
   return length * index / count;
 }
 
+/// Which of how many parts of it a rank has.
+struct PartSeat {
+  int index = 0;
+  int count = 1;
+};
+inline PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
+  return cut.among_experts ? PartSeat{place.experts.index, place.experts.count}
+                           : PartSeat{place.index, place.count};
+}
+
 /// What shard `index` of `count` has of a whole parameter, or of what has its shape: gradients,
 /// states. It may share the whole's memory. Throws InputError when the blocks do not divide it.
 at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, int index, int count);

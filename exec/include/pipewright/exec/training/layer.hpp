@@ -11,6 +11,13 @@ namespace pipewright::exec {
 
 struct TrainingSetup;
 
+/// A parameter once more, whose gradient is that of tokens of another pipeline.
+struct ParameterAlias {
+  std::string parameter;  // its name
+  int source = 0;         // the pipeline among those that share out the experts; of the parameter 0
+  at::Tensor leaf;        // the same numbers, in the same memory
+};
+
 /// One layer. Override `forward` for one tensor [batch, …] in and one out, or `forward_all` for
 /// several.
 class Layer : public torch::nn::Module {
@@ -20,6 +27,9 @@ class Layer : public torch::nn::Module {
   virtual Tensors forward_all(const Tensors& inputs, const CallContext& context);
   /// Of which parameters a shard has a part; of all others it has the whole.
   virtual std::vector<CutParameter> cut_parameters() const { return {}; }
+  /// Where ranks share out experts, those of their parameters, for each pipeline but the first:
+  /// gradients of each are added up by themselves. The same at each call.
+  virtual std::vector<ParameterAlias> aliases() { return {}; }
 };
 
 /// Builds layer `index`. Its weights depend on `base_seed` and `index` alone, so a model starts
@@ -33,9 +43,9 @@ std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int inde
 std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index,
                                    at::Device device = at::kCPU, const ShardPlace& place = {});
 
-/// Whether a shard has a part of the layer alone.
+/// Whether a rank has a part of the layer alone.
 inline bool is_cut(const LayerSpec& spec, const ShardPlace& place) {
-  return place.groups > 1 && spec.build_shard;
+  return spec.build_shard && (place.groups > 1 || (spec.has_experts && place.experts.count > 1));
 }
 
 /// Runs layer `index`, under a seed of its own where it draws random numbers.

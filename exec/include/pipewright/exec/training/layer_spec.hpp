@@ -54,12 +54,15 @@ struct LayerSpec {
   /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
   bool random = false;
   /// The same inputs may give something else in another call: the layer looks at its step or
-  /// microbatch, has random numbers of its own, or counts its calls. What such a layer does cannot
-  /// be captured and replayed (training.cuda_graphs).
+  /// microbatch, has random numbers of its own, or counts its calls; or how much it computes
+  /// depends on what comes in. What such a layer does cannot be captured and replayed
+  /// (training.cuda_graphs).
   bool varies = false;
   /// Builds the part of the layer that a shard has, where products are added up in several groups.
   /// Empty: the layer is not cut, and each shard has and computes all of it.
   std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
+  /// Ranks along the expert axis can share out the layer: `build_shard` builds their parts, too.
+  bool has_experts = false;
   /// Of a last layer whose outputs are those of a shard: the mean loss, the same on all shards.
   /// Empty: outputs are whole, and the training's loss is of them.
   std::function<at::Tensor(const Tensors& outputs, const Tensors& targets, const ShardPlace&)>

@@ -1,7 +1,8 @@
 #pragma once
 
-// Tensor parallelism, as a layer sees it: the ranks that share out its heads, widths and vocabulary
-// (Megatron-LM, arXiv 1909.08053), and which of them this one is.
+// Tensor and expert parallelism, as a layer sees them: the ranks that share out its heads, widths
+// and vocabulary (Megatron-LM, arXiv 1909.08053) or its experts (GShard, arXiv 2006.16668), and
+// which of them this one is.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +12,9 @@
 
 namespace pipewright::exec {
 
-/// The shards of one stage, seen by one of them. All call the same functions in the same order; the
-/// calls of a forward or a backward are made while the rank computes, and it waits for them.
+/// Ranks that share out one stage, seen by one of them. All call the same functions in the same
+/// order; the calls of a forward or a backward are made while the rank computes, and it waits for
+/// them.
 class ShardGroup {
  public:
   virtual ~ShardGroup() = default;
@@ -22,6 +24,15 @@ class ShardGroup {
   virtual Tensors all_to_all(const Tensors& parts) = 0;
 };
 
+/// Ranks that hold the same stage in pipelines side by side and share out its experts: each has
+/// equally many of them, in order, and gets the tokens of all pipelines for them.
+struct ExpertPlace {
+  int index = 0;
+  int count = 1;
+  ShardGroup* group = nullptr;  // outlives the layer; none where `count` is 1
+  friend bool operator==(const ExpertPlace&, const ExpertPlace&) = default;
+};
+
 /// Which part of a layer is built. Products over a width that shards share out are added up in
 /// `groups` equal parts, of which each shard has as many: results do not depend on `count`.
 struct ShardPlace {
@@ -29,6 +40,7 @@ struct ShardPlace {
   int count = 1;
   int groups = 1;               // a multiple of `count`
   ShardGroup* group = nullptr;  // outlives the layer; none where `count` is 1
+  ExpertPlace experts{};
   friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
 };
 
@@ -39,7 +51,9 @@ struct CutParameter {
   std::string name;
   int dimension = 0;
   int blocks = 1;
-  std::int64_t whole = 0;  // the parameter's length there, over all shards
+  std::int64_t whole = 0;      // the parameter's length there, over all shards
+  int experts = 0;             // of those that it has a row or a matrix for each along dimension 0
+  bool among_experts = false;  // shared out along the expert axis, not by shards
   friend bool operator==(const CutParameter&, const CutParameter&) = default;
 };
 

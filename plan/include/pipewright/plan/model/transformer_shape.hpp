@@ -1,8 +1,8 @@
 #pragma once
 
 // A transformer as the model of a scenario: its sizes, the samples that it is trained on, and in
-// what it computes. It is planned and predicted from these alone; decoders of dense layers can be
-// trained as well.
+// what it computes. It is planned and predicted from these alone; decoders, dense or with
+// mixtures of experts, can be trained as well.
 
 #include <string>
 #include <vector>
@@ -37,8 +37,8 @@ TransformerShape shape_of(const TransformerTraining& training);
 /// Why shards cannot have so many equal parts of it where it is trained, and how many would do.
 std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts);
 
-/// The fields that are set to something that nothing trains: mixtures of experts, latent attention,
-/// windows shorter than a sample, dropout, a padded vocabulary, products in 8 bits, written scores.
+/// The fields that are set to something that nothing trains: latent attention, windows shorter than
+/// a sample, dropout, a padded vocabulary, products in 8 bits, written scores, experts of no size.
 std::vector<std::string> only_predicted(const TransformerShape& shape);
 
 }  // namespace pipewright::plan

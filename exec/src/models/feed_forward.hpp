@@ -1,0 +1,47 @@
+#pragma once
+
+// The feed-forward that all tokens meet: of a dense layer, or the shared experts of a mixture.
+
+#include <torch/nn/module.h>
+
+#include <string>
+#include <vector>
+
+#include "pipewright/exec/models/group_layers.hpp"
+
+namespace pipewright::exec {
+
+/// What goes into the last product: SwiGLU where there are gates, and else a GELU.
+at::Tensor activated(const at::Tensor& wide, const at::Tensor& gates);
+
+/// Shards share out the width.
+class FeedForwardImpl final : public torch::nn::Module {
+ public:
+  /// A dense layer's.
+  FeedForwardImpl(const plan::TransformerConfig& config, const ShardPlace& place, Tokens tokens)
+      : FeedForwardImpl(config, config.feed_forward, place, tokens) {}
+  FeedForwardImpl(const plan::TransformerConfig& config, int width, const ShardPlace& place,
+                  Tokens tokens);
+
+  /// [batch, tokens, hidden], of this shard's tokens.
+  at::Tensor forward(const at::Tensor& input) const;
+  /// What each group of this shard adds to the sum, which has no bias yet, of an input for each.
+  Tensors of_groups(const Tensors& inputs) const;
+  at::Tensor with_bias(const at::Tensor& sum) const { return down_->with_bias(sum); }
+  std::vector<CutParameter> cut_parameters(const std::string& name) const;
+
+ private:
+  Tensors activated_groups(const Tensors& inputs) const;
+
+  ShardPlace place_;
+  Tokens tokens_;
+  ColumnLinear up_;
+  RowLinear down_;
+  ColumnLinear gate_{nullptr};
+};
+TORCH_MODULE(FeedForward);
+
+/// Those of a part of a layer, behind those of others.
+void add_cuts(std::vector<CutParameter>& all, const std::vector<CutParameter>& more);
+
+}  // namespace pipewright::exec

@@ -1,0 +1,243 @@
+#include "mixture.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+
+#include <cmath>
+
+#include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/plan/error.hpp"
+#include "token_exchange.hpp"
+#include "training/own_memory.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+namespace nn = torch::nn;
+using Matrix = ExpertLinearImpl::Matrix;
+
+/// What lies along dimension 0, each as a tensor of its own; of an undefined one as many.
+Tensors one_by_one(const at::Tensor& stacked, std::size_t count) {
+  if (!stacked.defined())
+    return Tensors(count);
+  Tensors parts;
+  for (const at::Tensor& part : stacked.unbind(0))
+    parts.push_back(as_one_of_its_own(part));
+  return parts;
+}
+
+}  // namespace
+
+ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const ShardPlace& place)
+    : place_(place),
+      dimension_(sizes.dimension),
+      experts_(sizes.experts),
+      whole_(sizes.dimension == 1 ? sizes.out : sizes.in) {
+  const auto length = [&](int whole, int dimension) {
+    return dimension == dimension_ ? border_of_part(whole, place.index + 1, place.count) -
+                                         border_of_part(whole, place.index, place.count)
+                                   : whole;
+  };
+  const int here = sizes.experts / place.experts.count;
+  const double bound = 1 / std::sqrt(sizes.in);  // as LibTorch begins a linear layer
+  weight_ =
+      register_parameter("weight", at::empty({here, length(sizes.out, 1), length(sizes.in, 2)}));
+  nn::init::uniform_(weight_, -bound, bound);
+  if (!sizes.has_bias)
+    return;
+  bias_ = register_parameter("bias", at::empty({here, length(sizes.out, 1)}));
+  nn::init::uniform_(bias_, -bound, bound);
+}
+
+std::vector<CutParameter> ExpertLinearImpl::cut_parameters(const std::string& name) const {
+  const bool among_experts = place_.experts.count > 1;
+  CutParameter cut{.name = name + ".weight",
+                   .dimension = among_experts ? 0 : dimension_,
+                   .whole = among_experts ? experts_ : whole_,
+                   .experts = experts_,
+                   .among_experts = among_experts};
+  std::vector<CutParameter> cuts{cut};
+  if (bias_.defined()) {
+    cut.name = name + ".bias";
+    cuts.push_back(cut);
+  }
+  return cuts;
+}
+
+void ExpertLinearImpl::add_aliases(const std::string& name, std::vector<ParameterAlias>& all) {
+  const auto once_more = [](const at::Tensor& parameter) {
+    return parameter.defined() ? parameter.detach().requires_grad_() : parameter;
+  };
+  for (int source = 1; source < place_.experts.count; ++source) {
+    const auto at = static_cast<std::size_t>(source) - 1;
+    if (weight_of_source_.size() <= at) {
+      weight_of_source_.push_back(once_more(weight_));
+      bias_of_source_.push_back(once_more(bias_));
+    }
+    all.push_back({name + ".weight", source, weight_of_source_[at]});
+    if (bias_.defined())
+      all.push_back({name + ".bias", source, bias_of_source_[at]});
+  }
+}
+
+at::Tensor ExpertLinearImpl::Matrix::operator()(const at::Tensor& rows) const {
+  return at::linear(rows, weight, bias);
+}
+
+std::vector<std::vector<Matrix>> ExpertLinearImpl::of_groups(int source) const {
+  const auto at = static_cast<std::size_t>(source) - 1;
+  const at::Tensor& weight = source == 0 ? weight_ : weight_of_source_.at(at);
+  const at::Tensor& bias = source == 0 ? bias_ : bias_of_source_.at(at);
+  const auto cuts = cut_parameters("");
+  const Tensors weights = group_parts(weight, cuts[0], place_);
+  const Tensors biases =
+      bias.defined() ? group_parts(bias, cuts[1], place_) : Tensors(weights.size());
+  std::vector<std::vector<Matrix>> groups;
+  for (std::size_t own = 0; own < weights.size(); ++own) {
+    const Tensors of_expert = one_by_one(weights[own], 0);
+    const Tensors bias_of_expert = one_by_one(biases[own], of_expert.size());
+    auto& matrices = groups.emplace_back();
+    for (std::size_t expert = 0; expert < of_expert.size(); ++expert)
+      matrices.push_back({of_expert[expert], bias_of_expert[expert]});
+  }
+  return groups;
+}
+
+MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const ShardPlace& place, Tokens tokens)
+    : place_(place),
+      tokens_(tokens),
+      experts_(c.experts),
+      choices_(c.experts_per_token),
+      router_(register_module("router",
+                              GroupLinear(c.hidden, c.experts, place, c.router_bias, tokens))) {
+  if (c.experts % place.experts.count != 0)
+    throw plan::InputError(fmt::format("pipeline.expert: {} ranks cannot share out {} experts",
+                                       place.experts.count, c.experts));
+  const auto matrices = [&](int in, int out, int dimension) {
+    return ExpertLinear(ExpertLinearImpl::Sizes{.experts = c.experts,
+                                                .in = in,
+                                                .out = out,
+                                                .dimension = dimension,
+                                                .has_bias = dimension == 1 && c.feed_forward_bias},
+                        place);
+  };
+  up_ = register_module("up", matrices(c.hidden, c.expert_feed_forward, 1));
+  if (c.gated)
+    gate_ = register_module("gate", matrices(c.hidden, c.expert_feed_forward, 1));
+  down_ = register_module("down", matrices(c.expert_feed_forward, c.hidden, 2));
+  if (c.feed_forward_bias)
+    down_bias_ = register_module("down_bias", GroupLinear(c.experts, c.hidden, place,
+                                                          /*has_bias=*/false, tokens));
+  if (c.shared_feed_forward > 0)
+    shared_ = register_module("shared", FeedForward(c, c.shared_feed_forward, place, tokens));
+}
+
+MixtureImpl::Choice MixtureImpl::choose(const at::Tensor& input) const {
+  auto [logits, experts] = at::topk(router_->forward(input), choices_);
+  // Of a softmax over all experts the same remains, where what was chosen is to make 1.
+  return {.experts = experts,
+          .weights = at::softmax(logits, -1, at::kFloat).to(input.scalar_type())};
+}
+
+at::Tensor MixtureImpl::Expert::operator()(const at::Tensor& rows) const {
+  return down(activated(up(rows), gate.weight.defined() ? gate(rows) : at::Tensor()));
+}
+
+/// By group.
+std::vector<MixtureImpl::Experts> MixtureImpl::experts_of_groups(int source) const {
+  const auto ups = up_->of_groups(source), downs = down_->of_groups(source);
+  const auto gates = gate_.is_empty() ? decltype(ups)() : gate_->of_groups(source);
+  std::vector<Experts> groups(ups.size());
+  for (std::size_t own = 0; own < ups.size(); ++own)
+    for (std::size_t e = 0; e < ups[own].size(); ++e)
+      groups[own].push_back({ups[own][e], gates.empty() ? Matrix() : gates[own][e], downs[own][e]});
+  return groups;
+}
+
+/// What they make of rows, `counts` of each pipeline for each of them.
+at::Tensor MixtureImpl::of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
+                                   const std::vector<const Experts*>& of_source) {
+  Counts all;
+  for (const Counts& of_one : counts)
+    all.insert(all.end(), of_one.begin(), of_one.end());
+  const auto pieces = rows.split_with_sizes(all);
+  Tensors outputs;
+  std::size_t next = 0;
+  for (const Experts* const experts : of_source)
+    for (const Expert& expert : *experts)
+      if (const at::Tensor& piece = pieces[next++]; piece.size(0) > 0)
+        outputs.push_back(with_own_gradient(expert(as_one_of_its_own(piece))));
+  return outputs.empty() ? rows : at::cat(outputs);
+}
+
+Tensors MixtureImpl::rows_of_groups(const Tensors& inputs, const Routing& routing) const {
+  std::vector<std::vector<Experts>> of_source;
+  for (int source = 0; source < place_.experts.count; ++source)
+    of_source.push_back(experts_of_groups(source));
+  Tensors all;
+  for (std::size_t own = 0; own < inputs.size(); ++own) {
+    std::vector<const Experts*> experts;
+    for (const auto& groups : of_source)
+      experts.push_back(&groups[own]);
+    const at::Tensor rows = in_order_of_experts(inputs[own].flatten(0, 1), routing);
+    if (place_.experts.count == 1) {
+      all.push_back(of_experts(rows, {routing.counts}, experts));
+      continue;
+    }
+    const TokenExchange exchange(place_.experts, routing.counts, rows.device());
+    all.push_back(
+        exchange.come_back(of_experts(exchange.go(rows), exchange.counts_here(), experts)));
+  }
+  return all;
+}
+
+at::Tensor MixtureImpl::bias_of(const Choice& choice) const {
+  const auto& sizes = choice.weights.sizes();
+  const at::Tensor none =
+      at::zeros({sizes[0], sizes[1], experts_}, choice.weights.options().requires_grad(false));
+  return down_bias_->forward(none.scatter(-1, choice.experts, choice.weights));
+}
+
+at::Tensor MixtureImpl::forward(const at::Tensor& input) const {
+  const Choice choice = choose(input);
+  const Tensors inputs = for_own_groups(input, place_, tokens_);
+  const Tensors weights = for_own_groups(choice.weights, place_, tokens_);
+  const Routing routing =
+      routing_of(for_own_groups(choice.experts, place_, tokens_).front().flatten(0, 1), experts_);
+  Tensors sums = rows_of_groups(inputs, routing);
+  const Tensors shared = shared_.is_empty() ? Tensors() : shared_->of_groups(inputs);
+  for (std::size_t own = 0; own < sums.size(); ++own) {
+    const at::Tensor weighted =
+        in_order_of_tokens(sums[own], routing) * weights[own].flatten(0, 1).unsqueeze(-1);
+    sums[own] = sum_of_choices(weighted).view_as(inputs[own]);
+    if (!shared.empty())
+      sums[own] = sums[own] + shared[own];
+  }
+  at::Tensor sum = sum_over_groups(sums, place_, tokens_);
+  if (!shared_.is_empty())
+    sum = shared_->with_bias(sum);
+  return down_bias_.is_empty() ? sum : sum + bias_of(choice);
+}
+
+std::vector<CutParameter> MixtureImpl::cut_parameters(const std::string& name) const {
+  std::vector<CutParameter> all;
+  add_cuts(all, up_->cut_parameters(name + ".up"));
+  add_cuts(all, down_->cut_parameters(name + ".down"));
+  if (!gate_.is_empty())
+    add_cuts(all, gate_->cut_parameters(name + ".gate"));
+  if (!shared_.is_empty())
+    add_cuts(all, shared_->cut_parameters(name + ".shared"));
+  return all;
+}
+
+std::vector<ParameterAlias> MixtureImpl::aliases(const std::string& name) {
+  std::vector<ParameterAlias> all;
+  up_->add_aliases(name + ".up", all);
+  down_->add_aliases(name + ".down", all);
+  if (!gate_.is_empty())
+    gate_->add_aliases(name + ".gate", all);
+  return all;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,169 @@
+// Pipelines side by side that share out the experts of their mixtures: the bits of training without
+// a pipeline, however many share them, and checkpoints that any number can load.
+
+#include <ATen/ATen.h>
+
+#include "exec/support/checkpoints.hpp"
+#include "exec/support/equals_serial.hpp"
+#include "exec/support/sample_schedules.hpp"
+#include "exec/support/sharded_gpt.hpp"
+#include "exec/support/small_transformers.hpp"
+#include "exec/support/thread_shards.hpp"
+#include "models/token_exchange.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "support/temp_folder.hpp"
+
+namespace expert_parallel_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::check_equals_serial;
+using test::make;
+using test::partition_for;
+
+/// Four experts in each layer but the first.
+plan::TransformerShape shape() {
+  plan::TransformerShape shape = test::small_mixture();
+  shape.config.experts = 4;
+  return shape;
+}
+
+plan::Program program_of(const test::Sizes& sizes, bool norm = false, int zero = 0) {
+  return plan::lower(sizes.schedule, {.replicas = sizes.replicas,
+                                      .zero = zero,
+                                      .whole_stages = 3,
+                                      .gradient_norm = norm,
+                                      .share_loss = true});
+}
+
+ExecutorOptions options_of(const test::Sizes& sizes, int expert_ranks) {
+  ExecutorOptions options = sizes.options();
+  options.expert_ranks = expert_ranks;
+  return options;
+}
+
+TEST_CASE("ranks that share out experts train with the bits of one that has all", "[exec]") {
+  auto setup = test::small_setup_of(shape());
+  setup.clip_norm = 0.5;
+  int trained = 0;
+  for (const auto& [schedule, replicas] :
+       {std::pair{make("1f1b", 1, 2), 4}, {make("1f1b", 2, 4), 2}, {make("zbv", 2, 4), 2}})
+    for (const int expert_ranks : {1, 2, 4}) {
+      const test::Sizes sizes{schedule, replicas, 1};
+      if (replicas % expert_ranks != 0)
+        continue;
+      INFO(to_string(sizes) << ", experts on " << expert_ranks);
+      check_equals_serial(program_of(sizes, /*norm=*/true), partition_for(schedule), setup,
+                          options_of(sizes, expert_ranks), /*steps=*/2);
+      ++trained;
+    }
+  CHECK(trained == 7);
+}
+
+TEST_CASE("so they do in 16 bits, with biases, recomputed, in several gradient groups", "[exec]") {
+  plan::TransformerShape biased = test::small_biased_mixture();
+  biased.config.tied = false;
+  biased.config.experts = 4;
+  auto setup = test::small_setup_of(biased);
+  setup.precision = at::kBFloat16;
+  setup.optimizer.fp32_gradients = true;
+  setup.gradient_groups = 4;
+  const test::Sizes sizes{make("1f1b", 2, 4), 2, 1};
+  const auto program = plan::lower(
+      sizes.schedule,
+      {.replicas = sizes.replicas, .recompute = plan::RecomputeMode::Full, .share_loss = true});
+  check_equals_serial(program, partition_for(sizes.schedule), setup, options_of(sizes, 2),
+                      /*steps=*/2);
+}
+
+TEST_CASE("a checkpoint of two ranks with experts goes on with one, two or four", "[exec]") {
+  const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
+  const auto program = program_of(sizes);
+  const auto partition = partition_for(sizes.schedule);
+  const auto setup = test::small_setup_of(shape());
+  const test::TempFolder folder;
+  Executor first(program, partition, setup, options_of(sizes, 2));
+  first.step(0);
+  CheckpointWriter writer(folder.path(), {});
+  CHECK(test::save(writer, first.snapshot(1)).empty());
+  first.step(1);
+  const auto expected = first.parameters();
+  const Checkpoint checkpoint =
+      open_newest(folder.path(), [](const std::string& message) { FAIL_CHECK(message); });
+  for (const int expert_ranks : {1, 2, 4}) {
+    Executor next(program, partition, setup, options_of(sizes, expert_ranks));
+    next.restore(checkpoint);
+    next.step(1);
+    const auto found = next.parameters();
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t p = 0; p < found.size(); ++p)
+      CHECK(test::same_bits(found[p], expected[p]));
+  }
+}
+
+/// Two ranks with two experts each; all tokens of both go to the first rank's.
+TEST_CASE("tokens go to their experts' ranks and come back, also where a rank gets none",
+          "[exec]") {
+  struct Seen {
+    std::vector<Counts> counts;
+    at::Tensor there, back, gradient;
+  };
+  const auto seen = test::run_shards(2, 1, [](const ShardPlace& place) {
+    const int own = place.index;
+    const Counts counts = own == 0 ? Counts{1, 2, 0, 0} : Counts{0, 1, 0, 0};
+    const at::Tensor rows =
+        (at::arange(own == 0 ? 3 : 1, at::kFloat).view({-1, 1}) + 10 * own).requires_grad_();
+    const TokenExchange exchange({own, 2, place.group}, counts, at::kCPU);
+    const at::Tensor there = exchange.go(rows);
+    const at::Tensor back = exchange.come_back(there * 2);
+    back.backward(rows.detach() + 1);
+    return Seen{exchange.counts_here(), there.detach(), back.detach(), rows.grad()};
+  });
+  CHECK(seen[0].counts == std::vector<Counts>{{1, 2}, {0, 1}});
+  CHECK(seen[1].counts == std::vector<Counts>{{0, 0}, {0, 0}});
+  CHECK(at::equal(seen[0].there.flatten(), at::tensor({0.0F, 1.0F, 2.0F, 10.0F})));
+  CHECK(seen[1].there.sizes() == at::IntArrayRef{0, 1});
+  CHECK(at::equal(seen[0].back.flatten(), at::tensor({0.0F, 2.0F, 4.0F})));
+  CHECK(at::equal(seen[1].back.flatten(), at::tensor({20.0F})));
+  CHECK(at::equal(seen[0].gradient.flatten(), at::tensor({2.0F, 4.0F, 6.0F})));
+  CHECK(at::equal(seen[1].gradient.flatten(), at::tensor({22.0F})));
+}
+
+TEST_CASE("so do ranks with an expert each, which get few tokens or none", "[exec]") {
+  plan::TransformerShape one = shape();
+  one.config.experts_per_token = 1;
+  one.config.hidden = 4;  // few tokens and little to tell them apart
+  const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
+  check_equals_serial(program_of(sizes), partition_for(sizes.schedule), test::small_setup_of(one),
+                      options_of(sizes, 4), /*steps=*/2);
+}
+
+TEST_CASE("what ranks that share out experts do not train is refused", "[exec]") {
+  const auto refusal = [](const test::Sizes& sizes, const TrainingSetup& setup, int expert_ranks,
+                          int zero = 0) {
+    return test::error_of([&] {
+      Executor(program_of(sizes, false, zero), partition_for(sizes.schedule), setup,
+               options_of(sizes, expert_ranks));
+    });
+  };
+  const auto mixture = test::small_setup_of(shape());
+  const test::Sizes two{make("1f1b", 2, 4), 2, 1};
+  CHECK(refusal(two, mixture, 3) ==
+        "2 pipelines cannot share out experts 3 at a time (pipeline.expert)");
+  CHECK(refusal(two, test::small_setup_of(test::small_llama()), 2) ==
+        "pipeline.expert: ranks are to share out experts, but no layer has any");
+  CHECK(refusal({make("1f1b", 2, 4), 2, 2}, mixture, 2) ==
+        "pipeline.expert: ranks that share out experts do not share out their widths as well: "
+        "pipeline.tensor and training.tensor_groups must be 1");
+  CHECK(refusal(two, mixture, 2, /*zero=*/1) ==
+        "pipeline.expert: experts have fewer copies than other parameters, which are not sharded: "
+        "ZeRO must be 0, and the schedule one with a flush");
+  CHECK(refusal({make("dualpipe", 2, 8), 2, 1}, mixture, 2) ==
+        "pipeline.expert: microbatches go through the pipeline in several directions, but those of "
+        "one pipeline must be summed in one row: use a schedule with one direction");
+  CHECK(refusal({make("1f1b", 1, 4), 8, 1}, mixture, 8) ==
+        "pipeline.expert: 8 ranks cannot share out 4 experts");
+}
+
+}  // namespace expert_parallel_test

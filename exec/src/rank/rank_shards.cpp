@@ -37,6 +37,11 @@ ShardPlace RankShards::place(int groups) {
           .group = job_rank_.shards > 1 ? this : nullptr};
 }
 
+std::vector<Tensors> RankShards::exchanged(const std::vector<Tensors>& for_each) {
+  const WaitingForShards waiting(progress_);
+  return transport_.all_to_all(ranks_, job_rank_.in_job(), for_each, Lane::Compute);
+}
+
 Tensors RankShards::all_to_all(const Tensors& parts) {
   const OnStream stream(compute_);
   const Timestamp begin = stopwatch_.now();
@@ -44,14 +49,14 @@ Tensors RankShards::all_to_all(const Tensors& parts) {
   for (const at::Tensor& part : parts)  // whose graph is this rank's own
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
-  {
-    const WaitingForShards waiting(progress_);
-    from_each = transport_.all_to_all(ranks_, job_rank_.in_job(), for_each, Lane::Compute);
-  }
+  if (baton_ == nullptr)
+    from_each = exchanged(for_each);
+  else
+    baton_->meet([&] { from_each = exchanged(for_each); });
   Tensors all;
   for (Tensors& theirs : from_each)
     all.push_back(std::move(theirs.at(0)));
-  stopwatch_.note_shards(begin);
+  stopwatch_.note_shards(begin, baton_ == nullptr ? 0 : baton_->holder());
   return all;
 }
 

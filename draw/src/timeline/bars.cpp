@@ -4,6 +4,7 @@
 
 #include "parts.hpp"
 #include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/timeline/side_by_side.hpp"
 
 namespace pipewright::draw {
 namespace {
@@ -23,8 +24,7 @@ struct Place {
   double y = 0, height = 0;
 };
 
-/// Two that run side by side share the row: who began first is above. What clocks err is no side by
-/// side.
+/// Two that run side by side share the row: who began first is above.
 std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double y,
                              const Figure& figure) {
   const double whole = figure.rows.bar;
@@ -36,10 +36,7 @@ std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double
   std::stable_sort(computing.begin(), computing.end(),
                    [&](std::size_t a, std::size_t b) { return spans[a]->start < spans[b]->start; });
   for (std::size_t at = 0; at + 1 < computing.size(); ++at) {
-    const plan::Span &first = *spans[computing[at]], &second = *spans[computing[at + 1]];
-    const plan::Seconds both = std::min(first.end, second.end) - second.start;
-    const plan::Seconds shorter = std::min(first.end - first.start, second.end - second.start);
-    if (both + both <= shorter)
+    if (!plan::are_side_by_side(*spans[computing[at]], *spans[computing[at + 1]]))
       continue;
     places[computing[at]].height = whole / 2;
     places[computing[at + 1]] = {y + whole / 2, whole / 2};

@@ -6,6 +6,7 @@
 // alone. What a strand sends and waits for is so beside the compute of the other.
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -20,8 +21,9 @@ class Baton {
 
   /// From within the strand that has the baton: passes it on, meets others by `meeting`, and
   /// returns when it has come back. Of two meetings the later begins when the earlier is over. Any
-  /// thread that works for the strand may call it.
-  void meet(const std::function<void()>& meeting);
+  /// thread that works for the strand may call it. Returns for how long the strand had the baton
+  /// meanwhile: nobody computed then.
+  std::chrono::steady_clock::duration meet(const std::function<void()>& meeting);
 
   /// Whose turn it is; for who has it.
   int holder() const { return holder_; }
@@ -33,6 +35,7 @@ class Baton {
   std::mutex mutex_;
   std::condition_variable changed_;
   int holder_ = 0;
+  std::chrono::steady_clock::time_point passed_on_;  // the last time
   bool in_meeting_ = false;
   bool failed_ = false;
   std::array<bool, 2> is_over_{};

@@ -44,19 +44,23 @@ std::vector<Tensors> RankShards::exchanged(const std::vector<Tensors>& for_each)
 
 Tensors RankShards::all_to_all(const Tensors& parts) {
   const OnStream stream(compute_);
-  const Timestamp begin = stopwatch_.now();
+  Timestamp begin = stopwatch_.now();
   std::vector<Tensors> for_each;
   for (const at::Tensor& part : parts)  // whose graph is this rank's own
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
+  Clock::duration alone{};
   if (baton_ == nullptr)
     from_each = exchanged(for_each);
   else
-    baton_->meet([&] { from_each = exchanged(for_each); });
+    alone = baton_->meet([&] { from_each = exchanged(for_each); });
   Tensors all;
   for (Tensors& theirs : from_each)
     all.push_back(std::move(theirs.at(0)));
-  stopwatch_.note_shards(begin, baton_ == nullptr ? 0 : baton_->holder());
+  const Timestamp end = stopwatch_.now();
+  if (baton_ != nullptr)  // what went on beside the other's compute kept nobody
+    begin.host = end.host - alone;
+  stopwatch_.note_shards({begin, end}, baton_ == nullptr ? 0 : baton_->holder());
   return all;
 }
 

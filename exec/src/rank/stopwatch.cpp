@@ -31,9 +31,9 @@ TimestampedRecord Stopwatch::ended(const plan::Instruction& i, const Timestamp& 
   return record;
 }
 
-void Stopwatch::note_shards(const Timestamp& begin, int strand) {
+void Stopwatch::note_shards(const Interval& part, int strand) {
   if (observed_)
-    shards_[static_cast<std::size_t>(strand)].push_back({begin, now()});
+    shards_[static_cast<std::size_t>(strand)].push_back(part);
 }
 
 void Stopwatch::note_beside(const plan::Instruction& i, const Timestamp& begin,

@@ -25,9 +25,9 @@ class Stopwatch {
   /// `observed`: whether anybody is told.
   void begin(Clock::time_point step_begin, bool observed);
   Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
-  /// From `begin` until now a part of an action was a collective of shards; of two actions that
-  /// take turns, of the first (0) or the second.
-  void note_shards(const Timestamp& begin, int strand = 0);
+  /// A part of an action was a collective of shards; of two actions that take turns, of the first
+  /// (0) or the second.
+  void note_shards(const Interval& part, int strand = 0);
   /// What ends now, with the collectives of shards in it; of the rank's thread.
   void note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   /// The same of one of two that take turns, for whoever tells of both when they are over.

@@ -89,6 +89,8 @@ std::array<int, 2> overlapping(const Recorded& recorded) {
       if (first != nullptr) {
         pairs[0] += record.start < first->end ? 1 : 0;
         ++pairs[1];
+        // What went on beside the other is of neither.
+        CHECK(first->shards + record.shards <= std::max(first->end, record.end) - first->start);
       }
       first = record.instruction.fused_with_next ? &record : nullptr;
     }

@@ -35,7 +35,9 @@ struct InstructionRecord {
   plan::Bytes held_before;
   plan::Bytes peak;  // most held while it ran; of two that take turns, since the first began
   plan::Bytes held_after;
-  plan::Seconds shards{};  // of its time: in collectives of shards, waiting for others included
+  /// Of its time: in collectives of shards, waiting for others included; of two that take turns,
+  /// without what went on beside the other.
+  plan::Seconds shards{};
 };
 
 /// Called on the rank's own thread after each instruction, after the second of two that take turns

@@ -262,8 +262,8 @@ TEST_CASE("A wrong cause or critical path is refused", "[plan][trace]") {
   };
   CHECK(error_of(file_with(idle("queue"))) == "");
   CHECK(missing(idle("lunch"), "/traceEvents/0/name: \"lunch\" is not known here") == "");
-  CHECK(missing(R"({"name":"0F0","ph":"X","pid":0,"tid":6,"args":{"start_s":0,"end_s":1}})",
-                "/traceEvents/0/tid: 6 is not possible") == "");
+  CHECK(missing(R"({"name":"0F0","ph":"X","pid":0,"tid":7,"args":{"start_s":0,"end_s":1}})",
+                "/traceEvents/0/tid: 7 is not possible") == "");
   CHECK(error_of(file_with(critical(R"(,"critical_step":3)"))) == "");
   CHECK(missing(critical(""), "\"critical_step\" is missing") == "");
   CHECK(missing(critical(R"(,"critical_step":-1)"), "-1 is not possible") == "");

@@ -1,7 +1,7 @@
 #pragma once
 
-// Spans of one row that ran at the same time, such as the two actions of a fused pair: whoever shows
-// a row gives each its own place.
+// Spans of one row that ran at the same time, such as the two actions of a fused pair: whoever
+// shows a row gives each its own place.
 
 #include <algorithm>
 

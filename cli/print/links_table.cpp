@@ -65,6 +65,7 @@ std::string ends_of(const plan::LinkSamples& samples) {
     add(samples.sums[s], fmt::format("sums over {}", s + 2));
   for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
     add(samples.shard_sums[s], fmt::format("sums of {} shards", s + 2));
+  add(samples.shard_sums_beside, "sums of 2 shards beside compute");
   return text;
 }
 
@@ -86,6 +87,8 @@ std::string header_of(const plan::LinkSamples& samples) {
     text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
   for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("{} shards", s + 2));
+  if (!samples.shard_sums_beside.samples.empty())
+    text += fmt::format(" {:>11}", "beside");
   if (samples.computing)
     text +=
         fmt::format(" {:>10} {:>10} {:>10} {:>10}", "computing", "sender", "receiver", "in sum");
@@ -106,6 +109,8 @@ std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   for (const auto* const sums : {&samples.sums, &samples.shard_sums})
     for (const plan::LinkSeries& series : *sums)
       text += fmt::format(" {:>11}", cell(series, size));
+  if (!samples.shard_sums_beside.samples.empty())
+    text += fmt::format(" {:>11}", cell(samples.shard_sums_beside, size));
   if (samples.computing)
     for (const plan::LinkSeries* const series :
          {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
@@ -141,6 +146,9 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += fit_text(*link.sums, "a step of a sum");
   if (link.shard_sums)
     text += fit_text(*link.shard_sums, "a step of a sum among shards");
+  if (!link.samples.shard_sums_beside.samples.empty())
+    text += fmt::format("{:.0f} % of a sum of 2 shards adds nothing to compute beside it\n",
+                        100 * link.link.shard_overlap);
   return text + sharing_text(link) + ends_of(link.samples);
 }
 

@@ -27,6 +27,17 @@ std::optional<double> beside_one_way(const plan::LinkSeries& series,
   return ratios.empty() ? std::nullopt : std::optional(plan::median(ratios));
 }
 
+/// How much of a sum among shards adds nothing to compute beside it; the median over sizes. 0 where
+/// that was not measured.
+double shard_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alone) {
+  std::vector<double> hidden;
+  for (const plan::LinkSample& sample : beside.samples)
+    for (const plan::LinkSample& other : alone.samples)
+      if (other.size == sample.size && other.time > plan::Seconds{})
+        hidden.push_back(std::clamp(1 - sample.time / other.time, 0.0, 1.0));
+  return hidden.empty() ? 0 : plan::median(hidden);
+}
+
 void add_ring_steps(const plan::LinkSeries& sums, int ranks, std::vector<plan::LinkSample>& to) {
   constexpr int rounds = 2;  // a sum: scattered, then gathered
   for (const plan::LinkSample& ring : sums.samples)
@@ -121,6 +132,7 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
     link.link.shard_latency = ring.latency;
     link.link.shard_bandwidth_per_s = ring.bandwidth_per_s;
     link.link.shard_segments = ring.segments;
+    link.link.shard_overlap = shard_overlap(samples.shard_sums_beside, samples.shard_sums.front());
   }
   link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
@@ -182,6 +194,10 @@ plan::Json to_json(const MeasuredLink& link) {
     json["shard_sum_fit"] = fit_json(*link.shard_sums);
   json["sums"] = sums_json(samples.sums, link.sums);
   json["shard_sums"] = sums_json(samples.shard_sums, link.shard_sums);
+  if (!samples.shard_sums_beside.samples.empty()) {
+    json["shard_sums_beside"] = series_json(samples.shard_sums_beside, {}, 0);
+    json["shard_sums_beside"]["overlap"] = link.link.shard_overlap;
+  }
   return json;
 }
 

@@ -5,30 +5,30 @@
 #include <algorithm>
 #include <map>
 
+#include "pipewright/plan/costs/pair_times.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/structure/durations.hpp"
 
 namespace pipewright::loop {
 namespace {
 
 /// Of what a stage takes for a microbatch, shards have the same part in all of its actions of a
-/// kind.
+/// kind, less what goes on beside the action that it is fused with.
 void mark_shards(plan::Timeline& timeline, const sim::ScenarioPlan& plan) {
   for (int event = 0; event < plan.structure->size(); ++event) {
     const plan::Instruction& i = *plan.structure->events()[event].instruction;
     const plan::Work work = plan::traits_of(i.kind).work;
-    const bool is_forward = work == plan::Work::Forward || work == plan::Work::Rerun;
-    if (!is_forward && !plan::makes_input_gradient(i.kind))
-      continue;
     const plan::StageCost& stage = plan.costs.stages[static_cast<std::size_t>(i.stage)];
-    const plan::Seconds shards = is_forward ? stage.shards : stage.backward_shards;
-    const double all = plan::time_of(work, stage).value;
+    const plan::Seconds hidden = sim::hidden_in_pair(*plan.structure, plan.costs, event);
+    const plan::Seconds shards = plan::shards_of(work, stage) - hidden;
+    const double all = (plan::time_of(work, stage) - hidden).value;
     if (shards == plan::Seconds{} || !(all > 0))
       continue;
     plan::Span& span = timeline.spans[static_cast<std::size_t>(event)];
-    span.shards = (span.end - span.start) * std::min(1.0, shards.value / all);
+    span.shards = (span.end - span.start) * (shards.value / all);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "computing.hpp"
 #include "cpu_clock.hpp"
 #include "pipewright/exec/cpu/core.hpp"
 
@@ -30,36 +31,6 @@ double cpu_of(const Work& work) {
   work();
   return cpu_of_this_thread() - before;
 }
-
-/// Computes as layers do: one part of its memory after the other, more than caches hold.
-class Computing {
- public:
-  Computing() {
-    for (int part = 0; part < parts; ++part)
-      parts_.push_back(at::full({3, numbers}, 1, at::kFloat));
-    constexpr int some = parts;
-    compute(some);
-    const double begin = now();
-    compute(some);
-    sums_per_s_ = some / (now() - begin);
-  }
-  void run(double seconds) { compute(std::max(1, static_cast<int>(seconds * sums_per_s_))); }
-
- private:
-  static constexpr std::int64_t numbers = std::int64_t{1} << 17;
-  static constexpr int parts = 24;
-  void compute(int sums) {
-    for (int i = 0; i < sums; ++i) {
-      const at::Tensor& part = parts_[next_++ % parts];
-      at::Tensor sum = part[0];
-      at::add_out(sum, part[1], part[2]);
-    }
-  }
-
-  std::vector<at::Tensor> parts_;
-  std::size_t next_ = 0;
-  double sums_per_s_ = 0;
-};
 
 /// How far another clock is ahead of this one: of all questions the one that was answered first
 /// says it best.

@@ -9,6 +9,7 @@
 #include <future>
 #include <numeric>
 
+#include "computing.hpp"
 #include "computing_pair.hpp"
 #include "cpu_clock.hpp"
 #include "pipewright/exec/cpu/core.hpp"
@@ -87,6 +88,8 @@ class LinkBench {
   enum class Of { Wall, Cpu };
   Seconds sum(int devices, Bytes size, int repeats, Of of);
   Seconds shard_sum(int devices, Bytes size, int repeats);
+  Seconds beside_compute(Bytes size, double alone_s, int repeats);
+  plan::LinkSeries beside_compute_series(const plan::LinkSeries& alone, double share);
   Seconds sums_of(const std::vector<int>& group, Bytes size, int repeats, Of of,
                   const exec::OnDevice& on_device);
 
@@ -104,6 +107,7 @@ class LinkBench {
   exec::MemoryAccount account_;
   exec::OnDevice on_device_;
   std::vector<int> everybody_;
+  std::optional<Computing> work_;
   bool was_stopped_ = false;
 };
 
@@ -321,6 +325,58 @@ LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
   return seconds;
 }
 
+/// What such a sum of two shards adds to compute that takes half as long again, as in the two
+/// actions of a fused pair: on threads as theirs.
+LinkBench::Seconds LinkBench::beside_compute(Bytes size, double alone_s, int repeats) {
+  begin_pass({}, 0);
+  const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + 2);
+  if (!std::binary_search(group.begin(), group.end(), place_.rank))
+    return {};
+  const int sums = warm_up + repeats;
+  const at::Tensor own = at::full({size.value / 4}, 0, at::kFloat), word = at::zeros({1});
+  const auto exchange = [&](const at::Tensor& tensor) {
+    place_.transport.all_to_all(group, place_.rank, {{tensor}, {tensor}}, exec::Lane::Compute);
+  };
+  if (!work_)
+    work_.emplace();
+  const auto compute = [&] { work_->run(1.5 * alone_s * sums); };
+  exchange(word);  // so that both begin at once
+  auto begin = Clock::now();
+  compute();
+  const double computed_s = since(begin);
+  exchange(word);
+  begin = Clock::now();
+  auto beside = std::async(std::launch::async, [&] {
+    at::set_num_threads(1);
+    exec::run_in_short_slices();
+    for (int m = 0; m < sums; ++m)
+      exchange(own);
+  });
+  compute();
+  beside.get();
+  return {std::max(0.0, since(begin) - computed_s) / sums};
+}
+
+/// Of the sizes that were measured alone; of large ones, where there are: what small ones take is
+/// that they begin and end.
+plan::LinkSeries LinkBench::beside_compute_series(const plan::LinkSeries& alone, double share) {
+  const auto alone_s = [&](Bytes size) {
+    for (const plan::LinkSample& sample : alone.samples)
+      if (sample.size == size)
+        return sample.time.value;
+    return 0.0;
+  };
+  constexpr Bytes large{1 << 12};
+  std::vector<Bytes> sizes;
+  for (const plan::LinkSample& sample : alone.samples)
+    if (sample.size >= large || alone.samples.back().size < large)
+      sizes.push_back(sample.size);
+  const Cost cost = [&](Bytes size, double) { return 3.5 * alone_s(size); };
+  return series("sums of shards beside compute", sizes, share, cost, [&](Bytes size, int repeats) {
+    return beside_compute(size, alone_s(size), repeats);
+  });
+}
+
 int LinkBench::told_by_leader(int number) {
   const auto all =
       place_.transport.all_gather(everybody_, place_.rank, {at::full({1}, number, at::kLong)});
@@ -432,7 +488,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
   const bool with_computing = place_.computing_ranks > 0;
   const double share_computing = with_computing ? 0.35 : 0, rest = 1 - share_computing;
   const double share_one_way = 0.45 * rest, share_both = 0.1 * rest, share_at_once = 0.15 * rest,
-               share_sums = 0.2 * rest, share_shards = 0.1 * rest;
+               share_sums = 0.2 * rest, share_shards = 0.06 * rest, share_beside = 0.04 * rest;
   const Cost one_trip = [](Bytes, double seconds) { return seconds; };
   const Cost two_trips = [](Bytes, double seconds) { return 2 * seconds; };
   const auto fine = sizes_up_to(limits_.largest, 1, 2);
@@ -463,6 +519,8 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
     samples.shard_sums.push_back(
         series("sums of shards", whole_numbers, share_shards / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return shard_sum(devices, size, repeats); }));
+  if (ring > 1 && place_.device.device.is_cpu() && !was_stopped_)
+    samples.shard_sums_beside = beside_compute_series(samples.shard_sums.front(), share_beside);
   return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
 }
 

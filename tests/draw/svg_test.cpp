@@ -195,6 +195,32 @@ TEST_CASE("SVG: bars are as long as their spans", "[draw][svg]") {
   CHECK(extents(svg, "STEP").at(0).width == Approx(extents(svg, "F").at(0).width / 2));
 }
 
+/// How high the first box of the only path of this class is, and where its upper edge lies.
+std::pair<double, double> height_and_top(const std::string& svg, const std::string& name) {
+  const std::string data = attribute(paths(svg, name).at(0), "d");
+  const std::string corner = all_between(data, "M", "h").at(0);
+  return {std::stod(all_between(data, "v", "h").at(0)),
+          std::stod(corner.substr(corner.find_first_of(" ,") + 1))};
+}
+
+TEST_CASE("SVG: two that run side by side have half of the row each, who began first above",
+          "[draw][svg]") {
+  const auto svg_of = [](double begin, double end) {
+    return to_svg_of(
+        {of_spans("measured", 10,
+                  {{0, Row::Compute, "0F1", {1}, {5}}, {0, Row::Compute, "1B0", {begin}, {end}}})});
+  };
+  const auto [whole, top] = height_and_top(svg_of(5, 9), "F");
+  CHECK(height_and_top(svg_of(5, 9), "B") == std::pair{whole, top});
+  for (const auto& [begin, end] : {std::pair{2, 4}, {1, 9}, {2, 6}}) {
+    const std::string svg = svg_of(begin, end);
+    CHECK(height_and_top(svg, "F") == std::pair{whole / 2, top});
+    CHECK(height_and_top(svg, "B") == std::pair{whole / 2, top + whole / 2});
+  }
+  CHECK(height_and_top(svg_of(4.5, 9), "F") == std::pair{whole, top});  // as clocks err
+  CHECK(height_and_top(svg_of(0, 3), "B") == std::pair{whole / 2, top});
+}
+
 TEST_CASE("SVG: titles and names may hold what XML gives a meaning to", "[draw][svg]") {
   const std::string svg =
       to_svg(timeline_scene({of_spans("\"a\" & <b>\n", 1, {})}, "P<4 & M>\"8\""));

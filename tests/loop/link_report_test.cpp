@@ -44,6 +44,20 @@ TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sum
   CHECK(link.shard_bandwidth_per_s == Approx(bandwidth / 5));
 }
 
+TEST_CASE(
+    "A sum of shards overlaps with compute by what it does not add to it, 0 where nobody looked",
+    "[loop][links]") {
+  plan::LinkSamples with = samples(1);
+  CHECK(measured_link(with).link.shard_overlap == 0);
+  CHECK_FALSE(to_json(measured_link(with)).contains("shard_sums_beside"));
+  with.shard_sums_beside = series(1, 2, 1.0 / 2);  // a fifth of a sum
+  CHECK(measured_link(with).link.shard_overlap == Approx(0.8));
+  CHECK(to_json(measured_link(with)).at("shard_sums_beside").at("overlap") ==
+        measured_link(with).link.shard_overlap);
+  with.shard_sums_beside = series(6, 2, 1.0 / 2);  // it takes longer than by itself
+  CHECK(measured_link(with).link.shard_overlap == 0);
+}
+
 TEST_CASE("Where ranks computed meanwhile, the link is as it was then, with what that cost them",
           "[loop][links]") {
   plan::LinkSamples with = samples(1);

@@ -92,6 +92,7 @@ TEST_CASE("All sizes are measured: one way, both ways, by pairs at once, and as 
   for (const auto* const all : {&found.sums, &found.shard_sums})
     for (const plan::LinkSeries& sums : *all)
       CHECK(sizes_of(sums) == std::vector<std::int64_t>{64, 256, 1024});
+  CHECK(sizes_of(found.shard_sums_beside) == sizes_of(found.shard_sums[0]));
   for (const plan::LinkSample& sample : found.one_way.samples) {
     CHECK(sample.time > plan::Seconds{0});
     CHECK(sample.repeats > 1);

@@ -4,6 +4,7 @@
 
 #include "parts.hpp"
 #include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/timeline/side_by_side.hpp"
 
 namespace pipewright::draw {
 namespace {
@@ -18,13 +19,39 @@ using BarGroups = std::map<std::pair<std::size_t, int>, Bars>;  // by look and c
 /// Later chunks of a rank are lighter, as papers draw interleaved schedules.
 double opacity_of(int chunk) { return std::max(0.3, 1 - 0.45 * chunk); }
 
+/// Where a bar lies: in all of its row, or in a half of it.
+struct Place {
+  double y = 0, height = 0;
+};
+
+/// Two that run side by side share the row: who began first is above.
+std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double y,
+                             const Figure& figure) {
+  const double whole = figure.rows.bar;
+  std::vector<Place> places(spans.size(), {y, whole});
+  std::vector<std::size_t> computing;
+  for (std::size_t at = 0; at < spans.size(); ++at)
+    if (spans[at]->row == plan::Row::Compute)
+      computing.push_back(at);
+  std::stable_sort(computing.begin(), computing.end(),
+                   [&](std::size_t a, std::size_t b) { return spans[a]->start < spans[b]->start; });
+  for (std::size_t at = 0; at + 1 < computing.size(); ++at) {
+    if (!plan::are_side_by_side(*spans[computing[at]], *spans[computing[at + 1]]))
+      continue;
+    places[computing[at]].height = whole / 2;
+    places[computing[at + 1]] = {y + whole / 2, whole / 2};
+  }
+  return places;
+}
+
 /// The microbatch, where the bar has room for it.
 std::optional<Label> label_of(const plan::Instruction& instruction, double x, double width,
-                              double y, double font, const Figure& figure) {
+                              const Place& place, double font) {
   if (font <= 0 || !is_labelled(instruction))
     return {};
+  font = std::min(font, 0.9 * place.height);
   Label label{.x = x + width / 2,
-              .y = y + figure.rows.bar / 2 + font * 0.36,
+              .y = place.y + place.height / 2 + font * 0.36,
               .text = std::to_string(instruction.microbatch),
               .font = font};
   if (width < label_width(label.text.size(), font))
@@ -48,16 +75,18 @@ void draw_groups(Scene& scene, BarGroups groups) {
 
 /// At the foot of each bar that is wide enough to be looked into: the part in which its shards pass
 /// on what they have to.
-void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
-                 const Figure& figure) {
+void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans,
+                 const std::vector<Place>& places, const Figure& figure) {
   constexpr double least_width = 6, height = 2.5;
   Boxes shares{{.name = "shards", .fill = "#ffffff", .fill_opacity = 0.75}, {}};
-  for (const plan::Span* span : spans) {
+  for (std::size_t at = 0; at < spans.size(); ++at) {
+    const plan::Span* const span = spans[at];
     const double x = figure.time.x(span->start), width = figure.time.x(span->end) - x;
     if (span->shards <= plan::Seconds{} || width < least_width)
       continue;
     const double share = width * (span->shards / (span->end - span->start));
-    shares.add({x + width - share, y + figure.rows.bar - height, share, height, {}});
+    const double foot = places[at].y + places[at].height;
+    shares.add({x + width - share, foot - height, share, height, {}});
   }
   if (!shares.boxes.empty())
     scene.add(std::move(shares));
@@ -66,8 +95,11 @@ void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans, doub
 void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
               std::vector<Label>& labels, const Figure& figure) {
   const auto chunks = chunks_of(spans);
+  const auto places = places_of(spans, y, figure);
   BarGroups groups;
-  for (const plan::Span* span : spans) {
+  for (std::size_t at = 0; at < spans.size(); ++at) {
+    const plan::Span* const span = spans[at];
+    const Place& place = places[at];
     if (span->row != plan::Row::Compute)
       continue;
     const auto instruction = plan::parse_instruction(span->action);
@@ -76,17 +108,17 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
     const double width = figure.time.x(span->end) - x;
     const std::size_t look = look_index(plan::kind_of(span->action));
     Bars& bars = groups[{look, chunk}];
-    bars.boxes.push_back({x, y, width, figure.rows.bar, tooltip_of(*span)});
+    bars.boxes.push_back({x, place.y, width, place.height, tooltip_of(*span)});
     bars.narrowest = std::min(bars.narrowest, width);
     if (!instruction)
       continue;
-    if (auto label = label_of(*instruction, x, width, y, figure.label_fonts[look], figure)) {
+    if (auto label = label_of(*instruction, x, width, place, figure.label_fonts[look])) {
       label->on_light = chunk > 0;
       labels.push_back(std::move(*label));
     }
   }
   draw_groups(scene, std::move(groups));
-  draw_shards(scene, spans, y, figure);
+  draw_shards(scene, spans, places, figure);
 }
 
 }  // namespace

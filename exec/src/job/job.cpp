@@ -99,7 +99,12 @@ Job::Job(JobEnvironment environment, JobOptions options)
 
 Job::~Job() = default;
 
-void Job::doing(const plan::Instruction& instruction) { watch_->doing(activity_of(instruction)); }
+void Job::doing(const plan::Instruction& instruction) {
+  watch_->doing(fused_ ? activity_of(*fused_, instruction) : activity_of(instruction));
+  fused_.reset();
+  if (instruction.fused_with_next)
+    fused_ = instruction;
+}
 void Job::doing(const char* phase) { watch_->doing(activity_of(phase)); }
 void Job::abort(const std::string& why) { watch_->abort(why); }
 void Job::require_going() const { watch_->require_going(); }

@@ -89,6 +89,8 @@ class Watch {
 
 /// Activities in one word, so that telling them costs one store to memory.
 std::uint64_t activity_of(const plan::Instruction& instruction);
+/// A fused pair; the first alone where its numbers are too large for half a word.
+std::uint64_t activity_of(const plan::Instruction& first, const plan::Instruction& second);
 std::uint64_t activity_of(const char* phase);
 bool is_action(std::uint64_t activity);
 std::string activity_text(std::uint64_t activity);

@@ -10,10 +10,10 @@
 #include <set>
 #include <vector>
 
-#include "collective_thread.hpp"
 #include "inbox.hpp"
 #include "reductions.hpp"
 #include "stage/gradient_norm.hpp"
+#include "thread_beside.hpp"
 
 namespace pipewright::exec {
 
@@ -94,7 +94,7 @@ class Collectives {
   Event done_;
   std::optional<Submitted> scatter_;   // the newest
   std::map<int, Submitted> unshards_;  // likewise, by stage
-  CollectiveThread beside_;            // last: it ends before all that it uses
+  ThreadBeside beside_;                // last: it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

@@ -9,12 +9,28 @@ namespace pipewright::exec {
 Progress::Progress(const std::function<void(const plan::Instruction&)>& told)
     : told_(told), at_(activity_of(end_of_step)) {}
 
-void Progress::starting(const plan::Instruction& i) {
-  at_.store(activity_of(i), std::memory_order_relaxed);
+void Progress::starting(std::uint64_t activity) {
+  at_.store(activity, std::memory_order_relaxed);
   meetings_.store(0, std::memory_order_relaxed);
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (told_)
-    told_(i);
+}
+
+/// By itself, whatever it is fused with.
+void Progress::starting(const plan::Instruction& i) {
+  starting(activity_of(i));
+  if (!told_)
+    return;
+  plan::Instruction alone = i;
+  alone.fused_with_next = false;
+  told_(alone);
+}
+
+void Progress::starting(const plan::Instruction& first, const plan::Instruction& second) {
+  starting(activity_of(first, second));
+  if (!told_)
+    return;
+  told_(first);
+  told_(second);
 }
 
 void Progress::at_end_of_step() { at_.store(activity_of(end_of_step), std::memory_order_relaxed); }

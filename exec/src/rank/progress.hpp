@@ -27,6 +27,8 @@ class Progress {
   explicit Progress(const std::function<void(const plan::Instruction&)>& told);
 
   void starting(const plan::Instruction& i);
+  /// Two that take turns.
+  void starting(const plan::Instruction& first, const plan::Instruction& second);
   void at_end_of_step();
   /// A rank of the job; -1: for none.
   void waits_for(int rank) { waits_for_.store(rank, std::memory_order_relaxed); }
@@ -40,6 +42,8 @@ class Progress {
   Beat beat(const JobRank& self) const;
 
  private:
+  void starting(std::uint64_t activity);
+
   const std::function<void(const plan::Instruction&)>& told_;
   std::atomic<std::uint64_t> at_;
   std::atomic<int> waits_for_{-1};

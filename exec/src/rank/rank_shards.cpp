@@ -32,21 +32,30 @@ RankShards::RankShards(int self, Meeting others, const Stream& compute, Transpor
       progress_(progress),
       stopwatch_(stopwatch) {}
 
+std::vector<Tensors> RankShards::exchanged(const std::vector<Tensors>& for_each) {
+  const WaitingForShards waiting(progress_, meeting_);
+  return transport_.all_to_all(meeting_.ranks, self_, for_each, Lane::Compute);
+}
+
 Tensors RankShards::all_to_all(const Tensors& parts) {
   const OnStream stream(compute_);
-  const Timestamp begin = stopwatch_.now();
+  Timestamp begin = stopwatch_.now();
   std::vector<Tensors> for_each;
   for (const at::Tensor& part : parts)  // whose graph is this rank's own
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
-  {
-    const WaitingForShards waiting(progress_, meeting_);
-    from_each = transport_.all_to_all(meeting_.ranks, self_, for_each, Lane::Compute);
-  }
+  Clock::duration alone{};
+  if (baton_ == nullptr)
+    from_each = exchanged(for_each);
+  else
+    alone = baton_->meet([&] { from_each = exchanged(for_each); });
   Tensors all;
   for (Tensors& theirs : from_each)
     all.push_back(std::move(theirs.at(0)));
-  stopwatch_.note_shards(begin);
+  const Timestamp end = stopwatch_.now();
+  if (baton_ != nullptr)  // what went on beside the other's compute kept nobody
+    begin.host = end.host - alone;
+  stopwatch_.note_shards({begin, end}, baton_ == nullptr ? 0 : baton_->holder());
   return all;
 }
 

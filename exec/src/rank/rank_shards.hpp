@@ -1,9 +1,10 @@
 #pragma once
 
 // Those who share out a rank's stages, its shards or the ranks with the other experts, as its
-// layers call them: in the middle of an action, on the rank's own thread, or in a backward on a GPU
-// on autograd's.
+// layers call them: in the middle of an action, on the rank's own thread, on that of a second
+// action beside, or in a backward on a GPU on autograd's.
 
+#include "baton.hpp"
 #include "device/stream.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
 #include "pipewright/exec/transport/transport.hpp"
@@ -22,13 +23,28 @@ class RankShards final : public ShardGroup {
   /// Throws Aborted where the job ends meanwhile.
   Tensors all_to_all(const Tensors& parts) override;
 
+  /// While it lives, two actions take turns by this baton, and meet others so.
+  class InTurns {
+   public:
+    InTurns(RankShards& shards, Baton& baton) : shards_(shards) { shards.baton_ = &baton; }
+    ~InTurns() { shards_.baton_ = nullptr; }
+    InTurns(const InTurns&) = delete;
+    InTurns& operator=(const InTurns&) = delete;
+
+   private:
+    RankShards& shards_;
+  };
+
  private:
+  std::vector<Tensors> exchanged(const std::vector<Tensors>& for_each);
+
   const int self_;
   const Meeting meeting_;
   const Stream& compute_;
   Transport& transport_;
   Progress& progress_;
   Stopwatch& stopwatch_;
+  Baton* baton_ = nullptr;
 };
 
 }  // namespace pipewright::exec

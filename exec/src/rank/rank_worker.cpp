@@ -1,15 +1,22 @@
 #include "rank_worker.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/ThreadLocalState.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <stdexcept>
+#include <utility>
 
 #include "device/gpu.hpp"
 #include "named_failure.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
+#include "pipewright/plan/program/fused_pairs.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
 
 namespace pipewright::exec {
@@ -94,11 +101,16 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
-  for (const Instruction& i : program.ranks[static_cast<std::size_t>(job_rank_.rank)]) {
+  const auto& list = program.ranks[static_cast<std::size_t>(job_rank_.rank)];
+  for (std::size_t at = 0; at < list.size(); ++at) {
     if (stopped())
       throw Aborted("stopped");
-    with_named_failure(
-        job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, [&] { perform(i); });
+    if (!plan::begins_pair(list, at)) {
+      named(list[at], [&] { perform(list[at]); });
+    } else {
+      run_pair(list[at], list[at + 1]);
+      ++at;
+    }
   }
   progress_.at_end_of_step();
   with_named_failure(
@@ -136,35 +148,51 @@ void RankWorker::noted(const Instruction& i, const Work& work) {
   stopwatch_.note(i, begin, held_before);
 }
 
+template <class Work>
+void RankWorker::named(const Instruction& i, const Work& work) const {
+  with_named_failure(
+      job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, work);
+}
+
+/// Of an action.
+void RankWorker::await_input(const Instruction& i) {
+  collectives_.wait_before(i);
+  if (plan::receive_for(i.kind))
+    inbox_.fetch(i);
+}
+
+/// An action whose input is there.
+void RankWorker::compute(const Instruction& i) {
+  Stage& own = *stages_.at(i.stage);
+  switch (*plan::traits_of(i.kind).action) {
+    case plan::ActionKind::Forward:
+      own.forward(i);
+      return inbox_.pass_within_rank(i);
+    case plan::ActionKind::Backward:
+      own.backward(i);
+      return inbox_.pass_within_rank(i);
+    case plan::ActionKind::InputGradient:
+      own.input_gradient(i);
+      return inbox_.pass_within_rank(i);
+    case plan::ActionKind::WeightGradient:
+      return own.weight_gradient(i);
+    case plan::ActionKind::Recompute:
+      return own.recompute(i);
+  }
+}
+
 void RankWorker::perform(const Instruction& i) {
   Stage* const own = stages_.at(i.stage).get();
-  if (plan::traits_of(i.kind).action)
-    collectives_.wait_before(i);
   switch (i.kind) {
     case InstructionKind::Load:
       return timed(i, [&] { own->load(i); });
     case InstructionKind::Forward:
-      inbox_.fetch(i);
-      return timed(i, [&] {
-        own->forward(i);
-        inbox_.pass_within_rank(i);
-      });
     case InstructionKind::Recompute:
-      return timed(i, [&] { own->recompute(i); });
     case InstructionKind::Backward:
-      inbox_.fetch(i);
-      return timed(i, [&] {
-        own->backward(i);
-        inbox_.pass_within_rank(i);
-      });
     case InstructionKind::InputGradient:
-      inbox_.fetch(i);
-      return timed(i, [&] {
-        own->input_gradient(i);
-        inbox_.pass_within_rank(i);
-      });
     case InstructionKind::WeightGradient:
-      return timed(i, [&] { own->weight_gradient(i); });
+      await_input(i);
+      return timed(i, [&] { compute(i); });
     case InstructionKind::SendActivation:
       return timed(i, [&] { transport_.send(inbox_.transfer_of(i), own->outputs_for_next(i)); });
     case InstructionKind::SendGradient:
@@ -196,6 +224,102 @@ void RankWorker::perform(const Instruction& i) {
           own->let_go();
       });
   }
+}
+
+/// Whether there is something to hide, and neither changes for a while what the other one reads. On
+/// a GPU a backward runs in the stream of its forward, so nothing would run beside another.
+bool RankWorker::takes_turns(const Instruction& first, const Instruction& second) const {
+  const bool meets_others = job_rank_.shards > 1 || job_rank_.expert_ranks > 1;
+  if (!meets_others || compute_.native())
+    return false;
+  const StageSpec& own = stages_.at(first.stage)->spec();
+  const auto runs_again = [](const auto& backward) { return backward.second.recomputed; };
+  return first.stage != second.stage ||
+         (own.step_every == 0 && std::ranges::none_of(own.backwards, runs_again));
+}
+
+void RankWorker::run_pair(const Instruction& first, const Instruction& second) {
+  if (options_.run_pair)
+    return run_own_pair(first, second);
+  if (!takes_turns(first, second)) {
+    named(first, [&] { perform(first); });
+    return named(second, [&] { perform(second); });
+  }
+  for (const Instruction* const i : {&first, &second})
+    named(*i, [&] { await_input(*i); });
+  run_in_turns(first, second);
+}
+
+/// A failure is more than its consequence for the other strand.
+void RankWorker::run_in_turns(const Instruction& first, const Instruction& second) {
+  Baton baton;
+  const RankShards::InTurns among_shards(shards_, baton), among_experts(experts_, baton);
+  progress_.starting(first, second);
+  account_.reset_peak();
+  std::array<TimestampedRecord, 2> records;
+  const auto strand = [&](int which, const Instruction& i) {
+    named(i, [&] {
+      baton.run(which, [&] {
+        const Timestamp begin = stopwatch_.now();
+        const auto held_before = account_.held();
+        compute(i);
+        records[static_cast<std::size_t>(which)] = stopwatch_.ended(i, begin, held_before, which);
+      });
+    });
+  };
+  second_.submit([&, here = at::ThreadLocalState()] {
+    const at::ThreadLocalStateGuard as_here(here);
+    const ChargeTo charge(account_);
+    strand(1, second);
+  });
+  std::exception_ptr consequence;
+  try {
+    strand(0, first);
+  } catch (const Aborted&) {
+    consequence = std::current_exception();
+  } catch (...) {
+    second_.finish();
+    throw;
+  }
+  second_.drain();
+  if (consequence)
+    std::rethrow_exception(consequence);
+  for (const TimestampedRecord& record : records)
+    stopwatch_.tell_in_time(record);
+}
+
+void RankWorker::run_own_pair(const Instruction& first, const Instruction& second) {
+  for (const Instruction* const i : {&first, &second})
+    named(*i, [&] { await_input(*i); });
+  std::array<bool, 2> has_run{};
+  const auto begin = [&](int which, const Instruction& i) {
+    if (std::exchange(has_run[static_cast<std::size_t>(which)], true))
+      throw std::logic_error(
+          fmt::format("the function for fused pairs runs {} twice", to_string(i)));
+  };
+  const auto alone = [&](int which, const Instruction& i) {
+    begin(which, i);
+    named(i, [&] { timed(i, [&] { compute(i); }); });
+  };
+  const auto both = [&] {
+    begin(0, first);
+    begin(1, second);
+    if (takes_turns(first, second))
+      return run_in_turns(first, second);
+    for (const Instruction* const i : {&first, &second})
+      named(*i, [&] { timed(*i, [&] { compute(*i); }); });
+  };
+  const auto name = [&] {
+    return fmt::format("action ({};{})OVERLAP_F_B", to_string(first), to_string(second));
+  };
+  with_named_failure(job_rank_.in_job(), pass_.step, name, [&] {
+    options_.run_pair({job_rank_.in_job(), pass_.step, first, second, [&] { alone(0, first); },
+                       [&] { alone(1, second); }, both});
+    for (const int which : {0, 1})
+      if (!has_run[static_cast<std::size_t>(which)])
+        throw std::logic_error(fmt::format("the function for fused pairs has not run {}",
+                                           to_string(which == 0 ? first : second)));
+  });
 }
 
 void RankWorker::optimizer_step(const Instruction& i) {

@@ -13,6 +13,7 @@
 #include "rank_shards.hpp"
 #include "stage/gradient_norm.hpp"
 #include "stopwatch.hpp"
+#include "thread_beside.hpp"
 
 namespace pipewright::exec {
 
@@ -46,7 +47,15 @@ class RankWorker {
  private:
   void build_stages(const plan::Partition& partition);
   ShardPlace place();
+  template <class Work>
+  void named(const plan::Instruction& i, const Work& work) const;
   void perform(const plan::Instruction& i);
+  void await_input(const plan::Instruction& i);
+  void compute(const plan::Instruction& i);
+  bool takes_turns(const plan::Instruction& first, const plan::Instruction& second) const;
+  void run_pair(const plan::Instruction& first, const plan::Instruction& second);
+  void run_in_turns(const plan::Instruction& first, const plan::Instruction& second);
+  void run_own_pair(const plan::Instruction& first, const plan::Instruction& second);
   template <class Work>
   void timed(const plan::Instruction& i, const Work& work);
   template <class Work>
@@ -69,6 +78,7 @@ class RankWorker {
   RankShards shards_, experts_;
   Inbox inbox_;
   Collectives collectives_;
+  ThreadBeside second_;  // of a pair that takes turns
 
   const plan::Program* program_ = nullptr;  // that runs
   Pass pass_;

@@ -8,7 +8,7 @@ void Stopwatch::begin(Clock::time_point step_begin, bool observed) {
   observed_ = observed && observer_ != nullptr;
   begin_ = now();
   begin_in_step_ = {std::chrono::duration<double>(begin_.host - step_begin).count()};
-  shards_.clear();
+  shards_ = {};
   late_.clear();
   beside_.clear();
 }
@@ -21,14 +21,19 @@ TimestampedRecord Stopwatch::noted(const plan::Instruction& i, const Timestamp& 
 void Stopwatch::note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before) {
   if (!observed_)
     return;
-  TimestampedRecord record = noted(i, begin, held_before);
-  record.shards = std::exchange(shards_, {});
-  tell_in_time(record);
+  tell_in_time(ended(i, begin, held_before, 0));
 }
 
-void Stopwatch::note_shards(const Timestamp& begin) {
+TimestampedRecord Stopwatch::ended(const plan::Instruction& i, const Timestamp& begin,
+                                   plan::Bytes held_before, int strand) {
+  TimestampedRecord record = noted(i, begin, held_before);
+  record.shards = std::exchange(shards_[static_cast<std::size_t>(strand)], {});
+  return record;
+}
+
+void Stopwatch::note_shards(const Interval& part, int strand) {
   if (observed_)
-    shards_.push_back({begin, now()});
+    shards_[static_cast<std::size_t>(strand)].push_back(part);
 }
 
 void Stopwatch::note_beside(const plan::Instruction& i, const Timestamp& begin,
@@ -55,6 +60,8 @@ void Stopwatch::tell_late() {
 }
 
 void Stopwatch::tell_in_time(const TimestampedRecord& noted) {
+  if (!observed_)
+    return;
   if (in_order_of_device_)
     late_.push_back(noted);
   else

@@ -2,6 +2,7 @@
 
 // When a rank ran each instruction of a pass, for whoever observes it.
 
+#include <array>
 #include <mutex>
 #include <vector>
 
@@ -24,10 +25,15 @@ class Stopwatch {
   /// `observed`: whether anybody is told.
   void begin(Clock::time_point step_begin, bool observed);
   Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
-  /// From `begin` until now a part of an action was a collective of shards.
-  void note_shards(const Timestamp& begin);
+  /// A part of an action was a collective of shards; of two actions that take turns, of the first
+  /// (0) or the second.
+  void note_shards(const Interval& part, int strand = 0);
   /// What ends now, with the collectives of shards in it; of the rank's thread.
   void note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
+  /// The same of one of two that take turns, for whoever tells of both when they are over.
+  TimestampedRecord ended(const plan::Instruction& i, const Timestamp& begin,
+                          plan::Bytes held_before, int strand);
+  void tell_in_time(const TimestampedRecord& noted);
   /// The same from a thread beside: told by the next `tell_beside` of the rank's thread.
   void note_beside(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   void tell_beside();
@@ -37,7 +43,6 @@ class Stopwatch {
  private:
   TimestampedRecord noted(const plan::Instruction& i, const Timestamp& begin,
                           plan::Bytes held_before) const;
-  void tell_in_time(const TimestampedRecord& noted);
   void tell(const TimestampedRecord& noted) const;
 
   int rank_;
@@ -47,7 +52,7 @@ class Stopwatch {
   bool observed_ = false;
   Timestamp begin_;  // of the pass, on this rank
   plan::Seconds begin_in_step_;
-  std::vector<Interval> shards_;  // of the action under way
+  std::array<std::vector<Interval>, 2> shards_;  // of the actions under way
   std::vector<TimestampedRecord> late_;
   std::mutex mutex_;
   std::vector<TimestampedRecord> beside_;

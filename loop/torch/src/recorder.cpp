@@ -37,7 +37,8 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
                           .length = step.duration,
                           .spans = {},
                           .memory = {}};
-  for (const auto& records : step.ranks)
+  for (const auto& records : step.ranks) {
+    const auto first_sample = static_cast<std::ptrdiff_t>(timeline.memory.size());
     for (const exec::InstructionRecord& record : records) {
       const auto row = plan::row_of(record.instruction.kind);
       timeline.spans.push_back({record.rank, row, to_string(record.instruction), record.start,
@@ -47,6 +48,10 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
       timeline.memory.push_back({record.rank, record.start, record.peak});
       timeline.memory.push_back({record.rank, record.end, record.held_after});
     }
+    // Two that took turns overlap.
+    std::stable_sort(timeline.memory.begin() + first_sample, timeline.memory.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  }
   return timeline;
 }
 

@@ -49,6 +49,9 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("shard_segments", s.shard_segments, segments,
         "Where larger steps of such a sum follow another line than shard_latency_s and "
         "shard_bandwidth_per_s say, as segments.");
+  visit("shard_overlap", s.shard_overlap, within({.least = 0, .most = 1}),
+        "How much of a sum among shards goes on beside the compute of the action that its own is "
+        "fused with (OVERLAP_F_B): 0, nothing, to 1.");
   visit("send_overhead_s", s.overheads.send.each, any(),
         "Seconds for which a transfer keeps its sender from computing.");
   visit("send_overhead_bandwidth_per_s", s.overheads.send.bandwidth_per_s, within(at_least(0)),

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/timeline/side_by_side.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
 
@@ -26,8 +27,18 @@ constexpr int most_ranks = 1'000'000;
 
 /// Thread numbers begin at 1: viewers take thread 0 for the idle task.
 int thread_of(Row row) { return static_cast<int>(row) + 1; }
-Row row_of(int thread) { return static_cast<Row>(thread - 1); }
 constexpr int idle_thread = static_cast<int>(all_rows.size()) + 1;
+/// For the second of two that compute side by side: viewers take spans of one thread that overlap
+/// for calls within calls.
+constexpr int beside_thread = idle_thread + 1;
+Row row_of(int thread) {
+  return thread == beside_thread ? Row::Compute : static_cast<Row>(thread - 1);
+}
+std::string name_of(int thread) {
+  return thread == idle_thread     ? "idle"
+         : thread == beside_thread ? "compute, beside"
+                                   : word_of(row_of(thread));
+}
 
 double microseconds(Seconds time) { return time.value * 1e6; }
 
@@ -60,33 +71,52 @@ class EventList {
   std::string text_;
 };
 
+/// By span.
+std::vector<int> threads_of(const std::vector<Span>& spans, int ranks) {
+  std::vector<int> threads;
+  std::vector<const Span*> before(static_cast<std::size_t>(ranks), nullptr);  // that computed
+  for (const Span& span : spans) {
+    threads.push_back(thread_of(span.row));
+    if (span.row != Row::Compute)
+      continue;
+    const Span*& last = before[static_cast<std::size_t>(span.rank)];
+    if (last != nullptr && last->start <= span.start && are_side_by_side(*last, span))
+      threads.back() = beside_thread;
+    else
+      last = &span;
+  }
+  return threads;
+}
+
 /// The threads of each rank: those of the rows that occur there, and that of idle time.
-std::vector<std::set<int>> threads_by_rank(const Timeline& timeline) {
+std::vector<std::set<int>> threads_by_rank(const Timeline& timeline,
+                                           const std::vector<int>& thread_of_span) {
   std::vector<std::set<int>> threads(static_cast<std::size_t>(timeline.ranks));
-  for (const Span& span : timeline.spans)
-    threads[static_cast<std::size_t>(span.rank)].insert(thread_of(span.row));
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i)
+    threads[static_cast<std::size_t>(timeline.spans[i].rank)].insert(thread_of_span[i]);
   for (const IdleSpan& idle : timeline.idle)
     threads[static_cast<std::size_t>(idle.rank)].insert(idle_thread);
   return threads;
 }
 
-void add_names(EventList& events, const Timeline& timeline) {
-  const auto threads = threads_by_rank(timeline);
+void add_names(EventList& events, const Timeline& timeline,
+               const std::vector<int>& thread_of_span) {
+  const auto threads = threads_by_rank(timeline, thread_of_span);
   for (std::size_t rank = 0; rank < threads.size(); ++rank) {
     events.add(R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}"}}}})",
                rank);
     for (const int thread : threads[rank])
       events.add(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
-                 rank, thread, thread == idle_thread ? "idle" : word_of(row_of(thread)));
+                 rank, thread, name_of(thread));
   }
 }
 
 /// `critical_step` counts along the critical path; -1 when the span is not on it.
-void add_span(EventList& events, const Span& span, int critical_step) {
+void add_span(EventList& events, const Span& span, int thread, int critical_step) {
   events.add(
       R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
       R"("args":{{"start_s":{},"end_s":{}{}{}}}}})",
-      quoted(span.action), quoted(kind_of(span.action)), span.rank, thread_of(span.row),
+      quoted(span.action), quoted(kind_of(span.action)), span.rank, thread,
       number(microseconds(span.start)), number(microseconds(span.end - span.start)),
       number(span.start.value), number(span.end.value),
       span.shards > Seconds{} ? fmt::format(R"(,"shards_s":{})", number(span.shards.value)) : "",
@@ -94,12 +124,13 @@ void add_span(EventList& events, const Span& span, int critical_step) {
                         : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
 }
 
-void add_spans(EventList& events, const Timeline& timeline) {
+void add_spans(EventList& events, const Timeline& timeline,
+               const std::vector<int>& thread_of_span) {
   std::vector<int> critical_steps(timeline.spans.size(), -1);
   for (std::size_t step = 0; step < timeline.critical.size(); ++step)
     critical_steps[timeline.critical[step]] = static_cast<int>(step);
   for (std::size_t i = 0; i < timeline.spans.size(); ++i)
-    add_span(events, timeline.spans[i], critical_steps[i]);
+    add_span(events, timeline.spans[i], thread_of_span[i], critical_steps[i]);
 }
 
 void add_idle(EventList& events, const IdleSpan& idle) {
@@ -183,7 +214,7 @@ IdleSpan read_idle(JsonObject& event, int rank) {
 void read_span(JsonObject& event, Reading& reading) {
   allow_for_viewers(event, {"cat", "ts", "dur"});
   const int rank = read_rank(event, reading.timeline);
-  const int thread = event.integer("tid", {.least = 1, .most = idle_thread});
+  const int thread = event.integer("tid", {.least = 1, .most = beside_thread});
   if (thread == idle_thread) {
     reading.timeline.idle.push_back(read_idle(event, rank));
     return;
@@ -225,8 +256,9 @@ void read_event(Diagnostics& diagnostics, const std::string& pointer, Reading& r
 
 std::string to_trace(const Timeline& timeline) {
   EventList events;
-  add_names(events, timeline);
-  add_spans(events, timeline);
+  const auto threads = threads_of(timeline.spans, timeline.ranks);
+  add_names(events, timeline, threads);
+  add_spans(events, timeline, threads);
   for (const IdleSpan& idle : timeline.idle)
     add_idle(events, idle);
   for (const MemorySample& sample : timeline.memory)

@@ -61,8 +61,10 @@ PipelineShape shape_of(const Schedule& schedule) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     shape.stages_of_rank.push_back(placement.stages_on(static_cast<int>(rank)));
     shape.held.push_back(held_by(schedule.ranks[rank], shape.stages_of_rank.back()));
-    for (const Action& action : schedule.ranks[rank])
+    for (const Action& action : schedule.ranks[rank]) {
       shape.splits_backward |= action.kind == ActionKind::WeightGradient;
+      shape.fuses |= action.fused_with_next;
+    }
   }
   return shape;
 }

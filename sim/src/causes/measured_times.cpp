@@ -38,6 +38,22 @@ void join_collectives(const Structure& structure, Times& times) {
   structure.begin_together(times);
 }
 
+/// Of two that took turns the second counts from where the first ends: one behind the other they
+/// are as long as both were.
+void join_pairs(const Structure& structure, Times& times) {
+  for (int event = 0; event < structure.size(); ++event) {
+    const int other = structure.pair_of(event);
+    if (other < event)
+      continue;
+    const EventTimes& first = times[event];
+    EventTimes& second = times.events[static_cast<std::size_t>(other)];
+    if (second.start >= first.end)
+      continue;
+    second.start = first.end;
+    second.end = second.released = std::max(second.end, first.end);
+  }
+}
+
 }  // namespace
 
 // What was sent long before the receive was there had arrived by then, and the receive took only as
@@ -88,6 +104,7 @@ Times times_of(const Structure& structure, const plan::Timeline& measured,
     const plan::Span& span = measured.spans[at];
     times.events.push_back({span.start.value, span.end.value, span.end.value});
   }
+  join_pairs(structure, times);
   join_transfers(structure, times);
   join_collectives(structure, times);
   return times;

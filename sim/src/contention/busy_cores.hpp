@@ -58,7 +58,7 @@ class BusyCores {
   std::vector<int> node_of_rank_;
   std::vector<int> busy_;                 // by node
   std::vector<const TimedEvent*> timed_;  // by event
-  plan::LargeVector<int> pending_;              // by event: what it still waits for
+  plan::LargeVector<int> pending_;        // by event: what it still waits for
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   std::vector<Running> running_;
   EventTimes* times_ = nullptr;

@@ -37,6 +37,8 @@ std::vector<Hop> hops_of(const StepCosts& costs, const plan::PipelineShape& shap
 
 double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape, int microbatches) {
   const std::vector<Hop> hops = hops_of(costs, shape);
+  // What a fused pair hides is no longer than its forward, whichever of its actions it is of.
+  const double forwards = 1 - (shape.fuses ? costs.pair_overlap : 0);
   // `arrival`: before the rank takes its first microbatch from the one before. `drain`: behind the
   // rank's last transfer, what those before it have still to do. A rank whose last work is a weight
   // gradient keeps nobody waiting.
@@ -47,7 +49,7 @@ double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape,
       const auto at = static_cast<std::size_t>(stage);
       const Hop before = at > 0 ? hops[at - 1] : Hop{};
       const Hop behind = at < hops.size() ? hops[at] : Hop{};
-      busy += costs.stages[at].forward.value + passes(costs.stages[at]);
+      busy += costs.stages[at].forward.value * forwards + passes(costs.stages[at]);
       sends += behind.output + before.gradient;
       receives += before.output + behind.gradient;
       end += costs.stages[at].optimizer_step.value;

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "pipewright/plan/cluster/collective_times.hpp"
+#include "pipewright/plan/costs/pair_times.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::sim {
@@ -29,6 +30,19 @@ const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size
       slowest = &link;
   }
   return *slowest;
+}
+
+Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs,
+                       const std::vector<plan::StageCost>& stages, int event) {
+  const int other = structure.pair_of(event);
+  if (other < 0)
+    return {};
+  const Instruction &own = *structure.events()[event].instruction,
+                    &beside = *structure.events()[other].instruction;
+  return plan::hidden_beside(plan::traits_of(own.kind).work,
+                             stages[static_cast<std::size_t>(own.stage)],
+                             plan::traits_of(beside.kind).work,
+                             stages[static_cast<std::size_t>(beside.stage)], costs.pair_overlap);
 }
 
 bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
@@ -103,7 +117,7 @@ class Pricing {
     }
     if (plan::is_collective(i.kind))
       return {structure_.events().leader_of(event) == event ? sum_seconds(i) : 0, 0};
-    Seconds time = compute(i);
+    Seconds time = compute(i) - hidden_in_pair(structure_, costs_, stages_, event);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
       time += stage(i).rerun.others;
     const double seconds = time.value;
@@ -230,6 +244,10 @@ double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
 bool with_overheads(const Structure& structure, const StepCosts& costs) {
   return !structure.program().blocking &&
          (has_overheads(costs.cluster.within_node) || has_overheads(costs.cluster.between_nodes));
+}
+
+Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event) {
+  return hidden_in_pair(structure, costs, costs.stages, event);
 }
 
 void Durations::fill(const Structure& structure, const StepCosts& costs,

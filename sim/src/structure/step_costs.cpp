@@ -121,9 +121,9 @@ plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& p
 StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                         const plan::Partition& partition) {
   const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::ShardPlaces cut_places = plan::shard_places(scenario.cluster, pipeline);
   const plan::LayerCosts cut =
-      plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster,
-                             plan::shard_places(scenario.cluster, pipeline));
+      plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster, cut_places);
   StepCosts step;
   set_stages(step, cut, partition, training_memory(scenario));
   add_iteration(step, costs.iteration, pipeline.ranks);
@@ -135,6 +135,9 @@ StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& 
   step.shards = places.shards;
   step.devices = std::move(places.devices);
   step.expert = pipeline.expert;
+  const bool spans = cut_places.tensor.spans || cut_places.expert.spans || cut_places.context.spans;
+  step.pair_overlap =
+      (spans ? scenario.cluster.between_nodes : scenario.cluster.within_node).shard_overlap;
   step.microbatch_lengths = scenario.training.microbatch_lengths;
   step.jitter = scenario.training.jitter;
   step.seed = static_cast<std::uint64_t>(scenario.training.seed);
@@ -173,6 +176,9 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
         fmt::format("{} shards of {} copies, and {} copies that share out experts: at "
                     "least 1 is needed of each, and the copies are a multiple of the last",
                     costs.shards, costs.replicas, costs.expert));
+  if (!(costs.pair_overlap >= 0 && costs.pair_overlap <= 1))
+    check.refuse(fmt::format("the overlap of fused pairs is {}: it must be between 0 and 1",
+                             costs.pair_overlap));
   if (costs.replicas < 1)
     check.refuse(fmt::format("{} replicas of the pipeline: at least 1 is needed", costs.replicas));
   if (!costs.microbatch_lengths.empty())

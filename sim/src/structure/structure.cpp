@@ -6,6 +6,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/program/fused_pairs.hpp"
 #include "pipewright/sim/structure/times.hpp"
 #include "reduced_graph.hpp"
 
@@ -21,6 +22,7 @@ Structure::Structure(plan::Program program) : program_(std::move(program)), even
       followers_.emplace_back(event, leader);
   sort_events();
   find_recomputed();
+  find_pairs();
   find_classes();
   make_timed_events();
 }
@@ -98,6 +100,26 @@ void Structure::find_recomputed() {
   }
 }
 
+void Structure::find_pairs() {
+  int event = 0;
+  for (const auto& list : program_.ranks)
+    for (std::size_t at = 0; at < list.size(); ++at, ++event) {
+      if (!plan::begins_pair(list, at))
+        continue;
+      pair_of_.resize(static_cast<std::size_t>(size()), -1);
+      pair_of_[static_cast<std::size_t>(event)] = event + 1;
+      pair_of_[static_cast<std::size_t>(event) + 1] = event;
+    }
+}
+
+bool Structure::are_paired_alike(int event, int other) const {
+  const int own = pair_of(event), theirs = pair_of(other);
+  if (own < 0 || theirs < 0)
+    return own == theirs;
+  const plan::Instruction &a = *events_[own].instruction, &b = *events_[theirs].instruction;
+  return a.kind == b.kind && a.stage == b.stage;
+}
+
 void Structure::find_classes() {
   const auto other_rank = [&](int event) {
     const int partner = events_[event].partner;
@@ -116,7 +138,7 @@ void Structure::find_classes() {
     const auto alike = [&](int known) {
       const int first = representatives_[static_cast<std::size_t>(known)];
       return events_[first].rank == own.rank && other_rank(first) == other_rank(event) &&
-             runs_again(first) == runs_again(event);
+             runs_again(first) == runs_again(event) && are_paired_alike(first, event);
     };
     // The newest first: events come rank by rank.
     const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);

@@ -60,6 +60,7 @@ Link bent() {
           .shard_bandwidth_per_s = 70,
           .shard_latency = {2},
           .shard_segments = {{.from = {2000}, .time = {40}, .bandwidth_per_s = 90}},
+          .shard_overlap = 0.75,
           .overheads = {.send = {{0.125}, 200},
                         .receive = {{0.25}, 0, {{{400}, {3}, 200}}},
                         .sum = {{0.5}, 100}}};

@@ -155,6 +155,26 @@ TEST_CASE("A rank has a thread for each row that it uses, and one for idle time"
   }
 }
 
+TEST_CASE("The second of two that compute side by side has a thread of its own", "[plan][trace]") {
+  Timeline timeline = uneven();
+  timeline.spans.push_back({1, Row::Compute, "1F1", {0.1}, {0.2}});
+  timeline.spans.push_back({1, Row::Compute, "1B0", {0.12}, {0.25}});
+  timeline.spans.push_back({1, Row::Compute, "1B1", {0.249}, {0.31}});  // as clocks err
+  const std::string trace = to_trace(timeline);
+  CHECK(read(trace) == timeline);
+  std::string names, threads;
+  for (const Json& event : events_of_phase(trace, "M"))
+    names += event["args"]["name"].get<std::string>() + "; ";
+  CHECK(names ==
+        "rank 0; compute; send; receive; "
+        "rank 1; compute; send; receive; compute, beside; ");
+  for (const Json& event : events_of_phase(trace, "X"))
+    if (event["pid"] == 1 && event["name"] != "1SEND_B0" && event["name"] != "1RECV_F0")
+      threads +=
+          event["name"].get<std::string>() + ":" + std::to_string(event["tid"].get<int>()) + " ";
+  CHECK(threads == "1STEP:1 1F1:1 1B0:6 1B1:1 ");
+}
+
 TEST_CASE("Viewers can ask which spans are critical", "[plan][trace]") {
   std::string critical;
   for (const Json& event : events_of_phase(to_trace(explained()), "X"))
@@ -242,8 +262,8 @@ TEST_CASE("A wrong cause or critical path is refused", "[plan][trace]") {
   };
   CHECK(error_of(file_with(idle("queue"))) == "");
   CHECK(missing(idle("lunch"), "/traceEvents/0/name: \"lunch\" is not known here") == "");
-  CHECK(missing(R"({"name":"0F0","ph":"X","pid":0,"tid":6,"args":{"start_s":0,"end_s":1}})",
-                "/traceEvents/0/tid: 6 is not possible") == "");
+  CHECK(missing(R"({"name":"0F0","ph":"X","pid":0,"tid":7,"args":{"start_s":0,"end_s":1}})",
+                "/traceEvents/0/tid: 7 is not possible") == "");
   CHECK(error_of(file_with(critical(R"(,"critical_step":3)"))) == "");
   CHECK(missing(critical(""), "\"critical_step\" is missing") == "");
   CHECK(missing(critical(R"(,"critical_step":-1)"), "-1 is not possible") == "");

@@ -1,6 +1,7 @@
 #include "pipewright/sim/causes/measured_times.hpp"
 
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "pipewright/sim/causes/idle.hpp"
@@ -48,6 +49,33 @@ Timeline measured() {
                     span(1, Compute, "1F0", 4.5, 6), span(1, Compute, "1B0", 6.25, 10),
                     span(1, Send, "1SEND_B0", 10.5, 10.6), span(1, Compute, "1STEP", 10.75, 11)},
           .memory = {}};
+}
+
+TEST_CASE("Of two that took turns the second counts from the end of the first on",
+          "[sim][measured]") {
+  const Structure structure(
+      lower(parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0B2\n", "pairs.csv")));
+  Timeline timeline{.name = "measured", .ranks = 1, .length = {12}, .spans = {}, .memory = {}};
+  const std::map<std::string, std::pair<double, double>> spans{{"0F0", {0, 1}}, {"0F1", {1, 4}},
+                                                               {"0B0", {2, 6}}, {"0F2", {6, 9}},
+                                                               {"0B1", {7, 8}}, {"0B2", {10, 12}}};
+  for (const Instruction& i : structure.program().ranks[0]) {
+    const auto found = spans.find(to_string(i));
+    const auto [start, end] = found == spans.end() ? std::pair{0.0, 0.0} : found->second;
+    timeline.spans.push_back({0, row_of(i.kind), to_string(i), {start}, {end}});
+  }
+  const Times times = times_of(structure, timeline);
+  const auto of = [&](const char* action) {
+    for (int event = 0; event < structure.size(); ++event)
+      if (to_string(*structure.events()[event].instruction) == action)
+        return std::pair{times[event].start, times[event].end};
+    return std::pair{-1.0, -1.0};
+  };
+  CHECK(of("0F1") == std::pair{1.0, 4.0});
+  CHECK(of("0B0") == std::pair{4.0, 6.0});
+  CHECK(of("0F2") == std::pair{6.0, 9.0});
+  CHECK(of("0B1") == std::pair{9.0, 9.0});  // it was over before
+  CHECK(of("0B2") == std::pair{10.0, 12.0});
 }
 
 TEST_CASE("What holds back no action is launch; all causes add up to the idle time",

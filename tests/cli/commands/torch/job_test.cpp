@@ -48,7 +48,7 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"pipeline.schedule=1f1b"},
            {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
-           {"pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
+           {"pipeline.tensor=2", "pipeline.schedule=dualpipe", "pipeline.microbatches=8"},
            {"pipeline.replicas=2", "training.zero=1", "training.recompute=full"},
            {"pipeline.tensor=2", "pipeline.schedule=zbv", "training.clip_norm=0.1"},
            {"pipeline.replicas=2", "pipeline.tensor=2", "training.zero=1"},

@@ -42,7 +42,11 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(gloo.at("at_once").size() == 1);  // two pairs, but two ranks train
   CHECK(gloo.at("sums").size() == 1);     // over as many ranks as train
   CHECK(gloo.at("shard_sums").size() == 1);
+  const double overlap = gloo.at("shard_sums_beside").at("overlap");
+  CHECK(overlap >= 0);
+  CHECK(overlap <= 1);
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file));
+  CHECK(cluster.within_node.shard_overlap == overlap);
   const auto& computing = gloo.at("computing");
   for (const char* series : {"arrival", "sender", "receiver", "sum"})
     CHECK(computing.at(series).at("samples").size() >= 3);

@@ -51,7 +51,8 @@ class Job {
   const JobEnvironment& environment() const { return environment_; }
   const JobOptions& options() const { return options_; }
 
-  /// What this rank is at, for the reports of others. Costs a store and an addition to memory.
+  /// What this rank is at, for the reports of others. Costs a store and an addition to memory. One
+  /// that is `fused_with_next` is told before the other, and reports then name both.
   void doing(const plan::Instruction& instruction);
   /// A phase, which may take as long as it likes: text that lives as long as the process, such as a
   /// literal.
@@ -72,6 +73,7 @@ class Job {
   JobEnvironment environment_;
   JobOptions options_;
   std::unique_ptr<Watch> watch_;
+  std::optional<plan::Instruction> fused_;  // told last, with what is told next
 };
 
 }  // namespace pipewright::exec

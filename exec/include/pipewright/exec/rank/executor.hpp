@@ -17,6 +17,7 @@
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/memory/memory_meter.hpp"
+#include "pipewright/exec/rank/fused_pair.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/plan/partition/partition.hpp"
@@ -32,19 +33,26 @@ struct InstructionRecord {
   plan::Seconds start;
   plan::Seconds end;
   plan::Bytes held_before;
-  plan::Bytes peak;  // most held while it ran
+  plan::Bytes peak;  // most held while it ran; of two that take turns, since the first began
   plan::Bytes held_after;
-  plan::Seconds shards{};  // of its time: in collectives of shards, waiting for others included
+  /// Of its time: in collectives of shards, waiting for others included; of two that take turns,
+  /// without what went on beside the other.
+  plan::Seconds shards{};
 };
 
-/// Called on the rank's own thread after each instruction; for a rank on a GPU at the end of the
-/// step, for all of them. Calls of different ranks overlap.
+/// Called on the rank's own thread after each instruction, after the second of two that take turns
+/// for both, whose times then overlap; for a rank on a GPU at the end of the step, for all of them.
+/// Calls of different ranks overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {
   Observer observer{};  // empty: nothing is recorded
   /// Called on the rank's own thread with what it does next; with a receive when it waits for it.
+  /// Of a fused pair that takes turns, with one that is `fused_with_next` and then with the other.
   std::function<void(const plan::Instruction&)> starting{};
+  /// Called on the rank's own thread in place of a fused pair; what it throws is named as the pair.
+  /// One that has not run both when it returns is a failure. Empty: both, as `FusedPair::run_both`.
+  std::function<void(const FusedPair&)> run_pair{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;  // a core for each rank that computes on the CPU, when there are enough
   /// Where all ranks are threads of this process: called on another thread, once, when no rank has

@@ -63,6 +63,9 @@ struct Link {
   double shard_bandwidth_per_s = 0;
   Seconds shard_latency{};
   std::vector<LinkSegment> shard_segments{};
+  /// How much of such a sum goes on while its rank computes the other action of a fused pair: 0, as
+  /// where pairs run one after the other, to 1.
+  double shard_overlap = 0;
   Overheads overheads{};
   friend bool operator==(const Link&, const Link&) = default;
 };

@@ -38,6 +38,8 @@ struct LinkSamples {
   /// Likewise, as the shards of a layer sum in the middle of an action: without the additions,
   /// which are theirs to compute.
   std::vector<LinkSeries> shard_sums{};
+  /// What one over 2 ranks adds to compute beside it that takes longer.
+  LinkSeries shard_sums_beside{};
   friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
 };
 

@@ -21,6 +21,7 @@ struct PipelineShape {
   /// another.
   std::vector<std::vector<std::vector<int>>> held;
   bool splits_backward = false;  // into input and weight gradients
+  bool fuses = false;            // forwards with backwards, in pairs
 };
 
 /// The schedules that a plan can choose: one direction, one optimizer step, no search of their own.

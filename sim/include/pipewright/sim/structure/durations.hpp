@@ -20,6 +20,10 @@ struct EventCost {
 /// Whether transfers keep ranks from computing.
 bool with_overheads(const Structure& structure, const StepCosts& costs);
 
+/// What shards pass on in an action beside the compute of the one that it is fused with, for a
+/// microbatch of length 1: the action takes so much less.
+plan::Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event);
+
 class Durations {
  public:
   /// Takes over new costs; allocates nothing when it was filled for an equal Structure before,

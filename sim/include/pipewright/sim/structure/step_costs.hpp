@@ -31,6 +31,9 @@ struct StepCosts {
   int replicas = 1;
   int shards = 1;
   std::vector<int> devices{};
+  /// How much of what shards pass on in one action of a fused pair goes on beside the other's
+  /// compute: 0 to 1.
+  double pair_overlap = 0;
   int expert = 1;  // copies that share out the experts, so that these have fewer copies
   /// By microbatch: factors of its compute times and of what it sends. Empty: all 1.
   std::vector<double> microbatch_lengths;

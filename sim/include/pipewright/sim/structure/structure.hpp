@@ -45,7 +45,7 @@ class Structure {
   const plan::LargeVector<int>& order() const { return order_; }
 
   /// Events with one number cost the same as long as microbatches do: same kind, stage, rank and
-  /// other end, and recomputed all or none.
+  /// other end, recomputed all or none, and fused with the same kind and stage.
   int class_of(int event) const { return class_of_[static_cast<std::size_t>(event)]; }
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
@@ -53,6 +53,11 @@ class Structure {
   /// Whether the Program has a Recompute for the event's stage and microbatch.
   bool runs_again(int event) const {
     return !runs_again_.empty() && runs_again_[static_cast<std::size_t>(event)] != 0;
+  }
+
+  /// What the event's action is fused with; -1: with nothing.
+  int pair_of(int event) const {
+    return pair_of_.empty() ? -1 : pair_of_[static_cast<std::size_t>(event)];
   }
 
   /// As Placement::ranks_of.
@@ -76,6 +81,8 @@ class Structure {
  private:
   void sort_events();
   void find_recomputed();
+  void find_pairs();
+  bool are_paired_alike(int event, int other) const;
   void find_classes();
   void make_timed_events();
 
@@ -85,6 +92,7 @@ class Structure {
   plan::LargeVector<int> class_of_;
   std::vector<int> representatives_;
   std::vector<char> runs_again_;  // by event; empty: none does
+  std::vector<int> pair_of_;      // by event; empty: nothing is fused
   std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;
   std::vector<int> all_ranks_;

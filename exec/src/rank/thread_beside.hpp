@@ -1,7 +1,7 @@
 #pragma once
 
-// Collectives do not hold up compute: a rank that reaches one goes on, and the sums are made beside
-// its compute by a thread of their own, one after the other in the order of the Program.
+// A thread beside a rank's own, which does what it is given one after the other. A rank has one for
+// its collectives, which do not hold up compute, and one for the second action of a fused pair.
 
 #include <condition_variable>
 #include <cstdint>
@@ -13,19 +13,21 @@
 
 namespace pipewright::exec {
 
-class CollectiveThread {
+class ThreadBeside {
  public:
-  CollectiveThread() = default;
-  ~CollectiveThread();
-  CollectiveThread(const CollectiveThread&) = delete;
-  CollectiveThread& operator=(const CollectiveThread&) = delete;
+  ThreadBeside() = default;
+  ~ThreadBeside();
+  ThreadBeside(const ThreadBeside&) = delete;
+  ThreadBeside& operator=(const ThreadBeside&) = delete;
 
   /// Starts the thread with the first one. Returns which one it is, counted from 1.
-  std::int64_t submit(std::function<void()> reduction);
+  std::int64_t submit(std::function<void()> work);
   /// Returns when that one is done, and all before it; throws what one of them threw.
   void wait_for(std::int64_t number);
   /// Returns when all that were submitted are done; throws what one of them threw.
   void drain();
+  /// The same, but what they threw is forgotten.
+  void finish() noexcept;
 
  private:
   void serve();

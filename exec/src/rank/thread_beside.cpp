@@ -1,4 +1,4 @@
-#include "collective_thread.hpp"
+#include "thread_beside.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,7 +9,7 @@
 
 namespace pipewright::exec {
 
-CollectiveThread::~CollectiveThread() {
+ThreadBeside::~ThreadBeside() {
   {
     const std::lock_guard lock(mutex_);
     finished_ = true;
@@ -19,11 +19,11 @@ CollectiveThread::~CollectiveThread() {
     thread_.join();
 }
 
-std::int64_t CollectiveThread::submit(std::function<void()> reduction) {
+std::int64_t ThreadBeside::submit(std::function<void()> work) {
   std::int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(reduction));
+    waiting_.push_back(std::move(work));
     number = ++submitted_;
   }
   if (!thread_.joinable())
@@ -32,30 +32,36 @@ std::int64_t CollectiveThread::submit(std::function<void()> reduction) {
   return number;
 }
 
-void CollectiveThread::drain() { wait_for(submitted_); }
+void ThreadBeside::drain() { wait_for(submitted_); }
 
-void CollectiveThread::wait_for(std::int64_t number) {
+void ThreadBeside::finish() noexcept {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_ >= submitted_; });
+  failure_ = nullptr;
+}
+
+void ThreadBeside::wait_for(std::int64_t number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= number; });
   if (failure_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void CollectiveThread::serve() {
+void ThreadBeside::serve() {
   at::set_num_threads(1);
-  run_in_short_slices();  // a sum waits for data again and again
+  run_in_short_slices();  // it waits for data again and again
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return finished_ || !waiting_.empty(); });
     if (waiting_.empty())
       return;
-    const auto reduction = waiting_.front();
+    const auto work = waiting_.front();
     const bool skip = failure_ != nullptr;
     lock.unlock();
     std::exception_ptr failure;
     try {
       if (!skip)
-        reduction();
+        work();
     } catch (...) {
       failure = std::current_exception();
     }

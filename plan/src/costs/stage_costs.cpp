@@ -220,10 +220,8 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   }
   stage.gradients = stage.parameters;
   if (training.precision == Precision::Mixed && training.fp32_gradients) {
+    stage.sent_gradients = stage.parameters;
     stage.gradients = stage.parameters * (single / half);
-    // What a backward has made, and not a sum of several, is sent as it was made.
-    if (training.zero >= 2)
-      stage.sent_gradients = stage.parameters;
   }
   const double share = shard_share(stage, training);
   const auto shard_of = [&](Bytes whole) {

@@ -277,21 +277,6 @@ TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
   }
 }
 
-TEST_CASE("Sums of gradients in fp32 are sent so, those of one microbatch as they were made",
-          "[plan][stage_costs]") {
-  const auto sent = [](int zero, bool fp32_gradients) {
-    return bytes_of(Payload::Gradients, trained({.precision = Precision::Mixed,
-                                                 .zero = zero,
-                                                 .shards = 2,
-                                                 .fp32_gradients = fp32_gradients}));
-  };
-  for (const int zero : {0, 1, 2, 3}) {
-    CAPTURE(zero);
-    CHECK(sent(zero, true) == Bytes{zero < 2 ? 40 : 20});
-    CHECK(sent(zero, false) == Bytes{20});
-  }
-}
-
 TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the parameters",
           "[plan][stage_costs]") {
   const StageCost cost = trained({.zero = 2, .shards = 3});

@@ -41,7 +41,7 @@ struct StageCost : PassTimes {
   // Of these, what other copies of the stage hold in its place.
   Bytes parameters_elsewhere{}, gradients_elsewhere{};
   Bytes optimizer_state;
-  Bytes sent_gradients{};           // to the copies, by microbatch; 0: `gradients`
+  Bytes sent_gradients{};           // to the copies, in the parameters' type; 0: `gradients`
   Bytes expert_parameters{};        // the part of the parameters that fewer copies have
   Bytes workspace{};                // that its rank has throughout, the most of its stages
   Bytes loaded;                     // LOAD brings it, and it is held until the backward has run

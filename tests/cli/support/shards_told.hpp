@@ -8,6 +8,10 @@
 
 namespace pipewright::test {
 
+/// What was measured must not choose where the model is cut: of an embedding alone shards have
+/// nothing to pass on.
+inline constexpr const char* with_shards_told = "pipeline.partition=[0, 2, 6]";
+
 /// In the report, and in each action of both timelines whose shards have something to pass on.
 inline void check_shards_told(const nlohmann::json& report, const plan::Timeline& predicted,
                               const plan::Timeline& measured) {

@@ -141,8 +141,9 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
 TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cli][job]") {
   const TempFolder folder;
   const auto out = folder.path() / "run";
-  const auto result = run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--processes",
-                                                    "--verify", "--json", "--out", out.string()}));
+  const auto result =
+      run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--set", test::with_shards_told,
+                                    "--processes", "--verify", "--json", "--out", out.string()}));
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   const json report = json::parse(result.out);

@@ -72,7 +72,8 @@ TEST_CASE("run: what shards pass on among each other is told apart, predicted an
   const TempFolder folder;
   const auto out = (folder.path() / "run").string();
   const auto result =
-      run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--json", "--out", out}));
+      run_program(small_gpt("run", {"--set", "pipeline.tensor=2", "--set", test::with_shards_told,
+                                    "--json", "--out", out}));
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const loop::StoredRun run = loop::read_run(out);

@@ -136,7 +136,8 @@ inline bool check_plan(plan::Scenario scenario, const Trained& with) {
   return true;
 }
 
-/// Any two of ZeRO's stage, optimizer and clipping are met together. Returns how many were trained.
+/// Optimizers and clipping with and without copies' shards, and each stage of ZeRO. Returns how
+/// many were trained.
 inline int check_plans(const std::string& schedule, int ranks, int replicas) {
   using enum plan::Optimizer;
   plan::Scenario scenario = odd_scenario();
@@ -146,9 +147,8 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas) {
   if (!choose_microbatches(scenario))
     return 0;
   int checked = 0;
-  for (const Trained& with :
-       {Trained{0, AdamW, 0}, Trained{0, Sgd, 0.5}, Trained{1, AdamW, 0.5}, Trained{1, Sgd, 0},
-        Trained{2, AdamW, 0}, Trained{2, Sgd, 0.5}, Trained{3, AdamW, 0.5}, Trained{3, Sgd, 0}})
+  for (const Trained& with : {Trained{0, AdamW, 0}, Trained{0, Sgd, 0.5}, Trained{1, AdamW, 0.5},
+                              Trained{1, Sgd, 0}, Trained{2, Sgd, 0.5}, Trained{3, AdamW, 0.5}})
     checked += check_plan(scenario, with) ? 1 : 0;
   return checked;
 }

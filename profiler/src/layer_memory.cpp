@@ -30,13 +30,22 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   return copy + at::zeros({}, copy.options()).requires_grad_();
 }
 
+/// What earlier work on a GPU still had in use is let go of now, and not while something is
+/// measured: an allocator looks after it when it is next asked for memory.
+void settle(const Trial& trial) {
+  trial.bench.finish();
+  at::empty({1}, trial.input.options());
+}
+
 }  // namespace
 
 void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   // Drops output and input one after the other while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
+  settle(trial);
   at::Tensor input = inner_copy(trial.input, trial.input_needs_gradient());
   const Bytes input_size = size_of(input);
+  settle(trial);
   const Bytes before = account.held();
   account.reset_peak();
   at::Tensor output = trial.forward(input);

@@ -30,11 +30,13 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   return copy + at::zeros({}, copy.options()).requires_grad_();
 }
 
-/// What earlier work on a GPU still had in use is let go of now, and not while something is
-/// measured: an allocator looks after it when it is next asked for memory.
-void settle(const Trial& trial) {
+/// What is held before something is measured. What earlier work on a GPU still had in use is let go
+/// of first: an allocator looks after it when it is next asked for memory.
+Bytes held_at_rest(const Trial& trial) {
   trial.bench.finish();
   at::empty({1}, trial.input.options());
+  trial.bench.account().reset_peak();
+  return trial.bench.account().held();
 }
 
 }  // namespace
@@ -42,12 +44,9 @@ void settle(const Trial& trial) {
 void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   // Drops output and input one after the other while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
-  settle(trial);
   at::Tensor input = inner_copy(trial.input, trial.input_needs_gradient());
   const Bytes input_size = size_of(input);
-  settle(trial);
-  const Bytes before = account.held();
-  account.reset_peak();
+  const Bytes before = held_at_rest(trial);
   at::Tensor output = trial.forward(input);
   cost.forward_peak = account.peak() - before;
   cost.output = size_of(output);
@@ -69,8 +68,7 @@ namespace {
 void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
   const at::NoGradGuard no_grad;
   exec::MemoryAccount& account = trial.bench.account();
-  const Bytes before = account.held();
-  account.reset_peak();
+  const Bytes before = held_at_rest(trial);
   trial.forward(trial.input);
   cost.forward_peak_without_graph = std::max(Bytes{1}, account.peak() - before);
 }
@@ -87,8 +85,7 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   const at::Tensor ones = at::ones_like(output);  // outlives the backward, so it does not count
   const at::Tensor root = (output * ones).sum();
   output = at::Tensor();
-  const Bytes before = account.held();
-  account.reset_peak();
+  const Bytes before = held_at_rest(trial);
   exec::full_backward({root}, {});
   cost.backward_peak = std::max(Bytes{}, account.peak() - before);
 }
@@ -100,7 +97,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   at::Tensor input = trial.input.detach().clone();
   if (trial.input_needs_gradient())
     input.requires_grad_();
-  const Bytes before = account.held();
+  const Bytes before = held_at_rest(trial);
   at::Tensor output = trial.forward(input);
   if (!output.requires_grad())
     return;

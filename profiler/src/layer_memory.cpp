@@ -30,11 +30,19 @@ at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
   return copy + at::zeros({}, copy.options()).requires_grad_();
 }
 
-/// What is held before something is measured. What earlier work on a GPU still had in use is let go
-/// of first: an allocator looks after it when it is next asked for memory.
+/// A backward on a GPU is computed by a thread of autograd's, which lets go of the gradients that
+/// it has handed over once the caller may have gone on. It takes one backward after the other: when
+/// a small one that hands over nothing is done, it holds nothing of those before.
+void wait_for_autograd(const Trial& trial) {
+  if (trial.input.is_cpu())
+    return;
+  const auto options = trial.input.options().dtype(at::kFloat);
+  exec::full_backward({at::zeros({}, options).requires_grad_() * 1}, {});
+}
+
+/// What is held before something is measured.
 Bytes held_at_rest(const Trial& trial) {
-  trial.bench.finish();
-  at::empty({1}, trial.input.options());
+  wait_for_autograd(trial);
   trial.bench.account().reset_peak();
   return trial.bench.account().held();
 }
@@ -107,6 +115,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::SplitBackward split;  // holds what a stage holds between I and W
   split.input_gradients({output}, {gradient}, {input});
   cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
+  wait_for_autograd(trial);
   output = at::Tensor();
   const Bytes with_gradient = account.held();
   gradient = at::Tensor();

@@ -16,25 +16,33 @@ bool is_large(const plan::LinkSample& sample, const plan::LinkSeries& series) {
   return sample.size >= always || sample.time > series.samples.front().time * times_the_least;
 }
 
-/// The median of times over those of one way at the same sizes, of large transfers.
+/// Times over those of another series at the same sizes, where the other's sample `counts`.
+template <class Counts>
+std::vector<double> ratios(const plan::LinkSeries& series, const plan::LinkSeries& other,
+                           const Counts& counts) {
+  std::vector<double> found;
+  for (const plan::LinkSample& sample : series.samples)
+    for (const plan::LinkSample& alone : other.samples)
+      if (alone.size == sample.size && counts(alone))
+        found.push_back(sample.time / alone.time);
+  return found;
+}
+
+/// The median of times over those of one way, of large transfers.
 std::optional<double> beside_one_way(const plan::LinkSeries& series,
                                      const plan::LinkSeries& one_way) {
-  std::vector<double> ratios;
-  for (const plan::LinkSample& sample : series.samples)
-    for (const plan::LinkSample& alone : one_way.samples)
-      if (alone.size == sample.size && is_large(alone, one_way))
-        ratios.push_back(sample.time / alone.time);
-  return ratios.empty() ? std::nullopt : std::optional(plan::median(ratios));
+  const auto found =
+      ratios(series, one_way, [&](const auto& alone) { return is_large(alone, one_way); });
+  return found.empty() ? std::nullopt : std::optional(plan::median(found));
 }
 
 /// How much of a sum among shards adds nothing to compute beside it; the median over sizes. 0 where
 /// that was not measured.
 double shard_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alone) {
-  std::vector<double> hidden;
-  for (const plan::LinkSample& sample : beside.samples)
-    for (const plan::LinkSample& other : alone.samples)
-      if (other.size == sample.size && other.time > plan::Seconds{})
-        hidden.push_back(std::clamp(1 - sample.time / other.time, 0.0, 1.0));
+  auto hidden =
+      ratios(beside, alone, [](const auto& other) { return other.time > plan::Seconds{}; });
+  for (double& share : hidden)
+    share = std::clamp(1 - share, 0.0, 1.0);
   return hidden.empty() ? 0 : plan::median(hidden);
 }
 

@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include "pipewright/plan/json/fused_cell.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {
@@ -57,8 +56,7 @@ std::string activity_text(std::uint64_t activity) {
   if (!is_action(activity))
     return reinterpret_cast<const char*>(static_cast<std::uintptr_t>(activity));
   if ((activity & is_pair) != 0)
-    return fmt::format("({};{})OVERLAP_F_B", action_text(activity >> action_bits),
-                       action_text(activity));
+    return plan::fused_cell(action_text(activity >> action_bits), action_text(activity));
   const auto kind = static_cast<plan::InstructionKind>(activity >> 56 & 0x3f);
   const auto stage = static_cast<int>(activity >> 32 & 0xffffff);
   const auto microbatch = static_cast<int>(static_cast<std::uint32_t>(activity));

@@ -15,6 +15,7 @@
 #include "device/gpu.hpp"
 #include "named_failure.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/fused_cell.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/fused_pairs.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
@@ -310,7 +311,7 @@ void RankWorker::run_own_pair(const Instruction& first, const Instruction& secon
       named(*i, [&] { timed(*i, [&] { compute(*i); }); });
   };
   const auto name = [&] {
-    return fmt::format("action ({};{})OVERLAP_F_B", to_string(first), to_string(second));
+    return "action " + plan::fused_cell(to_string(first), to_string(second));
   };
   with_named_failure(job_rank_.in_job(), pass_.step, name, [&] {
     options_.run_pair({job_rank_.in_job(), pass_.step, first, second, [&] { alone(0, first); },

@@ -7,6 +7,7 @@
 
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
+#include "pipewright/plan/costs/pair_times.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/structure/durations.hpp"
@@ -262,13 +263,9 @@ void add_exchanges(const sim::Structure& structure, const sim::StepCosts& costs,
                    std::vector<double>& seconds) {
   for (int event = 0; event < structure.size(); ++event) {
     const plan::Instruction& i = *structure.events()[event].instruction;
-    const plan::Work work = plan::traits_of(i.kind).work;
-    const bool is_forward = work == plan::Work::Forward || work == plan::Work::Rerun;
-    if (!is_forward && !plan::makes_input_gradient(i.kind))
-      continue;
     const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(i.stage)];
     seconds[static_cast<std::size_t>(event)] +=
-        (is_forward ? stage.shards : stage.backward_shards).value;
+        plan::shards_of(plan::traits_of(i.kind).work, stage).value;
   }
 }
 

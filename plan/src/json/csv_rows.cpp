@@ -1,5 +1,7 @@
 #include "csv_rows.hpp"
 
+#include "pipewright/plan/json/fused_cell.hpp"
+
 namespace pipewright::plan {
 namespace {
 
@@ -35,7 +37,7 @@ std::vector<std::vector<std::string_view>> csv_rows(std::string_view text) {
 }
 
 std::vector<std::string_view> fused_members(std::string_view cell) {
-  constexpr std::string_view tail = ")OVERLAP_F_B";
+  constexpr std::string_view tail = fused_cell_end;
   if (!cell.starts_with('(') || !cell.ends_with(tail))
     return {};
   return split(cell.substr(1, cell.size() - 1 - tail.size()), ';');

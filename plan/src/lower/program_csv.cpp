@@ -6,6 +6,7 @@
 
 #include "json/csv_rows.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/fused_cell.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/schedules/validate_schedule.hpp"
@@ -79,10 +80,8 @@ std::string to_csv(const Program& program) {
       if (!torch_knows(instructions[at].kind))
         continue;
       line += line.empty() ? "" : ",";
-      line += fused ? "(" : "";
-      line += to_string(instructions[at]);
-      if (fused)
-        line += ";" + to_string(instructions[++at]) + ")OVERLAP_F_B";
+      const std::string first = to_string(instructions[at]);
+      line += fused ? fused_cell(first, to_string(instructions[++at])) : first;
     }
     text += line + "\n";
   }

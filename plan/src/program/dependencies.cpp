@@ -45,12 +45,12 @@ struct InOrder {
 }  // namespace
 
 Dependencies::Dependencies(const Program& program) : program_(program) {
-  link_events();
-  join_collectives();
+  join_collectives(link_events());
   make_edges();
 }
 
-void Dependencies::link_events() {
+std::vector<int> Dependencies::link_events() {
+  std::vector<int> meeting;
   const std::size_t ranks = program_.ranks.size();
   InstructionIndex index(program_);
   std::size_t count = 0;
@@ -96,21 +96,22 @@ void Dependencies::link_events() {
       else if (i.kind == InstructionKind::Unshard)
         unshards[i.stage] = number;
       if (has_collective_waits(i.kind))
-        meeting_.push_back(number);
+        meeting.push_back(number);
       if (holds_compute(program_, i.kind))
         compute = number;
       ++number;
     }
   }
+  return meeting;
 }
 
 /// A collective begins when all its ranks have reached it and are done with those before it. Its
 /// first member waits for all that and takes the time; the others end with it. A stage steps when
 /// the collectives before it in the list are over.
-void Dependencies::join_collectives() {
+void Dependencies::join_collectives(const std::vector<int>& meeting) {
   std::map<std::tuple<InstructionKind, int, int>, std::vector<int>> members;
   std::map<std::pair<int, int>, int> unshards;  // so far, by rank and stage: the first meet, …
-  for (const int event : meeting_) {
+  for (const int event : meeting) {
     const Instruction& i = *(*this)[event].instruction;
     if (!is_collective(i.kind))
       continue;
@@ -132,7 +133,7 @@ void Dependencies::join_collectives() {
     }
   }
   int last_collective = -1;
-  for (const int event : meeting_) {
+  for (const int event : meeting) {
     const Event& own = (*this)[event];
     if (is_collective(own.instruction->kind))
       last_collective = event;

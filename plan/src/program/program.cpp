@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/fused_cell.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 
@@ -54,8 +55,7 @@ Json to_json(const Program& program) {
     Json row = Json::array();
     for (std::size_t at = 0; at < instructions.size(); ++at)
       if (instructions[at].fused_with_next && at + 1 < instructions.size()) {
-        row.push_back(fmt::format("({};{})OVERLAP_F_B", with_slot(instructions[at]),
-                                  with_slot(instructions[at + 1])));
+        row.push_back(fused_cell(with_slot(instructions[at]), with_slot(instructions[at + 1])));
         ++at;
       } else {
         row.push_back(with_slot(instructions[at]));

@@ -6,6 +6,7 @@
 
 #include "json/csv_rows.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/fused_cell.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -16,10 +17,8 @@ std::string joined(const std::vector<Action>& actions, char separator) {
     const bool fused = actions[at].fused_with_next && at + 1 < actions.size();
     if (!text.empty())
       text += separator;
-    text += fused ? "(" : "";
-    text += to_string(actions[at]);
-    if (fused)
-      text += ";" + to_string(actions[++at]) + ")OVERLAP_F_B";
+    const std::string first = to_string(actions[at]);
+    text += fused ? fused_cell(first, to_string(actions[++at])) : first;
   }
   return text;
 }

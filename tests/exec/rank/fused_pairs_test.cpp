@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "exec/support/sharded_gpt.hpp"
+#include "exec/support/stall_reports.hpp"
 #include "job/watch.hpp"
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/training/layer.hpp"
@@ -250,25 +251,18 @@ TEST_CASE("what fails in a pair is named with its rank and its own action, and e
 }
 
 TEST_CASE("a stall names both of a pair", "[exec]") {
-  std::atomic<bool> let_go{false};
+  test::StallReports stall;
   const Sizes sizes{of_one_stage(), 1, 2};
   const auto hangs = [&](int microbatch, const ShardPlace& place) {
-    while (place.index == 1 && microbatch == 2 && !let_go)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (place.index == 1 && microbatch == 2)
+      stall.hang();
   };
-  std::vector<std::string> reports;
-  auto options = sizes.options();
-  options.stall = std::chrono::milliseconds(300);
-  options.when_stalled = [&](const std::string& why) {
-    reports.push_back(why);
-    let_go = true;
-  };
-  CHECK(failure_of(sizes, probed_setup(hangs, nothing), options).empty());
-  REQUIRE(reports.size() == 1);
-  CHECK(reports[0].starts_with(
+  CHECK(failure_of(sizes, probed_setup(hangs, nothing), stall.watched(sizes.options())).empty());
+  REQUIRE(stall.reports.size() == 1);
+  CHECK(stall.reports[0].starts_with(
       "rank 1 has been at (0F2;0I1)OVERLAP_F_B for 0.3 s and does not end; rank 0 waits in "
       "collective "));
-  CHECK(reports[0].ends_with(" of the shards in (0F2;0I1)OVERLAP_F_B for it"));
+  CHECK(stall.reports[0].ends_with(" of the shards in (0F2;0I1)OVERLAP_F_B for it"));
 }
 
 TEST_CASE("a job is told both of a pair in one word", "[exec]") {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "exec/support/sharded_gpt.hpp"
+#include "exec/support/stall_reports.hpp"
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/temp_folder.hpp"
@@ -157,29 +158,22 @@ TEST_CASE("gradients that are not finite on one shard skip the step on all", "[e
 
 TEST_CASE("a stall names the shard that is late, and who waits for it in which collective",
           "[exec]") {
-  std::atomic<bool> let_go{false};
+  test::StallReports stall;
   const Sizes sizes{make("gpipe", 1, 2), 1, 2};
   const auto setup =
       probed_setup([&](const at::Tensor& x, const CallContext& call, const ShardPlace& place) {
         if (place.index == 1 && call.microbatch == 1)
-          while (!let_go)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          stall.hang();
         return x;
       });
-  std::vector<std::string> reports;
-  auto options = sizes.options();
-  options.stall = std::chrono::milliseconds(300);
-  options.when_stalled = [&](const std::string& why) {
-    reports.push_back(why);
-    let_go = true;
-  };
-  Executor executor(program_of(sizes), partition_for(sizes.schedule), setup, options);
+  Executor executor(program_of(sizes), partition_for(sizes.schedule), setup,
+                    stall.watched(sizes.options()));
   CHECK(executor.step(0).has_value());
-  REQUIRE(reports.size() == 1);
-  CHECK(
-      reports[0].starts_with("rank 1 has been at 0F1 for 0.3 s and does not end; rank 0 waits in "
-                             "collective "));
-  CHECK(reports[0].ends_with(" of the shards in 0F1 for it"));
+  REQUIRE(stall.reports.size() == 1);
+  CHECK(stall.reports[0].starts_with(
+      "rank 1 has been at 0F1 for 0.3 s and does not end; rank 0 waits in "
+      "collective "));
+  CHECK(stall.reports[0].ends_with(" of the shards in 0F1 for it"));
 }
 
 TEST_CASE("a record says how much of an action was in collectives of shards", "[exec]") {

@@ -66,13 +66,13 @@ class Dependencies {
 
  private:
   std::size_t first_edge(int event) const { return first_edge_[static_cast<std::size_t>(event)]; }
-  void link_events();
-  void join_collectives();
+  /// Returns the events that have waits for collectives.
+  std::vector<int> link_events();
+  void join_collectives(const std::vector<int>& meeting);
   void make_edges();
 
   const Program& program_;
   LargeVector<Event> events_;
-  std::vector<int> meeting_;                           // events that have waits for collectives
   std::vector<std::pair<int, int>> collective_waits_;  // (event, predecessor), by event
   LargeVector<std::uint32_t> first_edge_;              // into edges_, one more than events
   LargeVector<Successor> edges_;

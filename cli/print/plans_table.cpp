@@ -154,8 +154,9 @@ std::string plans_table(const PlansFound& found) {
     text +=
         fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
   text += fmt::format(
-      "\n{} candidates in {:.2f} s: {}{} too large, {} proved to be slower, {} simulated{}\n",
+      "\n{} candidates in {:.2f} s{}: {}{} too large, {} proved to be slower, {} simulated{}\n",
       answer.candidates, answer.seconds,
+      answer.plans.empty() ? "" : fmt::format(", the best after {:.2f} s", answer.best_seconds),
       answer.impossible > 0 ? fmt::format("{} impossible, ", answer.impossible) : "",
       answer.too_large, answer.bounded, answer.simulated,
       answer.interrupted ? "; stopped before its end" : "");
@@ -240,6 +241,7 @@ plan::Json to_json(const PlansFound& found) {
                   {"pruned_by_bound", answer.bounded},
                   {"simulated", answer.simulated},
                   {"seconds", answer.seconds},
+                  {"best_seconds", answer.best_seconds},
                   {"interrupted", answer.interrupted},
                   {"plans", std::move(plans)}};
   if (found.regret) {

@@ -218,10 +218,11 @@ class BalancedDrafts {
   plan::Bytes cap() const { return least_memory(base_.scenario.cluster); }
   bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
 
-  sim::Bound bound(std::size_t at) {
+  static bool is_likely(std::size_t /*at*/) { return true; }
+  static double least_peak(std::size_t /*at*/) { return 0; }
+  double least_s(std::size_t at) {
     const DraftCandidate& candidate = candidates_[at];
-    return {.candidate = at,
-            .least_s = iteration_without_bubble(costs_for(candidate), candidate.scenario)};
+    return iteration_without_bubble(costs_for(candidate), candidate.scenario);
   }
 
   std::optional<DraftCandidate> price(const sim::Bound& bound, double /*most_s*/) {

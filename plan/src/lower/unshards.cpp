@@ -24,12 +24,16 @@ std::vector<int> next_stages(const std::vector<Instruction>& instructions, std::
 
 Program with_unshards(Program program, int most) {
   for (auto& instructions : program.ranks) {
+    std::set<int> all;
+    for (const Instruction& instruction : instructions)
+      all.insert(instruction.stage);
+    const int at_once = std::min(most, static_cast<int>(all.size()));
     std::set<int> whole;
     std::vector<Instruction> lowered;
     for (std::size_t at = 0; at < instructions.size(); ++at) {
       const bool is_second = at > 0 && instructions[at - 1].fused_with_next;
       if (!is_second) {
-        const auto wanted = next_stages(instructions, at, most);
+        const auto wanted = next_stages(instructions, at, at_once);
         for (const int stage : std::set<int>(whole))
           if (std::find(wanted.begin(), wanted.end(), stage) == wanted.end()) {
             lowered.push_back({InstructionKind::Reshard, stage});

@@ -70,12 +70,20 @@ class Holding {
         cut_(cut),
         shape_(shape),
         stages_(layers_by_stage(training.model, cut)),
-        tokens_(tokens_of(training, cut)) {}
+        tokens_(tokens_of(training, cut)),
+        kept_dense_(layer_bytes(true)),
+        kept_sparse_(model_.has_mixture() ? layer_bytes(false) : 0),
+        standing_dense_(standing_of(layer_parameters(model_, 1))),
+        standing_sparse_(model_.has_mixture() ? standing_of_sparse() : 0),
+        standing_embedding_(standing_of(embedding_parameters(training))),
+        standing_head_(standing_of(head_parameters(model_))),
+        at_peak_(work_at_peak(training, cut, /*has_last_stage=*/false)),
+        at_peak_of_last_(work_at_peak(training, cut, /*has_last_stage=*/true)) {}
 
   RankMemory rank(std::size_t rank) const {
     const std::vector<int>& stages = shape_.stages_of_rank[rank];
     const bool first = stages.front() == 0, last = stages.back() == cut_.stages() - 1;
-    RankMemory memory = work_at_peak(training_, cut_, last);
+    RankMemory memory = last ? at_peak_of_last_ : at_peak_;
     memory.standing = standing(rank, first, last);
     memory.kept = kept(rank);
     return memory;
@@ -103,15 +111,20 @@ class Holding {
     LayerCount layers;
     for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk)
       layers += layers_of(rank, chunk);
-    const double t = cut_.tensor, copies = 1.0 * cut_.data * cut_.context;
-    const double of_experts = expert_parameters(model_, 0);
-    const double experts = layers.sparse * of_experts / cut_.expert;
-    const double others = layers.dense * layer_parameters(model_, 1) +
-                          layers.sparse * (layer_parameters(model_, 0) - of_experts) +
-                          (first ? embedding_parameters(training_) : 0) +
-                          (last && !(first && model_.tied) ? head_parameters(model_) : 0);
-    return others / t * parameter_bytes(cut_.zero, copies) +
-           experts / t * parameter_bytes(cut_.zero, copies / cut_.expert);
+    return layers.dense * standing_dense_ + layers.sparse * standing_sparse_ +
+           (first ? standing_embedding_ : 0) +
+           (last && !(first && model_.tied) ? standing_head_ : 0);
+  }
+
+  /// `experts`: among how many ranks they are shared out, which so have fewer copies.
+  double standing_of(double parameters, int experts = 1) const {
+    const double copies = 1.0 * cut_.data * cut_.context / experts;
+    return parameters / experts / cut_.tensor * parameter_bytes(cut_.zero, copies);
+  }
+
+  double standing_of_sparse() const {
+    const double experts = expert_parameters(model_, 0);
+    return standing_of(layer_parameters(model_, 0) - experts) + standing_of(experts, cut_.expert);
   }
 
   /// At the moment at which it is most.
@@ -133,12 +146,11 @@ class Holding {
   }
 
   double kept_of(const LayerCount& layers) const {
-    const double all = (layers.dense > 0 ? layers.dense * layer_bytes(true) : 0) +
-                       (layers.sparse > 0 ? layers.sparse * layer_bytes(false) : 0);
+    const double all = layers.dense * kept_dense_ + layers.sparse * kept_sparse_;
     if (cut_.recompute != RecomputeMode::Full)
       return all;
     const double inputs = 2.0 * model_.hidden / (cut_.sequence_parallel ? cut_.tensor : 1);
-    return layers.all() * inputs + layer_bytes(layers.sparse == 0);
+    return layers.all() * inputs + (layers.sparse == 0 ? kept_dense_ : kept_sparse_);
   }
 
   const TransformerTraining& training_;
@@ -147,6 +159,10 @@ class Holding {
   const PipelineShape& shape_;
   const std::vector<LayerCount> stages_;
   const double tokens_;
+  // Of a layer, and of the ends.
+  const double kept_dense_, kept_sparse_;
+  const double standing_dense_, standing_sparse_, standing_embedding_, standing_head_;
+  const RankMemory at_peak_, at_peak_of_last_;
 };
 
 }  // namespace
@@ -183,6 +199,7 @@ double bytes_at_peak(const RankMemory& rank, const MachineConstants& constants) 
 std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape) {
   std::vector<RankMemory> ranks;
+  ranks.reserve(shape.held.size());
   const Holding holding(training, cut, shape);
   for (std::size_t rank = 0; rank < shape.held.size(); ++rank)
     ranks.push_back(holding.rank(rank));

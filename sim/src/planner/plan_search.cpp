@@ -61,7 +61,25 @@ class CutSpace {
   std::size_t size() const { return cuts_.size(); }
   double memory() const { return static_cast<double>(plan::least_memory(cluster_).value); }
 
-  Bound bound(std::size_t candidate) {
+  /// What most of the best plans do where they can.
+  bool is_likely(std::size_t candidate) const {
+    const Cut& cut = cuts_[candidate];
+    return cut.recompute != plan::RecomputeMode::Full &&
+           cut.zero == (cut.data * cut.context > 1 ? 1 : 0) &&
+           cut.sequence_parallel == (cut.tensor > 1);
+  }
+
+  /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
+  double least_peak(std::size_t candidate) {
+    const Cut& cut = cuts_[candidate];
+    auto ranks = plan::transformer_memory(training_, cut, shape_of(cut));
+    if (cut.recompute == plan::RecomputeMode::Full)
+      for (plan::RankMemory& rank : ranks)
+        rank.kept = 0;
+    return memory_as_counted * plan::peak_of(ranks, machine_.constants);
+  }
+
+  double least_s(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
     const plan::TransformerWork work = plan::transformer_work(cluster_, training_, cut);
@@ -73,9 +91,7 @@ class CutSpace {
     // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
     if (cut.recompute == plan::RecomputeMode::Full)
       least -= cut.pipeline * std::max(times.layer.forward, times.dense_layer.forward);
-    return {.candidate = candidate,
-            .least_s = time_as_counted * least,
-            .peak_bytes = memory_as_counted * least_peak(cut, shape)};
+    return time_as_counted * least;
   }
 
   /// What whoever simulates the plan's scenario gets.
@@ -158,15 +174,6 @@ class CutSpace {
     return most;
   }
 
-  /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
-  double least_peak(const Cut& cut, const plan::PipelineShape& shape) const {
-    auto ranks = plan::transformer_memory(training_, cut, shape);
-    if (cut.recompute == plan::RecomputeMode::Full)
-      for (plan::RankMemory& rank : ranks)
-        rank.kept = 0;
-    return plan::peak_of(ranks, machine_.constants);
-  }
-
   int microbatches(const Cut& cut) const { return cut.microbatches(training_.batch); }
   const plan::PipelineShape& shape_of(const Cut& cut) {
     return *shapes_.find(cut, training_.batch);
@@ -226,11 +233,12 @@ Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& 
 
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions<FoundPlan>& options) {
+  const auto started = SearchClock::now();
   require_sizes(space);
   require_figures(cluster);
   require_nodes(cluster, space.gpus, "the training");
   CutSpace cuts(cluster, space);
-  return search(cuts, options);
+  return search(cuts, options, started);
 }
 
 }  // namespace pipewright::sim

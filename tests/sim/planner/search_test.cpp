@@ -1,5 +1,6 @@
 #include "pipewright/sim/planner/search.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Named {
   bool is_possible = true;
   double least_s = 0;
   bool is_bounded_by_memory = true;  // the bound knows the memory
+  bool is_likely = true;
 };
 
 /// Candidates as they are written down, on devices of 10 bytes.
@@ -26,9 +28,11 @@ struct WrittenSpace {
 
   std::size_t size() const { return all.size(); }
   double memory() const { return 10; }
-  Bound bound(std::size_t at) const {
-    return {at, all[at].least_s, all[at].is_bounded_by_memory ? all[at].peak_bytes : 0};
+  bool is_likely(std::size_t at) const { return all[at].is_likely; }
+  double least_peak(std::size_t at) const {
+    return all[at].is_bounded_by_memory ? all[at].peak_bytes : 0;
   }
+  double least_s(std::size_t at) const { return all[at].least_s; }
   std::optional<Named> price(const Bound& bound, double /*most_s*/) {
     const Named& plan = all[bound.candidate];
     simulated.push_back(plan.name);
@@ -70,6 +74,33 @@ TEST_CASE("a search simulates what its bound does not rule out, and accounts for
   REQUIRE(answer.nearest);
   CHECK(answer.nearest->name == "large");
   CHECK(space.simulated == std::vector<std::string>{"best", "deadlock", "surprise", "large"});
+}
+
+TEST_CASE("a search looks at what is likely first, and answers the same", "[sim][planner]") {
+  WrittenSpace space = written();
+  for (Named& plan : space.all)
+    plan.is_likely = plan.name == "lean" || plan.name == "large";
+  std::vector<std::size_t> decided;
+  std::string first;
+  const auto answer = search(
+      space, {.most_plans = 1, .progress = [&](std::size_t now, std::size_t, const Named* best) {
+                decided.push_back(now);
+                if (best != nullptr && first.empty())
+                  first = best->name;
+                return true;
+              }});
+  CHECK(first == "lean");
+  CHECK(names_of(answer.plans) == std::vector<std::string>{"best"});
+  CHECK(space.simulated ==
+        std::vector<std::string>{"lean", "best", "deadlock", "surprise", "large"});
+  CHECK(answer.best_seconds <= answer.seconds);
+  CHECK(answer.simulated == 2);
+  CHECK(answer.bounded == 1);
+  CHECK(answer.too_large == 3);
+  CHECK(answer.candidates ==
+        answer.simulated + answer.bounded + answer.too_large + answer.impossible);
+  CHECK(std::is_sorted(decided.begin(), decided.end()));
+  CHECK(decided.back() < answer.candidates);
 }
 
 TEST_CASE("a front has what none beats in time and memory", "[sim][planner]") {

@@ -13,6 +13,8 @@
 
 namespace pipewright::sim {
 
+using SearchClock = std::chrono::steady_clock;
+
 /// How many of the candidates were what, of every search.
 struct SearchAccount {
   std::size_t candidates = 0;
@@ -21,6 +23,7 @@ struct SearchAccount {
   std::size_t bounded = 0;     // proved to be slower than the best
   std::size_t simulated = 0;   // and fits
   double seconds = 0;
+  double best_seconds = 0;  // of these, until the best plan was found
   bool interrupted = false;
 };
 
@@ -47,8 +50,8 @@ struct SearchOptions {
 /// What is known of a candidate before it is simulated: by number in its space.
 struct Bound {
   std::size_t candidate = 0;
-  double least_s = 0;
   double peak_bytes = 0;  // of the rank that holds most; 0: the simulation tells
+  double least_s = 0;
 };
 
 /// What two plans are held against each other by. A plan of a search has both as members:
@@ -112,28 +115,34 @@ class BestPlans {
 
 /// A Space has a type `Plan` and
 ///   std::size_t size(): its candidates, by number from 0
-///   Bound bound(std::size_t candidate)
+///   bool is_likely(std::size_t candidate): to be among the best; these are looked at first
+///   double least_peak(std::size_t candidate): bytes of the rank that holds most; 0: the simulation
+///     tells
+///   double least_s(std::size_t candidate): seconds
 ///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing where it
-///   cannot
-///     be planned. Of a plan that takes longer than `most_s` seconds it may tell the time alone.
+///     cannot be planned. Of a plan that takes longer than `most_s` seconds it may tell the time
+///     alone.
 ///   double memory(): bytes of a device; 0: without an end
 template <class Space>
 class Search {
  public:
   using Plan = typename Space::Plan;
 
-  Search(Space& space, const SearchOptions<Plan>& options)
-      : space_(space), options_(options), best_(options.most_plans, options.pareto) {}
+  Search(Space& space, const SearchOptions<Plan>& options, SearchClock::time_point started)
+      : space_(space),
+        options_(options),
+        started_(started),
+        best_(options.most_plans, options.pareto) {}
 
   SearchAnswer<Plan> run() {
-    const auto started = std::chrono::steady_clock::now();
     answer_.candidates = space_.size();
-    bound_all();
-    simulate_all();
+    for (const bool are_likely : {true, false}) {
+      bound_those(are_likely);
+      simulate_those();
+    }
     answer_.plans = best_.take();
     find_nearest();
-    answer_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    answer_.seconds = seconds();
     return std::move(answer_);
   }
 
@@ -141,37 +150,46 @@ class Search {
   static constexpr double no_limit = std::numeric_limits<double>::infinity();
   static constexpr std::size_t asked_every = 4096;  // candidates, while they are bounded
 
+  double seconds() const {
+    return std::chrono::duration<double>(SearchClock::now() - started_).count();
+  }
+
   bool fits(double peak_bytes) const {
     return space_.memory() <= 0 || peak_bytes <= space_.memory();
   }
 
-  void bound_all() {
-    for (std::size_t at = 0; at < answer_.candidates; ++at) {
-      const Bound bound = space_.bound(at);
-      (fits(bound.peak_bytes) ? candidates_ : too_large_).push_back(bound);
-      if ((at + 1) % asked_every == 0 && !goes_on(too_large_.size()))
-        break;
+  void bound_those(bool are_likely) {
+    candidates_.clear();
+    for (std::size_t at = 0; at < answer_.candidates && !answer_.interrupted; ++at) {
+      if (space_.is_likely(at) != are_likely)
+        continue;
+      Bound bound{.candidate = at, .peak_bytes = space_.least_peak(at)};
+      if (fits(bound.peak_bytes)) {
+        bound.least_s = space_.least_s(at);
+        candidates_.push_back(bound);
+      } else {  // how fast it would be is asked where it may be the nearest
+        too_large_.push_back(bound);
+        ++answer_.too_large;
+        ++decided_;
+      }
+      if ((candidates_.size() + too_large_.size()) % asked_every == 0)
+        goes_on();
     }
-    answer_.too_large = too_large_.size();
-    const auto is_faster = [](const Bound& a, const Bound& b) {
-      return a.least_s != b.least_s ? a.least_s < b.least_s : a.candidate < b.candidate;
-    };
-    std::sort(candidates_.begin(), candidates_.end(), is_faster);
-    std::sort(too_large_.begin(), too_large_.end(), is_faster);
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Bound& a, const Bound& b) { return a.least_s < b.least_s; });
   }
 
-  bool goes_on(std::size_t decided) {
+  bool goes_on() {
     const Plan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
-    if (options_.progress && !options_.progress(decided, answer_.candidates, best))
+    if (options_.progress && !options_.progress(decided_, answer_.candidates, best))
       answer_.interrupted = true;
     return !answer_.interrupted;
   }
 
   /// In the order of their bounds.
-  void simulate_all() {
-    const std::size_t before = too_large_.size();
-    for (std::size_t at = 0; at < candidates_.size(); ++at) {
-      if (answer_.interrupted || !goes_on(before + at))
+  void simulate_those() {
+    for (std::size_t at = 0; at < candidates_.size(); ++at, ++decided_) {
+      if (answer_.interrupted || !goes_on())
         return;
       const Bound& bound = candidates_[at];
       if (options_.exhaustive || !best_.beat({bound.least_s, bound.peak_bytes})) {
@@ -179,7 +197,8 @@ class Search {
       } else if (options_.pareto) {
         ++answer_.bounded;
       } else {  // so are all that follow
-        answer_.bounded = candidates_.size() - at;
+        answer_.bounded += candidates_.size() - at;
+        decided_ += candidates_.size() - at;
         return;
       }
     }
@@ -196,27 +215,26 @@ class Search {
       return;
     }
     ++answer_.simulated;
+    if (best_.plans().empty() || figures_of(*plan) < figures_of(best_.plans().front()))
+      answer_.best_seconds = seconds();
     best_.add(std::move(*plan));
   }
 
+  /// Those that need least memory first.
   void find_nearest() {
-    if (answer_.plans.empty()) {
-      const auto smallest = std::min_element(
-          too_large_.begin(), too_large_.end(),
-          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
-      if (smallest != too_large_.end())
-        answer_.nearest = space_.price(*smallest, no_limit);
-      return;
-    }
-    const double best = figures_of(answer_.plans.front()).iteration_s;
-    std::erase_if(too_large_, [&](const Bound& bound) { return bound.least_s >= best; });
     std::stable_sort(too_large_.begin(), too_large_.end(),
                      [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
-    for (const Bound& bound : too_large_) {
-      if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
+    const double most_s =
+        answer_.plans.empty() ? no_limit : figures_of(answer_.plans.front()).iteration_s;
+    for (Bound& bound : too_large_) {
+      if (answer_.nearest &&
+          (answer_.plans.empty() || bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes))
         break;
-      std::optional<Plan> plan = space_.price(bound, best);
-      if (!plan || figures_of(*plan).iteration_s >= best)
+      bound.least_s = space_.least_s(bound.candidate);
+      if (bound.least_s >= most_s)
+        continue;
+      std::optional<Plan> plan = space_.price(bound, most_s);
+      if (!plan || figures_of(*plan).iteration_s >= most_s)
         continue;
       if (!answer_.nearest ||
           figures_of(*plan).peak_bytes < figures_of(*answer_.nearest).peak_bytes)
@@ -226,15 +244,19 @@ class Search {
 
   Space& space_;
   const SearchOptions<Plan>& options_;
+  const SearchClock::time_point started_;
   BestPlans<Plan> best_;
-  std::vector<Bound> candidates_, too_large_;  // too large: what the bound knew
+  std::vector<Bound> candidates_, too_large_;  // too large: by what the bound knew
+  std::size_t decided_ = 0;
   SearchAnswer<Plan> answer_;
 };
 
+/// `started`: where the time is counted from.
 template <class Space>
 SearchAnswer<typename Space::Plan> search(Space& space,
-                                          const SearchOptions<typename Space::Plan>& options) {
-  return Search<Space>(space, options).run();
+                                          const SearchOptions<typename Space::Plan>& options,
+                                          SearchClock::time_point started = SearchClock::now()) {
+  return Search<Space>(space, options, started).run();
 }
 
 }  // namespace pipewright::sim

@@ -1,6 +1,7 @@
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "pipewright/plan/transformer/transformer_counts.hpp"
 
@@ -75,6 +76,8 @@ class Holding {
         kept_sparse_(model_.has_mixture() ? layer_bytes(false) : 0),
         standing_dense_(standing_of(layer_parameters(model_, 1))),
         standing_sparse_(model_.has_mixture() ? standing_of_sparse() : 0),
+        gathered_dense_(gathered_of(layer_parameters(model_, 1))),
+        gathered_sparse_(model_.has_mixture() ? gathered_of_sparse() : 0),
         standing_embedding_(standing_of(embedding_parameters(training))),
         standing_head_(standing_of(head_parameters(model_))),
         at_peak_(work_at_peak(training, cut, /*has_last_stage=*/false)),
@@ -109,11 +112,30 @@ class Holding {
 
   double standing(std::size_t rank, bool first, bool last) const {
     LayerCount layers;
-    for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk)
+    double least_whole = std::numeric_limits<double>::infinity();
+    for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk) {
       layers += layers_of(rank, chunk);
-    return layers.dense * standing_dense_ + layers.sparse * standing_sparse_ +
+      least_whole = std::min(least_whole, gathered(layers_of(rank, chunk)));
+    }
+    return least_whole + layers.dense * standing_dense_ + layers.sparse * standing_sparse_ +
            (first ? standing_embedding_ : 0) +
            (last && !(first && model_.tied) ? standing_head_ : 0);
+  }
+
+  /// What a stage has of its parameters for its turn, where ZeRO 3 leaves a rank its part of them:
+  /// whichever stage of the rank has its turn, it is at least that of the smallest.
+  double gathered(const LayerCount& stage) const {
+    return cut_.zero < 3 ? 0 : stage.dense * gathered_dense_ + stage.sparse * gathered_sparse_;
+  }
+
+  double gathered_of(double parameters, int experts = 1) const {
+    const double copies = 1.0 * cut_.data * cut_.context / experts;
+    return parameters / experts / cut_.tensor * 2 * (1 - 1 / copies);
+  }
+
+  double gathered_of_sparse() const {
+    const double experts = expert_parameters(model_, 0);
+    return gathered_of(layer_parameters(model_, 0) - experts) + gathered_of(experts, cut_.expert);
   }
 
   /// `experts`: among how many ranks they are shared out, which so have fewer copies.
@@ -161,7 +183,8 @@ class Holding {
   const double tokens_;
   // Of a layer, and of the ends.
   const double kept_dense_, kept_sparse_;
-  const double standing_dense_, standing_sparse_, standing_embedding_, standing_head_;
+  const double standing_dense_, standing_sparse_, gathered_dense_, gathered_sparse_;
+  const double standing_embedding_, standing_head_;
   const RankMemory at_peak_, at_peak_of_last_;
 };
 

@@ -226,6 +226,28 @@ TEST_CASE("where nothing fits, the smallest is named", "[sim][planner]") {
   CHECK(answer.too_large == answer.candidates);
 }
 
+TEST_CASE("the smallest is the smallest of all, whatever is gathered for a stage's turn",
+          "[sim][planner]") {
+  std::mt19937 random(17);
+  for (int round = 0; round < 30; ++round) {
+    PlanSpace space = random_space(random);
+    space.zero = {0, 1, 2, 3};
+    space.recompute = {RecomputeMode::None, RecomputeMode::Full};
+    space.microbatch = {1, 2};
+    const auto none = sim::search_plans(cluster_of(4, 1), space);
+    const auto every =
+        sim::search_plans(cluster_of(4), space, {.most_plans = 1'000'000, .exhaustive = true});
+    REQUIRE(none.plans.empty());
+    REQUIRE(none.nearest);
+    REQUIRE(!every.plans.empty());
+    for (const FoundPlan& plan : every.plans) {
+      CAPTURE(text_of(plan), text_of(*none.nearest));
+      CHECK(plan.least_bytes <= plan.peak_bytes);
+      CHECK(none.nearest->peak_bytes <= plan.peak_bytes);
+    }
+  }
+}
+
 TEST_CASE("a search that is stopped keeps what it has", "[sim][planner]") {
   int asked = 0;
   const sim::PlanAnswer answer = sim::search_plans(

@@ -227,8 +227,7 @@ class Search {
     const double most_s =
         answer_.plans.empty() ? no_limit : figures_of(answer_.plans.front()).iteration_s;
     for (Bound& bound : too_large_) {
-      if (answer_.nearest &&
-          (answer_.plans.empty() || bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes))
+      if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
         break;
       bound.least_s = space_.least_s(bound.candidate);
       if (bound.least_s >= most_s)

@@ -171,11 +171,12 @@ void require_trainable(const plan::Program& program, int expert_ranks) {
     throw plan::InputError("the program computes no gradients: there is nothing to train");
   if (expert_ranks == 1)
     return;
+  require_for_experts(!program.asynchronous,
+                      "experts have fewer copies than other parameters, which step at one time: "
+                      "use a schedule with a flush");
   require_for_experts(
-      !program.asynchronous && !plan::scatters_microbatches(program) &&
-          stages_with(program, InstructionKind::GatherParameters).empty(),
-      "experts have fewer copies than other parameters, which are not sharded: ZeRO must be 0, "
-      "and the schedule one with a flush");
+      !plan::scatters_microbatches(program),
+      "the gradients of experts are summed by pipeline, not by microbatch: ZeRO must be 0 or 1");
   require_for_experts(
       program.placement.routes.size() == 1,
       "microbatches go through the pipeline in several directions, but those of one pipeline "

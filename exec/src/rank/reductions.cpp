@@ -115,32 +115,6 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 
 namespace {
 
-/// Those that have these copies.
-std::vector<std::size_t> parameters_with(CopiesOf copies, Stage& stage) {
-  std::vector<std::size_t> chosen;
-  for (std::size_t p = 0; p < stage.optimizer().parameters().size(); ++p)
-    if (stage.gradients().is_of_experts(p) == (copies == CopiesOf::Experts))
-      chosen.push_back(p);
-  return chosen;
-}
-
-/// The slices of these parameters that each member adds up.
-std::vector<std::vector<Slice>> slices_by_member(const Stage& stage,
-                                                 const std::vector<std::size_t>& chosen,
-                                                 int members) {
-  std::vector<at::Tensor> parameters;
-  for (const std::size_t p : chosen)
-    parameters.push_back(stage.optimizer().parameters()[p]);
-  const ShardsOf shards(parameters, members);
-  std::vector<std::vector<Slice>> slices;
-  for (int member = 0; member < members; ++member) {
-    slices.push_back(shards.of(member));
-    for (Slice& slice : slices.back())
-      slice.parameter = chosen[slice.parameter];
-  }
-  return slices;
-}
-
 /// What a member adds up: its slices of all that has been summed here, with parameter and group.
 Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector<Slice>& slices) {
   Labelled theirs;
@@ -175,12 +149,15 @@ Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector
 
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf of) {
   const auto count = static_cast<int>(members.ranks.size());
-  const auto chosen = parameters_with(of, stage);
+  const CopiedParameters& copied = stage.optimizer().copied();
+  const auto chosen = copied.with(of);
   if (count == 1 || chosen.empty())
     return;
   const at::NoGradGuard no_grad;
   GradientSums& gradients = stage.gradients();
-  const auto slices_of = slices_by_member(stage, chosen, count);
+  std::vector<std::vector<Slice>> slices_of;
+  for (int member = 0; member < count; ++member)
+    slices_of.push_back(copied.slices(of, {member, count}));
   const auto self = static_cast<std::size_t>(members.index());
   const auto mine = gradients.own_parts();
   std::vector<Tensors> outgoing;
@@ -237,18 +214,16 @@ void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensor
   members.all_gather({});  // all have read
 }
 
-void gather_shards(Stage& stage, const Members& members) {
-  if (members.ranks.size() == 1)
+void gather_shards(Stage& stage, const Members& members, CopiesOf of) {
+  const bool sharded = stage.spec().shard.parameters;
+  if ((members.ranks.size() == 1 && !sharded) || stage.optimizer().copied().with(of).empty())
     return;
   const at::NoGradGuard no_grad;
-  const bool sharded = stage.spec().shard.parameters;
-  if (sharded)
-    stage.make_room();
-  const auto all = members.all_gather(stage.optimizer().slices());
+  const auto all = members.all_gather(stage.optimizer().own_slices(of));
   for (std::size_t member = 0; member < all.size(); ++member) {
     if (static_cast<int>(member) == members.index() && !sharded)
       continue;
-    const Tensors places = stage.optimizer().slices(static_cast<int>(member));
+    const Tensors places = stage.optimizer().slices(static_cast<int>(member), of);
     for (std::size_t s = 0; s < places.size(); ++s)
       places[s].copy_(all[member].at(s));
   }

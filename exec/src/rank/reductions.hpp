@@ -20,6 +20,7 @@ struct Members {
                              : transport->all_gather(ranks, self, mine);
   }
   int index() const;
+  CopySeat seat() const { return {index(), static_cast<int>(ranks.size())}; }
 };
 
 /// Sums the gradients of each tied weight over its layers, in the order of layers. `stages`: those
@@ -29,9 +30,6 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 
 /// Whether a member needs its own shard of a sum alone, or all of it.
 enum class SumOf { Shard, Whole };
-
-/// Where pipelines share out experts, those have fewer copies than the rest of the stage.
-enum class CopiesOf { Experts, Rest };
 
 /// Sums the gradients of all copies of a stage, in the order of gradient groups: each member gets
 /// its shard of all gradients and adds it up, and then, where the whole is wanted, the shards of
@@ -44,8 +42,8 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted,
 /// together.
 void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
 
-/// After an update by shards, or before a use where parameters are sharded: every copy of the stage
-/// gets the parameters of all.
-void gather_shards(Stage& stage, const Members& members);
+/// After an update by shards, or before a use where parameters are sharded and have room: every
+/// copy gets the parameters of all.
+void gather_shards(Stage& stage, const Members& members, CopiesOf of = CopiesOf::Rest);
 
 }  // namespace pipewright::exec

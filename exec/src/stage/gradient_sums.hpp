@@ -29,7 +29,8 @@ struct GradientAlias {
 /// Where pipelines share out experts: each rank makes the gradients of its own experts for the
 /// tokens of all of them. They are summed by pipeline, in that pipeline's groups.
 struct GradientSources {
-  int own = 0;  // which pipeline of them this is
+  int own = 0;             // which pipeline of them this is
+  int groups_of_each = 1;  // of each pipeline, in all its directions; those of the next follow
   std::vector<GradientAlias> aliases{};
 };
 

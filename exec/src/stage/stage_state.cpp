@@ -136,6 +136,8 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
   const auto speaks_for = [&](const TensorPart& part) {
     return part.count > 1 || stage.spec().place.index == 0;
   };
+  const Shard& shard = stage.spec().shard;
+  const CopiedParameters& copied = stage.optimizer().copied();
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
@@ -147,10 +149,13 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
         state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
     }
   }
-  const bool all_have_alike = stage.spec().shard.count == 1;
   for (const Optimizer::State& kept : stage.optimizer().states()) {
-    if (kept.name == "step" && kept.begin > 0)
+    const bool experts = copied.is_of_experts(kept.parameter);
+    const bool is_first_slice =
+        kept.begin == 0 && (!experts || stage.spec().place.experts.index == 0);
+    if (kept.name == "step" && !is_first_slice)
       continue;
+    const bool all_have_alike = (experts ? shard.of_experts.count : shard.count) == 1;
     const TensorPart part = part_of_state(stage, kept);
     if (!speaks_for(part) || (all_have_alike && !is_first_copy(stage.cut_of(kept.parameter), part)))
       continue;
@@ -212,7 +217,7 @@ void copy_state(const Stage& from, Stage& to) {
         target[t].second.copy_(source.at(t).second);
   }
   if (to.spec().shard.parameters) {
-    const Tensors values = from.optimizer().slices(), own = to.optimizer().slices();
+    const Tensors values = from.optimizer().own_slices(), own = to.optimizer().own_slices();
     for (std::size_t s = 0; s < own.size(); ++s)
       own[s].copy_(values.at(s));
   }

@@ -177,10 +177,6 @@ void require_trainable(const plan::Program& program, int expert_ranks) {
   require_for_experts(
       !plan::scatters_microbatches(program),
       "the gradients of experts are summed by pipeline, not by microbatch: ZeRO must be 0 or 1");
-  require_for_experts(
-      program.placement.routes.size() == 1,
-      "microbatches go through the pipeline in several directions, but those of one pipeline "
-      "must be summed in one row: use a schedule with one direction");
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,

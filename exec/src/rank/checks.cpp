@@ -150,9 +150,6 @@ void check_experts(const TrainingSetup& setup, const ExecutorOptions& options) {
   require_for_experts(std::any_of(setup.layers.begin(), setup.layers.end(),
                                   [](const LayerSpec& layer) { return layer.has_experts; }),
                       "ranks are to share out experts, but no layer has any");
-  require_for_experts(options.shards == 1 && setup.tensor_groups <= 1,
-                      "ranks that share out experts do not share out their widths as well: "
-                      "pipeline.tensor and training.tensor_groups must be 1");
 }
 
 void check_norm(const plan::Program& program, const TrainingSetup& setup) {

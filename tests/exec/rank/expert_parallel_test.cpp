@@ -1,5 +1,6 @@
-// Pipelines side by side that share out the experts of their mixtures: the bits of training without
-// a pipeline, however many share them, and checkpoints that any number can load.
+// Pipelines side by side that share out the experts of their mixtures, in whatever other ways the
+// training is cut: the bits of training without a pipeline, however many share them, and
+// checkpoints that any number can load.
 
 #include <ATen/ATen.h>
 
@@ -115,27 +116,48 @@ TEST_CASE("so they do in 16 bits with a loss scale and sharded optimizers", "[ex
                       setup, options_of(sizes, 2), /*steps=*/2);
 }
 
-TEST_CASE("so they do in 16 bits, with biases, recomputed, in several gradient groups", "[exec]") {
+TEST_CASE("so they do where shards cut the width of each expert as well", "[exec]") {
+  int trained = 0;
+  for (const auto& [schedule, shards, zero, tokens] :
+       {std::tuple{make("1f1b", 1, 4), 1, 0, Tokens::Whole},
+        {make("1f1b", 1, 4), 2, 0, Tokens::Cut},
+        {make("1f1b", 2, 4), 2, 1, Tokens::Whole},
+        {make("dualpipev", 2, 4), 2, 0, Tokens::Whole}})  // whose pairs meet both
+    for (const int expert_ranks : {1, 2}) {
+      const test::Sizes sizes{schedule, 2, shards};
+      INFO(to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
+      auto setup = test::small_setup_of(shape(), /*groups=*/2, tokens);
+      setup.clip_norm = 0.5;
+      check_equals_serial(program_of(sizes, /*norm=*/true, zero), partition_for(schedule), setup,
+                          options_of(sizes, expert_ranks), /*steps=*/2);
+      ++trained;
+    }
+  CHECK(trained == 8);
+}
+
+TEST_CASE("so they do in 16 bits, with biases, recomputed, in several groups", "[exec]") {
   plan::TransformerShape biased = test::small_biased_mixture();
-  biased.config.tied = false;
   biased.config.experts = 4;
-  auto setup = test::small_setup_of(biased);
+  auto setup = test::small_setup_of(biased, /*groups=*/2);
   setup.precision = at::kBFloat16;
   setup.optimizer.fp32_gradients = true;
   setup.gradient_groups = 4;
-  const test::Sizes sizes{make("1f1b", 2, 4), 2, 1};
-  const auto program = plan::lower(
-      sizes.schedule,
-      {.replicas = sizes.replicas, .recompute = plan::RecomputeMode::Full, .share_loss = true});
-  check_equals_serial(program, partition_for(sizes.schedule), setup, options_of(sizes, 2),
-                      /*steps=*/2);
+  for (const int shards : {1, 2}) {
+    const test::Sizes sizes{make("1f1b", 1, 4), 2, shards};
+    INFO(to_string(sizes));
+    const auto program = plan::lower(
+        sizes.schedule,
+        {.replicas = sizes.replicas, .recompute = plan::RecomputeMode::Full, .share_loss = true});
+    check_equals_serial(program, partition_for(sizes.schedule), setup, options_of(sizes, 2),
+                        /*steps=*/2);
+  }
 }
 
 /// A step from this checkpoint on has these bits.
 void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
                    const test::Sizes& sizes, int expert_ranks, int zero,
                    const std::vector<at::Tensor>& expected) {
-  INFO("experts on " << expert_ranks << ", ZeRO " << zero);
+  INFO("goes on with " << to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
   Executor next(program_of(sizes, /*norm=*/false, zero), partition_for(sizes.schedule), setup,
                 options_of(sizes, expert_ranks));
   next.restore(checkpoint);
@@ -146,10 +168,13 @@ void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
     CHECK(test::same_bits(found[p], expected[p]));
 }
 
-TEST_CASE("a checkpoint of two ranks with experts goes on with one, two or four", "[exec]") {
-  const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
-  const auto setup = test::small_setup_of(shape());
-  for (const int zero : {0, 1}) {
+TEST_CASE("a checkpoint of ranks with experts goes on with any other number of them, and of shards",
+          "[exec]") {
+  const test::Sizes four{make("1f1b", 1, 2), 4, 1}, cut{make("1f1b", 1, 4), 2, 2};
+  auto setup = test::small_setup_of(shape(), /*groups=*/2);
+  setup.gradient_groups = 4;
+  for (const auto& [sizes, zero] : {std::pair{four, 0}, {four, 1}, {cut, 0}, {cut, 1}}) {
+    INFO("saved by " << to_string(sizes) << ", ZeRO " << zero);
     const test::TempFolder folder;
     Executor first(program_of(sizes, /*norm=*/false, zero), partition_for(sizes.schedule), setup,
                    options_of(sizes, 2));
@@ -160,10 +185,11 @@ TEST_CASE("a checkpoint of two ranks with experts goes on with one, two or four"
     const auto expected = first.parameters();
     const Checkpoint checkpoint =
         open_newest(folder.path(), [](const std::string& message) { FAIL_CHECK(message); });
-    for (const int expert_ranks : {1, 2, 4})
-      check_goes_on(checkpoint, setup, sizes, expert_ranks, /*zero=*/expert_ranks == 2 ? 0 : 1,
-                    expected);
-    check_goes_on(checkpoint, setup, sizes, 2, /*zero=*/1, expected);
+    check_goes_on(checkpoint, setup, four, 1, /*zero=*/0, expected);
+    check_goes_on(checkpoint, setup, four, 2, /*zero=*/1, expected);
+    check_goes_on(checkpoint, setup, four, 4, /*zero=*/1, expected);
+    check_goes_on(checkpoint, setup, cut, 1, /*zero=*/1, expected);
+    check_goes_on(checkpoint, setup, cut, 2, /*zero=*/1 - zero, expected);
   }
 }
 
@@ -218,9 +244,6 @@ TEST_CASE("what ranks that share out experts do not train is refused", "[exec]")
         "2 pipelines cannot share out experts 3 at a time (pipeline.expert)");
   CHECK(refusal(two, test::small_setup_of(test::small_llama()), 2) ==
         "pipeline.expert: ranks are to share out experts, but no layer has any");
-  CHECK(refusal({make("1f1b", 2, 4), 2, 2}, mixture, 2) ==
-        "pipeline.expert: ranks that share out experts do not share out their widths as well: "
-        "pipeline.tensor and training.tensor_groups must be 1");
   CHECK(refusal(two, mixture, 2, /*zero=*/2) ==
         "pipeline.expert: the gradients of experts are summed by pipeline, not by microbatch: ZeRO "
         "must be 0 or 1");

@@ -169,11 +169,8 @@ void require_trainable(const plan::Program& program, int expert_ranks) {
   if (expert_ranks == 1)
     return;
   require_for_experts(!program.asynchronous,
-                      "experts have fewer copies than other parameters, which step at one time: "
-                      "use a schedule with a flush");
-  require_for_experts(
-      !plan::scatters_microbatches(program),
-      "the gradients of experts are summed by pipeline, not by microbatch: ZeRO must be 0 or 1");
+                      "without a flush one pipeline trains alone, and has nobody to share out "
+                      "experts with: use a schedule with a flush");
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,

@@ -106,7 +106,7 @@ void Collectives::drain() {
 void Collectives::perform(const Instruction& i, Tensors gradients) {
   switch (i.kind) {
     case InstructionKind::ScatterMicrobatch:
-      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage),
+      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage), copies_of_experts(i.stage),
                             pass_.first_microbatch + i.microbatch, std::move(gradients));
     case InstructionKind::ReduceTied:
       return sum_tied();

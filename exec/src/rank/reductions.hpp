@@ -38,9 +38,10 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted,
                    CopiesOf of = CopiesOf::Rest);
 
 /// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
-/// has another microbatch in its place. `gradients`: by parameter; all members let go of theirs
-/// together.
-void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
+/// has another microbatch in its place. `of_experts`: of the members those with the same experts.
+/// `gradients`: as ScatteredGradients has them; all members let go of theirs together.
+void scatter_copies(Stage& stage, const Members& members, const Members& of_experts, int microbatch,
+                    Tensors gradients);
 
 /// After an update by shards, or before a use where parameters are sharded and have room: every
 /// copy gets the parameters of all.

@@ -241,8 +241,9 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
       of_experts(sources, parameters.size()));
   const bool exact = setup.exact && spec_.step_every == 0;
   if (spec_.shard.gradients)
-    scattered_ = std::make_unique<ScatteredGradients>(
-        std::move(parameters), optimizer_->gradients(), in_order(spec_.microbatches), exact);
+    scattered_ =
+        std::make_unique<ScatteredGradients>(std::move(parameters), optimizer_->gradients(),
+                                             in_order(spec_.microbatches), exact, sources);
   else
     gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact,
                                                 std::move(sources));
@@ -259,13 +260,15 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
 }
 
 void Stage::make_room() {
-  for (const at::Tensor& parameter : optimizer_->parameters())
-    resize_memory(parameter, parameter.nbytes());
+  for (std::size_t p = 0; p < optimizer_->parameters().size(); ++p)
+    if (const at::Tensor& parameter = optimizer_->parameters()[p]; optimizer_->is_divided(p))
+      resize_memory(parameter, parameter.nbytes());
 }
 
 void Stage::let_go() {
-  for (const at::Tensor& parameter : optimizer_->parameters())
-    resize_memory(parameter, 0);
+  for (std::size_t p = 0; p < optimizer_->parameters().size(); ++p)
+    if (optimizer_->is_divided(p))
+      resize_memory(optimizer_->parameters()[p], 0);
 }
 
 Stage::Stage(Stage&&) noexcept = default;

@@ -140,8 +140,7 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
   const auto speaks_for = [&](const TensorPart& part) {
     return part.count > 1 || stage.spec().place.index == 0;
   };
-  const Shard& shard = stage.spec().shard;
-  const CopiedParameters& copied = stage.optimizer().copied();
+  const Optimizer& optimizer = stage.optimizer();
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
@@ -152,13 +151,13 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
         state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
     }
   }
-  for (const Optimizer::State& kept : stage.optimizer().states()) {
-    const bool experts = copied.is_of_experts(kept.parameter);
+  for (const Optimizer::State& kept : optimizer.states()) {
     const bool is_first_slice =
-        kept.begin == 0 && (!experts || stage.spec().place.experts.index == 0);
+        kept.begin == 0 && (!optimizer.copied().is_of_experts(kept.parameter) ||
+                            stage.spec().place.experts.index == 0);
     if (kept.name == "step" && !is_first_slice)
       continue;
-    const bool all_have_alike = (experts ? shard.of_experts.count : shard.count) == 1;
+    const bool all_have_alike = !optimizer.is_divided(kept.parameter);
     const TensorPart part = part_of_state(stage, kept);
     if (!speaks_for(part) || (all_have_alike && !is_first_copy(part)))
       continue;

@@ -51,6 +51,12 @@ class InVectors {
   Tensors ends_;
 };
 
+/// Not of the parameter itself, whose changes autograd counts: graphs that hold one that was
+/// gathered would take it for changed when it is gathered again.
+at::Tensor memory_of(const Slice& slice, const std::vector<at::Tensor>& parameters) {
+  return slice.of(parameters[slice.parameter].variable_data());
+}
+
 }  // namespace
 
 double learning_rate_at(const OptimizerOptions& options, int step) {
@@ -88,7 +94,8 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   for (const Slice& slice : own_) {
     at::Tensor value = slice.of(parameters_[slice.parameter]);
     if (shard_.parameters)
-      value = values_.emplace_back(value.detach().clone());
+      value = values_.emplace_back(is_divided(slice.parameter) ? value.detach().clone()
+                                                               : memory_of(slice, parameters_));
     if (shard_.gradients)
       gradients_.push_back(zeroed(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
@@ -100,16 +107,6 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     step_counts_.push_back(at::zeros({}, updated_.back().options().dtype(at::kFloat)));
   }
 }
-
-namespace {
-
-/// Not of the parameter itself, whose changes autograd counts: graphs that hold one that was
-/// gathered would take it for changed when it is gathered again.
-at::Tensor memory_of(const Slice& slice, const std::vector<at::Tensor>& parameters) {
-  return slice.of(parameters[slice.parameter].variable_data());
-}
-
-}  // namespace
 
 Tensors Optimizer::slices(int shard, CopiesOf copies) const {
   const int count = copies == CopiesOf::Rest ? shard_.count : shard_.of_experts.count;
@@ -125,10 +122,17 @@ at::Tensor Optimizer::updated_part(std::size_t slice) const {
 
 Tensors Optimizer::own_slices(CopiesOf copies) const {
   Tensors parts;
+  for (const std::size_t place : own_places(copies))
+    parts.push_back(updated_part(place));
+  return parts;
+}
+
+std::vector<std::size_t> Optimizer::own_places(CopiesOf copies) const {
+  std::vector<std::size_t> places;
   for (std::size_t s = 0; s < own_.size(); ++s)
     if (copied_.is_of_experts(own_[s].parameter) == (copies == CopiesOf::Experts))
-      parts.push_back(updated_part(s));
-  return parts;
+      places.push_back(s);
+  return places;
 }
 
 Tensors Optimizer::own_slices() const {

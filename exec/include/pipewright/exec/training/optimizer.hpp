@@ -87,13 +87,18 @@ class Optimizer {
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   const CopiedParameters& copied() const { return copied_; }
+  /// Whether other copies have slices of the parameter.
+  bool is_divided(std::size_t parameter) const {
+    return (copied_.is_of_experts(parameter) ? shard_.of_experts.count : shard_.count) > 1;
+  }
   /// Of parameters with such copies, parts of their own memory, in order: those of any shard.
   Tensors slices(int shard, CopiesOf copies = CopiesOf::Rest) const;
-  /// Of these, what `step` updates: those of the own shard, or what stands for them where
-  /// parameters are sharded.
-  Tensors own_slices(CopiesOf copies) const;
-  /// The same of all parameters.
+  /// What `step` updates: the slices of the own shard, or what stands for them where parameters are
+  /// sharded.
   Tensors own_slices() const;
+  /// Those of parameters with such copies, and which of all they are.
+  Tensors own_slices(CopiesOf copies) const;
+  std::vector<std::size_t> own_places(CopiesOf copies) const;
   /// What `step` steps with, by slice, where gradients are sharded.
   const Tensors& gradients() const { return gradients_; }
   /// Changing a value changes the optimizer.

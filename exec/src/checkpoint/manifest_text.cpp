@@ -39,6 +39,8 @@ Json to_json(const StoredTensor& tensor) {
                     {"length", part.length},
                     {"index", part.index},
                     {"count", part.count}};
+  if (tensor.part.experts > 1)
+    json["part"]["experts"] = tensor.part.experts;
   return json;
 }
 

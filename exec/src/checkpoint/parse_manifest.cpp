@@ -76,9 +76,14 @@ TensorPart read_part(Diagnostics& diagnostics, const std::string& pointer) {
                   .blocks = object.integer("blocks", at_least(1)),
                   .length = object.big_integer("length", at_least(0)),
                   .index = object.integer("index", at_least(0)),
-                  .count = object.integer("count", at_least(2))};
+                  .count = object.integer("count", at_least(2)),
+                  .experts = object.integer("experts", at_least(1), 1)};
   if (part.index >= part.count)
     object.error("index", fmt::format("there is no part {} of {}", part.index, part.count));
+  if (part.experts > 1 && (part.count % part.experts != 0 || part.dimension == 0))
+    object.error("experts", fmt::format("{} parts along dimension {} are not cut in {} along "
+                                        "dimension 0 first",
+                                        part.count, part.dimension, part.experts));
   return part;
 }
 

@@ -73,10 +73,11 @@ void put_parts_together(std::vector<PiecedTensor>& tensors) {
 
 bool are_of_one(const TensorPart& a, const TensorPart& b) {
   return a.dimension == b.dimension && a.blocks == b.blocks && a.length == b.length &&
-         a.count == b.count;
+         a.count == b.count && a.experts == b.experts;
 }
 
-/// All parts of a tensor, in their order, but for those that lie in slices: fill its length.
+/// All parts of a tensor, in their order, but for those that lie in slices: fill its length, once
+/// for each part of its experts.
 void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
   const auto& [name, dtype, sizes] = parts->shape;
   const TensorPart& first = parts->part;
@@ -93,8 +94,9 @@ void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
     if (others != sizes || parts[part].shape.dtype != dtype)
       refuse(layer, name, "lies in parts that do not belong together");
   }
-  if (length.value != first.length)
-    refuse(layer, name, fmt::format("is {} long, its parts are {}", first.length, length.value));
+  if (length != plan::Bytes{first.length} * first.experts)
+    refuse(layer, name,
+           fmt::format("is {} long, its parts are {}", first.length, length.value / first.experts));
 }
 
 /// The parts of each tensor, in their order, are those of one cut, and all of them.
@@ -145,8 +147,11 @@ std::vector<TensorShape> whole_shapes(const std::vector<PiecedTensor>& tensors) 
     if (tensor.part.index > 0)
       continue;
     shapes.push_back(tensor.shape);
-    if (tensor.part.count > 1)
+    if (tensor.part.count > 1) {
       shapes.back().sizes[static_cast<std::size_t>(tensor.part.dimension)] = tensor.part.length;
+      auto& rows = shapes.back().sizes[0];
+      rows = (plan::Bytes{rows} * tensor.part.experts).value;
+    }
   }
   return shapes;
 }

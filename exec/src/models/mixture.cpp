@@ -5,6 +5,7 @@
 #include <torch/nn/init.h>
 
 #include <cmath>
+#include <optional>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/error.hpp"
@@ -51,12 +52,8 @@ ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const ShardPlace& place)
 }
 
 std::vector<CutParameter> ExpertLinearImpl::cut_parameters(const std::string& name) const {
-  const bool among_experts = place_.experts.count > 1;
-  CutParameter cut{.name = name + ".weight",
-                   .dimension = among_experts ? 0 : dimension_,
-                   .whole = among_experts ? experts_ : whole_,
-                   .experts = experts_,
-                   .among_experts = among_experts};
+  CutParameter cut{
+      .name = name + ".weight", .dimension = dimension_, .whole = whole_, .experts = experts_};
   std::vector<CutParameter> cuts{cut};
   if (bias_.defined()) {
     cut.name = name + ".bias";
@@ -175,19 +172,18 @@ Tensors MixtureImpl::rows_of_groups(const Tensors& inputs, const Routing& routin
   std::vector<std::vector<Experts>> of_source;
   for (int source = 0; source < place_.experts.count; ++source)
     of_source.push_back(experts_of_groups(source));
+  std::optional<TokenExchange> exchange;
+  if (place_.experts.count > 1)
+    exchange.emplace(place_.experts, routing.counts, inputs.front().device());
   Tensors all;
   for (std::size_t own = 0; own < inputs.size(); ++own) {
     std::vector<const Experts*> experts;
     for (const auto& groups : of_source)
       experts.push_back(&groups[own]);
     const at::Tensor rows = in_order_of_experts(inputs[own].flatten(0, 1), routing);
-    if (place_.experts.count == 1) {
-      all.push_back(of_experts(rows, {routing.counts}, experts));
-      continue;
-    }
-    const TokenExchange exchange(place_.experts, routing.counts, rows.device());
-    all.push_back(
-        exchange.come_back(of_experts(exchange.go(rows), exchange.counts_here(), experts)));
+    all.push_back(exchange ? exchange->come_back(
+                                 of_experts(exchange->go(rows), exchange->counts_here(), experts))
+                           : of_experts(rows, {routing.counts}, experts));
   }
   return all;
 }

@@ -19,7 +19,7 @@
 namespace pipewright::exec {
 
 /// A linear layer for each expert: one parameter [experts, outputs, inputs], of which shards share
-/// out the outputs (`dimension` 1) or the inputs (2), or ranks along the expert axis the experts.
+/// out the outputs (`dimension` 1) or the inputs (2), and ranks along the expert axis the experts.
 class ExpertLinearImpl final : public torch::nn::Module {
  public:
   struct Sizes {

@@ -150,9 +150,6 @@ void check_experts(const TrainingSetup& setup, const ExecutorOptions& options) {
   require_for_experts(std::any_of(setup.layers.begin(), setup.layers.end(),
                                   [](const LayerSpec& layer) { return layer.has_experts; }),
                       "ranks are to share out experts, but no layer has any");
-  require_for_experts(options.shards == 1 && setup.tensor_groups <= 1,
-                      "ranks that share out experts do not share out their widths as well: "
-                      "pipeline.tensor and training.tensor_groups must be 1");
 }
 
 void check_norm(const plan::Program& program, const TrainingSetup& setup) {
@@ -171,15 +168,9 @@ void require_trainable(const plan::Program& program, int expert_ranks) {
     throw plan::InputError("the program computes no gradients: there is nothing to train");
   if (expert_ranks == 1)
     return;
-  require_for_experts(
-      !program.asynchronous && !plan::scatters_microbatches(program) &&
-          stages_with(program, InstructionKind::GatherParameters).empty(),
-      "experts have fewer copies than other parameters, which are not sharded: ZeRO must be 0, "
-      "and the schedule one with a flush");
-  require_for_experts(
-      program.placement.routes.size() == 1,
-      "microbatches go through the pipeline in several directions, but those of one pipeline "
-      "must be summed in one row: use a schedule with one direction");
+  require_for_experts(!program.asynchronous,
+                      "without a flush one pipeline trains alone, and has nobody to share out "
+                      "experts with: use a schedule with a flush");
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,

@@ -106,7 +106,7 @@ void Collectives::drain() {
 void Collectives::perform(const Instruction& i, Tensors gradients) {
   switch (i.kind) {
     case InstructionKind::ScatterMicrobatch:
-      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage),
+      return scatter_copies(*stages_.at(i.stage), copies_of(i.stage), copies_of_experts(i.stage),
                             pass_.first_microbatch + i.microbatch, std::move(gradients));
     case InstructionKind::ReduceTied:
       return sum_tied();
@@ -118,7 +118,7 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
       return take_norm();
     case InstructionKind::GatherParameters:
     case InstructionKind::Unshard:
-      return gather_shards(*stages_.at(i.stage), copies_of(i.stage));
+      return gather(i.stage);
     case InstructionKind::ShareLoss:
       return share_loss();
     case InstructionKind::Load:
@@ -156,6 +156,15 @@ void Collectives::sum_copies(int index, SumOf wanted) {
     reduce_copies(stage, copies_of_experts(index), wanted, CopiesOf::Experts);
 }
 
+void Collectives::gather(int index) {
+  Stage& stage = *stages_.at(index);
+  if (stage.spec().shard.parameters)
+    stage.make_room();
+  gather_shards(stage, copies_of(index));
+  if (job_rank_.expert_ranks > 1)
+    gather_shards(stage, copies_of_experts(index), CopiesOf::Experts);
+}
+
 /// Where the Program sums no tied weights, layers that share one lie on one stage.
 void Collectives::sum_ties_within(Stage& stage) {
   if (tied_ranks_.empty() && ties_summed_.insert(stage.spec().index).second)
@@ -176,10 +185,7 @@ void Collectives::take_norm() {
   GradientNorm own, norm;
   for (auto& [index, held] : stages_) {
     finish_gradients(*held);
-    const auto copy = [](const Members& copies) {
-      return GradientNorm::Copy{copies.index(), static_cast<int>(copies.ranks.size())};
-    };
-    own.add(*held, setup_, copy(copies_of(index)), copy(copies_of_experts(index)));
+    own.add(*held, setup_, copies_of(index).seat(), copies_of_experts(index).seat());
   }
   for (const Tensors& from_each : everybody().all_gather(own.to_tensors()))
     norm.add(from_each);

@@ -68,6 +68,7 @@ class Collectives {
   void wait_for(const Submitted& beside);
   void sum_tied();
   void sum_copies(int stage, SumOf wanted);
+  void gather(int stage);
   void sum_ties_within(Stage& stage);
   void take_norm();
   void share_loss();

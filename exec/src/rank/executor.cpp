@@ -271,11 +271,10 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
 
 std::vector<at::Tensor> Executor::parameters() const {
   const State::WholeParameters gathered(*state_);
-  std::map<int, std::map<int, const Stage*>> stages;  // one copy of each shard
+  std::map<int, std::map<std::pair<int, int>, const Stage*>> stages;  // one copy of each part
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
-      stages[index].try_emplace(std::max(worker->job_rank().shard,  // one of them is 0
-                                         worker->job_rank().part_of_experts()),
+      stages[index].try_emplace({worker->job_rank().part_of_experts(), worker->job_rank().shard},
                                 stage.get());
   std::vector<at::Tensor> parameters;
   for (const auto& [index, by_shard] : stages) {

@@ -80,6 +80,8 @@ void RankWorker::build_stages(const plan::Partition& partition) {
       spec.shard.index = copies.index();
       spec.shard.count = static_cast<int>(copies.ranks.size());
       spec.shard.parameters = spec.shard.parameters && spec.shard.count > 1;
+      if (job_rank_.expert_ranks > 1)
+        spec.shard.of_experts = collectives_.copies_of_experts(spec.index).seat();
     }
     const int index = spec.index;
     stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);

@@ -115,32 +115,6 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 
 namespace {
 
-/// Those that have these copies.
-std::vector<std::size_t> parameters_with(CopiesOf copies, Stage& stage) {
-  std::vector<std::size_t> chosen;
-  for (std::size_t p = 0; p < stage.optimizer().parameters().size(); ++p)
-    if (stage.gradients().is_of_experts(p) == (copies == CopiesOf::Experts))
-      chosen.push_back(p);
-  return chosen;
-}
-
-/// The slices of these parameters that each member adds up.
-std::vector<std::vector<Slice>> slices_by_member(const Stage& stage,
-                                                 const std::vector<std::size_t>& chosen,
-                                                 int members) {
-  std::vector<at::Tensor> parameters;
-  for (const std::size_t p : chosen)
-    parameters.push_back(stage.optimizer().parameters()[p]);
-  const ShardsOf shards(parameters, members);
-  std::vector<std::vector<Slice>> slices;
-  for (int member = 0; member < members; ++member) {
-    slices.push_back(shards.of(member));
-    for (Slice& slice : slices.back())
-      slice.parameter = chosen[slice.parameter];
-  }
-  return slices;
-}
-
 /// What a member adds up: its slices of all that has been summed here, with parameter and group.
 Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector<Slice>& slices) {
   Labelled theirs;
@@ -175,12 +149,15 @@ Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector
 
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf of) {
   const auto count = static_cast<int>(members.ranks.size());
-  const auto chosen = parameters_with(of, stage);
+  const CopiedParameters& copied = stage.optimizer().copied();
+  const auto chosen = copied.with(of);
   if (count == 1 || chosen.empty())
     return;
   const at::NoGradGuard no_grad;
   GradientSums& gradients = stage.gradients();
-  const auto slices_of = slices_by_member(stage, chosen, count);
+  std::vector<std::vector<Slice>> slices_of;
+  for (int member = 0; member < count; ++member)
+    slices_of.push_back(copied.slices(of, {member, count}));
   const auto self = static_cast<std::size_t>(members.index());
   const auto mine = gradients.own_parts();
   std::vector<Tensors> outgoing;
@@ -207,48 +184,72 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf 
 
 namespace {
 
-/// In the type of these sums.
-Tensors as_added_up(Tensors values, const Tensors& sums) {
-  for (std::size_t s = 0; s < values.size(); ++s)
-    values[s] = values[s].to(sums.at(s).scalar_type());
-  return values;
+/// For each member its slices of a microbatch's gradients; of experts once for each pipeline whose
+/// tokens met them, in the order of these.
+std::vector<Tensors> slices_for_each(Stage& stage, int members, CopiesOf of,
+                                     const Tensors& gradients, std::size_t pipelines) {
+  std::vector<Tensors> for_each;
+  for (int member = 0; member < members; ++member) {
+    const auto slices = stage.optimizer().copied().slices(of, {member, members});
+    Tensors& theirs = for_each.emplace_back();
+    for (std::size_t pipeline = 0; pipeline < pipelines; ++pipeline)
+      for (const Slice& slice : slices)
+        theirs.push_back(
+            slice.of(gradients[stage.scattered().gradients_of(slice.parameter)[pipeline]]));
+  }
+  return for_each;
+}
+
+/// Of what all members have made, this one's slices, in the type that they are added up in and in
+/// the order of pipelines. `sums`: by slice of the stage, of which it gets those with such copies.
+void sum_microbatch(Stage& stage, const Members& members, CopiesOf of, const Tensors& gradients,
+                    Tensors& sums) {
+  const auto chosen = stage.optimizer().copied().with(of);
+  if (chosen.empty())
+    return;
+  const std::size_t pipelines = stage.scattered().gradients_of(chosen.front()).size();
+  const auto outgoing = slices_for_each(stage, members.seat().count, of, gradients, pipelines);
+  const auto received =
+      members.ranks.size() == 1
+          ? outgoing
+          : members.transport->all_to_all(members.ranks, members.self, outgoing, Lane::Beside);
+  const std::size_t each = received.front().size() / pipelines;
+  // In the first one's memory: what it has made for this member nobody else reads.
+  Tensors own = at::TensorList(received.front()).slice(0, each).vec();
+  const auto places = stage.optimizer().own_places(of);
+  for (std::size_t s = 0; s < each; ++s)
+    own[s] = own[s].to(stage.optimizer().gradients()[places[s]].scalar_type());
+  for (std::size_t from = 1; from < received.size() * pipelines && each > 0; ++from)
+    at::_foreach_add_(
+        own, at::TensorList(received[from / pipelines]).slice(from % pipelines * each, each));
+  for (std::size_t s = 0; s < each; ++s)
+    sums[places[s]] = own[s];
 }
 
 }  // namespace
 
-void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients) {
+void scatter_copies(Stage& stage, const Members& members, const Members& of_experts, int microbatch,
+                    Tensors gradients) {
   const at::NoGradGuard no_grad;
-  const auto count = static_cast<int>(members.ranks.size());
-  const ShardsOf shards(stage.optimizer().parameters(), count);
-  std::vector<Tensors> outgoing(members.ranks.size());
-  for (int member = 0; member < count; ++member)
-    for (const Slice& slice : shards.of(member))
-      outgoing[static_cast<std::size_t>(member)].push_back(slice.of(gradients[slice.parameter]));
   {
-    const auto received = count == 1 ? outgoing
-                                     : members.transport->all_to_all(members.ranks, members.self,
-                                                                     outgoing, Lane::Beside);
-    // In the first one's memory: what it has made for this member nobody else reads.
-    const Tensors sums = as_added_up(received.front(), stage.optimizer().gradients());
-    for (std::size_t copy = 1; copy < received.size() && !sums.empty(); ++copy)
-      at::_foreach_add_(sums, received[copy]);
+    Tensors sums(stage.optimizer().gradients().size());
+    sum_microbatch(stage, members, CopiesOf::Rest, gradients, sums);
+    sum_microbatch(stage, of_experts, CopiesOf::Experts, gradients, sums);
     stage.scattered().add(microbatch, sums);
   }
   members.all_gather({});  // all have read
 }
 
-void gather_shards(Stage& stage, const Members& members) {
-  if (members.ranks.size() == 1)
+void gather_shards(Stage& stage, const Members& members, CopiesOf of) {
+  if (members.ranks.size() == 1 || stage.optimizer().copied().with(of).empty())
     return;
   const at::NoGradGuard no_grad;
   const bool sharded = stage.spec().shard.parameters;
-  if (sharded)
-    stage.make_room();
-  const auto all = members.all_gather(stage.optimizer().slices());
+  const auto all = members.all_gather(stage.optimizer().own_slices(of));
   for (std::size_t member = 0; member < all.size(); ++member) {
     if (static_cast<int>(member) == members.index() && !sharded)
       continue;
-    const Tensors places = stage.optimizer().slices(static_cast<int>(member));
+    const Tensors places = stage.optimizer().slices(static_cast<int>(member), of);
     for (std::size_t s = 0; s < places.size(); ++s)
       places[s].copy_(all[member].at(s));
   }

@@ -20,6 +20,7 @@ struct Members {
                              : transport->all_gather(ranks, self, mine);
   }
   int index() const;
+  CopySeat seat() const { return {index(), static_cast<int>(ranks.size())}; }
 };
 
 /// Sums the gradients of each tied weight over its layers, in the order of layers. `stages`: those
@@ -30,9 +31,6 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
 /// Whether a member needs its own shard of a sum alone, or all of it.
 enum class SumOf { Shard, Whole };
 
-/// Where pipelines share out experts, those have fewer copies than the rest of the stage.
-enum class CopiesOf { Experts, Rest };
-
 /// Sums the gradients of all copies of a stage, in the order of gradient groups: each member gets
 /// its shard of all gradients and adds it up, and then, where the whole is wanted, the shards of
 /// all. Of n members each sends (n - 1)/n of the gradients once or twice.
@@ -40,12 +38,13 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted,
                    CopiesOf of = CopiesOf::Rest);
 
 /// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
-/// has another microbatch in its place. `gradients`: by parameter; all members let go of theirs
-/// together.
-void scatter_copies(Stage& stage, const Members& members, int microbatch, Tensors gradients);
+/// has another microbatch in its place. `of_experts`: of the members those with the same experts.
+/// `gradients`: as ScatteredGradients has them; all members let go of theirs together.
+void scatter_copies(Stage& stage, const Members& members, const Members& of_experts, int microbatch,
+                    Tensors gradients);
 
-/// After an update by shards, or before a use where parameters are sharded: every copy of the stage
-/// gets the parameters of all.
-void gather_shards(Stage& stage, const Members& members);
+/// After an update by shards, or before a use where parameters are sharded and have room: every
+/// copy gets the parameters of all.
+void gather_shards(Stage& stage, const Members& members, CopiesOf of = CopiesOf::Rest);
 
 }  // namespace pipewright::exec

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/training/shards.hpp"
-
 namespace pipewright::exec {
 namespace {
 
@@ -16,23 +14,18 @@ bool counts(const Stage& stage, const TrainingSetup& setup, std::size_t paramete
 
 }  // namespace
 
-void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, Copy copy, Copy of_experts) {
+void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, CopySeat of_rest,
+                       CopySeat of_experts) {
   const Optimizer& optimizer = stage.optimizer();
-  const auto& parameters = optimizer.parameters();
+  const std::vector<Slice> slices = optimizer.copied().slices(of_rest, of_experts);
   Tensors own;
-  const auto add_slices = [&](Copy among, bool experts) {
-    const std::vector<Slice> slices = ShardsOf(parameters, among.count).of(among.index);
-    for (std::size_t s = 0; s < slices.size(); ++s) {
-      const std::size_t parameter = slices[s].parameter;
-      const CutParameter* const cut = stage.cut_of(parameter);
-      if ((cut != nullptr && cut->among_experts) != experts || !counts(stage, setup, parameter))
-        continue;
-      own.push_back(stage.spec().shard.gradients ? optimizer.gradients()[s]
-                                                 : slices[s].of(parameters[parameter].grad()));
-    }
-  };
-  add_slices(copy, /*experts=*/false);
-  add_slices(of_experts, /*experts=*/true);
+  for (std::size_t s = 0; s < slices.size(); ++s) {
+    const std::size_t parameter = slices[s].parameter;
+    if (counts(stage, setup, parameter))
+      own.push_back(stage.spec().shard.gradients
+                        ? optimizer.gradients()[s]
+                        : slices[s].of(optimizer.parameters()[parameter].grad()));
+  }
   squares_.add(own);
 }
 

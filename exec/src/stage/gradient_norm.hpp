@@ -12,15 +12,9 @@ namespace pipewright::exec {
 
 class GradientNorm {
  public:
-  /// Which of the copies of a parameter this one is.
-  struct Copy {
-    int index = 0, count = 1;
-  };
-
-  /// Adds the gradients of a stage, of which each copy adds its slices (ShardsOf). `of_experts`:
-  /// what ranks share out among them has fewer copies. A tied weight counts with its first layer
-  /// alone, one that all shards have with the first of them.
-  void add(const Stage& stage, const TrainingSetup& setup, Copy copy, Copy of_experts);
+  /// Adds the gradients of a stage, of which each copy adds its slices (CopiedParameters). A tied
+  /// weight counts with its first layer alone, one that all shards have with the first of them.
+  void add(const Stage& stage, const TrainingSetup& setup, CopySeat of_rest, CopySeat of_experts);
   void add(const Stage& stage, const TrainingSetup& setup) { add(stage, setup, {}, {}); }
   /// What another rank's `to_tensors` says.
   void add(const Tensors& from_other);

@@ -49,10 +49,9 @@ GradientSums::GradientSums(std::vector<at::Tensor> parameters,
   }
 }
 
-/// Each pipeline has as many groups, and those of the next follow. A parameter itself is the first
-/// pipeline's.
+/// A parameter itself is the first pipeline's.
 void GradientSums::add_leaves(const GradientSources& sources) {
-  const auto each = static_cast<int>(groups_.size());
+  const int each = sources.groups_of_each;
   for (const GradientAlias& alias : sources.aliases) {
     of_experts_[alias.parameter] = true;
     leaves_[alias.parameter].shift = -sources.own * each;

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "gradient_sources.hpp"
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
@@ -17,20 +18,6 @@ struct GradientPart {
   std::int64_t parameter = 0;
   std::int64_t group = 0;
   at::Tensor value;
-};
-
-/// A parameter once more (ParameterAlias), and its gradient, which is that of another pipeline.
-struct GradientAlias {
-  std::size_t parameter = 0;
-  int source = 0;
-  at::Tensor leaf;
-};
-
-/// Where pipelines share out experts: each rank makes the gradients of its own experts for the
-/// tokens of all of them. They are summed by pipeline, in that pipeline's groups.
-struct GradientSources {
-  int own = 0;  // which pipeline of them this is
-  std::vector<GradientAlias> aliases{};
 };
 
 class GradientSums {

@@ -6,22 +6,31 @@
 #include <utility>
 
 namespace pipewright::exec {
+
 ScatteredGradients::ScatteredGradients(std::vector<at::Tensor> parameters, Tensors sums,
-                                       std::vector<int> microbatches, bool exact)
-    : parameters_(std::move(parameters)),
+                                       std::vector<int> microbatches, bool exact,
+                                       const GradientSources& sources)
+    : leaves_(std::move(parameters)),
       sums_(std::move(sums)),
       microbatches_(std::move(microbatches)),
-      exact_(exact) {}
+      exact_(exact) {
+  for (std::size_t p = 0; p < leaves_.size(); ++p)
+    leaves_of_.push_back({p});
+  for (const GradientAlias& alias : sources.aliases) {
+    leaves_of_[alias.parameter].push_back(leaves_.size());
+    leaves_.push_back(alias.leaf);
+  }
+}
 
 void ScatteredGradients::begin() {
   const at::NoGradGuard no_grad;
-  for (at::Tensor& parameter : parameters_)
-    parameter.mutable_grad() = at::zeros_like(parameter);
+  for (at::Tensor& leaf : leaves_)
+    leaf.mutable_grad() = at::zeros_like(leaf);
 }
 
 void ScatteredGradients::end() {
-  for (at::Tensor& parameter : parameters_)
-    whole_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+  for (at::Tensor& leaf : leaves_)
+    whole_.push_back(std::exchange(leaf.mutable_grad(), at::Tensor()));
 }
 
 Tensors ScatteredGradients::take() { return std::exchange(whole_, {}); }

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "gradient_sources.hpp"
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
@@ -17,13 +18,18 @@ class ScatteredGradients {
   /// `sums`: zeroed, of the shard's slices; they are what is added to. `microbatches`: those that
   /// will be computed here, in their order.
   ScatteredGradients(std::vector<at::Tensor> parameters, Tensors sums,
-                     std::vector<int> microbatches, bool exact);
+                     std::vector<int> microbatches, bool exact,
+                     const GradientSources& sources = {});
 
   /// Call right before and right after what adds the gradients of a microbatch to `.grad`.
   void begin();
   void end();
-  /// Those gradients, by parameter: the caller's alone from here on.
+  /// Those gradients: the caller's alone from here on.
   Tensors take();
+  /// Which of them are a parameter's: one, or where pipelines share it out one of each, in order.
+  const std::vector<std::size_t>& gradients_of(std::size_t parameter) const {
+    return leaves_of_[parameter];
+  }
   /// Adds what all copies have made of a microbatch, or of those that the other copies have in its
   /// place. `shard`: in memory that need not stay.
   void add(int microbatch, const Tensors& shard);
@@ -33,7 +39,8 @@ class ScatteredGradients {
  private:
   void add_to_sums(const Tensors& shard);
 
-  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> leaves_;                   // parameters, and their aliases behind them
+  std::vector<std::vector<std::size_t>> leaves_of_;  // by parameter
   Tensors sums_;
   std::vector<int> microbatches_;
   bool exact_;

@@ -195,6 +195,14 @@ void add_aliases(Layer& layer, const std::vector<std::string>& names, std::size_
   }
 }
 
+/// Those of experts that pipelines share out have aliases.
+std::vector<bool> of_experts(const GradientSources& sources, std::size_t parameters) {
+  std::vector<bool> found(parameters, false);
+  for (const GradientAlias& alias : sources.aliases)
+    found[alias.parameter] = true;
+  return found;
+}
+
 /// Whether there is a plan with the same bits in which ranks have parts of parameters.
 bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
   return place.groups > 1 || std::any_of(setup.layers.begin(), setup.layers.end(),
@@ -209,7 +217,8 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   else if (setup.exact)
     compute_reproducibly();
   std::vector<at::Tensor> parameters;
-  GradientSources sources{.own = spec_.place.experts.index};
+  GradientSources sources{.own = spec_.place.experts.index,
+                          .groups_of_each = spec_.groups_of_pipeline};
   for (int layer = spec_.first; layer < spec_.last; ++layer) {
     layers_.push_back(build_layer(setup, layer, spec_.device, spec_.place));
     const std::size_t first_of_layer = name_of_parameter_.size();
@@ -228,11 +237,13 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   }
   optimizer_ = std::make_unique<Optimizer>(
       parameters, setup.optimizer, spec_.shard,
-      may_be_cut(setup, spec_.place) ? Places::MayDiffer : Places::AreKept);
+      may_be_cut(setup, spec_.place) ? Places::MayDiffer : Places::AreKept,
+      of_experts(sources, parameters.size()));
   const bool exact = setup.exact && spec_.step_every == 0;
   if (spec_.shard.gradients)
-    scattered_ = std::make_unique<ScatteredGradients>(
-        std::move(parameters), optimizer_->gradients(), in_order(spec_.microbatches), exact);
+    scattered_ =
+        std::make_unique<ScatteredGradients>(std::move(parameters), optimizer_->gradients(),
+                                             in_order(spec_.microbatches), exact, sources);
   else
     gradients_ = std::make_unique<GradientSums>(std::move(parameters), spec_.microbatches, exact,
                                                 std::move(sources));
@@ -249,13 +260,15 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
 }
 
 void Stage::make_room() {
-  for (const at::Tensor& parameter : optimizer_->parameters())
-    resize_memory(parameter, parameter.nbytes());
+  for (std::size_t p = 0; p < optimizer_->parameters().size(); ++p)
+    if (const at::Tensor& parameter = optimizer_->parameters()[p]; optimizer_->is_divided(p))
+      resize_memory(parameter, parameter.nbytes());
 }
 
 void Stage::let_go() {
-  for (const at::Tensor& parameter : optimizer_->parameters())
-    resize_memory(parameter, 0);
+  for (std::size_t p = 0; p < optimizer_->parameters().size(); ++p)
+    if (optimizer_->is_divided(p))
+      resize_memory(optimizer_->parameters()[p], 0);
 }
 
 Stage::Stage(Stage&&) noexcept = default;

@@ -1,5 +1,6 @@
 #include "pipewright/exec/stage/stage_spec.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace pipewright::exec {
@@ -20,6 +21,8 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
     if (i.kind == InstructionKind::Unshard)
       gathered.insert(i.stage);
   }
+  const int groups_of_pipeline =
+      (*std::max_element(groups.begin(), groups.end()) + 1) / rank.replicas;
   std::vector<StageSpec> specs;
   for (const int index : program.placement.stages_on(rank.rank)) {
     const auto at = static_cast<std::size_t>(index);
@@ -27,6 +30,7 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
     spec.index = index;
     spec.first = partition.boundaries[at];
     spec.last = partition.boundaries[at + 1];
+    spec.groups_of_pipeline = groups_of_pipeline;
     spec.backwards = backwards[index];
     spec.step_every = program.step_every;
     spec.recompute_layers = program.recompute_layers;

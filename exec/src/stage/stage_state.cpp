@@ -27,7 +27,7 @@ TensorPart part_in(const StageSpec& spec, const CutParameter* cut) {
   const PartSeat seat = cut == nullptr ? PartSeat() : seat_of(*cut, spec.place);
   if (seat.count == 1)
     return {};
-  return {cut->dimension, cut->blocks, cut->whole, seat.index, seat.count};
+  return {cut->dimension, cut->blocks, cut->whole, seat.index, seat.count, seat.experts};
 }
 
 /// Which part of what the optimizer keeps; a count of steps is the same for all parts.
@@ -60,19 +60,23 @@ std::optional<CutParameter> cut_of(const TensorPart& part) {
   return CutParameter{"", part.dimension, part.blocks, part.length};
 }
 
+PartSeat seat_of(const TensorPart& part) { return {part.index, part.count, part.experts}; }
+
 /// Of a tensor with these sizes, without its numbers.
 Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
   if (part.count == 1)
     return whole;
   const at::Tensor like = at::zeros({1}).expand(whole);
-  return part_of(like, *cut_of(part), part.index, part.count).sizes().vec();
+  return part_of(like, *cut_of(part), seat_of(part)).sizes().vec();
 }
 
 /// What of a stored tensor is `wanted`, which has these sizes, whatever parts it was stored in.
 at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart& wanted,
                        Sizes sizes, const LayerState& layer) {
-  if (wanted.count > 1)
+  if (wanted.count > 1) {
     sizes[static_cast<std::size_t>(wanted.dimension)] = wanted.length;
+    sizes[0] *= wanted.experts;
+  }
   Tensors parts;
   for (const NamedTensor& each : stored) {
     const bool has_dimension = each.part.dimension < static_cast<int>(sizes.size());
@@ -85,8 +89,8 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
     parts.push_back(each.value.view(own));
   }
   const auto cut = cut_of(stored.front().part);
-  const at::Tensor whole = cut ? joined(parts, *cut) : parts.front();
-  return wanted.count > 1 ? part_of(whole, *cut_of(wanted), wanted.index, wanted.count) : whole;
+  const at::Tensor whole = cut ? joined(parts, *cut, stored.front().part.experts) : parts.front();
+  return wanted.count > 1 ? part_of(whole, *cut_of(wanted), seat_of(wanted)) : whole;
 }
 
 }  // namespace
@@ -100,21 +104,21 @@ std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name
 
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
   const Stage& first = *shards.front();
-  const auto all_here = [&](const CutParameter& cut) {
-    return static_cast<int>(shards.size()) == seat_of(cut, first.spec().place).count;
-  };
   std::vector<at::Tensor> parameters;
   for (std::size_t layer = 0; layer < first.layers().size(); ++layer)
     for (const auto& named : first.layers()[layer]->named_parameters()) {
       const auto cut = find_cut(*first.layers()[layer], named.key());
       parameters.push_back(named.value());
-      if (!cut || shards.size() == 1 || !all_here(*cut))
+      const PartSeat seat = cut ? seat_of(*cut, first.spec().place) : PartSeat();
+      if (seat.count == 1 || static_cast<int>(shards.size()) < seat.count)
         continue;
       const at::NoGradGuard no_grad;
       Tensors parts;
-      for (const Stage* const shard : shards)
-        parts.push_back(*shard->layers()[layer]->named_parameters().find(named.key()));
-      parameters.back() = joined(parts, *cut);
+      for (int part = 0; part < seat.count; ++part)  // what has fewer parts has them in front
+        parts.push_back(
+            *shards[static_cast<std::size_t>(part)]->layers()[layer]->named_parameters().find(
+                named.key()));
+      parameters.back() = joined(parts, *cut, seat.experts);
     }
   return parameters;
 }
@@ -130,29 +134,32 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
 
 void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers) {
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
-  const auto is_first_copy = [&](const CutParameter* cut, const TensorPart& part) {
-    return part.count > 1 && cut->among_experts ? speaks.of_experts : speaks.of_stage;
+  const auto is_first_copy = [&](const TensorPart& part) {
+    return part.experts > 1 ? speaks.of_experts : speaks.of_stage;
   };
   const auto speaks_for = [&](const TensorPart& part) {
     return part.count > 1 || stage.spec().place.index == 0;
   };
+  const Optimizer& optimizer = stage.optimizer();
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
     for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
       const auto cut = find_cut(*stage.layers()[at], name);
-      const CutParameter* const how = cut ? &*cut : nullptr;
-      const TensorPart part = part_in(stage.spec(), how);
-      if (is_first_copy(how, part) && speaks_for(part))
+      const TensorPart part = part_in(stage.spec(), cut ? &*cut : nullptr);
+      if (is_first_copy(part) && speaks_for(part))
         state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
     }
   }
-  const bool all_have_alike = stage.spec().shard.count == 1;
-  for (const Optimizer::State& kept : stage.optimizer().states()) {
-    if (kept.name == "step" && kept.begin > 0)
+  for (const Optimizer::State& kept : optimizer.states()) {
+    const bool is_first_slice =
+        kept.begin == 0 && (!optimizer.copied().is_of_experts(kept.parameter) ||
+                            stage.spec().place.experts.index == 0);
+    if (kept.name == "step" && !is_first_slice)
       continue;
+    const bool all_have_alike = !optimizer.is_divided(kept.parameter);
     const TensorPart part = part_of_state(stage, kept);
-    if (!speaks_for(part) || (all_have_alike && !is_first_copy(stage.cut_of(kept.parameter), part)))
+    if (!speaks_for(part) || (all_have_alike && !is_first_copy(part)))
       continue;
     const int layer = stage.layer_of(kept.parameter);
     layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
@@ -212,7 +219,7 @@ void copy_state(const Stage& from, Stage& to) {
         target[t].second.copy_(source.at(t).second);
   }
   if (to.spec().shard.parameters) {
-    const Tensors values = from.optimizer().slices(), own = to.optimizer().slices();
+    const Tensors values = from.optimizer().own_slices(), own = to.optimizer().own_slices();
     for (std::size_t s = 0; s < own.size(); ++s)
       own[s].copy_(values.at(s));
   }

@@ -35,16 +35,22 @@ std::vector<std::int64_t> lengths_of_parts(std::int64_t whole, int first, int la
 
 }  // namespace
 
-at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, int index, int count) {
-  const at::Tensor blocks = by_block(whole, cut);
-  const std::int64_t length = blocks.size(cut.dimension + 1);
-  const std::int64_t begin = border_of_part(length, index, count);
-  return in_one(
-      blocks.narrow(cut.dimension + 1, begin, border_of_part(length, index + 1, count) - begin),
-      cut);
+PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
+  const ExpertPlace of_experts = cut.experts > 0 ? place.experts : ExpertPlace();
+  return {of_experts.index * place.count + place.index, of_experts.count * place.count,
+          of_experts.count};
 }
 
-at::Tensor joined(const Tensors& parts, const CutParameter& cut) {
+namespace {
+
+/// What lies between two such borders of a dimension.
+at::Tensor between(const at::Tensor& tensor, std::int64_t dimension, int index, int count) {
+  const std::int64_t length = tensor.size(dimension);
+  const std::int64_t begin = border_of_part(length, index, count);
+  return tensor.narrow(dimension, begin, border_of_part(length, index + 1, count) - begin);
+}
+
+at::Tensor joined_shards(const Tensors& parts, const CutParameter& cut) {
   Tensors blocks;
   std::vector<std::int64_t> found;
   for (const at::Tensor& part : parts) {
@@ -59,6 +65,27 @@ at::Tensor joined(const Tensors& parts, const CutParameter& cut) {
         "numbers is not cut so",
         cut.name, count, cut.dimension, whole));
   return in_one(at::cat(blocks, cut.dimension + 1), cut);
+}
+
+}  // namespace
+
+at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartSeat& seat) {
+  const int shards = seat.count / seat.experts;
+  const at::Tensor of_experts =
+      seat.experts == 1 ? whole : between(whole, 0, seat.index / shards, seat.experts);
+  return in_one(between(by_block(of_experts, cut), cut.dimension + 1, seat.index % shards, shards),
+                cut);
+}
+
+at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts) {
+  if (experts == 1)
+    return joined_shards(parts, cut);
+  const auto shards = parts.size() / static_cast<std::size_t>(experts);
+  Tensors of_experts;
+  for (auto first = parts.begin(); first != parts.end();
+       first += static_cast<std::ptrdiff_t>(shards))
+    of_experts.push_back(joined_shards({first, first + static_cast<std::ptrdiff_t>(shards)}, cut));
+  return at::cat(of_experts);
 }
 
 Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place) {

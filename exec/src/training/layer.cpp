@@ -114,8 +114,7 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
     const auto cut = std::find_if(cuts.begin(), cuts.end(),
                                   [&](const CutParameter& c) { return c.name == named.key(); });
     const PartSeat seat = cut == cuts.end() ? PartSeat() : seat_of(*cut, place);
-    const at::Tensor part =
-        cut == cuts.end() ? *numbers : part_of(*numbers, *cut, seat.index, seat.count);
+    const at::Tensor part = cut == cuts.end() ? *numbers : part_of(*numbers, *cut, seat);
     if (part.sizes() != named.value().sizes())
       throw plan::InputError(fmt::format(
           "layer {}: parameter '{}' of shard {} of {} has {} numbers, its part of the whole has {}",

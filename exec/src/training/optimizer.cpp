@@ -51,6 +51,12 @@ class InVectors {
   Tensors ends_;
 };
 
+/// Not of the parameter itself, whose changes autograd counts: graphs that hold one that was
+/// gathered would take it for changed when it is gathered again.
+at::Tensor memory_of(const Slice& slice, const std::vector<at::Tensor>& parameters) {
+  return slice.of(parameters[slice.parameter].variable_data());
+}
+
 }  // namespace
 
 double learning_rate_at(const OptimizerOptions& options, int step) {
@@ -67,8 +73,12 @@ double learning_rate_at(const OptimizerOptions& options, int step) {
 }
 
 Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
-                     Shard shard, Places places)
-    : options_(options), shard_(shard), places_(places), parameters_(std::move(parameters)) {
+                     Shard shard, Places places, std::vector<bool> of_experts)
+    : options_(options),
+      shard_(shard),
+      places_(places),
+      parameters_(std::move(parameters)),
+      copied_(parameters_, std::move(of_experts)) {
   const at::NoGradGuard no_grad;
   const auto zeroed = [&](const at::Tensor& like) {
     return at::zeros_like(like, options.fp32_gradients ? at::kFloat : like.scalar_type());
@@ -80,11 +90,12 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
       throw plan::InputError("a parameter that is not contiguous cannot be sharded");
     has_masters_ = has_masters_ || parameter.element_size() < 4;
   }
-  own_ = ShardsOf(parameters_, shard_.count).of(shard_.index);
+  own_ = copied_.slices({shard_.index, shard_.count}, shard_.of_experts);
   for (const Slice& slice : own_) {
     at::Tensor value = slice.of(parameters_[slice.parameter]);
     if (shard_.parameters)
-      value = values_.emplace_back(value.detach().clone());
+      value = values_.emplace_back(is_divided(slice.parameter) ? value.detach().clone()
+                                                               : memory_of(slice, parameters_));
     if (shard_.gradients)
       gradients_.push_back(zeroed(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
@@ -97,12 +108,37 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
 }
 
-Tensors Optimizer::slices(int shard) const {
+Tensors Optimizer::slices(int shard, CopiesOf copies) const {
+  const int count = copies == CopiesOf::Rest ? shard_.count : shard_.of_experts.count;
   Tensors parts;
-  for (const Slice& slice : ShardsOf(parameters_, shard_.count).of(shard))
-    // Not the parameters themselves, whose changes autograd counts: graphs that hold one that was
-    // gathered would take it for changed when it is gathered again.
-    parts.push_back(slice.of(parameters_[slice.parameter].variable_data()));
+  for (const Slice& slice : copied_.slices(copies, {shard, count}))
+    parts.push_back(memory_of(slice, parameters_));
+  return parts;
+}
+
+at::Tensor Optimizer::updated_part(std::size_t slice) const {
+  return shard_.parameters ? values_[slice] : memory_of(own_[slice], parameters_);
+}
+
+Tensors Optimizer::own_slices(CopiesOf copies) const {
+  Tensors parts;
+  for (const std::size_t place : own_places(copies))
+    parts.push_back(updated_part(place));
+  return parts;
+}
+
+std::vector<std::size_t> Optimizer::own_places(CopiesOf copies) const {
+  std::vector<std::size_t> places;
+  for (std::size_t s = 0; s < own_.size(); ++s)
+    if (copied_.is_of_experts(own_[s].parameter) == (copies == CopiesOf::Experts))
+      places.push_back(s);
+  return places;
+}
+
+Tensors Optimizer::own_slices() const {
+  Tensors parts;
+  for (std::size_t s = 0; s < own_.size(); ++s)
+    parts.push_back(updated_part(s));
   return parts;
 }
 

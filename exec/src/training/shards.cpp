@@ -43,4 +43,35 @@ std::vector<Slice> ShardsOf::of(int shard) const {
   return slices;
 }
 
+CopiedParameters::CopiedParameters(std::vector<at::Tensor> parameters, std::vector<bool> of_experts)
+    : parameters_(std::move(parameters)), of_experts_(std::move(of_experts)) {}
+
+std::vector<std::size_t> CopiedParameters::with(CopiesOf copies) const {
+  std::vector<std::size_t> chosen;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (is_of_experts(p) == (copies == CopiesOf::Experts))
+      chosen.push_back(p);
+  return chosen;
+}
+
+std::vector<Slice> CopiedParameters::slices(CopiesOf copies, CopySeat seat) const {
+  const auto chosen = with(copies);
+  std::vector<at::Tensor> parameters;
+  for (const std::size_t p : chosen)
+    parameters.push_back(parameters_[p]);
+  auto slices = ShardsOf(parameters, seat.count).of(seat.index);
+  for (Slice& slice : slices)
+    slice.parameter = chosen[slice.parameter];
+  return slices;
+}
+
+std::vector<Slice> CopiedParameters::slices(CopySeat of_rest, CopySeat of_experts) const {
+  auto all = slices(CopiesOf::Rest, of_rest);
+  const auto experts = slices(CopiesOf::Experts, of_experts);
+  all.insert(all.end(), experts.begin(), experts.end());
+  std::sort(all.begin(), all.end(),
+            [](const Slice& a, const Slice& b) { return a.parameter < b.parameter; });
+  return all;
+}
+
 }  // namespace pipewright::exec

@@ -57,60 +57,71 @@ exec::Tensors with_places(const exec::Snapshot& snapshot) {
   for (const exec::LayerState& layer : snapshot.layers)
     for (const exec::NamedTensor& parameter : layer.parameters) {
       const exec::TensorPart& part = parameter.part;
-      rows.insert(rows.end(),
-                  {layer.index, part.index, part.count, part.dimension, part.blocks, part.length});
+      rows.insert(rows.end(), {layer.index, part.index, part.count, part.dimension, part.blocks,
+                               part.length, part.experts});
       all.push_back(parameter.value);
     }
-  all.front() = at::tensor(rows, at::kLong).reshape({-1, 6});
+  all.front() = at::tensor(rows, at::kLong).reshape({-1, 7});
   return all;
 }
 
-/// What of a layer a shard has, in order.
-struct ShardOfLayer {
-  exec::Tensors uncut, cut;
-  std::vector<std::pair<bool, exec::CutParameter>> order;  // of all: whether it is cut, and how
-};
-
-/// All parameters of a layer from its shards, in the order of the first of them, which has all that
-/// is not cut.
-void append_whole(const std::vector<ShardOfLayer>& shards, std::vector<at::Tensor>& parameters) {
-  std::size_t uncut = 0, cut = 0;
-  for (const auto& [is_cut, how] : shards.front().order) {
-    if (!is_cut) {
-      parameters.push_back(shards.front().uncut.at(uncut++));
-      continue;
-    }
-    exec::Tensors parts;
-    for (const ShardOfLayer& shard : shards)
-      parts.push_back(shard.cut.at(cut));
-    ++cut;
-    parameters.push_back(exec::joined(parts, how));
-  }
+exec::TensorPart part_of(const at::TensorAccessor<std::int64_t, 1>& row) {
+  return {.dimension = static_cast<int>(row[3]),
+          .blocks = static_cast<int>(row[4]),
+          .length = row[5],
+          .index = static_cast<int>(row[1]),
+          .count = static_cast<int>(row[2]),
+          .experts = static_cast<int>(row[6])};
 }
+
+/// What ranks have of a layer.
+class PartsOfLayer {
+ public:
+  /// In the order of parameters.
+  void add(const exec::TensorPart& part, const at::Tensor& value) {
+    if (part.index == 0)
+      order_.push_back(part);
+    parts_[seats_of(part)][part.index].push_back(value);
+  }
+
+  /// All parameters, in the order of the rank that has the first part of each.
+  void append_whole(std::vector<at::Tensor>& parameters) const {
+    std::map<Seats, std::size_t> before;
+    for (const exec::TensorPart& cut : order_) {
+      const std::size_t place = before[seats_of(cut)]++;
+      exec::Tensors parts;
+      for (const auto& [index, values] : parts_.at(seats_of(cut)))
+        parts.push_back(values.at(place));
+      parameters.push_back(
+          cut.count == 1
+              ? parts.front()
+              : exec::joined(parts, {"", cut.dimension, cut.blocks, cut.length}, cut.experts));
+    }
+  }
+
+ private:
+  /// Parameters that the same ranks share out are in the same order on all of them.
+  using Seats = std::pair<int, int>;
+  static Seats seats_of(const exec::TensorPart& part) { return {part.count, part.experts}; }
+
+  std::vector<exec::TensorPart> order_;
+  std::map<Seats, std::map<int, exec::Tensors>> parts_;
+};
 
 /// The parameters of all ranks, in the order of layers: empty but on the first process.
 std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Membership& members) {
   if (!members.in_job())
     return executor.parameters();
-  std::map<std::int64_t, std::map<std::int64_t, ShardOfLayer>> layers;
+  std::map<std::int64_t, PartsOfLayer> layers;
   for (const exec::Tensors& theirs : members.from_all(with_places(executor.snapshot(0)))) {
-    const auto row = theirs.front().accessor<std::int64_t, 2>();
-    for (std::int64_t t = 0; t < row.size(0); ++t) {
-      const bool is_cut = row[t][2] > 1;
-      ShardOfLayer& shard = layers[row[t][0]][is_cut ? row[t][1] : 0];
-      shard.order.emplace_back(is_cut, exec::CutParameter{"", static_cast<int>(row[t][3]),
-                                                          static_cast<int>(row[t][4]), row[t][5]});
-      (is_cut ? shard.cut : shard.uncut).push_back(theirs[static_cast<std::size_t>(t) + 1]);
-    }
+    const auto rows = theirs.front().accessor<std::int64_t, 2>();
+    for (std::int64_t t = 0; t < rows.size(0); ++t)
+      layers[rows[t][0]].add(part_of(rows[t]), theirs[static_cast<std::size_t>(t) + 1]);
   }
   std::vector<at::Tensor> parameters;
-  for (const auto& [layer, by_shard] : layers) {
-    std::vector<ShardOfLayer> shards;
-    for (const auto& [index, shard] : by_shard)
-      shards.push_back(shard);
+  for (const auto& [index, layer] : layers)
     if (members.is_first())
-      append_whole(shards, parameters);
-  }
+      layer.append_whole(parameters);
   return parameters;
 }
 

@@ -415,8 +415,6 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   add_if(!meets, "pipeline.transfers");
   add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
   add_if(pipeline.context > 1, "pipeline.context");
-  add_if(pipeline.expert > 1 && pipeline.tensor > 1, "pipeline.expert with pipeline.tensor");
-  add_if(pipeline.expert > 1 && training.zero > 0, "pipeline.expert with training.zero");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");
   for (const std::string& field : scenario.model.descriptor().only_predicted(scenario.model))

@@ -1,5 +1,6 @@
-// Pipelines side by side that share out the experts of their mixtures: the bits of training without
-// a pipeline, however many share them, and checkpoints that any number can load.
+// Pipelines side by side that share out the experts of their mixtures, in whatever other ways the
+// training is cut: the bits of training without a pipeline, however many share them, and
+// checkpoints that any number can load.
 
 #include <ATen/ATen.h>
 
@@ -64,44 +65,154 @@ TEST_CASE("ranks that share out experts train with the bits of one that has all"
   CHECK(trained == 9);
 }
 
-TEST_CASE("so they do in 16 bits, with biases, recomputed, in several gradient groups", "[exec]") {
+TEST_CASE("so they do with sharded optimizers, of experts among the copies that have the same",
+          "[exec]") {
+  auto setup = test::small_setup_of(shape());
+  setup.clip_norm = 0.5;
+  int trained = 0;
+  for (const auto& [schedule, replicas] :
+       {std::pair{make("1f1b", 1, 2), 4}, {make("zbv", 2, 4), 2}})
+    for (const int expert_ranks : {2, 4}) {
+      const test::Sizes sizes{schedule, replicas, 1};
+      if (replicas % expert_ranks != 0)
+        continue;
+      INFO(to_string(sizes) << ", experts on " << expert_ranks);
+      check_equals_serial(program_of(sizes, /*norm=*/true, /*zero=*/1), partition_for(schedule),
+                          setup, options_of(sizes, expert_ranks), /*steps=*/2);
+      ++trained;
+    }
+  CHECK(trained == 3);
+}
+
+TEST_CASE("so they do where microbatches go through each pipeline in two directions", "[exec]") {
+  auto setup = test::small_setup_of(shape());
+  setup.clip_norm = 0.5;
+  int trained = 0;
+  for (const auto& [schedule, replicas, zero, groups] :
+       {std::tuple{make("dualpipe", 2, 4), 2, 0, 0},  // its pairs take turns
+        {make("dualpipe", 2, 4), 4, 1, 0},
+        {make("chimera", 2, 4), 2, 1, 8}})
+    for (const int expert_ranks : {2, 4}) {
+      const test::Sizes sizes{schedule, replicas, 1};
+      if (replicas % expert_ranks != 0)
+        continue;
+      INFO(to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
+      setup.gradient_groups = groups;
+      check_equals_serial(program_of(sizes, /*norm=*/true, zero), partition_for(schedule), setup,
+                          options_of(sizes, expert_ranks), /*steps=*/2);
+      ++trained;
+    }
+  CHECK(trained == 4);
+}
+
+TEST_CASE("so they do in 16 bits with a loss scale and sharded optimizers", "[exec]") {
+  auto setup = test::small_setup_of(shape());
+  setup.precision = at::kBFloat16;
+  setup.optimizer.fp32_gradients = true;
+  setup.loss_scaling = {.scale = 1024, .dynamic = true};
+  const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
+  check_equals_serial(program_of(sizes, /*norm=*/true, /*zero=*/1), partition_for(sizes.schedule),
+                      setup, options_of(sizes, 2), /*steps=*/2);
+}
+
+TEST_CASE("so they do where shards cut the width of each expert as well", "[exec]") {
+  for (const auto& [schedule, shards, zero, tokens] :
+       {std::tuple{make("1f1b", 1, 4), 1, 0, Tokens::Whole},
+        {make("1f1b", 1, 4), 2, 0, Tokens::Cut},
+        {make("1f1b", 2, 4), 2, 1, Tokens::Whole},
+        {make("dualpipev", 2, 4), 2, 0, Tokens::Whole}}) {  // whose pairs meet both
+    const test::Sizes sizes{schedule, 2, shards};
+    INFO(to_string(sizes) << ", ZeRO " << zero);
+    auto setup = test::small_setup_of(shape(), /*groups=*/2, tokens);
+    setup.clip_norm = 0.5;
+    check_equals_serial(program_of(sizes, /*norm=*/true, zero), partition_for(schedule), setup,
+                        options_of(sizes, 2), /*steps=*/2);
+  }
+}
+
+TEST_CASE("so they do with sharded gradients and parameters", "[exec]") {
+  int trained = 0;
+  for (const auto& [schedule, replicas, shards, zero, precision] :
+       {std::tuple{make("1f1b", 1, 2), 4, 1, 2, at::kFloat},
+        {make("1f1b", 1, 2), 4, 1, 3, at::kFloat},
+        {make("zbv", 2, 4), 2, 1, 3, at::kBFloat16},
+        {make("1f1b", 1, 2), 2, 2, 3, at::kFloat}})
+    for (const int expert_ranks : {2, 4}) {
+      const test::Sizes sizes{schedule, replicas, shards};
+      if (replicas % expert_ranks != 0)
+        continue;
+      INFO(to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
+      auto setup = test::small_setup_of(shape(), /*groups=*/shards);
+      setup.clip_norm = 0.5;
+      setup.precision = precision;
+      setup.optimizer.fp32_gradients = precision != at::kFloat;
+      check_equals_serial(program_of(sizes, /*norm=*/true, zero), partition_for(schedule), setup,
+                          options_of(sizes, expert_ranks), /*steps=*/2);
+      ++trained;
+    }
+  CHECK(trained == 6);
+}
+
+TEST_CASE("so they do in 16 bits, with biases, recomputed, in several groups", "[exec]") {
   plan::TransformerShape biased = test::small_biased_mixture();
-  biased.config.tied = false;
   biased.config.experts = 4;
-  auto setup = test::small_setup_of(biased);
+  auto setup = test::small_setup_of(biased, /*groups=*/2);
   setup.precision = at::kBFloat16;
   setup.optimizer.fp32_gradients = true;
   setup.gradient_groups = 4;
-  const test::Sizes sizes{make("1f1b", 2, 4), 2, 1};
-  const auto program = plan::lower(
-      sizes.schedule,
-      {.replicas = sizes.replicas, .recompute = plan::RecomputeMode::Full, .share_loss = true});
-  check_equals_serial(program, partition_for(sizes.schedule), setup, options_of(sizes, 2),
-                      /*steps=*/2);
+  for (const int shards : {1, 2}) {
+    const test::Sizes sizes{make("1f1b", 1, 4), 2, shards};
+    INFO(to_string(sizes));
+    const auto program = plan::lower(
+        sizes.schedule,
+        {.replicas = sizes.replicas, .recompute = plan::RecomputeMode::Full, .share_loss = true});
+    check_equals_serial(program, partition_for(sizes.schedule), setup, options_of(sizes, 2),
+                        /*steps=*/2);
+  }
 }
 
-TEST_CASE("a checkpoint of two ranks with experts goes on with one, two or four", "[exec]") {
-  const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
-  const auto program = program_of(sizes);
-  const auto partition = partition_for(sizes.schedule);
-  const auto setup = test::small_setup_of(shape());
-  const test::TempFolder folder;
-  Executor first(program, partition, setup, options_of(sizes, 2));
-  first.step(0);
-  CheckpointWriter writer(folder.path(), {});
-  CHECK(test::save(writer, first.snapshot(1)).empty());
-  first.step(1);
-  const auto expected = first.parameters();
-  const Checkpoint checkpoint =
-      open_newest(folder.path(), [](const std::string& message) { FAIL_CHECK(message); });
-  for (const int expert_ranks : {1, 2, 4}) {
-    Executor next(program, partition, setup, options_of(sizes, expert_ranks));
-    next.restore(checkpoint);
-    next.step(1);
-    const auto found = next.parameters();
-    REQUIRE(found.size() == expected.size());
-    for (std::size_t p = 0; p < found.size(); ++p)
-      CHECK(test::same_bits(found[p], expected[p]));
+/// A step from this checkpoint on has these bits.
+void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
+                   const test::Sizes& sizes, int expert_ranks, int zero,
+                   const std::vector<at::Tensor>& expected) {
+  INFO("goes on with " << to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
+  Executor next(program_of(sizes, /*norm=*/false, zero), partition_for(sizes.schedule), setup,
+                options_of(sizes, expert_ranks));
+  next.restore(checkpoint);
+  next.step(1);
+  const auto found = next.parameters();
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t p = 0; p < found.size(); ++p)
+    CHECK(test::same_bits(found[p], expected[p]));
+}
+
+TEST_CASE("a checkpoint of ranks with experts goes on with any other number of them, and of shards",
+          "[exec]") {
+  const test::Sizes four{make("1f1b", 1, 2), 4, 1}, cut{make("1f1b", 1, 4), 2, 2};
+  auto setup = test::small_setup_of(shape(), /*groups=*/2);
+  setup.gradient_groups = 4;
+  struct Form {
+    test::Sizes sizes;
+    int expert_ranks, zero;
+  };
+  for (const auto& [from, to] : {std::pair{Form{four, 2, 0}, std::vector<Form>{{cut, 2, 1}}},
+                                 {Form{four, 2, 1}, {{four, 1, 0}, {four, 4, 1}}},
+                                 {Form{cut, 2, 1}, {{cut, 1, 1}, {cut, 2, 0}}},
+                                 {Form{four, 2, 3}, {{four, 1, 3}, {four, 4, 2}}}}) {
+    INFO("saved by " << to_string(from.sizes) << ", ZeRO " << from.zero);
+    const test::TempFolder folder;
+    Executor first(program_of(from.sizes, /*norm=*/false, from.zero),
+                   partition_for(from.sizes.schedule), setup,
+                   options_of(from.sizes, from.expert_ranks));
+    first.step(0);
+    CheckpointWriter writer(folder.path(), {});
+    CHECK(test::save(writer, first.snapshot(1)).empty());
+    first.step(1);
+    const auto expected = first.parameters();
+    const Checkpoint checkpoint =
+        open_newest(folder.path(), [](const std::string& message) { FAIL_CHECK(message); });
+    for (const Form& next : to)
+      check_goes_on(checkpoint, setup, next.sizes, next.expert_ranks, next.zero, expected);
   }
 }
 
@@ -143,10 +254,9 @@ TEST_CASE("so do ranks with an expert each, which get few tokens or none", "[exe
 }
 
 TEST_CASE("what ranks that share out experts do not train is refused", "[exec]") {
-  const auto refusal = [](const test::Sizes& sizes, const TrainingSetup& setup, int expert_ranks,
-                          int zero = 0) {
+  const auto refusal = [](const test::Sizes& sizes, const TrainingSetup& setup, int expert_ranks) {
     return test::error_of([&] {
-      Executor(program_of(sizes, false, zero), partition_for(sizes.schedule), setup,
+      Executor(program_of(sizes), partition_for(sizes.schedule), setup,
                options_of(sizes, expert_ranks));
     });
   };
@@ -156,15 +266,10 @@ TEST_CASE("what ranks that share out experts do not train is refused", "[exec]")
         "2 pipelines cannot share out experts 3 at a time (pipeline.expert)");
   CHECK(refusal(two, test::small_setup_of(test::small_llama()), 2) ==
         "pipeline.expert: ranks are to share out experts, but no layer has any");
-  CHECK(refusal({make("1f1b", 2, 4), 2, 2}, mixture, 2) ==
-        "pipeline.expert: ranks that share out experts do not share out their widths as well: "
-        "pipeline.tensor and training.tensor_groups must be 1");
-  CHECK(refusal(two, mixture, 2, /*zero=*/1) ==
-        "pipeline.expert: experts have fewer copies than other parameters, which are not sharded: "
-        "ZeRO must be 0, and the schedule one with a flush");
-  CHECK(refusal({make("dualpipe", 2, 8), 2, 1}, mixture, 2) ==
-        "pipeline.expert: microbatches go through the pipeline in several directions, but those of "
-        "one pipeline must be summed in one row: use a schedule with one direction");
+  const auto without_flush = plan::lower(make("pipedream", 2, 4), {.step_every = 1});
+  CHECK(test::error_of([&] { require_trainable(without_flush, 2); }) ==
+        "pipeline.expert: without a flush one pipeline trains alone, and has nobody to share out "
+        "experts with: use a schedule with a flush");
   CHECK(refusal({make("1f1b", 1, 4), 8, 1}, mixture, 8) ==
         "pipeline.expert: 8 ranks cannot share out 4 experts");
 }

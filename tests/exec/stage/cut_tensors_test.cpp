@@ -54,7 +54,7 @@ Trained train(const OptimizerOptions& options, at::ScalarType type, int before, 
     for (const Optimizer::State& state : optimizer.states())
       if (state.name != "step")
         trained[{state.parameter, state.name}].push_back(state.value.detach().flatten());
-    const Tensors slices = optimizer.slices();
+    const Tensors slices = optimizer.own_slices();
     for (std::size_t s = 0; s < slices.size(); ++s)
       trained[{lengths.size(), "parameters"}].push_back(slices[s].detach().flatten());
   }

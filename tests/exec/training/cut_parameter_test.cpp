@@ -16,7 +16,7 @@ at::Tensor counted(std::vector<std::int64_t> sizes) {
 
 TEST_CASE("A shard's part of queries, keys and values has rows of each", "[exec]") {
   const CutParameter cut{.name = "qkv.weight", .dimension = 0, .blocks = 3, .whole = 12};
-  const at::Tensor part = part_of(counted({12, 1}), cut, /*index=*/1, /*count=*/2);
+  const at::Tensor part = part_of(counted({12, 1}), cut, {.index = 1, .count = 2});
   CHECK(at::equal(part.flatten(), at::tensor({2, 3, 6, 7, 10, 11}, at::kLong)));
 }
 
@@ -32,12 +32,40 @@ TEST_CASE("Parts make up the whole, in all dimensions, blocks and uneven sizes",
           const CutParameter cut{"weight", dimension, blocks, blocks * length};
           Tensors parts;
           for (int index = 0; index < count; ++index)
-            parts.push_back(part_of(whole, cut, index, count));
+            parts.push_back(part_of(whole, cut, {index, count}));
           INFO(dimension << ' ' << blocks << ' ' << length << ' ' << count);
           CHECK(at::equal(joined(parts, cut), whole));
           ++tried;
         }
   CHECK(tried == 64);
+}
+
+TEST_CASE("Matrices of experts are shared out along both axes, and put together again", "[exec]") {
+  const at::Tensor whole = counted({4, 5, 3});
+  const CutParameter cut{.name = "up.weight", .dimension = 1, .whole = 5, .experts = 4};
+  int tried = 0;
+  for (const int experts : {1, 2, 4})
+    for (const int shards : {1, 2, 3}) {
+      Tensors parts;
+      for (int expert = 0; expert < experts; ++expert)
+        for (int shard = 0; shard < shards; ++shard) {
+          const PartSeat seat = seat_of(
+              cut,
+              {.index = shard, .count = shards, .experts = {.index = expert, .count = experts}});
+          CHECK(seat.count == experts * shards);
+          parts.push_back(part_of(whole, cut, seat));
+          CHECK(parts.back().size(0) == 4 / experts);
+          ++tried;
+        }
+      CHECK(at::equal(joined(parts, cut, experts), whole));
+    }
+  CHECK(tried == 7 * 6);
+  // The second shard of the second of two ranks has the last columns of the last two matrices.
+  CHECK(at::equal(part_of(whole, cut, {.index = 3, .count = 4, .experts = 2}),
+                  whole.narrow(0, 2, 2).narrow(1, 2, 3)));
+  // What is of no expert only shards share out.
+  CHECK(seat_of({.name = "query", .whole = 6}, {.index = 1, .count = 2, .experts = {1, 2}}).count ==
+        2);
 }
 
 TEST_CASE("The groups of a shard are parts of the whole, whoever has them", "[exec]") {
@@ -50,9 +78,9 @@ TEST_CASE("The groups of a shard are parts of the whole, whoever has them", "[ex
       const at::Tensor whole = counted(sizes).to(at::kFloat);
       const CutParameter cut{"weight", dimension, /*blocks=*/2, 2 * 29};
       for (int index = 0, group = 0; index < count; ++index)
-        for (const at::Tensor& part :
-             group_parts(part_of(whole, cut, index, count), cut, {index, count, groups, nullptr})) {
-          CHECK(at::equal(part, part_of(whole, cut, group, groups)));
+        for (const at::Tensor& part : group_parts(part_of(whole, cut, {index, count}), cut,
+                                                  {index, count, groups, nullptr})) {
+          CHECK(at::equal(part, part_of(whole, cut, {group, groups})));
           if (count < groups) {
             CHECK(part.is_contiguous());
             CHECK(reinterpret_cast<std::uintptr_t>(part.const_data_ptr()) % 64 == 0);
@@ -67,7 +95,7 @@ TEST_CASE("The groups of a shard are parts of the whole, whoever has them", "[ex
 TEST_CASE("What is no part is refused by name", "[exec]") {
   const CutParameter cut{.name = "qkv.weight", .dimension = 0, .blocks = 3, .whole = 12};
   CHECK(test::error_of([&] {
-          part_of(counted({10, 1}), cut, 0, 2);
+          part_of(counted({10, 1}), cut, {0, 2});
         }) ==
         "parameter qkv.weight: dimension 0 of a tensor with 2 dimensions cannot hold 3 equal "
         "blocks");

@@ -100,10 +100,13 @@ TEST_CASE("so does one of a small mixture of experts", "[cli][job]") {
 
 TEST_CASE("so does one whose pipelines share out the experts", "[cli][job]") {
   const TempFolder folder;
-  const std::string scenario =
-      planned(folder, {"--pipeline", "2", "--expert", "2", "--zero", "0"}, mixture, "1");
-  CHECK(nlohmann::json::parse(test::text_of(scenario)).at("pipeline").at("expert") == 2);
   for (const bool processes : {false, true}) {
+    const std::string stages = processes ? "1" : "2", tensor = processes ? "2" : "1";
+    const std::string scenario =
+        planned(folder, {"--pipeline", stages, "--expert", "2", "--zero", "1"}, mixture, tensor);
+    const auto json = nlohmann::json::parse(test::text_of(scenario));
+    CHECK(json.at("pipeline").at("expert") == 2);
+    CHECK(json.at("training").at("zero") == 1);
     Words more{"--verify"};
     if (processes)
       more.push_back("--processes");

@@ -10,13 +10,15 @@
 
 namespace pipewright::exec {
 
-/// Which part of a tensor that shards share out, as CutParameter says it. Of one: all of it.
+/// Which part of a tensor that shards share out, as CutParameter and PartSeat say it. Of one: all
+/// of it.
 struct TensorPart {
   int dimension = 0;
   int blocks = 1;
   std::int64_t length = 0;  // of the whole, along that dimension
   int index = 0;
   int count = 1;
+  int experts = 1;  // dimension 0 is cut in so many first
   friend bool operator==(const TensorPart&, const TensorPart&) = default;
 };
 

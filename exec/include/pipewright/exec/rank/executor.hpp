@@ -69,7 +69,7 @@ struct ExecutorOptions {
   int replicas = 1;             // pipelines side by side, whose gradients the Program sums
   int shards = 1;  // that share out what can be cut of each stage, each on a rank of its own
   /// Of the replicas so many in a row share out the experts of layers that have some, and send each
-  /// other their tokens. Where there are several: one shard, whole optimizers and a flush.
+  /// other their tokens. Where there are several, the Program has a flush.
   int expert_ranks = 1;
   /// Which rank of the job is which of these: see JobGrid.
   std::vector<std::string> axes{"pipe", "data", "tensor"};

@@ -58,8 +58,8 @@ class Stage {
   void backward(const plan::Instruction& i);
   void input_gradient(const plan::Instruction& i);
   void weight_gradient(const plan::Instruction& i);
-  /// Where gradients are sharded: those of the newest microbatch, whole, by parameter. They are the
-  /// caller's from here on.
+  /// Where gradients are sharded: those of the newest microbatch, whole, as ScatteredGradients has
+  /// them. They are the caller's from here on.
   Tensors take_gradients();
   /// Adds up the gradients of the microbatches since the last step, before an `update` with them.
   void finish_gradients();

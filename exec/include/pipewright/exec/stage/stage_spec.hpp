@@ -32,6 +32,7 @@ struct StageSpec {
   int index = 0;
   int first = 0, last = 0;                         // layers of the model
   std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
+  int groups_of_pipeline = 1;                      // gradient groups, in all its directions
   std::map<int, BackwardKind> backwards{};         // by microbatch of the pipeline; none: B
   int step_every = 0;                              // as in the Program
   int recompute_layers = 0;                        // likewise

@@ -16,23 +16,21 @@ inline std::int64_t border_of_part(std::int64_t length, int index, int count) {
   return length * index / count;
 }
 
-/// Which of how many parts of it a rank has.
+/// Which of how many parts of it a rank has. Those of a parameter of experts are shared out among
+/// `experts` ranks first, each of which stands for equally many parts in a row: its shards'.
 struct PartSeat {
   int index = 0;
   int count = 1;
+  int experts = 1;  // a divisor of `count`
 };
-inline PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
-  return cut.among_experts ? PartSeat{place.experts.index, place.experts.count}
-                           : PartSeat{place.index, place.count};
-}
+PartSeat seat_of(const CutParameter& cut, const ShardPlace& place);
 
-/// What shard `index` of `count` has of a whole parameter, or of what has its shape: gradients,
-/// states. It may share the whole's memory. Throws InputError when the blocks do not divide it.
-at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, int index, int count);
+/// What a rank has of a whole parameter, or of what has its shape: gradients, states. It may share
+/// the whole's memory. Throws InputError when the blocks do not divide it.
+at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartSeat& seat);
 
-/// The whole of what all shards have, in their order. Throws InputError when they are not parts of
-/// one.
-at::Tensor joined(const Tensors& parts, const CutParameter& cut);
+/// The whole of what all have, in their order. Throws InputError when they are not parts of one.
+at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts = 1);
 
 /// Of what a shard has: the parts in which products are added up, as many as are its own. Each is
 /// contiguous and lies as a tensor of its own would, so that what is computed with it has the same

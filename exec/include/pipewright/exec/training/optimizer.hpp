@@ -37,6 +37,7 @@ struct Shard {
   int count = 1;
   bool gradients = false;   // stage 2: of the gradients, too, which are then no parameter's own
   bool parameters = false;  // stage 3: of the parameters, too: what is updated is memory of its own
+  CopySeat of_experts{};    // instead of the first two, where pipelines share out experts
 };
 
 /// Whether a number of a parameter always lies at the same place of its tensor, as far as kernels
@@ -69,10 +70,10 @@ class Optimizer {
   };
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
-  /// backward only adds to them. Of sharded gradients, those of its shard. Throws InputError when a
-  /// parameter to be sliced is not contiguous.
+  /// backward only adds to them. Of sharded gradients, those of its shard. `of_experts`: as in
+  /// CopiedParameters. Throws InputError when a parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
-            Places places = Places::AreKept);
+            Places places = Places::AreKept, std::vector<bool> of_experts = {});
 
   /// One update; zeroes the gradients.
   void step(double learning_rate, const GradientUse& use = {}) {
@@ -85,11 +86,19 @@ class Optimizer {
   void leave_weights(std::size_t first, std::size_t last);
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  /// Parts of the parameters' own memory, in order, of any shard.
-  Tensors slices(int shard) const;
-  /// What `step` updates: those of the own shard, or what stands for them where parameters are
+  const CopiedParameters& copied() const { return copied_; }
+  /// Whether other copies have slices of the parameter.
+  bool is_divided(std::size_t parameter) const {
+    return (copied_.is_of_experts(parameter) ? shard_.of_experts.count : shard_.count) > 1;
+  }
+  /// Of parameters with such copies, parts of their own memory, in order: those of any shard.
+  Tensors slices(int shard, CopiesOf copies = CopiesOf::Rest) const;
+  /// What `step` updates: the slices of the own shard, or what stands for them where parameters are
   /// sharded.
-  Tensors slices() const { return shard_.parameters ? values_ : slices(shard_.index); }
+  Tensors own_slices() const;
+  /// Those of parameters with such copies, and which of all they are.
+  Tensors own_slices(CopiesOf copies) const;
+  std::vector<std::size_t> own_places(CopiesOf copies) const;
   /// What `step` steps with, by slice, where gradients are sharded.
   const Tensors& gradients() const { return gradients_; }
   /// Changing a value changes the optimizer.
@@ -99,6 +108,7 @@ class Optimizer {
 
  private:
   std::size_t slice_at(std::size_t parameter) const;
+  at::Tensor updated_part(std::size_t slice) const;
   /// Of some slices, what an update reads and writes; of each list none or as many as gradients.
   struct Updated {
     Tensors values, gradients, first_moments, second_moments, step_counts;
@@ -113,6 +123,7 @@ class Optimizer {
   Shard shard_;
   Places places_;
   std::vector<at::Tensor> parameters_;
+  CopiedParameters copied_;
   std::vector<Slice> own_;
   Tensors updated_;    // slices of the parameters, or master copies
   Tensors gradients_;  // of the slices, where they are sharded

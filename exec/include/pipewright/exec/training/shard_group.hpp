@@ -51,9 +51,10 @@ struct CutParameter {
   std::string name;
   int dimension = 0;
   int blocks = 1;
-  std::int64_t whole = 0;      // the parameter's length there, over all shards
-  int experts = 0;             // of those that it has a row or a matrix for each along dimension 0
-  bool among_experts = false;  // shared out along the expert axis, not by shards
+  std::int64_t whole = 0;  // the parameter's length there, over all shards
+  /// It has a row or a matrix for each of so many experts along dimension 0, which is not the other
+  /// one: ranks along the expert axis share out these, and shards the rest. 0: it is of no expert.
+  int experts = 0;
   friend bool operator==(const CutParameter&, const CutParameter&) = default;
 };
 

@@ -44,4 +44,34 @@ class ShardsOf {
   int count_;
 };
 
+/// Where pipelines share out experts, those have fewer copies than the rest of a stage.
+enum class CopiesOf { Experts, Rest };
+
+/// Which of how many copies.
+struct CopySeat {
+  int index = 0;
+  int count = 1;
+};
+
+/// The parameters of a stage, by the copies among which their numbers are divided.
+class CopiedParameters {
+ public:
+  /// `of_experts`: by parameter, whether pipelines share it out as one of experts; empty: none.
+  explicit CopiedParameters(std::vector<at::Tensor> parameters, std::vector<bool> of_experts = {});
+
+  bool is_of_experts(std::size_t parameter) const {
+    return !of_experts_.empty() && of_experts_[parameter];
+  }
+  /// Those that have such copies.
+  std::vector<std::size_t> with(CopiesOf copies) const;
+  /// What of those is that of one copy, in the order of parameters.
+  std::vector<Slice> slices(CopiesOf copies, CopySeat seat) const;
+  /// The same of all parameters.
+  std::vector<Slice> slices(CopySeat of_rest, CopySeat of_experts) const;
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<bool> of_experts_;
+};
+
 }  // namespace pipewright::exec

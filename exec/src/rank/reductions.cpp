@@ -127,12 +127,14 @@ Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector
   return theirs.packed(2);
 }
 
-/// Of a shard's slices, in their order: the sum of all copies, in the order of groups.
+/// Of a shard's slices, in their order: the sum of all copies, in the order of groups; of a group
+/// that several copies have a part of, which exact mode has not, in the order of copies.
 Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector<Slice>& slices) {
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;  // by parameter, group
   for (const Tensors& packed : received)
     unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
-      parts[{label[0], label[1]}] = value;
+      at::Tensor& part = parts[{label[0], label[1]}];
+      part = part.defined() ? part + value : value;
     });
   Tensors sums;
   for (const Slice& slice : slices) {

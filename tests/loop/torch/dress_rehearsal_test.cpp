@@ -90,12 +90,15 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
 
 TEST_CASE("shards that are rehearsed pass on what they have, and the prediction says how long",
           "[loop][rehearsal]") {
-  for (const auto& [tensor, groups] : {std::pair(2, 0), std::pair(2, 4), std::pair(4, 4)}) {
-    CAPTURE(tensor, groups);
+  for (const auto& [tensor, groups, cuts_tokens] :
+       {std::tuple(2, 0, false), std::tuple(2, 4, true), std::tuple(4, 4, false),
+        std::tuple(4, 0, true)}) {
+    CAPTURE(tensor, groups, cuts_tokens);
     plan::Scenario scenario = odd_scenario();
     scenario.pipeline.schedule = "zb-h1";
     scenario.pipeline.microbatches = 3;
     scenario.pipeline.tensor = tensor;
+    scenario.pipeline.sequence_parallel = cuts_tokens;
     scenario.training.tensor_groups = groups;
     const loop::Workload workload(scenario);
     const std::atomic<bool> never{false};

@@ -81,14 +81,15 @@ exec::Tensors tensors_of(const RehearsedRank& rank) {
                                    static_cast<double>(kind), seconds});
   }
   return {tensor_of(rank.plays), at::tensor(rows, at::kDouble).reshape({-1, 4}),
-          tensor_of(rank.shards)};
+          tensor_of(rank.shards), tensor_of(rank.late)};
 }
 
 RehearsedRank rank_of(const exec::Tensors& tensors) {
   RehearsedRank rank{.plays = plays_in(tensors.at(0)),
                      .alone = {},
                      .beside = {},
-                     .shards = plays_in(tensors.at(2))};
+                     .shards = plays_in(tensors.at(2)),
+                     .late = plays_in(tensors.at(3))};
   const auto rows = tensors.at(1).accessor<double, 2>();
   for (std::int64_t row = 0; row < rows.size(0); ++row) {
     auto& samples = rows[row][0] != 0 ? rank.beside : rank.alone;
@@ -199,6 +200,7 @@ void DressRehearsal::play() {
   for (std::size_t at = 0; at < ranks_.size(); ++at) {
     ranks_[at].plays.push_back(rehearsals_[at].seconds());
     ranks_[at].shards.push_back(rehearsals_[at].shard_seconds());
+    ranks_[at].late.push_back(rehearsals_[at].late_seconds());
   }
   meet();
   ++played_;

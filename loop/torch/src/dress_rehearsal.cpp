@@ -7,7 +7,7 @@
 
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
-#include "pipewright/plan/costs/pair_times.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/structure/durations.hpp"
@@ -260,14 +260,22 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
 namespace {
 
 /// Ranks that share out experts are played by one that has all of them, and send each other
-/// nothing: that takes what it was priced at.
-void add_exchanges(const sim::Structure& structure, const sim::StepCosts& costs,
-                   std::vector<double>& seconds) {
+/// nothing: exchanges, and what the busiest of them computes more, take what they are priced at.
+void share_out_experts(const sim::Structure& structure, const sim::StepCosts& costs,
+                       const sim::StepCosts& of_all_experts, std::vector<double>& seconds) {
+  const auto stages_of = [](const sim::StepCosts& step) {
+    return step.contended.empty() ? step.stages : step.contended;
+  };
+  const auto stages = stages_of(costs), with_all = stages_of(of_all_experts);
   for (int event = 0; event < structure.size(); ++event) {
     const plan::Instruction& i = *structure.events()[event].instruction;
-    const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(i.stage)];
-    seconds[static_cast<std::size_t>(event)] +=
-        plan::shards_of(plan::traits_of(i.kind).work, stage).value;
+    const plan::Work work = plan::traits_of(i.kind).work;
+    const auto stage = static_cast<std::size_t>(i.stage);
+    double& own = seconds[static_cast<std::size_t>(event)];
+    if (own > 0)
+      own = std::max(
+          0.0,
+          own + (plan::time_of(work, stages[stage]) - plan::time_of(work, with_all[stage])).value);
   }
 }
 
@@ -277,10 +285,13 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::Scenario& scenario, const Plan& plan,
                                           const plan::LayerCosts& costs) {
   const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
+  plan::Scenario whole = scenario;
+  whole.pipeline.expert = 1;
+  const sim::StepCosts of_all_experts = sim::step_costs_of(whole, costs, plan.partition);
   std::vector<sim::StepCosts> all;
   for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
     if (scenario.pipeline.expert > 1)
-      add_exchanges(*plan.structure, plain, seconds);
+      share_out_experts(*plan.structure, plain, of_all_experts, seconds);
     all.push_back(with_measured(*plan.structure, plain, seconds));
   }
   return all;

@@ -35,6 +35,14 @@ struct ShardTraffic {
   friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
 };
 
+/// Of so many ranks that share out a mixture's experts, what the busiest one computes and exchanges
+/// over the mean of all: 1 to `ranks`.
+struct ExpertLoad {
+  int ranks = 2;
+  double busiest = 1;
+  friend bool operator==(const ExpertLoad&, const ExpertLoad&) = default;
+};
+
 /// The times that a layer has by itself are those of a core whose neighbours rest. A peak is the
 /// most memory that is alive at once. Some peaks may be 0, which means that nobody measured them;
 /// their comments say what stands in. The list of the fields is src/costs/layer_cost_fields.hpp.
@@ -75,6 +83,9 @@ struct LayerCost : LayerTimes {
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
+  /// As the data have it, by number of ranks, which rises; empty: nobody measured it, and experts
+  /// are taken for equally busy (expert_loads.hpp).
+  std::vector<ExpertLoad> expert_loads{};
 inline int backward_times(const ShardTraffic& traffic) {
   return traffic.backward_times < 0 ? traffic.times : traffic.backward_times;
 }

@@ -61,6 +61,7 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
     const double experts = whole * static_cast<double>(counts[at].expert_parameters) /
                            static_cast<double>(counts[at].parameters);
     layer.expert_parameters = whole_bytes(experts / ranks);
+    layer.pipeline_gradients = layer.expert_parameters * (ranks - 1);
     layer.parameters = whole_bytes(whole - experts) + layer.expert_parameters;
     for (LayerTimes* const times : {static_cast<LayerTimes*>(&layer), &layer.contended})
       times->optimizer_step =
@@ -69,8 +70,8 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
         .times = 2,
         .bytes = whole_bytes(static_cast<double>(layer.output.value) *
                              shape.config.experts_per_token * (ranks - 1.0) / ranks)};
-  }
     slow_to_busiest(layer, ranks, counts[at].expert_flops / counts[at].forward_flops());
+  }
 }
 
 }  // namespace

@@ -76,16 +76,19 @@ struct LayerCost : LayerTimes {
   LayerTimes contended{};        // the times while `LayerCosts::busy_cores` compute at once
   Bytes workspace{};             // that its rank has throughout, the most of its layers
   Bytes expert_parameters{};     // the part of the parameters that routed experts have
+  /// Gradients that its rank holds beside those of its parameters: of shared-out experts those of
+  /// each other pipeline (`costs_of_shards`); 0 in a file.
+  Bytes pipeline_gradients{};
   // Beside the times: what the link makes of it is added where costs meet a cluster.
   ShardTraffic tensor_sums{};       // of outputs
   ShardTraffic expert_exchanges{};  // of tokens, in both directions
   ShardTraffic context_gathers{};   // of keys and values
-  friend bool operator==(const LayerCost&, const LayerCost&) = default;
-};
-
   /// As the data have it, by number of ranks, which rises; empty: nobody measured it, and experts
   /// are taken for equally busy (expert_loads.hpp).
   std::vector<ExpertLoad> expert_loads{};
+  friend bool operator==(const LayerCost&, const LayerCost&) = default;
+};
+
 inline int backward_times(const ShardTraffic& traffic) {
   return traffic.backward_times < 0 ? traffic.times : traffic.backward_times;
 }

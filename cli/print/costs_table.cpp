@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace pipewright::cli {
 namespace {
 
@@ -30,6 +34,19 @@ double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::L
   return 100 * (beside / alone - 1);
 }
 
+/// The layer of which one rank has the most; empty where there is no mixture.
+std::string loads_line(const plan::LayerCosts& costs) {
+  std::map<int, std::pair<double, std::string>> busiest;  // by number of ranks
+  for (const plan::LayerCost& cost : costs.layers)
+    for (const plan::ExpertLoad& load : cost.expert_loads)
+      busiest[load.ranks] = std::max(busiest[load.ranks], {load.busiest, cost.name});
+  std::string text;
+  for (const auto& [ranks, most] : busiest)
+    text += fmt::format("{} {:.2f} of {} ({})", text.empty() ? "" : ",", most.first, ranks,
+                        most.second);
+  return text.empty() ? "" : "experts: the busiest rank has times the mean, at most:" + text + "\n";
+}
+
 }  // namespace
 
 std::string costs_table(const plan::LayerCosts& costs) {
@@ -44,6 +61,7 @@ std::string costs_table(const plan::LayerCosts& costs) {
   for (const plan::LayerCost& cost : costs.layers)
     text += cost_row(cost);
   text += cost_row(costs.loss);
+  text += loads_line(costs);
   if (costs.busy_cores > 1)
     text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
                         costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));

@@ -29,6 +29,15 @@ std::string held_by(const std::vector<sim::Holder>& holders) {
   return text + (holders.size() > 2 ? ", …" : "");
 }
 
+/// All but the wait for a shard that is late: in a prediction those of a rank are alike.
+std::vector<std::size_t> causes_of_prediction() {
+  std::vector<std::size_t> causes;
+  for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
+    if (static_cast<plan::IdleCause>(cause) != plan::IdleCause::Shards)
+      causes.push_back(cause);
+  return causes;
+}
+
 }  // namespace
 
 /// Empty where no stage has several.
@@ -41,7 +50,7 @@ std::string shards_line(const loop::Prediction& prediction) {
     least = std::min(least, share), most = std::max(most, share);
   }
   return most > 0 ? fmt::format(
-                        "of what ranks compute, their shards wait for each other {:.1f} to "
+                        "of what ranks compute, their shards pass on to each other {:.1f} to "
                         "{:.1f} %\n",
                         100 * least, 100 * most)
                   : "";
@@ -61,17 +70,18 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
         1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
         costs.measured_over.value);
   text += "\n" + critical_line(prediction, plan) + shards_line(prediction);
+  const std::vector<std::size_t> causes = causes_of_prediction();
   text += "rank     busy ms  bubble ms  bubble %";
-  for (const std::string& cause : plan::idle_causes())
-    text += fmt::format("  {:>9}", cause);
+  for (const std::size_t cause : causes)
+    text += fmt::format("  {:>9}", plan::idle_causes()[cause]);
   text += "    peak MB  at ms      held then, MB\n";
   const auto busy = plan::busy_per_rank(prediction.timeline);
   for (std::size_t rank = 0; rank < busy.size(); ++rank) {
     const double idle = prediction.idle.of_rank(static_cast<int>(rank));
     text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, 1e3 * busy[rank].value, 1e3 * idle,
                         100 * idle / iteration);
-    for (const double seconds : prediction.idle.by_cause[rank])
-      text += fmt::format("  {:9.3f}", 1e3 * seconds);
+    for (const std::size_t cause : causes)
+      text += fmt::format("  {:9.3f}", 1e3 * prediction.idle.by_cause[rank][cause]);
     text += fmt::format("  {:9.1f}  {:<9.3f}  {}\n", mega(prediction.peaks[rank].held),
                         1e3 * prediction.peaks[rank].time, held_by(prediction.at_peaks[rank]));
   }

@@ -54,9 +54,8 @@ std::string whole_text(const std::filesystem::path& file) {
   return text;
 }
 
-plan::EventTable read_own_trace(const std::filesystem::path& file) {
-  return plan::table_of(
-      plan::timeline_from_trace(plan::JsonDocument::parse(whole_text(file), file.string())));
+plan::Timeline read_own_trace(const std::filesystem::path& file) {
+  return plan::timeline_from_trace(plan::JsonDocument::parse(whole_text(file), file.string()));
 }
 
 /// Reads the trace as readers do that do not know that it is ours.
@@ -85,7 +84,7 @@ plan::EventTable read_any(const std::filesystem::path& file, Damage damage,
   const std::string format = format_in(beginning);
   if (format == "timeline") {
     try {
-      return read_own_trace(file);
+      return plan::table_of(read_own_trace(file));
     } catch (const plan::InputError& error) {
       if (damage == Damage::Refuse)
         throw;
@@ -279,6 +278,9 @@ plan::EventTable read_timeline_file(const std::filesystem::path& file,
 
 plan::Timeline read_timeline(const std::filesystem::path& file,
                              std::vector<std::string>& problems) {
+  const std::string beginning = beginning_of(file);
+  if (!plan::is_event_file(beginning) && format_in(beginning) == "timeline")
+    return read_own_trace(file);
   return actions_of(read_any(file, Damage::Refuse, problems), file.string());
 }
 

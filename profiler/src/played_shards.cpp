@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "pipewright/exec/transport/late_members.hpp"
+
 namespace pipewright::profiler {
 namespace {
 
@@ -23,6 +25,11 @@ void PlayedShards::meet(exec::Transport& transport, const std::vector<int>& rank
   transport_ = &transport;
   ranks_ = ranks;
   self_ = self;
+  met_.clear();
+}
+
+std::vector<double> PlayedShards::waits() {
+  return exec::waits_for_late(*transport_, ranks_, self_, std::exchange(met_, {}));
 }
 
 exec::Tensors PlayedShards::all_to_all(const exec::Tensors& parts) {
@@ -33,7 +40,10 @@ exec::Tensors PlayedShards::all_to_all(const exec::Tensors& parts) {
     if (shard != seat_.index)
       passed_on_.bytes +=
           {static_cast<std::int64_t>(parts[static_cast<std::size_t>(shard)].nbytes())};
-  passed_on_.seconds += {std::chrono::duration<double>(Clock::now() - begin).count()};
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  passed_on_.seconds += {seconds};
+  if (!is_alone())
+    met_.push_back(seconds);
   return all;
 }
 

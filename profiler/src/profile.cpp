@@ -11,6 +11,8 @@
 #include "layer_memory.hpp"
 #include "layer_sums.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
+#include "pipewright/exec/models/routed_rows.hpp"
+#include "pipewright/plan/costs/expert_loads.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/rehearsal.hpp"
 #include "selective.hpp"
@@ -74,9 +76,12 @@ class Profile {
     stage.end();
     costs.input = {static_cast<std::int64_t>(value.nbytes())};
     costs.target = {static_cast<std::int64_t>(targets.at(0).nbytes())};
+    const auto loads = loads_of_experts(stage);
     for (int layer = 0; layer <= bench_.loss(); ++layer) {
       const Trial trial{bench_, stage, layer, value, targets};
-      (layer < bench_.loss() ? costs.layers.emplace_back() : costs.loss) = cost_of(trial);
+      plan::LayerCost& cost = layer < bench_.loss() ? costs.layers.emplace_back() : costs.loss;
+      cost = cost_of(trial);
+      cost.expert_loads = loads[static_cast<std::size_t>(layer)];
       const at::NoGradGuard no_grad;
       value = trial.forward(value);
     }
@@ -84,6 +89,35 @@ class Profile {
   }
 
  private:
+  /// By layer: what the router makes of the data of several steps.
+  std::vector<std::vector<plan::ExpertLoad>> loads_of_experts(exec::Stage& stage) const {
+    constexpr int microbatches = 16;
+    const at::NoGradGuard no_grad;
+    std::vector<std::vector<std::vector<std::int64_t>>> rows(
+        static_cast<std::size_t>(bench_.loss()) + 1);
+    bool has_mixture = true;
+    for (int step = 0; step < microbatches && has_mixture; ++step) {
+      const plan::Instruction load{plan::InstructionKind::Load, 0, 0, 0};
+      stage.begin({.data = bench_.setup().data, .step = step}, /*slots=*/1);
+      stage.load(load);
+      at::Tensor value = stage.inputs(load).at(0);
+      stage.end();
+      has_mixture = false;
+      for (int layer = 0; layer < bench_.loss(); ++layer) {
+        const exec::RoutedRows routed;
+        value = stage.run_layer(layer, {value}, {}, {}).at(0);
+        if (routed.by_expert().empty())
+          continue;
+        has_mixture = true;
+        rows[static_cast<std::size_t>(layer)].push_back(routed.by_expert());
+      }
+    }
+    std::vector<std::vector<plan::ExpertLoad>> loads;
+    for (const auto& of_layer : rows)
+      loads.push_back(plan::expert_loads(of_layer));
+    return loads;
+  }
+
   /// What the script of a pass took: its first load, and forward and backward in one go.
   void note(const Rehearsal& whole) {
     const std::vector<double>& seconds = whole.seconds();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "pipewright/exec/stage/layer_observer.hpp"
@@ -68,6 +69,10 @@ namespace {
 /// How long the shard of a bench has been among the others so far.
 double among_shards(const LayerBench& bench) {
   return bench.shards() == nullptr ? 0 : bench.shards()->passed_on().seconds.value;
+}
+
+int meetings_of_shards(const LayerBench& bench) {
+  return bench.shards() == nullptr ? 0 : bench.shards()->passed_on().times;
 }
 
 }  // namespace
@@ -160,6 +165,7 @@ plan::Seconds Rehearsal::play_through(WorkLog* log) {
 void Rehearsal::run_script() {
   seconds_.clear();
   shard_seconds_.clear();
+  std::vector<int> meetings;  // in each instruction
   const bool is_alone = bench_.shards() == nullptr || bench_.shards()->is_alone();
   clock_->target_seconds.clear();
   for (auto& [index, stage] : stages_)
@@ -167,16 +173,30 @@ void Rehearsal::run_script() {
   for (const Instruction& i : script_) {
     receive(i);
     const double among_before = among_shards(bench_);
+    const int meetings_before = meetings_of_shards(bench_);
     const auto begin = SteadyClock::now();
     const bool computes = perform(i);
     const double seconds = seconds_since(begin), among = among_shards(bench_) - among_before;
     seconds_.push_back(computes ? seconds - (is_alone ? among : 0) : 0);
     shard_seconds_.push_back(is_alone ? 0 : among);
+    meetings.push_back(is_alone ? 0 : meetings_of_shards(bench_) - meetings_before);
   }
   for (auto& [index, stage] : stages_) {
     stage->finish_gradients();  // of microbatches that no step came behind
     stage->end();
   }
+  find_late(meetings);
+}
+
+/// `meetings`: of shards in each instruction; none where nobody was met.
+void Rehearsal::find_late(const std::vector<int>& meetings) {
+  late_seconds_.assign(meetings.size(), 0);
+  if (bench_.shards() == nullptr || bench_.shards()->is_alone())
+    return;
+  const std::vector<double> waits = bench_.shards()->waits();
+  auto next = waits.begin();
+  for (std::size_t at = 0; at < meetings.size(); next += meetings[at++])
+    late_seconds_[at] = std::accumulate(next, next + meetings[at], 0.0);
 }
 
 /// What training would have received by now.

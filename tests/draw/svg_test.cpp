@@ -305,6 +305,21 @@ TEST_CASE("SVG: idle time is filled by its cause, from its start to its end", "[
   CHECK(paths(svg, "queue").empty());
 }
 
+TEST_CASE("SVG: a bar ends where its rank waits for a shard that is late", "[draw][svg]") {
+  Timeline timeline = of_spans("t", 8, {{0, Row::Compute, "0F0", {0}, {4}, {3}, {1}}});
+  timeline.idle = {{0, IdleCause::Shards, {3}, {4}}};
+  const std::string svg = to_svg_of({timeline});
+  const auto bar = extents(svg, "F"), wait = extents(svg, "shards"),
+             foot = extents(svg, "passing on");
+  REQUIRE(bar.size() == 1);
+  REQUIRE(wait.size() == 1);
+  REQUIRE(foot.size() == 1);
+  CHECK(wait[0].width == Approx(bar[0].width / 3));
+  CHECK(bar[0].left + bar[0].width == Approx(wait[0].left));
+  CHECK(foot[0].width == Approx(2 * bar[0].width / 3));
+  CHECK(foot[0].left + foot[0].width == Approx(wait[0].left));
+}
+
 TEST_CASE("SVG: the legend tells each cause's share of the idle time", "[draw][svg]") {
   const std::string svg = to_svg_of({explained()});
   CHECK(count_text(svg, "warm-up 6.2 %") == 1);     // 1 of 16 seconds
@@ -324,8 +339,8 @@ TEST_CASE("SVG: idle time without causes stays plain", "[draw][svg]") {
 }
 
 TEST_CASE("SVG: no two causes look alike, whichever cones an eye lacks", "[draw][svg]") {
-  Timeline timeline = of_spans("t", 7, {});
-  for (int cause = 0; cause < 7; ++cause)
+  Timeline timeline = of_spans("t", 8, {});
+  for (int cause = 0; cause < 8; ++cause)
     timeline.idle.push_back({0, static_cast<IdleCause>(cause), {1.0 * cause}, {cause + 1.0}});
   const std::string svg = to_svg_of({timeline});
   for (const Eye& eye : eyes)

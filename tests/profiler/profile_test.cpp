@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "exec/support/sharded_gpt.hpp"
+#include "exec/support/small_transformers.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/training/run_again.hpp"
@@ -150,6 +151,46 @@ TEST_CASE("profile: a shard's layers are of its size, and say how often they sum
     CHECK(costs.loss.tensor_sums.backward_times == 0);
     if (count == 2)
       CHECK(costs.loss.tensor_sums.bytes == Bytes{2 * 8 * 4 * 3 / 2});
+  }
+}
+
+/// A mixture of four experts in each layer; a token goes to one of them.
+exec::TrainingSetup mixture_setup(double bias_of_first) {
+  plan::TransformerShape shape = test::small_biased_mixture();
+  shape.config.experts = 4;
+  shape.config.experts_per_token = 1;
+  auto setup = test::small_setup_of(shape);
+  for (exec::LayerSpec& spec : setup.layers)
+    spec.build = [build = spec.build, bias_of_first] {
+      const auto layer = build();
+      const at::NoGradGuard no_grad;
+      for (const auto& parameter : layer->named_parameters())
+        if (parameter.key().ends_with("router.bias"))
+          parameter.value().select(0, 0).add_(bias_of_first);
+      return layer;
+    };
+  return setup;
+}
+
+TEST_CASE("profile: how unevenly the router spreads the data's tokens over experts", "[profiler]") {
+  const auto loads = [](double bias_of_first) {
+    const exec::TrainingSetup setup = mixture_setup(bias_of_first);
+    LayerBench bench(setup);
+    return profile(bench, {0, 1, 1, 1e9}).layers;
+  };
+  const auto even = loads(0), uneven = loads(1000);
+  for (std::size_t layer = 0; layer < even.size(); ++layer) {
+    CAPTURE(layer);
+    if (layer == 0 || layer + 1 == even.size()) {  // embedding and head
+      CHECK(even[layer].expert_loads.empty());
+      continue;
+    }
+    REQUIRE(even[layer].expert_loads.size() == 2);
+    for (const plan::ExpertLoad& load : even[layer].expert_loads) {
+      CHECK(load.busiest >= 1);
+      CHECK(load.busiest < load.ranks);
+    }
+    CHECK((uneven[layer].expert_loads == std::vector<plan::ExpertLoad>{{2, 2}, {4, 4}}));
   }
 }
 

@@ -41,7 +41,7 @@ std::size_t look_index(std::string_view kind);
 /// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
 /// not blue and cool-down not green, because of the bars that stand among them.
 constexpr std::array idle_tints{
-    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd", "#c696fc",
+    "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd", "#c696fc", "#f2dd7c",
 };
 static_assert(idle_tints.size() == plan::idle_cause_count);
 

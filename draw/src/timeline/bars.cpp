@@ -4,6 +4,7 @@
 
 #include "parts.hpp"
 #include "pipewright/plan/program/program.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 #include "pipewright/plan/timeline/side_by_side.hpp"
 
 namespace pipewright::draw {
@@ -76,24 +77,27 @@ void draw_groups(Scene& scene, BarGroups groups) {
 /// At the foot of each bar that is wide enough to be looked into: the part in which its shards pass
 /// on what they have to.
 void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans,
-                 const std::vector<Place>& places, const Figure& figure) {
+                 const std::vector<Place>& places, const plan::WorkEnds& ends,
+                 const Figure& figure) {
   constexpr double least_width = 6, height = 2.5;
-  Boxes shares{{.name = "shards", .fill = "#ffffff", .fill_opacity = 0.75}, {}};
+  Boxes shares{{.name = "passing on", .fill = "#ffffff", .fill_opacity = 0.75}, {}};
   for (std::size_t at = 0; at < spans.size(); ++at) {
     const plan::Span* const span = spans[at];
     const double x = figure.time.x(span->start), width = figure.time.x(span->end) - x;
-    if (span->shards <= plan::Seconds{} || width < least_width)
+    const plan::Seconds shards = span->shards - span->late;
+    if (shards <= plan::Seconds{} || width < least_width)
       continue;
-    const double share = width * (span->shards / (span->end - span->start));
+    const double end = figure.time.x(ends.of(span->rank, span->start, span->end));
+    const double share = std::min(width * (shards / (span->end - span->start)), end - x);
     const double foot = places[at].y + places[at].height;
-    shares.add({x + width - share, foot - height, share, height, {}});
+    shares.add({end - share, foot - height, share, height, {}});
   }
   if (!shares.boxes.empty())
     scene.add(std::move(shares));
 }
 
 void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double y,
-              std::vector<Label>& labels, const Figure& figure) {
+              std::vector<Label>& labels, const plan::WorkEnds& ends, const Figure& figure) {
   const auto chunks = chunks_of(spans);
   const auto places = places_of(spans, y, figure);
   BarGroups groups;
@@ -105,7 +109,7 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
     const auto instruction = plan::parse_instruction(span->action);
     const int chunk = instruction ? chunks.at(instruction->stage) : 0;
     const double x = figure.time.x(span->start);
-    const double width = figure.time.x(span->end) - x;
+    const double width = figure.time.x(ends.of(span->rank, span->start, span->end)) - x;
     const std::size_t look = look_index(plan::kind_of(span->action));
     Bars& bars = groups[{look, chunk}];
     bars.boxes.push_back({x, place.y, width, place.height, tooltip_of(*span)});
@@ -118,7 +122,7 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
     }
   }
   draw_groups(scene, std::move(groups));
-  draw_shards(scene, spans, places, figure);
+  draw_shards(scene, spans, places, ends, figure);
 }
 
 }  // namespace
@@ -126,9 +130,10 @@ void draw_row(Scene& scene, const std::vector<const plan::Span*>& spans, double 
 std::vector<Label> draw_bars(Scene& scene, const plan::Timeline& timeline, double top,
                              const Figure& figure) {
   const auto rows = by_rank(timeline.spans, timeline.ranks);
+  const plan::WorkEnds ends(timeline.idle, timeline.ranks);
   std::vector<Label> labels;
   for (int rank = 0; rank < timeline.ranks; ++rank)
-    draw_row(scene, rows[static_cast<std::size_t>(rank)], figure.rank_top(top, rank), labels,
+    draw_row(scene, rows[static_cast<std::size_t>(rank)], figure.rank_top(top, rank), labels, ends,
              figure);
   return labels;
 }

@@ -16,6 +16,8 @@ std::string tooltip_of(const plan::Span& span) {
   std::string text = fmt::format("{} {}", span.action, when(span.rank, span.start, span.end));
   if (span.shards > plan::Seconds{})
     text += fmt::format(", {} of it among shards", time_text(span.shards));
+  if (span.late > plan::Seconds{})
+    text += fmt::format(", {} of that for one that is late", time_text(span.late));
   return text;
 }
 

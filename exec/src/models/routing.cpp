@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "pipewright/exec/models/routed_rows.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -46,6 +48,7 @@ Routing routing_of(const at::Tensor& chosen, int experts) {
   const at::Tensor order = at::argsort(rows, /*stable=*/true);
   const at::Tensor counts = at::bincount(rows, {}, experts).cpu();
   const auto* const first = counts.const_data_ptr<std::int64_t>();
+  RoutedRows::note({first, first + experts});
   return {.counts = {first, first + experts},
           .choices = chosen.size(-1),
           .order = order,

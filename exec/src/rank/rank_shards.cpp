@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "pipewright/exec/transport/late_members.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -34,7 +36,24 @@ RankShards::RankShards(int self, Meeting others, const Stream& compute, Transpor
 
 std::vector<Tensors> RankShards::exchanged(const std::vector<Tensors>& for_each) {
   const WaitingForShards waiting(progress_, meeting_);
-  return transport_.all_to_all(meeting_.ranks, self_, for_each, Lane::Compute);
+  const Timestamp begin = stopwatch_.now();
+  std::vector<Tensors> all = transport_.all_to_all(meeting_.ranks, self_, for_each, Lane::Compute);
+  met_.push_back({{begin, stopwatch_.now()}});
+  return all;
+}
+
+void RankShards::learn_waits() {
+  if (met_.empty())
+    return;
+  const WaitingForShards waiting(progress_, meeting_);
+  std::vector<double> seconds;
+  for (const Met& each : met_) {
+    const bool is_timed = !compute_.native() || !each.when.begin.device.on_cpu();
+    seconds.push_back(is_timed ? each.when.end.since(each.when.begin).value : -1);
+  }
+  const std::vector<double> waits = waits_for_late(transport_, meeting_.ranks, self_, seconds);
+  for (std::size_t at = 0; at < waits.size(); ++at)
+    met_[at].late = {waits[at]};
 }
 
 Tensors RankShards::all_to_all(const Tensors& parts) {
@@ -44,18 +63,23 @@ Tensors RankShards::all_to_all(const Tensors& parts) {
   for (const at::Tensor& part : parts)  // whose graph is this rank's own
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
+  const plan::Seconds* late = nullptr;
   Clock::duration alone{};
-  if (baton_ == nullptr)
+  const auto meet = [&] {
     from_each = exchanged(for_each);
+    late = &met_.back().late;
+  };
+  if (baton_ == nullptr)
+    meet();
   else
-    alone = baton_->meet([&] { from_each = exchanged(for_each); });
+    alone = baton_->meet(meet);
   Tensors all;
   for (Tensors& theirs : from_each)
     all.push_back(std::move(theirs.at(0)));
   const Timestamp end = stopwatch_.now();
   if (baton_ != nullptr)  // what went on beside the other's compute kept nobody
     begin.host = end.host - alone;
-  stopwatch_.note_shards({begin, end}, baton_ == nullptr ? 0 : baton_->holder());
+  stopwatch_.note_shards({{begin, end}, late}, baton_ == nullptr ? 0 : baton_->holder());
   return all;
 }
 

@@ -4,6 +4,8 @@
 // layers call them: in the middle of an action, on the rank's own thread, on that of a second
 // action beside, or in a backward on a GPU on autograd's.
 
+#include <deque>
+
 #include "baton.hpp"
 #include "device/stream.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
@@ -23,6 +25,12 @@ class RankShards final : public ShardGroup {
   /// Throws Aborted where the job ends meanwhile.
   Tensors all_to_all(const Tensors& parts) override;
 
+  /// Before a pass.
+  void begin() { met_.clear(); }
+  /// After one, when the device has come to all of it: how long this rank has waited for one that
+  /// was late, each time that it met the others. All of them call it.
+  void learn_waits();
+
   /// While it lives, two actions take turns by this baton, and meet others so.
   class InTurns {
    public:
@@ -36,6 +44,12 @@ class RankShards final : public ShardGroup {
   };
 
  private:
+  /// A collective of this pass.
+  struct Met {
+    Interval when;
+    plan::Seconds late{};
+  };
+
   std::vector<Tensors> exchanged(const std::vector<Tensors>& for_each);
 
   const int self_;
@@ -45,6 +59,7 @@ class RankShards final : public ShardGroup {
   Progress& progress_;
   Stopwatch& stopwatch_;
   Baton* baton_ = nullptr;
+  std::deque<Met> met_;  // in the order of the group; referred to by what is told later
 };
 
 }  // namespace pipewright::exec

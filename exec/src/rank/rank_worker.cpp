@@ -35,7 +35,8 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
       transport_(transport),
       compute_(compute_stream(device)),
       progress_(options.starting),
-      stopwatch_(job_rank_.in_job(), options.observer, account_, compute_.native().has_value()),
+      stopwatch_(job_rank_.in_job(), options.observer, account_,
+                 compute_.native().has_value() || meets_others()),
       shards_(job_rank_.in_job(), {job_rank_.of_all_shards(), "shards"}, compute_, transport,
               progress_, stopwatch_),
       experts_(job_rank_.in_job(), {job_rank_.of_all_experts(), "experts"}, compute_, transport,
@@ -101,6 +102,8 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   for (auto& [index, own] : stages_)
     own->begin(pass_, slots[static_cast<std::size_t>(index)]);
   stopwatch_.begin(step_begin, pass.observed);
+  shards_.begin();
+  experts_.begin();
   inbox_.begin(program);
   collectives_.begin(program, pass_);
   const at::AutoGradMode grad_mode(pass.training);
@@ -133,6 +136,10 @@ void RankWorker::end_pass() {
   skipped_ = !std::isfinite(gradient_norm_);
   for (auto& [index, own] : stages_)
     own->end();
+  if (pass_.observed) {
+    shards_.learn_waits();
+    experts_.learn_waits();
+  }
   stopwatch_.tell_late();
 }
 
@@ -232,8 +239,7 @@ void RankWorker::perform(const Instruction& i) {
 /// Whether there is something to hide, and neither changes for a while what the other one reads. On
 /// a GPU a backward runs in the stream of its forward, so nothing would run beside another.
 bool RankWorker::takes_turns(const Instruction& first, const Instruction& second) const {
-  const bool meets_others = job_rank_.shards > 1 || job_rank_.expert_ranks > 1;
-  if (!meets_others || compute_.native())
+  if (!meets_others() || compute_.native())
     return false;
   const StageSpec& own = stages_.at(first.stage)->spec();
   const auto runs_again = [](const auto& backward) { return backward.second.recomputed; };

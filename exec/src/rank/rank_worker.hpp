@@ -63,6 +63,7 @@ class RankWorker {
   void optimizer_step(const plan::Instruction& i);
   void end_pass();
   bool stopped() const;
+  bool meets_others() const { return job_rank_.shards > 1 || job_rank_.expert_ranks > 1; }
 
   const JobRank job_rank_;
   const plan::Program& trained_;

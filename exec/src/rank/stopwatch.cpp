@@ -1,5 +1,6 @@
 #include "stopwatch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace pipewright::exec {
@@ -31,7 +32,7 @@ TimestampedRecord Stopwatch::ended(const plan::Instruction& i, const Timestamp& 
   return record;
 }
 
-void Stopwatch::note_shards(const Interval& part, int strand) {
+void Stopwatch::note_shards(const SharedInterval& part, int strand) {
   if (observed_)
     shards_[static_cast<std::size_t>(strand)].push_back(part);
 }
@@ -62,7 +63,7 @@ void Stopwatch::tell_late() {
 void Stopwatch::tell_in_time(const TimestampedRecord& noted) {
   if (!observed_)
     return;
-  if (in_order_of_device_)
+  if (tells_late_)
     late_.push_back(noted);
   else
     tell(noted);
@@ -72,8 +73,11 @@ void Stopwatch::tell(const TimestampedRecord& noted) const {
   InstructionRecord record = noted.record;
   record.start = begin_in_step_ + noted.when.begin.since(begin_);
   record.end = begin_in_step_ + noted.when.end.since(begin_);
-  for (const Interval& part : noted.shards)
-    record.shards = record.shards + part.end.since(part.begin);
+  for (const SharedInterval& part : noted.shards) {
+    const plan::Seconds seconds = part.end.since(part.begin);
+    record.shards += seconds;
+    record.late += std::min(seconds, *part.late);
+  }
   observer_(record);
 }
 

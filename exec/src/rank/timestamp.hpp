@@ -30,11 +30,17 @@ struct Interval {
   Timestamp begin, end;
 };
 
+/// A collective of shards, which is a part of an action. How long it waited for one that was late
+/// is known at the end of the pass.
+struct SharedInterval : Interval {
+  const plan::Seconds* late = nullptr;
+};
+
 /// A record whose times are not known yet.
 struct TimestampedRecord {
   InstructionRecord record;
   Interval when;
-  std::vector<Interval> shards;  // in collectives of shards
+  std::vector<SharedInterval> shards;
 };
 
 }  // namespace pipewright::exec

@@ -15,6 +15,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
@@ -78,8 +79,10 @@ void show_explained(Document& document, plan::Timeline timeline) {
   const sim::Structure& structure = *document.structure;
   const std::vector<std::size_t> spans = sim::spans_of(structure, timeline);
   Ran ran{sim::times_of(structure, timeline, spans), {}};
-  if (timeline.idle.empty())
+  if (timeline.idle.empty()) {
     timeline.idle = sim::IdleCauses(structure).of(ran.times).spans;
+    timeline = plan::with_shard_waits(std::move(timeline));
+  }
   if (timeline.critical.empty())
     for (const int event : sim::measured_critical_path(structure, ran.times))
       timeline.critical.push_back(spans[static_cast<std::size_t>(event)]);

@@ -83,6 +83,8 @@ const char* meaning_of(plan::IdleCause cause) {
       return "a transfer or collective during which the rank may not compute";
     case plan::IdleCause::Launch:
       return "nothing held the rank back: it had not begun yet";
+    case plan::IdleCause::Shards:
+      return "in the middle of an action: another who shares out its stages is late";
   }
   return "";
 }

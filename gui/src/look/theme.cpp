@@ -38,7 +38,7 @@ Theme make_light() {
   theme.reduce = "#cc79a7";
   theme.kinds = kinds(false);
   theme.causes = {QColor("#f0e8b4"), QColor("#c3daf2"), QColor("#eecdbb"), QColor("#bdeaf4"),
-                  QColor("#cbd4db"), QColor("#c9ebd8"), QColor("#dcc6f6"), QColor("#eceef1")};
+                  QColor("#cbd4db"), QColor("#c9ebd8"), QColor("#dcc6f6"), QColor("#ff8498")};
   theme.heat = {QColor("#2166ac"), QColor("#6aa6d0"), QColor("#b5d3e6"), QColor("#dde3e8"),
                 QColor("#dde3e8"), QColor("#f6c9ae"), QColor("#e08a63"), QColor("#b2182b")};
   theme.owners = {QColor("#4a5a78"), QColor("#7f8fae"), QColor("#b3bed2"), QColor("#0072b2"),
@@ -65,7 +65,7 @@ Theme make_dark() {
   theme.reduce = "#cc79a7";
   theme.kinds = kinds(true);
   theme.causes = {QColor("#57552f"), QColor("#324c6b"), QColor("#654334"), QColor("#25565e"),
-                  QColor("#48525c"), QColor("#2f5544"), QColor("#51396b"), QColor("#2b323c")};
+                  QColor("#48525c"), QColor("#2f5544"), QColor("#51396b"), QColor("#3b1a0a")};
   theme.heat = {QColor("#4393c3"), QColor("#3a6f96"), QColor("#35506a"), QColor("#343c47"),
                 QColor("#343c47"), QColor("#7a4a38"), QColor("#b5603f"), QColor("#e0503a")};
   theme.owners = {QColor("#6b7d9f"), QColor("#8f9fbd"), QColor("#b3bed2"), QColor("#0072b2"),

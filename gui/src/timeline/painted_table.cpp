@@ -10,6 +10,7 @@
 
 #include "pipewright/gui/look/theme.hpp"
 #include "pipewright/plan/program/instruction.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -41,24 +42,24 @@ struct Interval {
   double end = 0;
 };
 
-/// What at least one of these intervals and of the track's events covers; both are in order.
-std::vector<Interval> united(const std::vector<Interval>& with, const plan::EventTable& table,
-                             const plan::EventTrack& track) {
+/// What at least one of these intervals and of the events [begin, end) covers; both are in order.
+std::vector<Interval> united(const std::vector<Interval>& with, const plan::EventTrack& track,
+                             std::span<const double> start, std::span<const double> end) {
   std::vector<Interval> all;
-  const auto add = [&](double start, double end) {
-    if (all.empty() || start > all.back().end)
-      all.push_back({start, end});
+  const auto add = [&](const Interval& one) {
+    if (all.empty() || one.start > all.back().end)
+      all.push_back(one);
     else
-      all.back().end = std::max(all.back().end, end);
+      all.back().end = std::max(all.back().end, one.end);
   };
   auto next = with.begin();
   for (std::uint64_t event = track.begin; event < track.end; ++event) {
-    for (; next != with.end() && next->start <= table.start[event]; ++next)
-      add(next->start, next->end);
-    add(table.start[event], table.end[event]);
+    for (; next != with.end() && next->start <= start[event]; ++next)
+      add(*next);
+    add({start[event], end[event]});
   }
   for (; next != with.end(); ++next)
-    add(next->start, next->end);
+    add(*next);
   return all;
 }
 
@@ -80,6 +81,7 @@ PaintedTable::PaintedTable(plan::EventTable table)
       tracks.begin = track;
     tracks.end = track + 1;
   }
+  find_work_ends();
   set_kinds();
   unite_tracks();
 
@@ -101,6 +103,23 @@ PaintedTable::PaintedTable(plan::EventTable table)
                        std::span<const double>(idle_end_).subspan(begin, count),
                        std::span<const std::uint8_t>(idle_class_).subspan(begin, count));
   }
+}
+
+void PaintedTable::find_work_ends() {
+  end_ = table_.end;
+  std::vector<plan::IdleSpan> waits;
+  for (const plan::EventTable::Idle& idle : table_.idle)
+    if (static_cast<plan::IdleCause>(idle.cause) == plan::IdleCause::Shards)
+      waits.push_back({idle.rank, plan::IdleCause::Shards, {idle.start}, {idle.end}});
+  if (waits.empty())
+    return;
+  const plan::WorkEnds ends(waits, table_.ranks);
+  work_end_.assign(table_.end.begin(), table_.end.end());
+  for (const plan::EventTrack& track : table_.tracks)
+    for (std::uint64_t event = track.begin; event < track.end; ++event)
+      if (track.row == plan::Row::Compute)
+        work_end_[event] = ends.of(track.rank, {table_.start[event]}, {table_.end[event]}).value;
+  end_ = work_end_;
 }
 
 void PaintedTable::set_kinds() {
@@ -137,7 +156,7 @@ void PaintedTable::sum_tracks(const std::function<void(const plan::EventTrack&)>
       classify(track);
       const std::uint64_t count = track.end - track.begin;
       tracks_[at] =
-          BusySums(table_.start.subspan(track.begin, count), table_.end.subspan(track.begin, count),
+          BusySums(table_.start.subspan(track.begin, count), end_.subspan(track.begin, count),
                    std::span<const std::uint8_t>(classes_).subspan(track.begin, count));
     }
   };
@@ -185,7 +204,7 @@ void PaintedTable::unite_tracks() {
       continue;
     std::vector<Interval> all;
     for (const std::size_t track : busy)
-      all = united(all, table_, table_.tracks[track]);
+      all = united(all, table_.tracks[track], table_.start, end_);
     auto made = std::make_unique<Union>();
     for (const Interval& interval : all) {
       made->start.push_back(interval.start);

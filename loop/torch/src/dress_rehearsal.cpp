@@ -8,7 +8,7 @@
 
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
-#include "pipewright/plan/costs/pair_times.hpp"
+#include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/sim/structure/durations.hpp"
@@ -82,14 +82,15 @@ exec::Tensors tensors_of(const RehearsedRank& rank) {
                                    static_cast<double>(kind), seconds});
   }
   return {tensor_of(rank.plays), at::tensor(rows, at::kDouble).reshape({-1, 4}),
-          tensor_of(rank.shards)};
+          tensor_of(rank.shards), tensor_of(rank.late)};
 }
 
 RehearsedRank rank_of(const exec::Tensors& tensors) {
   RehearsedRank rank{.plays = plays_in(tensors.at(0)),
                      .alone = {},
                      .beside = {},
-                     .shards = plays_in(tensors.at(2))};
+                     .shards = plays_in(tensors.at(2)),
+                     .late = plays_in(tensors.at(3))};
   const auto rows = tensors.at(1).accessor<double, 2>();
   for (std::int64_t row = 0; row < rows.size(0); ++row) {
     auto& samples = rows[row][0] != 0 ? rank.beside : rank.alone;
@@ -205,6 +206,7 @@ void DressRehearsal::play() {
   for (std::size_t at = 0; at < ranks_.size(); ++at) {
     ranks_[at].plays.push_back(rehearsals_[at].seconds());
     ranks_[at].shards.push_back(rehearsals_[at].shard_seconds());
+    ranks_[at].late.push_back(rehearsals_[at].late_seconds());
   }
   meet();
   ++played_;
@@ -264,14 +266,22 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
 namespace {
 
 /// Ranks that share out experts are played by one that has all of them, and send each other
-/// nothing: that takes what it was priced at.
-void add_exchanges(const sim::Structure& structure, const sim::StepCosts& costs,
-                   std::vector<double>& seconds) {
+/// nothing: exchanges, and what the busiest of them computes more, take what they are priced at.
+void share_out_experts(const sim::Structure& structure, const sim::StepCosts& costs,
+                       const sim::StepCosts& of_all_experts, std::vector<double>& seconds) {
+  const auto stages_of = [](const sim::StepCosts& step) {
+    return step.contended.empty() ? step.stages : step.contended;
+  };
+  const auto stages = stages_of(costs), with_all = stages_of(of_all_experts);
   for (int event = 0; event < structure.size(); ++event) {
     const plan::Instruction& i = *structure.events()[event].instruction;
-    const plan::StageCost& stage = costs.stages[static_cast<std::size_t>(i.stage)];
-    seconds[static_cast<std::size_t>(event)] +=
-        plan::shards_of(plan::traits_of(i.kind).work, stage).value;
+    const plan::Work work = plan::traits_of(i.kind).work;
+    const auto stage = static_cast<std::size_t>(i.stage);
+    double& own = seconds[static_cast<std::size_t>(event)];
+    if (own > 0)
+      own = std::max(
+          0.0,
+          own + (plan::time_of(work, stages[stage]) - plan::time_of(work, with_all[stage])).value);
   }
 }
 
@@ -281,10 +291,13 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::Scenario& scenario, const Plan& plan,
                                           const plan::LayerCosts& costs) {
   const sim::StepCosts plain = sim::step_costs_of(scenario, costs, plan.partition);
+  plan::Scenario whole = scenario;
+  whole.pipeline.expert = 1;
+  const sim::StepCosts of_all_experts = sim::step_costs_of(whole, costs, plan.partition);
   std::vector<sim::StepCosts> all;
   for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
     if (scenario.pipeline.expert > 1)
-      add_exchanges(*plan.structure, plain, seconds);
+      share_out_experts(*plan.structure, plain, of_all_experts, seconds);
     all.push_back(with_measured(*plan.structure, plain, seconds));
   }
   return all;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "pipewright/loop/prediction.hpp"
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 
@@ -69,14 +71,19 @@ plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, s
 
 namespace {
 
-/// Each action is among its shards for the part of its time for which it was when it was played.
-void mark_played_shards(plan::Timeline& timeline, const std::vector<double>& seconds,
-                        const std::vector<double>& among) {
+/// Each action is among its shards, and waits for one that is late, for the part of its time for
+/// which it was when it was played.
+plan::Timeline with_played_shards(plan::Timeline timeline, const std::vector<double>& seconds,
+                                  const std::vector<double>& among,
+                                  const std::vector<double>& late) {
   for (std::size_t event = 0; event < seconds.size(); ++event) {  // one span per event
     plan::Span& span = timeline.spans[event];
-    if (seconds[event] > 0)
-      span.shards = (span.end - span.start) * std::min(1.0, among[event] / seconds[event]);
+    if (!(seconds[event] > 0))
+      continue;
+    span.shards = (span.end - span.start) * std::min(1.0, among[event] / seconds[event]);
+    span.late = std::min(span.shards, (span.end - span.start) * (late[event] / seconds[event]));
   }
+  return plan::with_shard_waits(std::move(timeline));
 }
 
 }  // namespace
@@ -90,12 +97,14 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
   std::vector<plan::Timeline> timelines;
   const auto plays = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays);
   const auto among = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::shards);
+  const auto late = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::late);
   for (sim::StepCosts& costs : step_costs_of(rehearsed, scenario, plan, found.costs)) {
     const std::size_t play = timelines.size();
     timed.costs = std::move(costs);
     timelines.push_back(predict(scenario, timed).timeline);
     if (!among.empty() && scenario.pipeline.expert == 1)  // exchanges of experts are not played
-      mark_played_shards(timelines.back(), plays[play], among[play]);
+      timelines.back() =
+          with_played_shards(std::move(timelines.back()), plays[play], among[play], late[play]);
     all.push_back(plan::figures_of(timelines.back()));
   }
   found.figures = typical_figures(all);

@@ -12,7 +12,7 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr int columns = 7;  // of a record: step, place in the rank's script, times, memory
+constexpr int columns = 8;  // of a record: step, place in the rank's script, times, memory, shards
 
 /// The steady clock of this machine: of all processes since the kernel was started, but for those
 /// whose time was moved.
@@ -45,7 +45,7 @@ at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& pr
             numbers.end(),
             {static_cast<double>(step), static_cast<double>(at - script.begin()),
              record.start.value, record.end.value, static_cast<double>(record.peak.value),
-             static_cast<double>(record.held_after.value), record.shards.value});
+             static_cast<double>(record.held_after.value), record.shards.value, record.late.value});
       }
   return at::tensor(numbers, at::kDouble).reshape({-1, columns});
 }
@@ -66,7 +66,8 @@ void add(const at::Tensor& rows, int rank, const plan::Program& program,
                     .held_before = {},
                     .peak = {number(4)},
                     .held_after = {number(5)},
-                    .shards = {row[i][6]}});
+                    .shards = {row[i][6]},
+                    .late = {row[i][7]}});
   }
 }
 

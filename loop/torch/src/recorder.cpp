@@ -42,7 +42,7 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
     for (const exec::InstructionRecord& record : records) {
       const auto row = plan::row_of(record.instruction.kind);
       timeline.spans.push_back({record.rank, row, to_string(record.instruction), record.start,
-                                record.end, record.shards});
+                                record.end, record.shards, record.late});
       if (row != plan::Row::Compute)
         continue;
       timeline.memory.push_back({record.rank, record.start, record.peak});

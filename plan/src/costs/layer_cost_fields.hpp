@@ -33,6 +33,13 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("backward_times", s.backward_times, within(at_least(-1)), "In its backward; -1: as often.");
 }
 
+template <MaybeConst<ExpertLoad> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("ranks", s.ranks, needed(within({.least = 2, .most = size_range.most})),
+        "That share out the experts.");
+  visit("busiest", s.busiest, needed(within(at_least(1))), "The most that one has over the mean.");
+}
+
 template <MaybeConst<LayerCost> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("name", s.name, needed(any()), "Of the layer");
@@ -72,6 +79,8 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("tensor_sums", s.tensor_sums, any(), "Of outputs among shards, in the forward");
   visit("expert_exchanges", s.expert_exchanges, any(), "Of tokens among experts, likewise");
   visit("context_gathers", s.context_gathers, any(), "Of keys and values, likewise");
+  visit("expert_loads", s.expert_loads, any(),
+        "How unevenly tokens come to ranks that share out the experts; empty: evenly");
 }
 
 }  // namespace pipewright::plan

@@ -16,6 +16,19 @@ void check_part(JsonObject& object, const std::string& part, Bytes bytes, const 
                                    whole, of.value));
 }
 
+void check_loads(JsonObject& object, const std::vector<ExpertLoad>& loads) {
+  for (std::size_t at = 0; at < loads.size(); ++at) {
+    const ExpertLoad& load = loads[at];
+    if (load.busiest > load.ranks)
+      object.error("expert_loads",
+                   fmt::format("of {} ranks one has {} times the mean: more than all there is",
+                               load.ranks, load.busiest));
+    if (at > 0 && load.ranks <= loads[at - 1].ranks)
+      object.error("expert_loads", fmt::format("{} ranks stand behind {}: their numbers must rise",
+                                               load.ranks, loads[at - 1].ranks));
+  }
+}
+
 LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
   const auto cost = read_fields<LayerCost>(object);
@@ -28,6 +41,7 @@ LayerCost read_layer_cost(Diagnostics& diagnostics, const std::string& pointer) 
   check_part(object, "tied_bytes", cost.tied, "parameter_bytes", cost.parameters);
   check_part(object, "expert_parameter_bytes", cost.expert_parameters, "parameter_bytes",
              cost.parameters);
+  check_loads(object, cost.expert_loads);
   check_part(object, "freed_by_input_gradient_bytes", cost.freed_by_input_gradient,
              "activation_bytes", cost.activation);
   check_part(object, "selective_activation_bytes", cost.selective_activation, "activation_bytes",

@@ -77,6 +77,7 @@ class StageSum {
     sum_.gradients_for_weights += layer.gradients_for_weights;
     sum_.tied = std::max(sum_.tied, layer.tied);
     sum_.expert_parameters += layer.expert_parameters;
+    sum_.pipeline_gradients += layer.pipeline_gradients;
     sum_.workspace = std::max(sum_.workspace, layer.workspace);
   }
 
@@ -215,14 +216,16 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
     stage.parameters = {stage.parameters.value / measured * half};
     stage.tied = {stage.tied.value / measured * half};
     stage.expert_parameters = {stage.expert_parameters.value / measured * half};
+    stage.pipeline_gradients = {stage.pipeline_gradients.value / measured * half};
   } else {
     stage.optimizer_state = stage.parameters * states;
   }
-  stage.gradients = stage.parameters;
-  if (training.precision == Precision::Mixed && training.fp32_gradients) {
+  const int wider =
+      training.precision == Precision::Mixed && training.fp32_gradients ? single / half : 1;
+  stage.pipeline_gradients = stage.pipeline_gradients * wider;
+  stage.gradients = stage.parameters * wider + stage.pipeline_gradients;
+  if (stage.gradients != stage.parameters)
     stage.sent_gradients = stage.parameters;
-    stage.gradients = stage.parameters * (single / half);
-  }
   const double share = shard_share(stage, training);
   const auto shard_of = [&](Bytes whole) {
     return training.expert == 1 ? Bytes{(whole.value + training.shards - 1) / training.shards}

@@ -82,6 +82,7 @@ class LayerCounting {
     layer.device_expert_parameters = whole(sum.device_expert_parameters);
     layer.weights = whole_bytes(value_bytes * sum.device_parameters);
     layer.product_flops = tokens_ * sum.token_flops;
+    layer.expert_flops = tokens_ * sum.expert_token_flops;
     layer.output = whole_bytes(tokens_ * input_bytes());
     return layer;
   }
@@ -295,6 +296,7 @@ TransformerLayer total_of(const std::vector<TransformerLayer>& layers) {
     sum.device_expert_parameters += layer.device_expert_parameters;
     sum.weights += layer.weights;
     sum.product_flops += layer.product_flops;
+    sum.expert_flops += layer.expert_flops;
     sum.attention_flops += layer.attention_flops;
     sum.kept += layer.kept;
     sum.kept_selective += layer.kept_selective;

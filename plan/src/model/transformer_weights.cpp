@@ -158,8 +158,9 @@ WeightTotal weight_total(const std::vector<Weight>& weights, const Cut& cut, int
     // What is not cut by channels, the devices of a group cut by tokens if they can.
     const bool cuts_tokens = weight.cut == WeightCut::Whole && cut.sequence_parallel;
     const double tokens = (routed ? weight.used : 1.0) / (cuts_tokens ? cut.tensor : 1);
-    if (weight.multiplied)
-      sum.token_flops += 2 * tokens * weight.in * weight.out / parts;
+    const double flops = weight.multiplied ? 2 * tokens * weight.in * weight.out / parts : 0;
+    sum.token_flops += flops;
+    sum.expert_token_flops += routed ? flops : 0;
   }
   return sum;
 }

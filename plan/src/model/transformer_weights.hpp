@@ -36,7 +36,8 @@ double padded_vocabulary(const TransformerConfig& config, int tensor);
 struct WeightTotal {
   double parameters = 0, expert_parameters = 0, active_parameters = 0, tied_parameters = 0;
   double device_parameters = 0, device_expert_parameters = 0;
-  double token_flops = 0;  // for one token on one device
+  double token_flops = 0;         // for one token on one device
+  double expert_token_flops = 0;  // the part that routed experts have
 };
 /// What those numbers of a cut that concern weights make of them.
 WeightTotal weight_total(const std::vector<Weight>& weights, const Cut& cut, int kv_heads = 1);

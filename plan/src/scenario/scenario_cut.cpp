@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipewright/plan/costs/expert_loads.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 
@@ -47,7 +48,8 @@ void share_out_widths(const Scenario& scenario, LayerCosts& costs) {
   }
 }
 
-/// A rank has a part of the experts, and their tokens of as many pipelines: it computes as much.
+/// A rank has a part of the experts, and their tokens of as many pipelines: it computes as much,
+/// and the busiest one as much more as was measured.
 void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& costs) {
   costs.expert = ranks;
   const auto counts = layers_of(training_of(shape, 1));
@@ -59,6 +61,7 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
     const double experts = whole * static_cast<double>(counts[at].expert_parameters) /
                            static_cast<double>(counts[at].parameters);
     layer.expert_parameters = whole_bytes(experts / ranks);
+    layer.pipeline_gradients = layer.expert_parameters * (ranks - 1);
     layer.parameters = whole_bytes(whole - experts) + layer.expert_parameters;
     for (LayerTimes* const times : {static_cast<LayerTimes*>(&layer), &layer.contended})
       times->optimizer_step =
@@ -67,6 +70,7 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
         .times = 2,
         .bytes = whole_bytes(static_cast<double>(layer.output.value) *
                              shape.config.experts_per_token * (ranks - 1.0) / ranks)};
+    slow_to_busiest(layer, ranks, counts[at].expert_flops / counts[at].forward_flops());
   }
 }
 

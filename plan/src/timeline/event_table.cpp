@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <unordered_map>
@@ -148,6 +149,24 @@ EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places
   return made.take();
 }
 
+namespace {
+
+/// A table has no column for what spans wait for shards; its idle time says it.
+void mark_waits(Timeline& timeline) {
+  std::map<std::pair<int, Seconds>, Seconds> waits;  // by rank and end
+  for (const IdleSpan& idle : timeline.idle)
+    if (idle.cause == IdleCause::Shards)
+      waits[{idle.rank, idle.end}] = idle.end - idle.start;
+  for (Span& span : timeline.spans)
+    if (const auto wait = waits.find({span.rank, span.end});
+        wait != waits.end() && span.row == Row::Compute) {
+      span.shards = span.late = std::min(wait->second, span.end - span.start);
+      waits.erase(wait);
+    }
+}
+
+}  // namespace
+
 Timeline timeline_of(const EventTable& table) {
   Timeline timeline{
       .name = table.name, .ranks = table.ranks, .length = table.length, .spans = {}, .memory = {}};
@@ -164,6 +183,7 @@ Timeline timeline_of(const EventTable& table) {
     timeline.idle.push_back(
         {idle.rank, static_cast<IdleCause>(idle.cause), {idle.start}, {idle.end}});
   timeline.critical.assign(table.critical.begin(), table.critical.end());
+  mark_waits(timeline);
   return timeline;
 }
 

@@ -72,7 +72,7 @@ std::string kind_of(std::string_view action) {
 
 const std::vector<std::string>& idle_causes() {
   static const std::vector<std::string> names{"warm-up", "cool-down", "imbalance", "transfer",
-                                              "queue",   "exposed",   "launch"};
+                                              "queue",   "exposed",   "launch",    "shards"};
   return names;
 }
 
@@ -86,13 +86,15 @@ std::vector<Seconds> busy_per_rank(const Timeline& timeline) {
   std::vector<Seconds> busy;
   for (std::vector<const Span*>& spans : computing)
     busy.push_back(covered_by(spans));
+  for (const Span& span : timeline.spans)
+    busy[index_of(span.rank, timeline)] -= span.late;
   return busy;
 }
 
 std::vector<Seconds> shards_per_rank(const Timeline& timeline) {
   std::vector<Seconds> shards(static_cast<std::size_t>(timeline.ranks));
   for (const Span& span : timeline.spans)
-    shards[static_cast<std::size_t>(span.rank)] += span.shards;
+    shards[index_of(span.rank, timeline)] += span.shards - span.late;
   return shards;
 }
 

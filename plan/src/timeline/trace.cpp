@@ -111,17 +111,26 @@ void add_names(EventList& events, const Timeline& timeline,
   }
 }
 
+/// What is nothing is left out.
+std::string shards_text(const Span& span) {
+  std::string text;
+  if (span.shards > Seconds{})
+    text += fmt::format(R"(,"shards_s":{})", number(span.shards.value));
+  if (span.late > Seconds{})
+    text += fmt::format(R"(,"late_s":{})", number(span.late.value));
+  return text;
+}
+
 /// `critical_step` counts along the critical path; -1 when the span is not on it.
 void add_span(EventList& events, const Span& span, int thread, int critical_step) {
-  events.add(
-      R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
-      R"("args":{{"start_s":{},"end_s":{}{}{}}}}})",
-      quoted(span.action), quoted(kind_of(span.action)), span.rank, thread,
-      number(microseconds(span.start)), number(microseconds(span.end - span.start)),
-      number(span.start.value), number(span.end.value),
-      span.shards > Seconds{} ? fmt::format(R"(,"shards_s":{})", number(span.shards.value)) : "",
-      critical_step < 0 ? ""
-                        : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
+  events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
+             R"("args":{{"start_s":{},"end_s":{}{}{}}}}})",
+             quoted(span.action), quoted(kind_of(span.action)), span.rank, thread,
+             number(microseconds(span.start)), number(microseconds(span.end - span.start)),
+             number(span.start.value), number(span.end.value), shards_text(span),
+             critical_step < 0
+                 ? ""
+                 : fmt::format(R"(,"critical":true,"critical_step":{})", critical_step));
 }
 
 void add_spans(EventList& events, const Timeline& timeline,
@@ -226,7 +235,11 @@ void read_span(JsonObject& event, Reading& reading) {
   const Seconds shards = args.seconds("shards_s", Seconds{});
   if (shards > end - start)
     args.error("shards_s", "it is a part of the span " + action + ", and longer than that");
-  reading.timeline.spans.push_back({rank, row_of(thread), action, start, end, shards});
+  const Seconds late = args.seconds("late_s", Seconds{});
+  if (late > shards)
+    args.error("late_s",
+               "it is a part of shards_s of the span " + action + ", and longer than that");
+  reading.timeline.spans.push_back({rank, row_of(thread), action, start, end, shards, late});
 }
 
 MemorySample read_memory(JsonObject& event, const Timeline& timeline) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 #include "pipewright/plan/timeline/spans_by_action.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "pipewright/sim/causes/idle.hpp"
@@ -116,7 +117,7 @@ Times times_of(const Structure& structure, const plan::Timeline& measured) {
 
 plan::Timeline with_idle_causes(const Structure& structure, plan::Timeline measured) {
   measured.idle = IdleCauses(structure).of(times_of(structure, measured)).spans;
-  return measured;
+  return plan::with_shard_waits(std::move(measured));
 }
 
 std::vector<int> measured_critical_path(const Structure& structure, Times measured) {

@@ -32,6 +32,17 @@ inline void check_shards_told(const nlohmann::json& report, const plan::Timeline
       const std::string kind = plan::kind_of(span.action);
       CHECK((span.shards > plan::Seconds{}) == (kind == "F" || kind == "B"));
       CHECK(span.shards <= span.end - span.start);
+      CHECK(span.late <= span.shards);
+    }
+    // Waiting for a shard is no work: busy and idle time make up the iteration.
+    const auto busy = plan::busy_per_rank(*timeline);
+    const auto idle = plan::idle_by_cause(*timeline);
+    for (const std::size_t rank : {std::size_t{0}, std::size_t{1}}) {
+      plan::Seconds all = busy[rank];
+      for (const plan::Seconds cause : idle[rank])
+        all += cause;
+      CHECK(all.value == Approx(timeline->length.value));
+      CHECK(idle[rank][static_cast<std::size_t>(plan::IdleCause::Shards)].value > 0);
     }
   }
 }

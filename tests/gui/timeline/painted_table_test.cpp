@@ -5,6 +5,7 @@
 
 #include "gui/support/tables.hpp"
 #include "pipewright/gui/look/theme.hpp"
+#include "pipewright/plan/timeline/shard_waits.hpp"
 #include "support/catch.hpp"
 
 namespace painted_table_test {
@@ -56,6 +57,27 @@ TEST_CASE("idle and busy time of a rank make up the iteration", "[gui][timeline]
       idle += part;
     CHECK(idle + painted.busy(rank, 0, painted.length()) == Approx(painted.length()));
   }
+}
+
+TEST_CASE("a rank that waits for a shard in an action is idle, and shown so", "[gui][timeline]") {
+  plan::Timeline timeline{.name = "waits",
+                          .ranks = 2,
+                          .length = {10},
+                          .spans = {{0, plan::Row::Compute, "0F0", {0}, {6}, {3}, {2}},
+                                    {1, plan::Row::Compute, "1F0", {0}, {6}, {3}, {1}},  // a pair
+                                    {1, plan::Row::Compute, "1B0", {1}, {8}, {3}, {2}}},
+                          .memory = {},
+                          .idle = {{0, plan::IdleCause::CoolDown, {6}, {10}},
+                                   {1, plan::IdleCause::CoolDown, {8}, {10}}}};
+  const PaintedTable painted(plan::table_of(plan::with_shard_waits(std::move(timeline))));
+  CHECK(painted.busy(0, 0, 10) == Approx(4));
+  CHECK(painted.busy(1, 0, 10) == Approx(5));
+  const std::size_t compute = painted.tracks_of(0).begin;
+  CHECK(painted.event_at(compute, 3.5));
+  CHECK(!painted.event_at(compute, 5));
+  const auto wait = painted.idle_at(0, 5);
+  REQUIRE(wait);
+  CHECK(static_cast<plan::IdleCause>(painted.table().idle[*wait].cause) == plan::IdleCause::Shards);
 }
 
 TEST_CASE("many events are summed by several threads as by one", "[gui][timeline]") {

@@ -94,7 +94,7 @@ TEST_CASE("shards that are rehearsed pass on what they have, and the prediction 
        {std::tuple(2, 0, false), std::tuple(2, 4, true), std::tuple(4, 4, false),
         std::tuple(4, 0, true)}) {
     CAPTURE(tensor, groups, cuts_tokens);
-    plan::Scenario scenario = odd_scenario();
+    plan::Scenario scenario = odd_scenario(cuts_tokens ? 8 : 7);
     scenario.pipeline.schedule = "zb-h1";
     scenario.pipeline.microbatches = 3;
     scenario.pipeline.tensor = tensor;

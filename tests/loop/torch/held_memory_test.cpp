@@ -9,11 +9,14 @@
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/balanced.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
 #include "support/make_schedule.hpp"
+#include "support/temp_folder.hpp"
 
 namespace held_memory_test {
 
@@ -174,9 +177,9 @@ plan::Scenario heavy_scenario() {
 }
 
 /// By rank of the job, in the steps behind the first.
-std::vector<double> peaks_of_copies(const plan::Program& program, const plan::Partition& partition,
-                                    int replicas) {
-  const loop::Workload workload(heavy_scenario());
+std::vector<double> peaks_of_copies(const plan::Scenario& scenario, const plan::Program& program,
+                                    const plan::Partition& partition, int replicas) {
+  const loop::Workload workload(scenario);
   std::vector<std::atomic<std::int64_t>> peaks(program.ranks.size() *
                                                static_cast<std::size_t>(replicas));
   exec::Executor executor(program, partition, workload.setup(),
@@ -185,7 +188,8 @@ std::vector<double> peaks_of_copies(const plan::Program& program, const plan::Pa
                                  auto& peak = peaks[static_cast<std::size_t>(record.rank)];
                                  peak = std::max(peak.load(), record.peak.value);
                                },
-                           .replicas = replicas});
+                           .replicas = replicas,
+                           .expert_ranks = scenario.pipeline.expert});
   executor.step(0);
   for (auto& peak : peaks)
     peak = 0;
@@ -212,7 +216,7 @@ TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop
       sim::Simulator simulator(structure);
       sim::MemoryModel model(structure, {.gradient_groups = 1});
       const auto predicted = model.curves(costs, simulator.run(costs)).peaks;
-      const auto held = peaks_of_copies(structure.program(), partition, replicas);
+      const auto held = peaks_of_copies(heavy_scenario(), structure.program(), partition, replicas);
       // What a late neighbour has not taken yet, of each microbatch in each direction.
       const double late = 2.0 * 4 * static_cast<double>(layers.layers.front().output.value);
       for (std::size_t rank = 0; rank < held.size(); ++rank) {
@@ -223,6 +227,59 @@ TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop
         CHECK(held[rank] < 1.01 * peak + late);
       }
     }
+}
+
+/// Mixtures, whose experts weigh most. `tokens`: a file of them.
+plan::Scenario mixture_scenario(int expert_ranks, const std::filesystem::path& tokens) {
+  plan::Scenario scenario = test::odd_scenario();
+  scenario.data.path = tokens;
+  plan::TransformerShape shape;
+  shape.config.layers = 12;  // what one takes in its backward weighs little
+  shape.config.hidden = 64;
+  shape.config.heads = shape.config.kv_heads = 2;
+  shape.config.head_channels = shape.config.value_channels = 32;
+  shape.config.vocabulary = 256;
+  shape.config.gated = true;
+  shape.config.experts = 4;
+  shape.config.experts_per_token = 4;  // so that no rank has more tokens than another
+  shape.config.expert_feed_forward = 256;
+  shape.config.set_mixture_behind(0);
+  shape.sequence = 8;
+  scenario.model = shape;
+  scenario.pipeline.ranks = 1;
+  scenario.pipeline.microbatches = 2;
+  scenario.pipeline.replicas = 4;
+  scenario.pipeline.expert = expert_ranks;
+  return scenario;
+}
+
+TEST_CASE("of shared-out experts a rank holds gradients of each pipeline, predicted to 1 %",
+          "[loop][memory][experts]") {
+  const test::TempFolder folder;
+  std::string bytes;  // of numbers of two bytes
+  for (int token = 0; token < 4096; ++token)
+    bytes += {static_cast<char>(token * token % 251), '\0'};
+  const auto tokens = folder.write("tokens.bin", bytes);
+  const std::atomic<bool> never{false};
+  const plan::Scenario one = mixture_scenario(1, tokens);
+  const plan::LayerCosts whole = loop::measure_costs(one, loop::Workload(one), {}, never, {});
+  const plan::Partition partition{{0, 14}};
+  const plan::Schedule schedule = test::make("1f1b", 1, 2);
+  for (const int expert_ranks : {1, 2, 4}) {
+    const plan::Scenario scenario = mixture_scenario(expert_ranks, tokens);
+    const sim::Structure structure(plan::lower(schedule, {.replicas = 4}));
+    const sim::StepCosts costs = sim::step_costs_of(scenario, whole, partition);
+    sim::Simulator simulator(structure);
+    sim::MemoryModel model(structure, {.gradient_groups = 1});
+    const auto predicted =
+        static_cast<double>(model.curves(costs, simulator.run(costs)).peaks.at(0).held.value);
+    const auto held = peaks_of_copies(scenario, structure.program(), partition, 4);
+    for (std::size_t rank = 0; rank < held.size(); ++rank) {
+      CAPTURE(expert_ranks, rank, held[rank], predicted);
+      CHECK(held[rank] > 0.99 * predicted);
+      CHECK(held[rank] < 1.01 * predicted);
+    }
+  }
 }
 
 }  // namespace held_memory_test

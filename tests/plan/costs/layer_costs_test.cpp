@@ -39,6 +39,7 @@ LayerCost cost_of(const std::string& name, double scale) {
   cost.output_gradient_for_weights = true;
   cost.selective_activation = {97};
   cost.selective_forward = {0.5 * scale};
+  cost.expert_loads = {{2, 1.25}, {4, 1.0 / 3 + 1}};
   cost.contended = {.forward = {0.15 * scale},
                     .input_gradient = {0.25 * scale},
                     .weight_gradient = {0.35 * scale},
@@ -124,7 +125,8 @@ TEST_CASE("Of a layer's figures those that came later, and the spread, may be le
                                           "expert_parameter_bytes",
                                           "tensor_sums",
                                           "expert_exchanges",
-                                          "context_gathers"};
+                                          "context_gathers",
+                                          "expert_loads"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {
     Json json = whole;
@@ -186,6 +188,18 @@ TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
           "103 is more than activation_bytes, 102, of which it is a part");
   refused("selective_activation_bytes",
           "103 is more than activation_bytes, 102, of which it is a part");
+}
+
+TEST_CASE("Experts' ranks of which one has more than all there is are refused", "[plan][costs]") {
+  const auto refused = [](const Json& loads, const std::string& message) {
+    Json json = to_json(costs());
+    json["layers"][0]["expert_loads"] = loads;
+    CHECK_THAT(error_in(json), Catch::Matchers::Contains(message));
+  };
+  refused({{{"ranks", 2}, {"busiest", 2.5}}}, "of 2 ranks one has 2.5 times the mean");
+  refused({{{"ranks", 2}, {"busiest", 0.5}}}, "/layers/0/expert_loads/0/busiest: 0.5");
+  refused({{{"ranks", 4}, {"busiest", 1}}, {{"ranks", 2}, {"busiest", 1}}},
+          "2 ranks stand behind 4: their numbers must rise");
 }
 
 TEST_CASE("Costs without a layer are refused", "[plan][costs]") {

@@ -164,7 +164,7 @@ TEST_CASE("event file: what painting relies on is checked behind right checksums
   holds(refusal(with_element(bytes, 6, 0, std::uint64_t{4})), "event 4 of 4 is on the critical");
   holds(refusal(with_element(bytes, 7, 0, 4.0)), "idle time 0 is from 4 s to 3 s");
   holds(refusal(with_element(bytes, 7, 4, std::int32_t{2})), "idle time 0 is of rank 2 of 2");
-  holds(refusal(with_element(bytes, 7, 5, std::uint32_t{7})), "idle time 0 has cause 7");
+  holds(refusal(with_element(bytes, 7, 5, std::uint32_t{8})), "idle time 0 has cause 8");
   holds(refusal(with_element(bytes, 8, 2, -1.0)), "sample 1 has 5 bytes at -1 s");
   holds(refusal(with_element(bytes, 8, 0, 3.0)), "sample 1 has 5 bytes at 2 s, behind one at 3 s");
   holds(refusal(with_element(bytes, 9, 1, std::uint64_t{9})), "samples of rank 1 from 9 to 3");

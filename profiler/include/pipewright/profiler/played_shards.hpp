@@ -39,6 +39,9 @@ class PlayedShards final : public exec::ShardGroup {
 
   exec::Tensors all_to_all(const exec::Tensors& parts) override;
   const PassedOn& passed_on() const { return passed_on_; }
+  /// How long it has waited for one that was late, each time since they met or this was asked last.
+  /// Those who have met ask it together.
+  std::vector<double> waits();
 
  private:
   exec::Tensors from_others(const exec::Tensors& parts);
@@ -50,6 +53,7 @@ class PlayedShards final : public exec::ShardGroup {
   int self_ = 0;
   std::vector<std::int64_t> pieces_;  // numbers of the pieces that were added up last, by shard
   PassedOn passed_on_;
+  std::vector<double> met_;  // seconds of each meeting with the others
 };
 
 }  // namespace pipewright::profiler

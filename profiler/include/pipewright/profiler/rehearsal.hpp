@@ -50,6 +50,8 @@ class Rehearsal {
   /// was among its shards is a part of that, but where their parts are made up.
   const std::vector<double>& seconds() const { return seconds_; }
   const std::vector<double>& shard_seconds() const { return shard_seconds_; }
+  /// How much of that it waited for one that was late.
+  const std::vector<double>& late_seconds() const { return late_seconds_; }
   /// By LOAD of the last stage: what producing its targets took of that.
   const std::vector<double>& target_seconds() const;
   /// One of the rank's stages.
@@ -69,7 +71,9 @@ class Rehearsal {
   int slots_ = 1;
   std::unique_ptr<LayerClock> clock_;
   std::map<int, std::unique_ptr<exec::Stage>> stages_;
-  std::vector<double> seconds_, shard_seconds_;
+  void find_late(const std::vector<int>& meetings);
+
+  std::vector<double> seconds_, shard_seconds_, late_seconds_;
 };
 
 }  // namespace pipewright::profiler

@@ -38,11 +38,12 @@ struct InstructionRecord {
   /// Of its time: in collectives of shards, waiting for others included; of two that take turns,
   /// without what went on beside the other.
   plan::Seconds shards{};
+  plan::Seconds late{};  // of that: it waited for one that was late (late_members.hpp)
 };
 
 /// Called on the rank's own thread after each instruction, after the second of two that take turns
-/// for both, whose times then overlap; for a rank on a GPU at the end of the step, for all of them.
-/// Calls of different ranks overlap.
+/// for both, whose times then overlap; for a rank on a GPU, or one that shares out its stages with
+/// others, at the end of the step, for all of them. Calls of different ranks overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {

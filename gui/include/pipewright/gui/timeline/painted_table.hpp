@@ -45,7 +45,7 @@ class PaintedTable {
   /// Whether some action that computes is of this kind, where the events are actions.
   bool has_kind(std::size_t kind) const { return has_kind_[kind]; }
 
-  /// The event of a track at an instant; nothing where the track is idle.
+  /// The event of a track at an instant; nothing where the track is idle, or waits for a shard.
   std::optional<std::uint64_t> event_at(std::size_t track, double time) const;
   /// The idle time of a rank at an instant, as a place in table().idle.
   std::optional<std::uint64_t> idle_at(int rank, double time) const;
@@ -58,6 +58,8 @@ class PaintedTable {
   std::size_t track_of(std::uint64_t event) const;
 
  private:
+  /// When events end, but where their rank waits at their end for one that is late.
+  void find_work_ends();
   /// Each track, on several threads; before its sums are made, its events are given classes.
   void sum_tracks(const std::function<void(const plan::EventTrack&)>& classify);
 
@@ -70,6 +72,8 @@ class PaintedTable {
   void unite_tracks();
 
   plan::EventTable table_;
+  std::vector<double> work_end_;  // by event; empty: as they end
+  std::span<const double> end_;   // what of events is painted
   plan::TimelineFacts facts_;
   std::vector<std::uint8_t> classes_;
   bool are_kinds_ = false;

@@ -26,6 +26,7 @@ struct RehearsedRank {
   std::vector<profiler::LayerSamples> alone;   // by layer, the loss last: while no other computed
   std::vector<profiler::LayerSamples> beside;  // while all did
   std::vector<std::vector<double>> shards{};   // of the plays' seconds, those among its shards
+  std::vector<std::vector<double>> late{};     // and of these, those waiting for one that was late
   using Plays = std::vector<std::vector<double>> RehearsedRank::*;
 };
 

@@ -35,6 +35,14 @@ struct ShardTraffic {
   friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
 };
 
+/// Of so many ranks that share out a mixture's experts, what the busiest one computes and exchanges
+/// over the mean of all: 1 to `ranks`.
+struct ExpertLoad {
+  int ranks = 2;
+  double busiest = 1;
+  friend bool operator==(const ExpertLoad&, const ExpertLoad&) = default;
+};
+
 /// The times that a layer has by itself are those of a core whose neighbours rest. A peak is the
 /// most memory that is alive at once. Some peaks may be 0, which means that nobody measured them;
 /// their comments say what stands in. The list of the fields is src/costs/layer_cost_fields.hpp.
@@ -68,10 +76,16 @@ struct LayerCost : LayerTimes {
   LayerTimes contended{};        // the times while `LayerCosts::busy_cores` compute at once
   Bytes workspace{};             // that its rank has throughout, the most of its layers
   Bytes expert_parameters{};     // the part of the parameters that routed experts have
+  /// Gradients that its rank holds beside those of its parameters: of shared-out experts those of
+  /// each other pipeline (`costs_of_shards`); 0 in a file.
+  Bytes pipeline_gradients{};
   // Beside the times: what the link makes of it is added where costs meet a cluster.
   ShardTraffic tensor_sums{};       // of outputs
   ShardTraffic expert_exchanges{};  // of tokens, in both directions
   ShardTraffic context_gathers{};   // of keys and values
+  /// As the data have it, by number of ranks, which rises; empty: nobody measured it, and experts
+  /// are taken for equally busy (expert_loads.hpp).
+  std::vector<ExpertLoad> expert_loads{};
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 

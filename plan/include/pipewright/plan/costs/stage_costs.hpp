@@ -42,6 +42,7 @@ struct StageCost : PassTimes {
   Bytes parameters_elsewhere{}, gradients_elsewhere{};
   Bytes optimizer_state;
   Bytes sent_gradients{};           // to the copies, in the parameters' type; 0: `gradients`
+  Bytes pipeline_gradients{};       // the part of the gradients that is of other pipelines' tokens
   Bytes expert_parameters{};        // the part of the parameters that fewer copies have
   Bytes workspace{};                // that its rank has throughout, the most of its stages
   Bytes loaded;                     // LOAD brings it, and it is held until the backward has run

@@ -32,6 +32,7 @@ struct TransformerLayer {
   std::int64_t device_expert_parameters = 0;
   Bytes weights{};             // two bytes for each of the device's parameters
   double product_flops = 0;    // the forward's, tokens with weights; a backward takes twice that
+  double expert_flops = 0;     // the part of these that routed experts have
   double attention_flops = 0;  // tokens with tokens, which grow with the sequence's square
   Bytes kept{}, kept_selective{}, kept_full{};  // for the backward, by recomputation
   Bytes output{};

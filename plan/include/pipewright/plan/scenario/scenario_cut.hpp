@@ -14,8 +14,8 @@ namespace pipewright::plan {
 /// What a shard has of layers that were measured whole, where the scenario has several: times,
 /// parameters and what is kept are shared out evenly, and each layer sums what it makes, twice
 /// where it can be run again (a transformer's block), else once. Norms are not shared out in truth.
-/// Of the experts of a mixture a rank has its part, and meets as many tokens as were measured: two
-/// exchanges of them, as if they were spread evenly over ranks.
+/// Of the experts of a mixture a rank has its part, and meets as many tokens as were measured, with
+/// two exchanges of them: it is the busiest of those who share them out, for which the others wait.
 LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs);
 
 /// How a scenario cuts its training. Layers of stages are left out: the partition says them.

@@ -78,7 +78,8 @@ void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns)
 /// if given, gets the event that each span has become.
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places = nullptr);
 
-/// The way back: spans in the order of the events. Names of tracks and ranks are left behind.
+/// The way back: spans in the order of the events. Names of tracks and ranks are left behind; among
+/// their shards spans are as long as they waited there.
 Timeline timeline_of(const EventTable& table);
 
 /// "rank 3", or what the trace calls it.

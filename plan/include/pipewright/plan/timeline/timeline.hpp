@@ -23,7 +23,10 @@ struct Span {
   std::string action;  // the instruction's text, such as "2F0"
   Seconds start;
   Seconds end;
-  Seconds shards{};  // the part of it in which shards of the rank pass on what they have to
+  /// The part of it in which those who share out the rank's stages, shards or ranks with the other
+  /// experts, pass on what they have to; and of that the part in which it waits for one that is
+  /// late.
+  Seconds shards{}, late{};
   friend bool operator==(const Span&, const Span&) = default;
 };
 
@@ -44,8 +47,9 @@ enum class IdleCause {
   Queue,      // what it waits for stands behind another transfer
   Exposed,    // a transfer or a collective during which the rank may not compute
   Launch,     // nothing: it could go on, and had not begun yet
+  Shards,     // in the middle of an action: another who shares out its stages is late
 };
-inline constexpr auto idle_cause_count = static_cast<std::size_t>(IdleCause::Launch) + 1;
+inline constexpr auto idle_cause_count = static_cast<std::size_t>(IdleCause::Shards) + 1;
 /// In the order of the enumeration: "warm-up", "cool-down", …
 const std::vector<std::string>& idle_causes();
 std::string to_string(IdleCause cause);
@@ -79,9 +83,10 @@ const char* word_of(Row row);
 std::string kind_of(std::string_view action);
 
 /// Compute time of each rank: when two of its spans compute at the same time, that time counts
-/// once.
+/// once; what it waits in them for one that is late, not at all.
 std::vector<Seconds> busy_per_rank(const Timeline& timeline);
-/// How long each rank's shards pass on what they have to, which is a part of its compute time.
+/// How long each rank's shards pass on what they have to, which is a part of its compute time: no
+/// wait for one that is late is in it.
 std::vector<Seconds> shards_per_rank(const Timeline& timeline);
 /// Iteration time less busy compute time, of each rank.
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline);

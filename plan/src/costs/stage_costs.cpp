@@ -232,7 +232,9 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
                                 : whole_bytes(static_cast<double>(whole.value) * share);
   };
   if (training.zero >= 2)
-    stage.gradients_elsewhere = stage.gradients - shard_of(stage.gradients);
+    // What pipelines made apart is summed by then.
+    stage.gradients_elsewhere =
+        stage.gradients - shard_of(stage.gradients - stage.pipeline_gradients);
   if (training.zero >= 3)
     stage.parameters_elsewhere = stage.parameters - shard_of(stage.parameters);
   stage.optimizer_state = shard_of(stage.optimizer_state);

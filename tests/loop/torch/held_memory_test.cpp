@@ -265,9 +265,13 @@ TEST_CASE("of shared-out experts a rank holds gradients of each pipeline, predic
   const plan::LayerCosts whole = loop::measure_costs(one, loop::Workload(one), {}, never, {});
   const plan::Partition partition{{0, 14}};
   const plan::Schedule schedule = test::make("1f1b", 1, 2);
-  for (const int expert_ranks : {1, 2, 4}) {
-    const plan::Scenario scenario = mixture_scenario(expert_ranks, tokens);
-    const sim::Structure structure(plan::lower(schedule, {.replicas = 4}));
+  for (const auto& [expert_ranks, zero] :
+       {std::pair(1, 0), std::pair(2, 0), std::pair(4, 0), std::pair(2, 1), std::pair(4, 1),
+        std::pair(2, 2), std::pair(4, 2), std::pair(2, 3)}) {
+    plan::Scenario scenario = mixture_scenario(expert_ranks, tokens);
+    scenario.training.zero = zero;
+    const sim::Structure structure(
+        plan::lower(schedule, {.replicas = 4, .zero = zero, .whole_stages = 1}));
     const sim::StepCosts costs = sim::step_costs_of(scenario, whole, partition);
     sim::Simulator simulator(structure);
     sim::MemoryModel model(structure, {.gradient_groups = 1});
@@ -275,7 +279,7 @@ TEST_CASE("of shared-out experts a rank holds gradients of each pipeline, predic
         static_cast<double>(model.curves(costs, simulator.run(costs)).peaks.at(0).held.value);
     const auto held = peaks_of_copies(scenario, structure.program(), partition, 4);
     for (std::size_t rank = 0; rank < held.size(); ++rank) {
-      CAPTURE(expert_ranks, rank, held[rank], predicted);
+      CAPTURE(expert_ranks, zero, rank, held[rank], predicted);
       CHECK(held[rank] > 0.99 * predicted);
       CHECK(held[rank] < 1.01 * predicted);
     }

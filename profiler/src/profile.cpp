@@ -95,21 +95,20 @@ class Profile {
     const at::NoGradGuard no_grad;
     std::vector<std::vector<std::vector<std::int64_t>>> rows(
         static_cast<std::size_t>(bench_.loss()) + 1);
-    bool has_mixture = true;
-    for (int step = 0; step < microbatches && has_mixture; ++step) {
+    const auto& layers = bench_.setup().layers;
+    const bool has_experts = std::any_of(layers.begin(), layers.end(),
+                                         [](const exec::LayerSpec& l) { return l.has_experts; });
+    for (int step = 0; step < microbatches && has_experts; ++step) {
       const plan::Instruction load{plan::InstructionKind::Load, 0, 0, 0};
       stage.begin({.data = bench_.setup().data, .step = step}, /*slots=*/1);
       stage.load(load);
       at::Tensor value = stage.inputs(load).at(0);
       stage.end();
-      has_mixture = false;
       for (int layer = 0; layer < bench_.loss(); ++layer) {
         const exec::RoutedRows routed;
         value = stage.run_layer(layer, {value}, {}, {}).at(0);
-        if (routed.by_expert().empty())
-          continue;
-        has_mixture = true;
-        rows[static_cast<std::size_t>(layer)].push_back(routed.by_expert());
+        if (!routed.by_expert().empty())
+          rows[static_cast<std::size_t>(layer)].push_back(routed.by_expert());
       }
     }
     std::vector<std::vector<plan::ExpertLoad>> loads;

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "pipewright/exec/rank/executor.hpp"
@@ -143,20 +142,17 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {
   const exec::JobGrid grid = grid_of(scenario.pipeline);
-  std::map<int, std::vector<profiler::StageBorders>> borders;  // by shard: tokens may be cut
+  // As a shard has them, which may have a part of the tokens: all have equally many.
+  const profiler::LayerBench one(workload.setup(), workload.device(),
+                                 seat_of(grid.rank(first_here(members)), workload));
+  const auto borders = profiler::borders_of(one, plan.partition);
   profiler::RankProgram played{
       plan.program(), plan.partition,
       exec::gradient_groups(plan.program(), workload.setup(), scenario.pipeline.replicas)};
   for (std::size_t at = 0; at < benches_.size(); ++at) {
     played.rank = grid.rank(first_here(members) + static_cast<int>(at));
     job_rank_of_.push_back(played.rank);
-    auto& own = borders[played.rank.shard];
-    if (own.empty()) {
-      const profiler::LayerBench bench(workload.setup(), workload.device(),
-                                       seat_of(played.rank, workload));
-      own = profiler::borders_of(bench, plan.partition);
-    }
-    rehearsals_.emplace_back(*benches_[at], played, own);
+    rehearsals_.emplace_back(*benches_[at], played, borders);
   }
   for (int i = 0; i < warm_up_plays; ++i)
     play_together(/*counts=*/false);

@@ -23,6 +23,9 @@ double parameter_bytes(int zero, double copies) {
   }
 }
 
+/// What a stage has beside that for its turn, where ZeRO leaves a rank its part of the parameters.
+double gathered_bytes(int zero, double copies) { return zero < 3 ? 0 : 2 * (1 - 1 / copies); }
+
 /// Layers of a rank.
 struct LayerCount {
   int dense = 0, sparse = 0;
@@ -74,12 +77,12 @@ class Holding {
         tokens_(tokens_of(training, cut)),
         kept_dense_(layer_bytes(true)),
         kept_sparse_(model_.has_mixture() ? layer_bytes(false) : 0),
-        standing_dense_(standing_of(layer_parameters(model_, 1))),
-        standing_sparse_(model_.has_mixture() ? standing_of_sparse() : 0),
-        gathered_dense_(gathered_of(layer_parameters(model_, 1))),
-        gathered_sparse_(model_.has_mixture() ? gathered_of_sparse() : 0),
-        standing_embedding_(standing_of(embedding_parameters(training))),
-        standing_head_(standing_of(head_parameters(model_))),
+        standing_dense_(bytes_of(layer_parameters(model_, 1), parameter_bytes)),
+        standing_sparse_(bytes_of_sparse(parameter_bytes)),
+        gathered_dense_(bytes_of(layer_parameters(model_, 1), gathered_bytes)),
+        gathered_sparse_(bytes_of_sparse(gathered_bytes)),
+        standing_embedding_(bytes_of(embedding_parameters(training), parameter_bytes)),
+        standing_head_(bytes_of(head_parameters(model_), parameter_bytes)),
         at_peak_(work_at_peak(training, cut, /*has_last_stage=*/false)),
         at_peak_of_last_(work_at_peak(training, cut, /*has_last_stage=*/true)) {}
 
@@ -122,31 +125,26 @@ class Holding {
            (last && !(first && model_.tied) ? standing_head_ : 0);
   }
 
-  /// What a stage has of its parameters for its turn, where ZeRO 3 leaves a rank its part of them:
-  /// whichever stage of the rank has its turn, it is at least that of the smallest.
+  /// Whichever stage of the rank has its turn, it is at least that of the smallest.
   double gathered(const LayerCount& stage) const {
-    return cut_.zero < 3 ? 0 : stage.dense * gathered_dense_ + stage.sparse * gathered_sparse_;
+    return stage.dense * gathered_dense_ + stage.sparse * gathered_sparse_;
   }
 
-  double gathered_of(double parameters, int experts = 1) const {
-    const double copies = 1.0 * cut_.data * cut_.context / experts;
-    return parameters / experts / cut_.tensor * 2 * (1 - 1 / copies);
-  }
-
-  double gathered_of_sparse() const {
-    const double experts = expert_parameters(model_, 0);
-    return gathered_of(layer_parameters(model_, 0) - experts) + gathered_of(experts, cut_.expert);
-  }
+  /// Of one parameter among n copies.
+  using BytesEach = double (*)(int zero, double copies);
 
   /// `experts`: among how many ranks they are shared out, which so have fewer copies.
-  double standing_of(double parameters, int experts = 1) const {
+  double bytes_of(double parameters, BytesEach each, int experts = 1) const {
     const double copies = 1.0 * cut_.data * cut_.context / experts;
-    return parameters / experts / cut_.tensor * parameter_bytes(cut_.zero, copies);
+    return parameters / experts / cut_.tensor * each(cut_.zero, copies);
   }
 
-  double standing_of_sparse() const {
+  double bytes_of_sparse(BytesEach each) const {
+    if (!model_.has_mixture())
+      return 0;
     const double experts = expert_parameters(model_, 0);
-    return standing_of(layer_parameters(model_, 0) - experts) + standing_of(experts, cut_.expert);
+    return bytes_of(layer_parameters(model_, 0) - experts, each) +
+           bytes_of(experts, each, cut_.expert);
   }
 
   /// At the moment at which it is most.

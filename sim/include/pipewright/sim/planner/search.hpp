@@ -170,7 +170,6 @@ class Search {
       } else {  // how fast it would be is asked where it may be the nearest
         too_large_.push_back(bound);
         ++answer_.too_large;
-        ++decided_;
       }
       if ((candidates_.size() + too_large_.size()) % asked_every == 0)
         goes_on();
@@ -179,16 +178,20 @@ class Search {
                      [](const Bound& a, const Bound& b) { return a.least_s < b.least_s; });
   }
 
+  std::size_t decided() const {
+    return answer_.impossible + answer_.too_large + answer_.bounded + answer_.simulated;
+  }
+
   bool goes_on() {
     const Plan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
-    if (options_.progress && !options_.progress(decided_, answer_.candidates, best))
+    if (options_.progress && !options_.progress(decided(), answer_.candidates, best))
       answer_.interrupted = true;
     return !answer_.interrupted;
   }
 
   /// In the order of their bounds.
   void simulate_those() {
-    for (std::size_t at = 0; at < candidates_.size(); ++at, ++decided_) {
+    for (std::size_t at = 0; at < candidates_.size(); ++at) {
       if (answer_.interrupted || !goes_on())
         return;
       const Bound& bound = candidates_[at];
@@ -198,7 +201,6 @@ class Search {
         ++answer_.bounded;
       } else {  // so are all that follow
         answer_.bounded += candidates_.size() - at;
-        decided_ += candidates_.size() - at;
         return;
       }
     }
@@ -246,7 +248,6 @@ class Search {
   const SearchClock::time_point started_;
   BestPlans<Plan> best_;
   std::vector<Bound> candidates_, too_large_;  // too large: by what the bound knew
-  std::size_t decided_ = 0;
   SearchAnswer<Plan> answer_;
 };
 

@@ -12,6 +12,25 @@ namespace {
 constexpr std::string_view per_second = "_per_s";
 constexpr auto between_timelines = std::chrono::seconds(1);
 
+/// What a step may have.
+constexpr std::pair<const char*, std::optional<double> StepLine::*> step_figures[]{
+    {"learning_rate", &StepLine::learning_rate},
+    {"gradient_norm", &StepLine::gradient_norm},
+    {"evaluation_loss", &StepLine::evaluation_loss},
+    {"mfu", &StepLine::mfu},
+    {"bubble", &StepLine::bubble},
+    {"peak_bytes", &StepLine::peak_bytes}};
+
+std::map<std::string, double> waiting_of(const plan::Json& json) {
+  std::map<std::string, double> waiting;
+  const auto found = json.find("waiting_s");
+  if (found != json.end() && found->is_object())
+    for (const auto& [cause, seconds] : found->items())
+      if (seconds.is_number())
+        waiting[cause] = seconds.get<double>();
+  return waiting;
+}
+
 }  // namespace
 
 std::string to_line(const StepLine& step) {
@@ -19,6 +38,13 @@ std::string to_line(const StepLine& step) {
   json["loss"] = step.loss;  // null where it is no number
   json["seconds"] = step.seconds;
   json[step.unit + std::string(per_second)] = step.units_per_s;
+  for (const auto& [key, member] : step_figures)
+    if (step.*member)
+      json[key] = *(step.*member);
+  if (step.evaluation_loss && step.unit == "tokens")
+    json["perplexity"] = std::exp(*step.evaluation_loss);
+  if (!step.waiting.empty())
+    json["waiting_s"] = step.waiting;
   return json.dump();
 }
 
@@ -45,6 +71,9 @@ std::optional<StepLine> parse_step_line(std::string_view line) {
   if (!step || !steps || !loss || !seconds)
     return {};
   StepLine read{*step, *steps, *loss, *seconds, 0, {}};
+  for (const auto& [key, member] : step_figures)
+    read.*member = number(key);
+  read.waiting = waiting_of(json);
   for (const auto& [key, value] : json.items())
     if (key.ends_with(per_second) && value.is_number()) {
       read.unit = key.substr(0, key.size() - per_second.size());

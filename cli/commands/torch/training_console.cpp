@@ -34,8 +34,10 @@ loop::TrainingOptions TrainingConsole::training() {
                 if (training_)
                   training_->begin();
               },
-          .after_step = [this](int step,
-                               const exec::StepResult& result) { training_->report(step, result); },
+          .after_step =
+              [this](const loop::TrainedStep& done) {
+                training_->report(done.step, done.result, done.evaluation_loss);
+              },
           .say = say,
           .stop = &interrupted(),
           .give_up = give_up,

@@ -9,6 +9,7 @@
 #include "commands/torch/training_progress.hpp"
 #include "options/torch_options.hpp"
 #include "pipewright/loop_torch/prepared.hpp"
+#include "pipewright/loop_torch/training.hpp"
 #include "pipewright/loop_torch/verify.hpp"
 
 namespace pipewright::cli {

@@ -19,7 +19,7 @@ class TrainingProgress {
 
   /// The work begins with the first call.
   void begin();
-  void report(int step, const exec::StepResult& result);
+  void report(int step, const exec::StepResult& result, std::optional<double> evaluation_loss = {});
 
  private:
   std::string label_;

@@ -45,13 +45,39 @@ BatchSource batches_of(const Batch& all, int size) {
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step) {
   return
       [&data, microbatches, step = first_step, microbatch = 0]() mutable -> std::optional<Batch> {
-        Batch batch{data.inputs(step, microbatch), data.targets(step, microbatch)};
+        Batch batch{data.inputs(step, microbatch), data.targets(step, microbatch),
+                    data.weight(step, microbatch)};
         if (++microbatch == microbatches) {
           microbatch = 0;
           ++step;
         }
         return batch;
       };
+}
+
+namespace {
+
+class FunctionData final : public Dataset {
+ public:
+  explicit FunctionData(std::function<Batch(int, int)> batch_at) : batch_at_(std::move(batch_at)) {}
+  Tensors inputs(int step, int microbatch) const override {
+    return batch_at_(step, microbatch).inputs;
+  }
+  Tensors targets(int step, int microbatch) const override {
+    return batch_at_(step, microbatch).targets;
+  }
+  double weight(int step, int microbatch) const override {
+    return batch_at_(step, microbatch).counts;
+  }
+
+ private:
+  std::function<Batch(int, int)> batch_at_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> dataset_of(std::function<Batch(int, int)> batch_at) {
+  return std::make_unique<FunctionData>(std::move(batch_at));
 }
 
 RepeatingLoader::RepeatingLoader(std::function<BatchSource()> open)
@@ -67,16 +93,23 @@ std::optional<Batch> RepeatingLoader::operator()() {
 bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
   step_ = step;
   microbatches_.clear();
+  double counted = 0;
   if (!needs_.inputs && !needs_.targets)
     return true;
   for (int m = 0; m < microbatches; ++m) {
     auto batch = source();
     if (!batch)
       return false;
+    counted += batch->counts;
     if (m / (microbatches / needs_.parts) == needs_.part || needs_.parts == 1)
       microbatches_[m] = {needs_.inputs ? std::move(batch->inputs) : Tensors{},
-                          needs_.targets ? std::move(batch->targets) : Tensors{}};
+                          needs_.targets ? std::move(batch->targets) : Tensors{}, batch->counts};
   }
+  if (!(counted > 0))
+    throw plan::InputError(fmt::format(
+        "the microbatches of step {} count {} in its mean loss: one of them at least must count",
+        step, counted));
+  mean_count_ = counted / microbatches;
   return true;
 }
 
@@ -92,5 +125,9 @@ const Batch& StepBuffer::at(int step, int microbatch) const {
 
 Tensors StepBuffer::inputs(int step, int microbatch) const { return at(step, microbatch).inputs; }
 Tensors StepBuffer::targets(int step, int microbatch) const { return at(step, microbatch).targets; }
+
+double StepBuffer::weight(int step, int microbatch) const {
+  return at(step, microbatch).counts / mean_count_;
+}
 
 }  // namespace pipewright::exec

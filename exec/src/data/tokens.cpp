@@ -4,67 +4,61 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <fstream>
 
+#include "packed.hpp"
 #include "pipewright/plan/error.hpp"
+#include "token_file.hpp"
 #include "windows.hpp"
 
 namespace pipewright::exec {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "files are read as they are");
-
-constexpr int words_in_two_bytes = 1 << 16;
-
-/// How many tokens the file holds.
-std::int64_t count_tokens(const std::filesystem::path& file, int sequence, int bytes) {
-  std::error_code error;
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file, error));
-  if (error)
-    throw plan::InputError(fmt::format(
-        "{}: {}; here belong tokens of {} bytes each, the lowest byte first, {} of them at least: "
-        "numpy's `tokens.astype(\"<u{}\").tofile(path)` writes such a file",
-        file.string(), error.message(), bytes, sequence + 1, bytes));
-  if (size % bytes != 0)
-    throw plan::InputError(
-        fmt::format("{}: its {} bytes are {} whole tokens of {} bytes and {} bytes left over",
-                    file.string(), size, size / bytes, bytes, size % bytes));
-  if (size / bytes <= sequence)
-    throw plan::InputError(
-        fmt::format("{}: its {} tokens of {} bytes are too few: a window of {} tokens and the "
-                    "token after it need {}",
-                    file.string(), size / bytes, bytes, sequence, sequence + 1));
-  if (!std::ifstream(file, std::ios::binary))
-    throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
-  return size / bytes;
+/// Behind each token that ends a document.
+std::vector<std::int64_t> ends_behind(const at::Tensor& tokens, int document_end) {
+  constexpr std::int64_t at_once = 1 << 20;
+  std::vector<std::int64_t> ends;
+  for (std::int64_t first = 0; first < tokens.numel(); first += at_once) {
+    const at::Tensor some =
+        tokens.narrow(0, first, std::min(at_once, tokens.numel() - first)).to(at::kLong);
+    const at::Tensor places = (some == document_end).nonzero().flatten();
+    for (std::int64_t p = 0; p < places.numel(); ++p)
+      ends.push_back(first + places[p].item<std::int64_t>() + 1);
+  }
+  if (ends.empty() || ends.back() < tokens.numel())
+    ends.push_back(tokens.numel());
+  return ends;
 }
 
-template <class Token>
-void require_known(const at::Tensor& tokens, int vocabulary, const std::filesystem::path& file) {
-  const auto* const begin = static_cast<const Token*>(tokens.const_data_ptr());
-  const auto* const end = begin + tokens.numel();
-  const auto* const found = std::find_if(
-      begin, end, [words = static_cast<std::uint32_t>(vocabulary)](Token t) { return t >= words; });
-  if (found != end)
+std::unique_ptr<Dataset> packed(const std::filesystem::path& file, TokenFile tokens, int sequence,
+                                const BatchShape& shape) {
+  if (shape.document_end >= 0)
+    tokens.ends = ends_behind(tokens.tokens, shape.document_end);
+  if (tokens.ends.empty())
     throw plan::InputError(
-        fmt::format("{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}: "
-                    "model.vocabulary, or the tokenizer, is another",
-                    file.string(), found - begin, *found, vocabulary - 1));
+        fmt::format("{}: nothing says where its documents end: data.document_end must name the "
+                    "token behind each of them, or an .idx must lie beside it",
+                    file.string()));
+  auto made = std::make_unique<Packed>(tokens.tokens, tokens.ends, sequence, shape);
+  if (made->sample_count() == 0)
+    throw plan::InputError(fmt::format("{}: none of its {} documents has two tokens", file.string(),
+                                       tokens.ends.size()));
+  return made;
 }
 
 }  // namespace
 
 std::unique_ptr<Dataset> open_tokens(const std::filesystem::path& file, int sequence,
                                      int vocabulary, const BatchShape& shape) {
-  const bool wide = vocabulary > words_in_two_bytes;
-  const std::int64_t count = count_tokens(file, sequence, wide ? 4 : 2);
-  const at::Tensor tokens = at::from_file(file.string(), /*shared=*/false, count,
-                                          at::dtype(wide ? at::kUInt32 : at::kUInt16));
-  wide ? require_known<std::uint32_t>(tokens, vocabulary, file)
-       : require_known<std::uint16_t>(tokens, vocabulary, file);
-  return std::make_unique<Windows>(tokens, sequence, shape);
+  TokenFile tokens = map_tokens(file, vocabulary);
+  if (shape.order == plan::SampleOrder::Packed)
+    return packed(file, std::move(tokens), sequence, shape);
+  if (tokens.tokens.numel() <= sequence)
+    throw plan::InputError(
+        fmt::format("{}: its {} tokens of {} bytes are too few: a window of {} tokens and the "
+                    "token after it need {}",
+                    file.string(), tokens.tokens.numel(), tokens.tokens.element_size(), sequence,
+                    sequence + 1));
+  return std::make_unique<Windows>(tokens.tokens, sequence, shape);
 }
 
 }  // namespace pipewright::exec

@@ -1,13 +1,14 @@
 #pragma once
 
-// Samples of one long row of numbers: windows that begin anywhere in it.
+// Samples of one long row of numbers: windows of it.
 
 #include "pipewright/exec/data/dataset.hpp"
 
 namespace pipewright::exec {
 
-/// Windows of `sequence` numbers, drawn by seed, step, microbatch and sample; the target is the
-/// window one number later. Both are int64 [microbatch_size, sequence].
+/// Windows of `sequence` numbers, which begin anywhere, drawn by seed, step, microbatch and sample,
+/// or lie one behind the other and come each once in an epoch; the target is the window one number
+/// later. Both are int64 [microbatch_size, sequence].
 class Windows final : public Dataset {
  public:
   /// `numbers`: one dimension, more than `sequence`.
@@ -22,6 +23,7 @@ class Windows final : public Dataset {
   }
 
  private:
+  std::int64_t begin_of(int step, int microbatch, int sample) const;
   at::Tensor windows(int step, int microbatch, int shift) const;
 
   at::Tensor numbers_;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/evaluation_program.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -74,20 +75,6 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
     options.recompute_layers = layers;
   }
   return plan::lower(request, plan::make_training_schedule(request), options);
-}
-
-/// Forwards alone, over the stages as they lie.
-plan::Program evaluation_program(const plan::Program& trained, int microbatches, int replicas) {
-  plan::ScheduleRequest request;
-  request.name = "inference";
-  request.ranks = static_cast<int>(trained.ranks.size());
-  request.microbatches = microbatches;
-  request.rank_of_stage = trained.placement.routes.front();
-  plan::LoweringOptions options;
-  options.share_loss = true;
-  options.replicas = replicas;
-  options.zero = plan::gathers_parameters(trained) ? 3 : 0;
-  return plan::lower(plan::make_schedule(request), options);
 }
 
 DataNeeds needs_of(const plan::Program& program, const ExecutorOptions& options) {
@@ -182,7 +169,7 @@ std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
   StepBuffer buffer(needs_);
   if (!all_agree(buffer.fill(data, step_, count * module_.replicas())))
     return {};
-  const auto program = evaluation_program(program_, count, module_.replicas());
+  const auto program = plan::evaluation_program(program_, count, module_.replicas());
   auto evaluation = executor_->evaluate(program, buffer, step_, how.outputs);
   if (!evaluation)
     return {};

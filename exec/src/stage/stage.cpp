@@ -195,6 +195,23 @@ void add_aliases(Layer& layer, const std::vector<std::string>& names, std::size_
   }
 }
 
+/// The rule of each parameter; empty: all have the same.
+std::vector<ParameterRule> rules_of(const TrainingSetup& setup,
+                                    const std::vector<at::Tensor>& parameters,
+                                    const std::vector<int>& layers,
+                                    const std::vector<std::string>& names) {
+  std::vector<ParameterRule> rules;
+  for (std::size_t p = 0; p < parameters.size() && setup.optimizer.rule; ++p) {
+    const LayerSpec& own = setup.layers[static_cast<std::size_t>(layers[p])];
+    const bool is_tied = !own.tied_key.empty() && names[p] == own.tied_weight;
+    const LayerSpec& owner =
+        is_tied ? setup.layers[static_cast<std::size_t>(tied_owner(setup.layers, layers[p]))] : own;
+    rules.push_back(setup.optimizer.rule(
+        {owner.name, is_tied ? owner.tied_weight : names[p], parameters[p].sizes().vec()}));
+  }
+  return rules;
+}
+
 /// Those of experts that pipelines share out have aliases.
 std::vector<bool> of_experts(const GradientSources& sources, std::size_t parameters) {
   std::vector<bool> found(parameters, false);
@@ -238,7 +255,8 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
   optimizer_ = std::make_unique<Optimizer>(
       parameters, setup.optimizer, spec_.shard,
       may_be_cut(setup, spec_.place) ? Places::MayDiffer : Places::AreKept,
-      of_experts(sources, parameters.size()));
+      of_experts(sources, parameters.size()),
+      rules_of(setup, parameters, layer_of_parameter_, name_of_parameter_));
   const bool exact = setup.exact && spec_.step_every == 0;
   if (spec_.shard.gradients)
     scattered_ =
@@ -352,7 +370,7 @@ void Stage::end() {
 
 void Stage::read_losses() {
   for (const auto& [microbatch, loss] : unread_losses_)
-    losses_[microbatch] = loss.item<double>();
+    losses_[microbatch] *= loss.item<double>();
   unread_losses_.clear();
 }
 
@@ -492,8 +510,10 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
 
 void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
   const auto microbatch = static_cast<std::size_t>(i.microbatch);
+  const double weight = pass_.data->weight(pass_.step, pass_.first_microbatch + i.microbatch);
+  losses_[microbatch] = weight;
   if (loss.is_cpu())
-    losses_[microbatch] = loss.item<double>();
+    losses_[microbatch] *= loss.item<double>();
   else
     unread_losses_.emplace_back(microbatch, captures_ ? loss.detach().clone() : loss.detach());
   if (!pass_.training)
@@ -502,7 +522,7 @@ void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
     const int averaged = spec_.step_every > 0 ? spec_.step_every : pass_.microbatches;
     loss_gradient_ = at::full_like(loss, pass_.loss_scale / averaged);
   }
-  buffers(i).output_gradients = {loss_gradient_};
+  buffers(i).output_gradients = {weight == 1 ? loss_gradient_ : loss_gradient_ * weight};
 }
 
 /// Keeps what runs again needs: the inputs of the segments, if not all of them run at a time.

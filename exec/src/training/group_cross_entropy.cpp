@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "pipewright/exec/data/dataset.hpp"
 #include "pipewright/exec/training/group_indices.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 
@@ -55,22 +56,23 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
       sums.push_back(at::stack({exponentials.back().sum(-1), aimed_at}));
     }
     const at::Tensor sum = added_up(sums, words->place);
+    const at::Tensor counted = (targets != ignored_target).to(highest.scalar_type());
     Tensors kept = exponentials;
-    kept.insert(kept.end(), {targets, sum[0]});
+    kept.insert(kept.end(), {targets, sum[0], counted / counted.sum()});
     context->save_for_backward(kept);
     context->saved_data["words"] = c10::IValue::make_capsule(words);
-    return (sum[0].log() + highest - sum[1]).mean();
+    return ((sum[0].log() + highest - sum[1]) * counted).sum() / counted.sum();
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     const auto words =
         c10::static_intrusive_pointer_cast<OwnWords>(context->saved_data["words"].toCapsule());
     Tensors kept = context->get_saved_variables();
-    const at::Tensor sum = kept.back().unsqueeze(-1);
-    const at::Tensor targets = kept[kept.size() - 2];
-    const at::Tensor scale = gradients.front() / targets.numel();
+    const at::Tensor targets = kept[kept.size() - 3];
+    const at::Tensor sum = kept[kept.size() - 2].unsqueeze(-1);
+    const at::Tensor scale = gradients.front() * kept.back().unsqueeze(-1);
     Tensors results(2);  // for the words and targets there are none
-    for (std::size_t own = 0; own + 2 < kept.size(); ++own) {
+    for (std::size_t own = 0; own + 3 < kept.size(); ++own) {
       const auto [local, elsewhere] = words->indices(targets, own);
       const at::Tensor hit = elsewhere.to(kept[own].scalar_type()).sub_(1);
       results.push_back(
@@ -84,7 +86,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
                                      std::int64_t vocabulary, const ShardPlace& place) {
-  require_in_vocabulary("targets", targets, vocabulary);
+  require_in_vocabulary("targets", targets, vocabulary, /*may_be_ignored=*/true);
   // Autograd wants each group's logits in the shape in which their gradient comes back.
   Tensors by_token;
   for (const at::Tensor& of_group : logits)

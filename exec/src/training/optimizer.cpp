@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "pipewright/plan/error.hpp"
@@ -59,6 +60,10 @@ at::Tensor memory_of(const Slice& slice, const std::vector<at::Tensor>& paramete
 
 }  // namespace
 
+bool is_matrix(const RuledParameter& parameter) {
+  return parameter.sizes.size() > 1 && !parameter.name.ends_with("bias");
+}
+
 double learning_rate_at(const OptimizerOptions& options, int step) {
   const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
   if (step < options.warm_up_steps)
@@ -73,7 +78,8 @@ double learning_rate_at(const OptimizerOptions& options, int step) {
 }
 
 Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
-                     Shard shard, Places places, std::vector<bool> of_experts)
+                     Shard shard, Places places, std::vector<bool> of_experts,
+                     const std::vector<ParameterRule>& rules)
     : options_(options),
       shard_(shard),
       places_(places),
@@ -92,6 +98,8 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
   }
   own_ = copied_.slices({shard_.index, shard_.count}, shard_.of_experts);
   for (const Slice& slice : own_) {
+    rules_.push_back(rules.empty() ? ParameterRule{options.weight_decay}
+                                   : rules.at(slice.parameter));
     at::Tensor value = slice.of(parameters_[slice.parameter]);
     if (shard_.parameters)
       value = values_.emplace_back(is_divided(slice.parameter) ? value.detach().clone()
@@ -180,47 +188,60 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
     parameters_[p].grad().zero_();
 }
 
+/// Slices of one rule at a time.
 void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
                        const at::Tensor& overflow) {
-  const auto own = [&](const Tensors& of_all) {
-    return of_all.empty() ? Tensors() : at::TensorList(of_all).slice(begin, gradients.size()).vec();
-  };
-  const Updated all{own(updated_), gradients, own(first_moments_), own(second_moments_),
-                    own(step_counts_)};
-  for (const at::Tensor& count : all.step_counts)
-    overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
-  places_ == Places::MayDiffer ? update_in_vectors(all, learning_rate, overflow)
-                               : update(all, learning_rate, overflow);
+  std::map<ParameterRule, std::vector<std::size_t>> by_rule;
+  for (std::size_t at = 0; at < gradients.size(); ++at)
+    by_rule[rules_[begin + at]].push_back(at);
+  for (const auto& [rule, slices] : by_rule) {
+    const auto own = [slices = &slices](const Tensors& of_all, std::size_t first) {
+      Tensors some;
+      for (const std::size_t at : *slices)
+        if (!of_all.empty())
+          some.push_back(of_all[first + at]);
+      return some;
+    };
+    const Updated all{own(updated_, begin), own(gradients, 0), own(first_moments_, begin),
+                      own(second_moments_, begin), own(step_counts_, begin)};
+    for (const at::Tensor& count : all.step_counts)
+      overflow.defined() ? count.add_(1 - overflow) : count.add_(1);
+    places_ == Places::MayDiffer ? update_in_vectors(all, rule, learning_rate, overflow)
+                                 : update(all, rule, learning_rate, overflow);
+  }
 }
 
-void Optimizer::update_in_vectors(const Updated& all, double learning_rate,
-                                  const at::Tensor& overflow) const {
+void Optimizer::update_in_vectors(const Updated& all, const ParameterRule& rule,
+                                  double learning_rate, const at::Tensor& overflow) const {
   const InVectors values(all.values), gradients(all.gradients), first(all.first_moments),
       second(all.second_moments);
-  update({values.whole, gradients.whole, first.whole, second.whole, all.step_counts}, learning_rate,
-         overflow);
+  update({values.whole, gradients.whole, first.whole, second.whole, all.step_counts}, rule,
+         learning_rate, overflow);
   if (values.rest.empty())
     return;
   Tensors count = all.step_counts;  // all count alike
   count.resize(std::min<std::size_t>(1, count.size()));
-  update({values.rest, gradients.rest, first.rest, second.rest, count}, learning_rate, overflow);
+  update({values.rest, gradients.rest, first.rest, second.rest, count}, rule, learning_rate,
+         overflow);
   for (const InVectors* const changed : {&values, &first, &second})
     changed->put_back();
 }
 
-void Optimizer::update(const Updated& all, double learning_rate, const at::Tensor& overflow) const {
+void Optimizer::update(const Updated& all, const ParameterRule& rule, double learning_rate,
+                       const at::Tensor& overflow) const {
   const auto found_inf = overflow.defined() ? std::optional(overflow) : std::nullopt;
+  const double rate = rule.rate * learning_rate;
   if (options_.kind == plan::Optimizer::AdamW) {
     at::_fused_adamw_(all.values, all.gradients, all.first_moments, all.second_moments, {},
-                      all.step_counts, learning_rate, options_.beta1, options_.beta2,
-                      options_.weight_decay, options_.epsilon, /*amsgrad=*/false,
+                      all.step_counts, rate, options_.beta1, options_.beta2, rule.weight_decay,
+                      options_.epsilon, /*amsgrad=*/false,
                       /*maximize=*/false,
                       /*grad_scale=*/{}, found_inf);
     return;
   }
   const bool momentum = options_.kind == plan::Optimizer::SgdMomentum;
-  at::_fused_sgd_(all.values, all.gradients, all.first_moments, options_.weight_decay,
-                  momentum ? options_.momentum : 0, learning_rate, /*dampening=*/0,
+  at::_fused_sgd_(all.values, all.gradients, all.first_moments, rule.weight_decay,
+                  momentum ? options_.momentum : 0, rate, /*dampening=*/0,
                   /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false,
                   /*grad_scale=*/{}, found_inf);
 }

@@ -130,7 +130,8 @@ std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
 }
 
 bool can_rehearse(const plan::Program& program, const Workload& workload) {
-  return workload.device().device.is_cpu() && !plan::is_forward_only(program);
+  return workload.device().device.is_cpu() && !plan::is_forward_only(program) &&
+         !workload.dynamic_shapes();  // a rehearsal has one microbatch's shapes at each border
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,

@@ -1,19 +1,82 @@
 #include "logged.hpp"
 
+#include <algorithm>
+
+#include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/sim/causes/measured_times.hpp"
+
 namespace pipewright::loop {
+namespace {
+
+/// Multiply-adds of a step, forward and backward, each of which counts two.
+double flops_of_step(const plan::Scenario& scenario, const Workload& workload) {
+  constexpr int forward_and_backward = 3;
+  double forward = 0;
+  for (const plan::Layer& layer : plan::model_of(scenario).layers)
+    forward += layer.forward_flops;
+  return forward_and_backward * forward * workload.samples_per_step();
+}
+
+/// What only a timeline shows.
+void note_timeline(const plan::Timeline& timeline, StepLine& line) {
+  double bubble = 0;
+  int ranks = 0;
+  const auto busy = plan::busy_per_rank(timeline);
+  for (const plan::Seconds computing : busy)
+    if (computing > plan::Seconds{}) {  // those of other processes are not here
+      bubble += 1 - computing / timeline.length;
+      ++ranks;
+    }
+  if (ranks > 0)
+    line.bubble = bubble / ranks;
+  const auto peaks = plan::peak_per_rank(timeline);
+  line.peak_bytes = static_cast<double>(std::max_element(peaks.begin(), peaks.end())->value);
+  const plan::IdleByCause idle = sum(plan::idle_by_cause(timeline));
+  for (std::size_t cause = 0; cause < idle.size(); ++cause)
+    if (idle[cause] > plan::Seconds{})
+      line.waiting[to_string(static_cast<plan::IdleCause>(cause))] = idle[cause].value;
+}
+
+/// With the reasons for its idle time, where all of its ranks are here.
+plan::Timeline timeline_of(const TrainedStep& step, const Prepared& prepared) {
+  plan::Timeline timeline = timeline_of(step.record, "last step");
+  const auto& ranks = step.record.ranks;
+  const bool is_whole =
+      std::none_of(ranks.begin(), ranks.end(), [](const auto& records) { return records.empty(); });
+  return is_whole ? sim::with_idle_causes(*prepared.plan.structure, std::move(timeline)) : timeline;
+}
+
+}  // namespace
+
+StepLine step_line(const TrainedStep& step, const plan::Timeline& timeline,
+                   const Prepared& prepared) {
+  const plan::Scenario& scenario = prepared.scenario;
+  const double seconds = step.result.duration.value;
+  StepLine line{step.step,
+                scenario.training.steps,
+                step.result.loss,
+                seconds,
+                prepared.workload.units_per_step() / seconds,
+                prepared.workload.unit()};
+  line.learning_rate = step.learning_rate;
+  if (plan::needs_gradient_norm(scenario.training))
+    line.gradient_norm = step.result.gradient_norm;
+  line.evaluation_loss = step.evaluation_loss;
+  const double peak = scenario.cluster.device.flops_per_s * ranks_of_job(scenario.pipeline);
+  if (const double flops = flops_of_step(scenario, prepared.workload); peak > 0 && flops > 0)
+    line.mfu = flops / seconds / peak;
+  note_timeline(timeline, line);
+  return line;
+}
 
 TrainingOptions logged(const TrainingOptions& options, StepLog& log, const Prepared& prepared) {
   TrainingOptions with_log = options;
-  with_log.after_step = [&log, &prepared, before = options.after_step](
-                            int step, const exec::StepResult& result) {
+  with_log.after_step = [&log, &prepared, before = options.after_step](const TrainedStep& step) {
     if (before)
-      before(step, result);
-    log.add(step_line(step, result, prepared.scenario, prepared.workload));
-  };
-  with_log.after_record = [&log, before = options.after_record](const StepRecord& record) {
-    if (before)
-      before(record);
-    log.show([&] { return timeline_of(record, "last step"); });
+      before(step);
+    plan::Timeline timeline = timeline_of(step, prepared);
+    log.add(step_line(step, timeline, prepared));
+    log.show([&] { return std::move(timeline); });
   };
   return with_log;
 }

@@ -116,7 +116,9 @@ void require_agreement(Membership& members, const Prepared& prepared, const exec
   if (!members.in_job())
     return;
   plan::Scenario elsewhere = prepared.executed;
-  elsewhere.data.path.clear();  // each machine has it where it likes, and a schedule's file, too
+  elsewhere.data.path.clear();
+  elsewhere.data.evaluation
+      .clear();  // each machine has it where it likes, and a schedule's file, too
   elsewhere.pipeline.schedule.name = elsewhere.pipeline.schedule.label();
   exec::Facts facts{
       {"version", PIPEWRIGHT_VERSION},

@@ -3,12 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <map>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/plan/generators/evaluation_program.hpp"
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::loop {
@@ -142,6 +144,8 @@ class Trainer {
         options_(options),
         recorder_(plan.program(), grid_of(scenario.pipeline)),
         kernels_(kernels()),
+        evaluation_(plan::evaluation_program(plan.program(), plan.program().microbatches,
+                                             scenario.pipeline.replicas)),
         executor_(plan.program(), plan.partition, workload.setup(), execution()) {}
 
   TrainingOutcome run() {
@@ -183,6 +187,7 @@ class Trainer {
   exec::ExecutorOptions execution() {
     exec::ExecutorOptions options{.stop = options_.stop,
                                   .cuda_graphs = scenario_.training.cuda_graphs,
+                                  .dynamic_shapes = workload_.dynamic_shapes(),
                                   .replicas = scenario_.pipeline.replicas,
                                   .shards = scenario_.pipeline.tensor,
                                   .expert_ranks = scenario_.pipeline.expert,
@@ -191,6 +196,8 @@ class Trainer {
                                   .transport = members_.transport(),
                                   .only_rank = members_.rank()};
     options.observer = [this, record = recorder_.observer()](const exec::InstructionRecord& r) {
+      if (evaluates_)
+        return;
       if (kernels_)
         kernels_->ended(r);
       record(r);
@@ -198,7 +205,7 @@ class Trainer {
     if (kernels_ || members_.in_job())
       options.starting = [this](const plan::Instruction& i) {
         doing(i);
-        if (kernels_)
+        if (kernels_ && !evaluates_)
           kernels_->starting(i);
       };
     if (!members_.in_job() && options_.give_up) {
@@ -223,11 +230,33 @@ class Trainer {
       kernels_->end_step(result->duration);
     outcome_.losses.push_back(result->loss);
     durations_.push_back(result->duration.value);
+    const auto evaluation = evaluate_after(step);
+    if (evaluates_after(step) && !evaluation)
+      return false;
     if (options_.after_step && members_.is_first())
-      options_.after_step(step, *result);
-    if (options_.after_record && members_.is_first())
-      options_.after_record(recorder_.steps().back());
+      options_.after_step({step, *result, recorder_.steps().back(),
+                           exec::learning_rate_at(workload_.setup().optimizer, step), evaluation});
     return true;
+  }
+
+  bool evaluates_after(int step) const {
+    const int every = scenario_.training.evaluate_every;
+    return every > 0 && (step + 1) % every == 0;
+  }
+
+  /// The loss of the batch that belongs to this step; nothing where it was stopped.
+  std::optional<double> evaluate_after(int step) {
+    if (!evaluates_after(step))
+      return {};
+    doing("an evaluation");
+    evaluates_ = true;
+    const auto evaluation = executor_.evaluate(evaluation_, *workload_.evaluation(),
+                                               step / scenario_.training.evaluate_every);
+    evaluates_ = false;
+    if (!evaluation)
+      return {};
+    outcome_.evaluations[step] = evaluation->loss;
+    return evaluation->loss;
   }
 
   void note_steps() {
@@ -254,9 +283,11 @@ class Trainer {
   const TrainingOptions& options_;
   Recorder recorder_;
   std::optional<KernelSteps> kernels_;
+  plan::Program evaluation_;
   exec::Executor executor_;
   TrainingOutcome outcome_;
-  std::vector<double> durations_;  // of the steps, in seconds
+  std::atomic<bool> evaluates_{false};  // what runs now is no part of a step
+  std::vector<double> durations_;       // of the steps, in seconds
 };
 
 }  // namespace
@@ -264,16 +295,6 @@ class Trainer {
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const TrainingOptions& options) {
   return Trainer(scenario, plan, workload, members, options).run();
-}
-
-StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
-                   const Workload& workload) {
-  return {step,
-          scenario.training.steps,
-          result.loss,
-          result.duration.value,
-          workload.units_per_step() / result.duration.value,
-          workload.unit()};
 }
 
 }  // namespace pipewright::loop

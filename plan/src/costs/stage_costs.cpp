@@ -205,7 +205,7 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   constexpr int half = 2;
   constexpr int single = 4;
   const int states = states_of(training.optimizer);
-  if (training.precision == Precision::Mixed) {
+  if (is_mixed(training.precision)) {
     const int measured = bytes_per_parameter(costs).value_or(0);
     if (measured == 0)
       throw InputError(fmt::format(
@@ -220,8 +220,7 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   } else {
     stage.optimizer_state = stage.parameters * states;
   }
-  const int wider =
-      training.precision == Precision::Mixed && training.fp32_gradients ? single / half : 1;
+  const int wider = is_mixed(training.precision) && training.fp32_gradients ? single / half : 1;
   stage.pipeline_gradients = stage.pipeline_gradients * wider;
   stage.gradients = stage.parameters * wider + stage.pipeline_gradients;
   if (stage.gradients != stage.parameters)

@@ -8,7 +8,7 @@ const std::vector<std::string>& optimizers() {
 }
 
 const std::vector<std::string>& precisions() {
-  static const std::vector<std::string> names{"full", "mixed"};
+  static const std::vector<std::string> names{"full", "mixed", "mixed-fp16"};
   return names;
 }
 

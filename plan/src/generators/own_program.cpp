@@ -108,7 +108,8 @@ class Differences {
     check_divided(InstructionKind::Unshard, zero == 3, "parameters are", has_copies);
     if (wanted_.gradient_norm && !has(program_, InstructionKind::NormGradients))
       diagnostics_.add("/ranks",
-                       "has no NORM, which gradients that are clipped (training.clip_norm) need");
+                       "has no NORM, which gradients that are clipped (training.clip_norm) or "
+                       "scaled (training.loss_scale, mixed-fp16) need");
     if (wanted_.tied_stages.size() > 1 && !has(program_, InstructionKind::ReduceTied))
       diagnostics_.add("/ranks", fmt::format("has no REDUCE_TIED, but stages {} share a weight",
                                              fmt::join(wanted_.tied_stages, ", ")));

@@ -72,6 +72,17 @@ std::filesystem::path beside(const JsonDocument& document, const std::filesystem
   return std::filesystem::absolute(folder / path).lexically_normal();
 }
 
+/// Not all data are a row of numbers, or have documents.
+void check_order(JsonObject& object, const DataSource& data, const DataKind& kind) {
+  const auto refuse = [&](const char* what) {
+    object.error("order", fmt::format("{} {}: anywhere would do", kind.name, what));
+  };
+  if (data.order != SampleOrder::Anywhere && !kind.is_row)
+    refuse("have an order of their own, shuffled by seed and epoch");
+  else if (data.order == SampleOrder::Packed && !kind.has_documents)
+    refuse("do not say where documents end, so that they cannot be packed");
+}
+
 DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   const std::string pointer = root.child("data");
   JsonObject object(root.diagnostics(), pointer);
@@ -82,7 +93,10 @@ DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   if (model && kind_known && model->descriptor().data.name != data.kind)
     object.error("kind", fmt::format("the model {} learns from {}, not from {}", model->kind(),
                                      model->descriptor().data.name, data.kind));
+  if (model && kind_known)
+    check_order(object, data, model->descriptor().data);
   data.path = beside(root.diagnostics().document(), data.path);
+  data.evaluation = beside(root.diagnostics().document(), data.evaluation);
   return data;
 }
 
@@ -288,10 +302,15 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model,
   return pipeline;
 }
 
-Training read_training(JsonObject& root) {
+Training read_training(JsonObject& root, const DataSource& data) {
   const std::string pointer = root.child("training");
   JsonObject object(root.diagnostics(), pointer);
-  return read_fields<Training>(object);
+  auto training = read_fields<Training>(object);
+  if (training.evaluate_every > 0 && data.evaluation.empty())
+    object.error("evaluate_every",
+                 "there is nothing to evaluate on: data.evaluation must name it, as data.path does "
+                 "what is trained on");
+  return training;
 }
 
 /// Each shard has whole groups, and the model as many of them.
@@ -356,7 +375,7 @@ Scenario read_scenario(JsonObject& root, const ScheduleChoice& known) {
   scenario.data = read_data(root, model);
   scenario.cluster = read_cluster_of(root);
   scenario.pipeline = read_pipeline(root, model, known);
-  scenario.training = read_training(root);
+  scenario.training = read_training(root, scenario.data);
   scenario.profile = read_profile(root);
   check_lengths(root.diagnostics(), scenario);
   check_tensor_groups(root.diagnostics(), scenario);
@@ -368,6 +387,29 @@ Scenario read_scenario(JsonObject& root, const ScheduleChoice& known) {
 const std::vector<std::string>& decays() {
   static const std::vector<std::string> names{"none", "linear", "cosine"};
   return names;
+}
+
+const std::vector<std::string>& decayed_parameters() {
+  static const std::vector<std::string> names{"all", "matrices"};
+  return names;
+}
+
+std::string to_string(Decayed decayed) {
+  return decayed_parameters()[static_cast<std::size_t>(decayed)];
+}
+
+bool needs_gradient_norm(const Training& training) {
+  return training.clip_norm > 0 || training.loss_scale > 0 ||
+         training.precision == Precision::MixedHalf;
+}
+
+const std::vector<std::string>& sample_orders() {
+  static const std::vector<std::string> names{"anywhere", "shuffled", "packed"};
+  return names;
+}
+
+std::string to_string(SampleOrder order) {
+  return sample_orders()[static_cast<std::size_t>(order)];
 }
 
 std::string to_string(Decay decay) { return decays()[static_cast<std::size_t>(decay)]; }

@@ -33,6 +33,15 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("kind", s.kind, needed(one_of(data_kind_names())), data_kind_meaning().c_str());
   visit("path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
         data_path_meaning().c_str());
+  visit("evaluation", s.evaluation, FieldRule{.schema = R"({"type": "string"})"},
+        "The same of data that are not trained on, for training.evaluate_every.");
+  visit("order", s.order, one_of(sample_orders()),
+        "How samples are taken. anywhere: windows that begin anywhere, drawn from the seed; "
+        "shuffled: windows one behind the other, each once in an epoch, in an order drawn from "
+        "seed and epoch; packed: the same of samples that are filled with whole documents, whose "
+        "tokens do not see each other's.");
+  visit("document_end", s.document_end, within(at_least(-1)),
+        "For packed: the token behind each document; -1: the file's .idx says where they end.");
 }
 
 template <MaybeConst<Pipeline> Struct, class Visit>
@@ -101,6 +110,9 @@ void visit_fields(Struct& s, Visit&& visit) {
         "What the learning rate does after its warm-up: nothing, or falls to 0 by the last step, "
         "linearly or as a cosine.");
   visit("weight_decay", s.weight_decay, within(at_least(0)), "Of the optimizer.");
+  visit("decayed", s.decayed, one_of(decayed_parameters()),
+        "Which parameters weight decay makes smaller: all; or matrices, which leaves out norms and "
+        "biases.");
   visit("clip_norm", s.clip_norm, within(at_least(0)),
         "The largest global norm of the gradients; 0: any.");
   visit("gradient_groups", s.gradient_groups, within(at_least(0)),
@@ -116,11 +128,18 @@ void visit_fields(Struct& s, Visit&& visit) {
         "AdamW keeps two states for each parameter, SGD with momentum one, SGD none.");
   visit("precision", s.precision, one_of(precisions()),
         "full: all in the type that was measured; mixed: parameters and gradients in 2 bytes "
-        "(bfloat16), a master copy and the optimizer's states in fp32.");
+        "(bfloat16), a master copy and the optimizer's states in fp32; mixed-fp16: the same in "
+        "float16.");
   visit("fp32_gradients", s.fp32_gradients, any(),
         "Whether gradients are added up in fp32 under mixed precision. Predictions take it that "
         "replicas send them in the parameters' type; training sends them so under ZeRO 2 and 3, "
         "and in fp32 else.");
+  visit("loss_scale", s.loss_scale, within(at_least(0)),
+        "By which the loss is multiplied, so that small gradients survive 16 bits; a step whose "
+        "gradients are not finite is skipped. 0: under mixed-fp16 65536, halved after such a step "
+        "and doubled after 2000 good ones; else 1.");
+  visit("evaluate_every", s.evaluate_every, within(at_least(0)),
+        "Steps after which the loss of a batch of data.evaluation is worked out; 0: never.");
   visit("zero", s.zero, within(zero_range),
         "What is divided among the replicas. 1: the optimizer's state, master copy included; 2: "
         "gradients as well; 3: parameters as well.");

@@ -49,7 +49,7 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
   constexpr int model_bytes = 4;
   const auto fits = [&](plan::Bytes measured, plan::Bytes wanted) {
     const int bytes = plan::bytes_per_parameter(costs).value_or(model_bytes);
-    return measured == wanted || (scenario.training.precision == plan::Precision::Mixed &&
+    return measured == wanted || (plan::is_mixed(scenario.training.precision) &&
                                   measured * model_bytes == wanted * bytes);
   };
   require_shards(scenario.pipeline, costs);
@@ -200,7 +200,7 @@ plan::LoweringOptions lowering_of(const plan::Scenario& scenario) {
   options.overlap_reductions = pipeline.overlap_reductions;
   options.recompute = scenario.training.recompute;
   options.zero = scenario.training.zero;
-  options.gradient_norm = scenario.training.clip_norm > 0;
+  options.gradient_norm = plan::needs_gradient_norm(scenario.training);
   options.share_loss = true;
   return options;
 }

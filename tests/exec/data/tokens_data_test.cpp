@@ -67,8 +67,7 @@ TEST_CASE("tokens: a file that does not fit is refused with what would do", "[ex
   CHECK(refusal(missing, 300) ==
         missing.string() +
             ": No such file or directory; here belong tokens of 2 bytes each, the lowest byte "
-            "first, 17 of them at least: numpy's `tokens.astype(\"<u2\").tofile(path)` writes such "
-            "a file");
+            "first: numpy's `tokens.astype(\"<u2\").tofile(path)` writes such a file");
   CHECK(refusal(missing, 100'000).find("4 bytes each") != std::string::npos);
   CHECK(refusal(folder.path(), 300).starts_with(folder.path().string() + ": Is a directory"));
 
@@ -84,6 +83,143 @@ TEST_CASE("tokens: a file that does not fit is refused with what would do", "[ex
   CHECK(refusal(file, 300) == file.string() +
                                   ": token 30 (counted from 0) is 300, but the vocabulary has 0 to "
                                   "299: model.vocabulary, or the tokenizer, is another");
+}
+
+TEST_CASE("tokens: shuffled windows come each once in an epoch, in another order in the next",
+          "[exec][data]") {
+  const TempFolder folder;
+  const BatchShape shape{
+      .microbatches = 3, .microbatch_size = 5, .seed = 4, .order = plan::SampleOrder::Shuffled};
+  // 30 windows of 16 tokens, the token behind the last, and some that make no window.
+  const auto tokens =
+      open_tokens(write_counting<std::uint16_t>(folder, 30 * 16 + 9, 0), 16, 500, shape);
+  std::vector<at::Tensor> epochs;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<at::Tensor> begins;
+    for (int step = 2 * epoch; step < 2 * epoch + 2; ++step)
+      for (int microbatch = 0; microbatch < 3; ++microbatch) {
+        begins.push_back(tokens->input(step, microbatch).select(1, 0));
+        CHECK(at::equal(tokens->target(step, microbatch), tokens->input(step, microbatch) + 1));
+      }
+    epochs.push_back(at::cat(begins));
+    CHECK(at::equal(std::get<0>(epochs.back().sort()), at::arange(30) * 16));
+  }
+  CHECK_FALSE(at::equal(epochs[0], epochs[1]));
+  CHECK_FALSE(at::equal(epochs[0], std::get<0>(epochs[0].sort())));
+}
+
+template <class Number>
+void append(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+/// As Megatron-LM writes it: of documents with so many tokens, of one sequence each.
+std::string index_of(const std::vector<int>& lengths, std::uint8_t type, int size) {
+  std::string bytes("MMIDIDX\0\0", 9);
+  append<std::uint64_t>(bytes, 1);
+  append<std::uint8_t>(bytes, type);
+  append<std::uint64_t>(bytes, lengths.size());
+  append<std::uint64_t>(bytes, lengths.size() + 1);
+  for (const int length : lengths)
+    append<std::int32_t>(bytes, length);
+  std::int64_t begin = 0;
+  for (const int length : lengths) {
+    append<std::int64_t>(bytes, begin);
+    begin += std::int64_t{length} * size;
+  }
+  for (std::size_t document = 0; document <= lengths.size(); ++document)
+    append<std::int64_t>(bytes, static_cast<std::int64_t>(document));
+  return bytes;
+}
+
+BatchShape packed_samples(int microbatches, int size) {
+  return {.microbatches = microbatches,
+          .microbatch_size = size,
+          .seed = 1,
+          .order = plan::SampleOrder::Packed};
+}
+
+/// The rows of an epoch, sorted by their first token.
+at::Tensor rows_by_first(const Dataset& data, int microbatches, std::size_t which) {
+  std::vector<at::Tensor> rows;
+  for (int m = 0; m < microbatches; ++m)
+    rows.push_back(which < 2 ? data.inputs(0, m)[which] : data.targets(0, m)[0]);
+  std::vector<at::Tensor> firsts;
+  for (int m = 0; m < microbatches; ++m)
+    firsts.push_back(data.inputs(0, m)[0].select(1, 0));
+  return at::cat(rows).index_select(0, at::cat(firsts).argsort());
+}
+
+TEST_CASE("tokens: whole documents are packed, and each is followed within itself",
+          "[exec][data]") {
+  const TempFolder folder;
+  write_counting<std::int32_t>(folder, 3 + 4 + 1 + 9 + 2, 10);
+  folder.write("tokens.idx", index_of({3, 4, 1, 9, 2}, /*int32=*/4, 4));
+  const auto data =
+      open_tokens(folder.path() / "tokens.bin", /*sequence=*/6, 100, packed_samples(3, 1));
+  // Documents are 10 to 12, 13 to 16, 17, 18 to 26 and 27 to 28.
+  CHECK(at::equal(rows_by_first(*data, 3, 0), at::tensor({10, 11, 13, 14, 15, 0,   //
+                                                          18, 19, 20, 21, 22, 23,  //
+                                                          24, 25, 27, 0, 0, 0},
+                                                         at::kLong)
+                                                  .view({3, 6})));
+  CHECK(at::equal(rows_by_first(*data, 3, 1), at::tensor({0, 0, 1, 1, 1, -1,  //
+                                                          0, 0, 0, 0, 0, 0,   //
+                                                          0, 0, 1, -1, -1, -1},
+                                                         at::kLong)
+                                                  .view({3, 6})));
+  CHECK(at::equal(rows_by_first(*data, 3, 2), at::tensor({11, 12, 14, 15, 16, -100,  //
+                                                          19, 20, 21, 22, 23, 24,    //
+                                                          25, 26, 28, -100, -100, -100},
+                                                         at::kLong)
+                                                  .view({3, 6})));
+  double weights = 0;
+  for (int m = 0; m < 3; ++m) {
+    const double counted = (data->target(0, m) >= 0).sum().item<double>();
+    CHECK(data->weight(0, m) == Approx(counted * 3 / 14));
+    weights += data->weight(0, m);
+  }
+  CHECK(weights == Approx(3));
+}
+
+TEST_CASE("tokens: a token may end documents, too", "[exec][data]") {
+  const TempFolder folder;
+  const std::vector<std::uint16_t> tokens{5, 6, 0, 7, 8, 9, 0, 4, 3};
+  const fs::path file = folder.write(
+      "tokens.bin", std::string(reinterpret_cast<const char*>(tokens.data()), tokens.size() * 2));
+  BatchShape shape = packed_samples(1, 1);
+  CHECK(error_of([&] { open_tokens(file, 6, 100, shape); }) ==
+        file.string() +
+            ": nothing says where its documents end: data.document_end must name the token behind "
+            "each of them, or an .idx must lie beside it");
+  shape.document_end = 0;
+  const auto data = open_tokens(file, 6, 100, shape);
+  CHECK(at::equal(data->inputs(0, 0)[0], at::tensor({5, 6, 7, 8, 9, 4}, at::kLong).view({1, 6})));
+  CHECK(at::equal(data->target(0, 0), at::tensor({6, 0, 8, 9, 0, 3}, at::kLong).view({1, 6})));
+}
+
+TEST_CASE("tokens: a pair of Megatron-LM's that does not go together is refused", "[exec][data]") {
+  const TempFolder folder;
+  write_counting<std::int32_t>(folder, 19, 0);
+  const std::string idx = (folder.path() / "tokens.idx").string();
+  const auto refusal = [&](const std::string& bytes) {
+    folder.write("tokens.idx", bytes);
+    return error_of([&] { open_tokens(folder.path() / "tokens.bin", 6, 100, {}); });
+  };
+  const std::string sound = index_of({3, 4, 1, 9, 2}, 4, 4);
+  CHECK(refusal(sound) == "no error");
+  CHECK(refusal("MMIDID") ==
+        idx + ": it does not begin as an .idx of Megatron-LM's does (MMIDIDX)");
+  CHECK(refusal(index_of({3, 4, 1, 9, 2}, 7, 4)) ==
+        idx +
+            ": tokens of type 7 are no integers (possible: 1 to 5, for 1, 1, 2, 4 and 8 bytes, "
+            "and 8, for 2 without a sign)");
+  CHECK(refusal(index_of({3, 4, 1, 9}, 4, 4)).find("17 tokens of 4 bytes, but the file has 76") !=
+        std::string::npos);
+  CHECK(refusal(index_of({3, 4, 1, 9, 2}, 4, 8)) ==
+        idx + ": sequence 1 of 4 tokens begins at byte 24, but the one before ends at 12");
+  for (std::size_t length = 9; length < sound.size(); ++length)
+    CHECK(refusal(sound.substr(0, length)).starts_with(idx + ": it ends before "));
 }
 
 }  // namespace tokens_data_test

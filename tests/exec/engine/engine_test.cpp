@@ -98,6 +98,55 @@ TEST_CASE("pipelines side by side train on one batch, and know its mean loss", "
   }
 }
 
+/// Four microbatches of 3 rows of 5 tokens, of which microbatch m has 3 · (m + 1) that count.
+Batch padded_tokens() {
+  const at::Tensor inputs = at::arange(4 * 3 * 5).remainder(7).view({12, 5});
+  at::Tensor targets = (inputs * 3 + 1).remainder(7);
+  for (int m = 0; m < 4; ++m)
+    targets.narrow(0, 3 * m, 3).narrow(1, m + 1, 4 - m).fill_(ignored_target);
+  return {{inputs}, {targets}};
+}
+
+TEST_CASE("a mean over padded microbatches is that over the tokens of the whole batch", "[exec]") {
+  const auto train = [](int pipe, int data, int microbatches) {
+    const Batch all = padded_tokens();
+    PipelineEngine engine({{module_layer("table", [] { return nn::Embedding(7, 6); }),
+                            linear("mix", 6, 6), tanh("t"), linear("words", 6, 7)},
+                           {.topology = plan::pipe_data_topology(pipe, data),
+                            .partition = std::string("uniform"),
+                            .loss = cross_entropy}},
+                          {.train_batch_size = 12,
+                           .microbatch_size = 12 / microbatches,
+                           .optimizer = {.kind = plan::Optimizer::Sgd, .learning_rate = 0.5}});
+    engine.set_data([source = batches_of(all, 12 / microbatches)]() mutable {
+      auto batch = source();
+      if (batch)
+        batch->counts = (batch->targets[0] != ignored_target).sum().item<double>();
+      return batch;
+    });
+    const double loss = engine.train_batch()->loss;
+    return std::pair(loss, engine.executor().parameters());
+  };
+  const auto [whole_loss, whole] = train(1, 1, 1);
+  for (const auto& [pipe, data] : {std::pair{1, 1}, {2, 1}, {2, 2}}) {
+    const auto [loss, parameters] = train(pipe, data, 4);
+    CHECK(loss == Approx(whole_loss).epsilon(1e-6));
+    for (std::size_t p = 0; p < whole.size(); ++p)
+      CHECK(at::allclose(parameters[p], whole[p], 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("microbatches that count nothing at all are refused", "[exec]") {
+  PipelineEngine engine(small_model(1), batches_of_12());
+  engine.set_data([source = batches_of(made_up, 4)]() mutable {
+    auto batch = source();
+    batch->counts = 0;
+    return batch;
+  });
+  CHECK(test::error_of([&] { engine.train_batch(); }) ==
+        "the microbatches of step 0 count 0 in its mean loss: one of them at least must count");
+}
+
 TEST_CASE("an engine takes every kind of schedule, with the stages that it needs", "[exec]") {
   const auto train = [](const std::string& schedule, int stages_per_rank) {
     auto options = batches_of_12();

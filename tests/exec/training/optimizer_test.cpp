@@ -81,16 +81,43 @@ void add_gradients(const Tensors& weights) {
     (weight * weight * 0.3).sum().backward();
 }
 
+TEST_CASE("each parameter has its own decay and part of the rate", "[exec]") {
+  for (const auto kind : {plan::Optimizer::AdamW, plan::Optimizer::Sgd}) {
+    const std::vector<exec::ParameterRule> rules{{0.5, 1}, {0, 1}, {0, 0.25}, {0.5, 1}};
+    Tensors weights;
+    for (std::size_t p = 0; p < rules.size(); ++p)
+      weights.push_back(torch::full({2}, 2.0).requires_grad_());
+    Optimizer optimizer(weights, {.kind = kind, .weight_decay = 9}, {}, exec::Places::AreKept, {},
+                        rules);
+    for (const at::Tensor& weight : weights)
+      weight.sum().backward();
+    optimizer.step(0.1);
+    // The first step of AdamW goes by the whole rate.
+    CHECK(weights[1][0].item<float>() == Approx(2 - 0.1));
+    CHECK(weights[2][0].item<float>() == Approx(2 - 0.1 / 4));
+    CHECK(weights[0][0].item<float>() == Approx(2 - 0.1 - 0.1 * 0.5 * 2));
+    CHECK(at::equal(weights[0], weights[3]));
+  }
+}
+
+TEST_CASE("norms and biases are no matrices", "[exec]") {
+  CHECK(exec::is_matrix({"layer0", "attention.query.weight", {8, 8}}));
+  CHECK_FALSE(exec::is_matrix({"layer0", "norm1.weight", {8}}));
+  CHECK_FALSE(exec::is_matrix({"layer0", "feed_forward.experts.up.bias", {4, 8}}));
+}
+
 TEST_CASE("shards together do what one optimizer does, to the bit", "[exec]") {
   for (const auto kind : {plan::Optimizer::AdamW, plan::Optimizer::SgdMomentum})
     for (const int count : {2, 3, 5}) {
       const Tensors expected = parameters();
-      Optimizer whole(expected, {.kind = kind});
+      const std::vector<exec::ParameterRule> rules{{0.1, 1}, {0, 1}, {0.1, 0.5}};
+      Optimizer whole(expected, {.kind = kind}, {}, exec::Places::AreKept, {}, rules);
       std::vector<Tensors> copies;
       std::vector<Optimizer> shards;
       for (int k = 0; k < count; ++k) {
         copies.push_back(parameters());
-        shards.emplace_back(copies.back(), OptimizerOptions{.kind = kind}, exec::Shard{k, count});
+        shards.emplace_back(copies.back(), OptimizerOptions{.kind = kind}, exec::Shard{k, count},
+                            exec::Places::AreKept, std::vector<bool>(), rules);
       }
       for (int step = 0; step < 3; ++step) {
         add_gradients(expected);

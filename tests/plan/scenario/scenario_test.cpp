@@ -44,6 +44,7 @@ Scenario unusual() {
   scenario.name = "unusual";
   scenario.model =
       GptShape{.blocks = 3, .hidden = 24, .heads = 3, .sequence = 5, .vocabulary = 256};
+  scenario.data.evaluation = "/elsewhere/unseen.txt";
   scenario.cluster.nodes = 2;
   scenario.cluster.device.memory = {1'000'000};
   scenario.cluster.between_nodes = {.latency = {0.1 + 0.2}, .bandwidth_per_s = 7, .shared = true};
@@ -65,12 +66,15 @@ Scenario unusual() {
                        .warm_up_steps = 1,
                        .decay = Decay::Cosine,
                        .weight_decay = 0,
+                       .decayed = Decayed::Matrices,
                        .clip_norm = 1.0 / 3,
                        .gradient_groups = 9,
                        .seed = 0,
                        .optimizer = Optimizer::SgdMomentum,
                        .precision = Precision::Mixed,
                        .zero = 1,
+                       .loss_scale = 1.0 / 3,
+                       .evaluate_every = 5,
                        .recompute = RecomputeMode::Selective,
                        .microbatch_lengths = {1, 1, 1, 1, 1, 1, 1, 1, 1.0 / 7},
                        .jitter = 0.1};
@@ -84,6 +88,19 @@ TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
                                      with(R"("gpt")", R"("alexnet", "image_size": 64)")));
   CHECK(alexnet.model == ModelShape{AlexNetShape{.classes = 10, .image_size = 64}});
   CHECK(read(to_json(alexnet).dump()) == alexnet);
+}
+
+TEST_CASE("An evaluation needs data of its own", "[plan][scenario]") {
+  CHECK(error_in(with("\"steps\"", "\"evaluate_every\": 5, \"steps\"")) ==
+        "s.json:8:14: /training/evaluate_every: there is nothing to evaluate on: data.evaluation "
+        "must name it, as data.path does what is trained on");
+}
+
+TEST_CASE("A norm is needed to clip, and where a scaled loss may overflow", "[plan][scenario]") {
+  CHECK_FALSE(needs_gradient_norm({.precision = Precision::Mixed}));
+  CHECK(needs_gradient_norm({.precision = Precision::MixedHalf}));
+  CHECK(needs_gradient_norm({.loss_scale = 2}));
+  CHECK(needs_gradient_norm({.clip_norm = 2}));
 }
 
 TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
@@ -229,6 +246,9 @@ TEST_CASE("A change sets one field and is checked as if it stood in the file", "
 
 TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]") {
   CHECK(read(least, "/a/b/s.json").data.path == "/a/b/text.txt");
+  CHECK(read(least, "/a/b/s.json").data.evaluation.empty());
+  CHECK(read(with("\"text.txt\"", "\"text.txt\", \"evaluation\": \"v.txt\""), "/a/b/s.json")
+            .data.evaluation == "/a/b/v.txt");
   CHECK(read(with("text.txt", "../c.txt"), "/a/b/s.json").data.path == "/a/c.txt");
   CHECK(read(with("text.txt", "/d/c.txt"), "/a/b/s.json").data.path == "/d/c.txt");
   CHECK(read(least, "s.json").data.path.is_absolute());

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,10 @@
 
 namespace pipewright::loop {
 
-/// {"step": 3, "steps": 20, "loss": 4.1, "seconds": 0.2, "tokens_per_s": 20480}
+/// {"step": 3, "steps": 20, "loss": 4.1, "seconds": 0.2, "tokens_per_s": 20480,
+///  "learning_rate": 0.001, "gradient_norm": 0.8, "evaluation_loss": 4.2, "perplexity": 66.7,
+///  "mfu": 0.31, "bubble": 0.12, "peak_bytes": 81920, "waiting_s": {"transfer": 0.01}}
+/// What follows the speed stands there where it is known.
 struct StepLine {
   int step = 0;   // from 0
   int steps = 0;  // of the whole training
@@ -25,6 +29,16 @@ struct StepLine {
   double seconds = 0;
   double units_per_s = 0;
   std::string unit;  // "tokens", "images"
+  std::optional<double> learning_rate{};
+  std::optional<double> gradient_norm{};    // before clipping
+  std::optional<double> evaluation_loss{};  // after the step; of tokens it also gives a perplexity
+  /// The model's multiply-adds in this time, over what the devices could have done (Chowdhery et
+  /// al., arXiv 2204.02311, appendix B).
+  std::optional<double> mfu{};
+  // Of the ranks in the first process.
+  std::optional<double> bubble{};           // part of their time in which they compute nothing
+  std::optional<double> peak_bytes{};       // of the one that holds most
+  std::map<std::string, double> waiting{};  // seconds of all of them by cause, where any
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 /// Without the end of the line.

@@ -4,8 +4,12 @@
 // its part by itself, and two runs read the same.
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::exec {
+
+/// A target that no loss counts, such as padding.
+inline constexpr std::int64_t ignored_target = -100;
 
 /// Microbatches are counted over the whole batch: replica 1 of two with 4 each reads 4 to 7. All
 /// functions are safe to call from several threads.
@@ -18,12 +22,17 @@ class Dataset {
   virtual at::Tensor target(int step, int microbatch) const;
   virtual Tensors inputs(int step, int microbatch) const { return {input(step, microbatch)}; }
   virtual Tensors targets(int step, int microbatch) const { return {target(step, microbatch)}; }
+  /// Of the microbatch's mean loss in that of the whole batch, whose microbatches have a mean
+  /// weight of 1: what it counts of the batch, such as tokens that are no padding, over the mean.
+  virtual double weight(int /*step*/, int /*microbatch*/) const { return 1; }
 };
 
 struct BatchShape {
   int microbatches = 1;     // of a step
   int microbatch_size = 1;  // samples
   int seed = 0;
+  plan::SampleOrder order = plan::SampleOrder::Anywhere;
+  int document_end = -1;  // as in plan::DataSource
 };
 
 }  // namespace pipewright::exec

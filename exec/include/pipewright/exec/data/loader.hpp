@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "pipewright/exec/data/dataset.hpp"
@@ -15,6 +16,7 @@ namespace pipewright::exec {
 struct Batch {
   Tensors inputs;
   Tensors targets;
+  double counts = 1;  // in the batch's mean loss: such as its tokens that are no padding
 };
 
 /// The next microbatch; nothing at the end of the data, and from then on.
@@ -27,6 +29,10 @@ BatchSource batches_of(const Batch& all, int size);
 /// The microbatches of a Dataset, `microbatches` per step, step after step: they never end. The
 /// dataset outlives the source.
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
+
+/// Data that a function gives, by step and microbatch of the whole batch: pure, and safe to call
+/// from several threads.
+std::unique_ptr<Dataset> dataset_of(std::function<Batch(int step, int microbatch)> batch_at);
 
 /// Starts over when the data end, so that they never do, unless there are none at all.
 class RepeatingLoader {
@@ -61,12 +67,14 @@ class StepBuffer final : public Dataset {
   /// Throws InputError for another step, or a microbatch that it does not have.
   Tensors inputs(int step, int microbatch) const override;
   Tensors targets(int step, int microbatch) const override;
+  double weight(int step, int microbatch) const override;
 
  private:
   const Batch& at(int step, int microbatch) const;
 
   DataNeeds needs_;
   int step_ = 0;
+  double mean_count_ = 1;              // of all microbatches of the batch
   std::map<int, Batch> microbatches_;  // of this part
 };
 

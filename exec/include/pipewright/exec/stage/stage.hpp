@@ -103,7 +103,8 @@ class Stage {
   }
   /// The parameter that this layer shares with others, if any.
   std::optional<std::size_t> tied_parameter(int layer) const;
-  /// By microbatch of this replica; of the last stage, after its forwards.
+  /// By microbatch of this replica, each times its weight in the batch; of the last stage, after
+  /// its forwards.
   const std::vector<double>& losses() const { return losses_; }
   /// Brings them from the device, for which it waits.
   void read_losses();
@@ -166,7 +167,7 @@ class Stage {
   bool captures_ = false;     // in this pass
   bool has_trained_ = false;  // in a pass before
   std::vector<std::unique_ptr<CapturedSlot>> captured_;
-  at::Tensor loss_gradient_;  // the same for each microbatch of a pass: a mean has equal parts
+  at::Tensor loss_gradient_;  // of a microbatch of weight 1
   std::vector<double> losses_;
   std::vector<std::pair<std::size_t, at::Tensor>> unread_losses_;  // by microbatch, on the device
   std::vector<Tensors> kept_outputs_;

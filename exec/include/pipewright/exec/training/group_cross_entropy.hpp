@@ -11,9 +11,9 @@
 
 namespace pipewright::exec {
 
-/// The mean over all tokens. `logits`: of each group of this shard [batch, …, its words], in
-/// float32; `targets`: int64 [batch, …], each in the vocabulary of so many words. Throws InputError
-/// where one is not.
+/// The mean over all tokens whose target is not `ignored_target`. `logits`: of each group of this
+/// shard [batch, …, its words], in float32; `targets`: int64 [batch, …], each in the vocabulary of
+/// so many words. Throws InputError where one is not.
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
                                      std::int64_t vocabulary, const ShardPlace& place);
 

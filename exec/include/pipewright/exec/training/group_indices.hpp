@@ -17,7 +17,9 @@ struct GroupIndices {
 GroupIndices indices_in_group(const at::Tensor& indices, std::int64_t vocabulary, int group,
                               int groups);
 
-/// Throws InputError where an index is none of the vocabulary. On a GPU nothing is read back.
-void require_in_vocabulary(const char* what, const at::Tensor& indices, std::int64_t vocabulary);
+/// Throws InputError where an index is none of the vocabulary, nor, where targets may be ignored,
+/// `ignored_target`. On a GPU nothing is read back.
+void require_in_vocabulary(const char* what, const at::Tensor& indices, std::int64_t vocabulary,
+                           bool may_be_ignored = false);
 
 }  // namespace pipewright::exec

@@ -78,7 +78,8 @@ int tied_owner(const std::vector<LayerSpec>& specs, int layer);
 /// Mean loss of one microbatch from the last layer's outputs and the targets.
 using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
-/// Cross entropy over the last dimension of the first output, averaged over all others.
+/// Cross entropy over the last dimension of the first output, averaged over all others but those
+/// whose target is `ignored_target`.
 at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets);
 
 }  // namespace pipewright::exec

@@ -2,7 +2,9 @@
 
 // Optimizers over one stage's parameters, in full or mixed precision, whole or a shard of them.
 
+#include <compare>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,29 @@
 
 namespace pipewright::exec {
 
+/// What an update does to a parameter beside its gradient.
+struct ParameterRule {
+  double weight_decay = 0.01;
+  double rate = 1;  // its part of the learning rate
+  friend auto operator<=>(const ParameterRule&, const ParameterRule&) = default;
+};
+
+/// A parameter, for those who say its rule. A tied one is that of the first layer with its key; of
+/// one that shards cut, the sizes of a part.
+struct RuledParameter {
+  std::string layer;
+  std::string name;  // in the layer
+  std::vector<std::int64_t> sizes;
+};
+
+/// Whether a weight decay is usual for it: not for biases and norms, which are small and of one
+/// dimension.
+bool is_matrix(const RuledParameter& parameter);
+
 struct OptimizerOptions {
   plan::Optimizer kind = plan::Optimizer::AdamW;
   double learning_rate = 1e-3;  // the highest
-  double weight_decay = 0.01;
+  double weight_decay = 0.01;   // of all parameters, but where `rule` says else
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -26,6 +47,9 @@ struct OptimizerOptions {
   double lowest_learning_rate = 0;
   /// Gradients are added up in float32, whatever the parameters' type, and so are stepped with.
   bool fp32_gradients = false;
+  /// Parameter groups: what holds for each parameter. The same on every rank. Empty: all decay
+  /// alike.
+  std::function<ParameterRule(const RuledParameter&)> rule{};
 };
 
 /// The rate of a step, counted from 0.
@@ -71,9 +95,11 @@ class Optimizer {
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
   /// backward only adds to them. Of sharded gradients, those of its shard. `of_experts`: as in
-  /// CopiedParameters. Throws InputError when a parameter to be sliced is not contiguous.
+  /// CopiedParameters. `rules`: by parameter; empty: all decay as the options say. Throws
+  /// InputError when a parameter to be sliced is not contiguous.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
-            Places places = Places::AreKept, std::vector<bool> of_experts = {});
+            Places places = Places::AreKept, std::vector<bool> of_experts = {},
+            const std::vector<ParameterRule>& rules = {});
 
   /// One update; zeroes the gradients.
   void step(double learning_rate, const GradientUse& use = {}) {
@@ -115,9 +141,10 @@ class Optimizer {
   };
   void update(const Tensors& gradients, std::size_t begin, double learning_rate,
               const at::Tensor& overflow);
-  void update_in_vectors(const Updated& all, double learning_rate,
+  void update_in_vectors(const Updated& all, const ParameterRule& rule, double learning_rate,
                          const at::Tensor& overflow) const;
-  void update(const Updated& all, double learning_rate, const at::Tensor& overflow) const;
+  void update(const Updated& all, const ParameterRule& rule, double learning_rate,
+              const at::Tensor& overflow) const;
 
   OptimizerOptions options_;
   Shard shard_;
@@ -125,9 +152,10 @@ class Optimizer {
   std::vector<at::Tensor> parameters_;
   CopiedParameters copied_;
   std::vector<Slice> own_;
-  Tensors updated_;    // slices of the parameters, or master copies
-  Tensors gradients_;  // of the slices, where they are sharded
-  Tensors values_;     // likewise
+  std::vector<ParameterRule> rules_;  // of the slices
+  Tensors updated_;                   // slices of the parameters, or master copies
+  Tensors gradients_;                 // of the slices, where they are sharded
+  Tensors values_;                    // likewise
   Tensors first_moments_, second_moments_, step_counts_;
   bool has_masters_ = false;
 };

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pipewright/loop/plan.hpp"
-#include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
@@ -27,14 +27,21 @@ struct CheckpointSettings {
   bool resume = false;           // go on from the newest one, if there is any
 };
 
+/// What became of a step, for whoever looks on.
+struct TrainedStep {
+  int step = 0;
+  const exec::StepResult& result;
+  const StepRecord& record;  // of the ranks in this process
+  double learning_rate = 0;
+  std::optional<double> evaluation_loss{};  // of data.evaluation, where the step has one
+};
+
 struct TrainingOptions {
   bool verified = false;  // parameters are handed out, for `verify`
   CheckpointSettings checkpoints{};
   std::function<void(int step)> before_step{};  // what else is to be done in between
   /// Called by the first process after each step.
-  std::function<void(int step, const exec::StepResult& result)> after_step{};
-  /// Called by the first process after that with what was measured of its ranks.
-  std::function<void(const StepRecord& record)> after_record{};
+  std::function<void(const TrainedStep& step)> after_step{};
   Say say{};
   profiler::ActivitySource* kernels = nullptr;  // records every other step, of one pipeline
   const std::atomic<bool>* stop = nullptr;      // set from anywhere: the training ends early
@@ -47,6 +54,7 @@ struct TrainingOptions {
 struct TrainingOutcome {
   int first_step = 0;                  // after those before the checkpoint that was resumed from
   std::vector<double> losses;          // by step from there
+  std::map<int, double> evaluations;   // losses of data.evaluation, by the step that went before
   std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
   std::vector<int> gradient_groups;    // in which order gradients were added up
   std::vector<StepRecord> steps;       // of this process's ranks
@@ -62,9 +70,5 @@ struct TrainingOutcome {
 /// exec::Aborted.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const TrainingOptions& options = {});
-
-/// A step as steps.jsonl has it.
-StepLine step_line(int step, const exec::StepResult& result, const plan::Scenario& scenario,
-                   const Workload& workload);
 
 }  // namespace pipewright::loop

@@ -22,6 +22,10 @@ class Workload {
   explicit Workload(const plan::Scenario& scenario, std::vector<exec::RankDevice> devices = {});
 
   const exec::TrainingSetup& setup() const { return setup_; }
+  /// What is evaluated on; null: nothing.
+  const exec::Dataset* evaluation() const { return evaluation_.get(); }
+  bool dynamic_shapes() const { return dynamic_shapes_; }
+  double samples_per_step() const { return samples_per_step_; }
   /// What a step consumes, in the unit that the model counts, such as tokens.
   double units_per_step() const { return units_per_step_; }
   const std::string& unit() const { return unit_; }
@@ -30,9 +34,10 @@ class Workload {
   exec::RankDevice device() const;
 
  private:
-  std::unique_ptr<exec::Dataset> data_;
+  std::unique_ptr<exec::Dataset> data_, evaluation_;
   exec::TrainingSetup setup_;
-  double units_per_step_ = 0;
+  bool dynamic_shapes_ = false;
+  double samples_per_step_ = 0, units_per_step_ = 0;
   std::string unit_;
   std::vector<exec::RankDevice> devices_;
 };

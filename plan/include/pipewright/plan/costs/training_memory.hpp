@@ -13,8 +13,10 @@ namespace pipewright::plan {
 enum class Optimizer { AdamW, Sgd, SgdMomentum };
 
 /// Full: all of a parameter's figures are in the type that was measured. Mixed: parameters and
-/// gradients take 2 bytes each, and the optimizer keeps a master copy and its states in fp32.
-enum class Precision { Full, Mixed };
+/// gradients take 2 bytes each, of bfloat16 or float16, and the optimizer keeps a master copy and
+/// its states in fp32.
+enum class Precision { Full, Mixed, MixedHalf };
+constexpr bool is_mixed(Precision precision) { return precision != Precision::Full; }
 
 /// How a tensor reaches the next rank. Reference: in one process the neighbour reads its maker's
 /// memory. Copy: between processes and GPUs the receiver has a buffer of its own.
@@ -36,7 +38,7 @@ struct TrainingMemory {
 
 // The words of scenario files, in the order of the enumerations.
 const std::vector<std::string>& optimizers();  // adamw, sgd, sgd-momentum
-const std::vector<std::string>& precisions();  // full, mixed
+const std::vector<std::string>& precisions();  // full, mixed, mixed-fp16
 const std::vector<std::string>& hand_overs();  // reference, copy
 std::string to_string(Optimizer optimizer);
 std::string to_string(Precision precision);

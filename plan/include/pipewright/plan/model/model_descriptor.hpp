@@ -17,16 +17,23 @@ namespace pipewright::plan {
 
 /// What a model learns from.
 struct DataKind {
-  std::string_view name;     // as a scenario's `data.kind` names it
-  std::string_view meaning;  // what lies at its path
-  bool is_folder = false;    // the path is a folder, not a file
+  std::string_view name;       // as a scenario's `data.kind` names it
+  std::string_view meaning;    // what lies at its path
+  bool is_folder = false;      // the path is a folder, not a file
+  bool is_row = false;         // of numbers, from which windows are taken
+  bool has_documents = false;  // it can say where they end
 };
-inline constexpr DataKind text_data{.name = "text", .meaning = "the bytes of one file"};
+inline constexpr DataKind text_data{
+    .name = "text", .meaning = "the bytes of one file", .is_row = true};
 inline constexpr DataKind cifar10_data{
     .name = "cifar10", .meaning = "data_batch_*.bin", .is_folder = true};
 inline constexpr DataKind tokens_data{
     .name = "tokens",
-    .meaning = "a file of token numbers, two bytes each, or four for vocabularies above 65536"};
+    .meaning =
+        "a file of token numbers, two bytes each, or four for vocabularies above 65536; or "
+        "the .bin of a pair that Megatron-LM wrote, with its .idx beside it",
+    .is_row = true,
+    .has_documents = true};
 
 struct ModelDescriptor {
   std::string kind;     // as a scenario's `model.kind` names it
@@ -52,8 +59,13 @@ struct ModelDescriptor {
 /// In the order of the schema.
 const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds();
 
+/// One more kind, behind those that are there, for all that is read and written from then on:
+/// before anything else is done. `model` must outlive all of it. Throws InputError when there is
+/// one of this name.
+void add_model_kind(const ModelDescriptor& model);
+
 /// The data that models learn from, each once.
-const std::vector<DataKind>& data_kinds();
+std::vector<DataKind> data_kinds();
 
 /// The model that an object describes: its `kind` and that model's fields. Nothing when it does not
 /// say that soundly; then it has an error.

@@ -22,10 +22,20 @@
 
 namespace pipewright::plan {
 
+/// In which order samples are taken. Anywhere: windows that begin anywhere in a row of numbers.
+/// Shuffled: windows one behind the other, each once in an epoch. Packed: the same of samples that
+/// are filled with whole documents.
+enum class SampleOrder { Anywhere, Shuffled, Packed };
+const std::vector<std::string>& sample_orders();  // anywhere, shuffled, packed
+std::string to_string(SampleOrder order);
+
 struct DataSource {
   std::string kind;  // the name of a `DataKind`: text, cifar10
   /// A file or a folder, as the kind has it; in a file relative to the scenario's folder.
   std::filesystem::path path;
+  std::filesystem::path evaluation{};  // the same of what is not trained on; empty: none
+  SampleOrder order = SampleOrder::Anywhere;
+  int document_end = -1;  // the token behind each document; -1: the file says where they end
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
@@ -70,6 +80,11 @@ enum class CpuBranch { Best, Compatible, Avx2, Avx512 };
 const std::vector<std::string>& cpu_branches();  // best, compatible, avx2, avx512
 std::string to_string(CpuBranch branch);
 
+/// Of which parameters weight decay takes a part: of all, or not of norms and biases.
+enum class Decayed { All, Matrices };
+const std::vector<std::string>& decayed_parameters();  // all, matrices
+std::string to_string(Decayed decayed);
+
 struct Training {
   int steps = 50;
   int microbatch_size = 4;      // samples
@@ -77,14 +92,17 @@ struct Training {
   int warm_up_steps = 0;        // it rises linearly over so many
   Decay decay = Decay::None;    // down to 0
   double weight_decay = 0.01;
-  double clip_norm = 0;     // the largest global norm of the gradients; 0: any
-  int gradient_groups = 0;  // in which the batch is added up; 0: one for each pipeline
-  int tensor_groups = 0;    // in which products over a cut width are; 0: one for each shard
+  Decayed decayed = Decayed::All;  // what the weight decay takes hold of
+  double clip_norm = 0;            // the largest global norm of the gradients; 0: any
+  int gradient_groups = 0;         // in which the batch is added up; 0: one for each pipeline
+  int tensor_groups = 0;           // in which products over a cut width are; 0: one for each shard
   int seed = 7;
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
   int zero = 0;  // 1: the replicas divide the optimizer's state; 2: gradients, 3: parameters, too
   bool fp32_gradients = false;  // under mixed precision they are added up in fp32
+  double loss_scale = 0;        // 0: dynamic in float16, and none else
+  int evaluate_every = 0;       // steps between evaluations on data.evaluation; 0: none
   RecomputeMode recompute = RecomputeMode::None;
   /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
@@ -93,6 +111,10 @@ struct Training {
   bool cuda_graphs = false;  // a microbatch's forward and backward are one launch each
   friend bool operator==(const Training&, const Training&) = default;
 };
+
+/// Whether the gradients' global norm is needed before a step: they are clipped, or the loss is
+/// scaled, so that they may not be finite.
+bool needs_gradient_norm(const Training& training);
 
 /// How long a layer is measured: until the spread is small enough, within bounds.
 struct ProfileSettings {

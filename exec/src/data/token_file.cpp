@@ -1,0 +1,100 @@
+#include "token_file.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+
+#include "pipewright/plan/error.hpp"
+#include "token_index.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "files are read as they are");
+
+constexpr int words_in_two_bytes = 1 << 16;
+constexpr std::int64_t page = 1 << 16;           // tokens that are looked through at a time
+constexpr std::int64_t looked_through = 1 << 8;  // pages of a large file
+
+std::int64_t size_of(const fs::path& file, int bytes) {
+  std::error_code error;
+  const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
+  if (error)
+    throw plan::InputError(
+        fmt::format("{}: {}; here belong tokens of {} bytes each, the lowest byte first: numpy's "
+                    "`tokens.astype(\"<u{}\").tofile(path)` writes such a file",
+                    file.string(), error.message(), bytes, bytes));
+  if (size % bytes != 0)
+    throw plan::InputError(
+        fmt::format("{}: its {} bytes are {} whole tokens of {} bytes and {} bytes left over",
+                    file.string(), size, size / bytes, bytes, size % bytes));
+  return size;
+}
+
+std::string contents(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream)
+    throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
+  return text;
+}
+
+/// The places that are looked through: all of a file that is not large.
+void require_known(const at::Tensor& tokens, int vocabulary, const fs::path& file) {
+  const std::int64_t pages = (tokens.numel() + page - 1) / page;
+  const std::int64_t looked_at = std::min(pages, looked_through);
+  for (std::int64_t at = 0; at < looked_at; ++at) {
+    const std::int64_t first =
+        (looked_at == pages ? at : at * (pages - 1) / (looked_at - 1)) * page;
+    const at::Tensor some =
+        tokens.narrow(0, first, std::min(page, tokens.numel() - first)).to(at::kLong);
+    const at::Tensor unknown = (some < 0).logical_or_(some >= vocabulary);
+    if (!unknown.any().item<bool>())
+      continue;
+    const auto place = unknown.nonzero()[0].item<std::int64_t>();
+    throw plan::InputError(fmt::format(
+        "{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}: "
+        "model.vocabulary, or the tokenizer, is another",
+        file.string(), first + place, some[place].item<std::int64_t>(), vocabulary - 1));
+  }
+}
+
+at::Tensor mapped(const fs::path& file, std::int64_t count, at::ScalarType type) {
+  if (!std::ifstream(file, std::ios::binary))
+    throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
+  return count == 0 ? at::empty({0}, type)
+                    : at::from_file(file.string(), /*shared=*/false, count, at::dtype(type));
+}
+
+}  // namespace
+
+TokenFile map_tokens(const fs::path& file, int vocabulary) {
+  const fs::path index_file = fs::path(file).replace_extension(".idx");
+  if (std::error_code none; fs::exists(index_file, none)) {
+    const fs::path tokens_file = fs::path(file).replace_extension(".bin");
+    TokenIndex index = parse_token_index(contents(index_file), index_file.string());
+    const auto bytes = static_cast<std::int64_t>(elementSize(index.type));
+    if (const std::int64_t size = size_of(tokens_file, static_cast<int>(bytes));
+        size != index.tokens * bytes)
+      throw plan::InputError(
+          fmt::format("{}: {} says {} tokens of {} bytes, but the file has {} bytes",
+                      tokens_file.string(), index_file.string(), index.tokens, bytes, size));
+    TokenFile pair{mapped(tokens_file, index.tokens, index.type), std::move(index.ends)};
+    require_known(pair.tokens, vocabulary, tokens_file);
+    return pair;
+  }
+  const bool wide = vocabulary > words_in_two_bytes;
+  const int bytes = wide ? 4 : 2;
+  TokenFile plain{mapped(file, size_of(file, bytes) / bytes, wide ? at::kUInt32 : at::kUInt16), {}};
+  require_known(plain.tokens, vocabulary, file);
+  return plain;
+}
+
+}  // namespace pipewright::exec

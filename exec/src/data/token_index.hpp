@@ -1,0 +1,22 @@
+#pragma once
+
+// The .idx that Megatron-LM writes beside a .bin of tokens.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+struct TokenIndex {
+  at::ScalarType type = at::kInt;
+  std::int64_t tokens = 0;
+  std::vector<std::int64_t> ends;  // of documents, rising
+};
+
+/// Throws InputError that names `file` and what is wrong with `bytes`.
+TokenIndex parse_token_index(std::string_view bytes, const std::string& file);
+
+}  // namespace pipewright::exec

@@ -55,6 +55,14 @@ foreach(component IN LISTS components)
   install(EXPORT Pipewright-${component} NAMESPACE pipewright:: DESTINATION "${config_dir}")
 endforeach()
 
+# The command line stands on two libraries.
+if(PIPEWRIGHT_TORCH)
+  install(TARGETS pipewright_front pipewright_command_line EXPORT Pipewright-command_line
+          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT Pipewright-command_line NAMESPACE pipewright:: DESTINATION "${config_dir}")
+endif()
+
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/PipewrightConfig.cmake.in" PipewrightConfig.cmake
   INSTALL_DESTINATION "${config_dir}" NO_SET_AND_CHECK_MACRO)

@@ -1,5 +1,5 @@
 # Installs the build into an empty prefix and lets projects of their own find it, link it and run.
-# cmake -D build_dir=… -D work_dir=… -D generator=… -D compiler=… -D torch=… -D scenario=… -P check.cmake
+# cmake -D build_dir=… -D work_dir=… -D generator=… -D compiler=… -D torch=… -P check.cmake
 # torch: the wheel's folder; empty where nothing was built with it.
 #
 # A step that succeeds is one line with its seconds. One that fails shows all that it said, and the last line
@@ -40,13 +40,30 @@ if(NOT printed MATCHES "0F0")
   message(FATAL_ERROR "The consumer's schedule has no 0F0:\n${printed}")
 endif()
 
-# Another one trains.
+# Another one has a model of its own, and all commands: it measures, plans, predicts, trains, compares and
+# draws. expect(PATTERN): what the last step printed.
+function(expect pattern)
+  if(NOT printed MATCHES "${pattern}")
+    message(FATAL_ERROR "The trainer did not say \"${pattern}\":\n${printed}")
+  endif()
+endfunction()
 if(torch)
   build(trainer -D PIPEWRIGHT_TORCH_DIR=${torch})
-  run("run the trainer" "${work_dir}/trainer/trainer" "${scenario}" "${work_dir}/run")
-  if(NOT printed MATCHES "3 of 3 losses" OR NOT EXISTS "${work_dir}/run/report.json")
-    message(FATAL_ERROR "The trainer did not train, or left no report:\n${printed}")
-  endif()
+  set(trainer "${work_dir}/trainer/trainer")
+  set(waves "${CMAKE_CURRENT_LIST_DIR}/trainer/waves.json")
+  run("profile" ${trainer} profile ${waves} -o ${work_dir}/costs.json --over 0)
+  run("partition by measured cost" ${trainer} partition --costs ${work_dir}/costs.json --parts 2)
+  run("predict and draw" ${trainer} simulate ${waves} --costs ${work_dir}/costs.json --svg ${work_dir}/predicted.svg)
+  run("run" ${trainer} run ${waves} -o ${work_dir}/run --verify)
+  expect("3 of 3 losses")
+  run("compare" ${trainer} compare ${work_dir}/run/predicted.trace.json ${work_dir}/run/measured.trace.json)
+  run("train as processes" ${trainer} train ${waves} --costs ${work_dir}/costs.json --processes --verify)
+  expect("3 of 3 losses")
+  foreach(file IN ITEMS predicted.svg run/report.json)
+    if(NOT EXISTS "${work_dir}/${file}")
+      message(FATAL_ERROR "The trainer left no ${file}")
+    endif()
+  endforeach()
 endif()
 
 # The installed program has an rpath of its own.

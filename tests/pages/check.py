@@ -1,5 +1,5 @@
-"""What README.md, CONTRIBUTING.md and docs/ point to is there: the files and headings of links, and the files that are named
-in code. Run as: check.py PROJECT"""
+"""What README.md, CONTRIBUTING.md and docs/ point to is there: the files and headings of links, the files that are named
+in code, and those that are shown: a fence such as ```cpp tests/a.cpp has all of that file. Run as: check.py PROJECT"""
 
 import pathlib
 import re
@@ -7,6 +7,7 @@ import sys
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 # A file of ours, named by its path; `<name>` and globs stand for several.
@@ -37,12 +38,16 @@ def check_link(page, target):
 
 def check(page, project):
     """Faults of a page, and how many links it has."""
-    text = FENCE.sub("", page.read_text())
+    whole = page.read_text()
+    text = FENCE.sub("", whole)
     links = [target for target in LINK.findall(text) if not re.match(r"\w+:", target)]
     faults = [fault for fault in (check_link(page, target) for target in links) if fault]
     for named in CODE.findall(text):
         if OWN_FILE.match(named) and not any((project / base / named).exists() for base in places_of(named)):
             faults.append(f"`{named}`: there is no such file")
+    for file, shown in SHOWN.findall(whole):
+        if not (project / file).exists() or (project / file).read_text() != shown:
+            faults.append(f"{file}: what is shown of it is not what it has")
     return [f"{page.relative_to(project)}: {fault}" for fault in faults], len(links)
 
 

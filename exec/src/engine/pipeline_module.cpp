@@ -66,7 +66,8 @@ std::vector<double> weights_by(const std::string& method, const std::vector<Laye
   plan::check_partition_method(method);
   if (method == "profile")
     throw plan::InputError(
-        "the partition \"profile\" needs measured costs: give the boundaries that `pipewright "
+        "the partition \"profile\" needs measured costs: give loop::by_measured_cost "
+        "(pipewright/loop_torch/measured_partition.hpp), or the boundaries that `pipewright "
         "partition --costs FILE` finds");
   if (const auto pattern = plan::type_pattern(method))
     return plan::type_weights(named_model(layers), *pattern);
@@ -85,6 +86,9 @@ struct BoundariesBy {
     return plan::boundaries_by(method, weights_by(method, layers), stages);
   }
   std::vector<int> operator()(const std::vector<int>& boundaries) const { return boundaries; }
+  std::vector<int> operator()(const Partitioner& partitioner) const {
+    return partitioner(layers, stages);
+  }
   std::vector<int> operator()(const std::vector<SplitPoint>& points) const {
     return boundaries_at(points, names_of(layers));
   }

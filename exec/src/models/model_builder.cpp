@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/catalogue.hpp"
 
@@ -13,7 +15,22 @@ namespace pipewright::exec {
 PIPEWRIGHT_MODELS(DECLARE)
 #undef DECLARE
 
+namespace {
+
+std::map<const plan::ModelDescriptor*, ModelBuilder>& added() {
+  static std::map<const plan::ModelDescriptor*, ModelBuilder> builders;
+  return builders;
+}
+
+}  // namespace
+
+void add_builder(const plan::ModelDescriptor& model, ModelBuilder builder) {
+  added()[&model] = std::move(builder);
+}
+
 const ModelBuilder& builder_of(const plan::ModelShape& shape) {
+  if (const auto own = added().find(&shape.descriptor()); own != added().end())
+    return own->second;
 #define RETURN_IF(Shape)                                          \
   if (&shape.descriptor() == &plan::descriptor_of<plan::Shape>()) \
     return builder_of<plan::Shape>();

@@ -1,28 +1,43 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/catalogue.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 
 namespace pipewright::plan {
 
-const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds() {
+namespace {
+
+std::vector<std::reference_wrapper<const ModelDescriptor>>& known_kinds() {
 #define CALL(Shape) descriptor_of<Shape>(),
-  static const std::vector<std::reference_wrapper<const ModelDescriptor>> all{
-      PIPEWRIGHT_MODELS(CALL)};
+  static std::vector<std::reference_wrapper<const ModelDescriptor>> all{PIPEWRIGHT_MODELS(CALL)};
 #undef CALL
   return all;
 }
 
-const std::vector<DataKind>& data_kinds() {
-  static const std::vector<DataKind> kinds = [] {
-    std::vector<DataKind> list;
-    for (const ModelDescriptor& model : model_kinds())
-      if (std::none_of(list.begin(), list.end(),
-                       [&](const DataKind& kind) { return kind.name == model.data.name; }))
-        list.push_back(model.data);
-    return list;
-  }();
-  return kinds;
+}  // namespace
+
+const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds() {
+  return known_kinds();
+}
+
+void add_model_kind(const ModelDescriptor& model) {
+  for (const ModelDescriptor& known : known_kinds())
+    if (known.kind == model.kind)
+      throw InputError(fmt::format(
+          "a model of the kind \"{}\" is known already: another name is needed", model.kind));
+  known_kinds().emplace_back(model);
+}
+
+std::vector<DataKind> data_kinds() {
+  std::vector<DataKind> list;
+  for (const ModelDescriptor& model : model_kinds())
+    if (std::none_of(list.begin(), list.end(),
+                     [&](const DataKind& kind) { return kind.name == model.data.name; }))
+      list.push_back(model.data);
+  return list;
 }
 
 std::optional<ModelShape> read_model_shape(JsonObject& object) {

@@ -1,46 +1,44 @@
-// The whole loop in a program of one's own: measure, plan, train by the plan, compare.
+// A model of one's own, and with it every command of pipewright.
 
-#include <iostream>
-#include <pipewright/exec/engine/engine.hpp>
-#include <pipewright/loop_torch/run_scenario.hpp>
-#include <pipewright/plan/error.hpp>
-#include <pipewright/plan/json/json_document.hpp>
-#include <pipewright/plan/model/gpt_model.hpp>
+#include <torch/nn.h>
+
+#include <pipewright/cli/command_line.hpp>
+#include <pipewright/exec/data/loader.hpp>
+#include <pipewright/exec/engine/module_layers.hpp>
+#include <pipewright/loop_torch/own_model.hpp>
 
 using namespace pipewright;
 
-namespace {
-
-/// Whether it trained with the bits of training without a pipeline.
-bool measure_plan_and_train(const char* scenario_file, const char* folder) {
-  plan::Scenario scenario = plan::scenario_from_json(plan::JsonDocument::read(scenario_file));
-  auto& gpt = scenario.model.as<plan::GptShape>();
-  gpt.blocks = 2;
-  gpt.hidden = 16;
-  gpt.heads = 2;
-  gpt.sequence = 8;
-  scenario.training.steps = 3;
-  scenario.profile.least_repeats = scenario.profile.most_repeats = 2;
-  loop::Membership alone;
-  const auto done = loop::run_scenario(scenario, alone, {.folder = folder, .verify = true});
-  std::cout << to_string(*done->verification) << '\n';
-  return done->verification->bit_identical();
+struct WavesShape {
+  static constexpr auto kind = "waves";
+  int depth = 6, width = 64;
+  friend bool operator==(const WavesShape&, const WavesShape&) = default;
+};
+template <plan::MaybeConst<WavesShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("depth", s.depth, plan::within({.least = 1, .most = 99}), "How many layers.");
+  visit("width", s.width, plan::within({.least = 1, .most = 4096}), "Channels of each.");
 }
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: trainer SCENARIO FOLDER\n";
-    return 2;
-  }
-  try {
-    return measure_plan_and_train(argv[1], argv[2]) ? 0 : 1;
-  } catch (const plan::InputError& error) {
-    std::cerr << error.what() << '\n';
-    return 2;
-  } catch (const std::exception& failure) {
-    std::cerr << failure.what() << '\n';
-    return 1;
-  }
+std::vector<exec::LayerSpec> layers(const WavesShape& shape) {
+  const auto block = [w = shape.width] {
+    return torch::nn::Sequential(torch::nn::Linear(w, w), torch::nn::GELU());
+  };
+  std::vector<exec::LayerSpec> all;
+  for (int i = 0; i < shape.depth; ++i)
+    all.push_back(exec::module_layer("block" + std::to_string(i), block));
+  return all;
 }
+std::unique_ptr<exec::Dataset> data(const WavesShape& shape, const std::filesystem::path&,
+                                    const exec::BatchShape& batch) {
+  const at::Tensor x =
+      torch::linspace(0, 9, batch.microbatch_size * shape.width).view({-1, shape.width});
+  return exec::dataset_of([x](int step, int microbatch) {
+    return exec::Batch{{(x + step + microbatch).sin()}, {(x + step + microbatch + 1).sin()}};
+  });
+}
+at::Tensor loss(const exec::Tensors& outputs, const exec::Tensors& targets) {
+  return torch::mse_loss(outputs[0], targets[0]);
+}
+PIPEWRIGHT_OWN_MODEL(WavesShape, {.layers = layers, .data = data, .loss = loss});
+
+int main(int argc, char** argv) { return cli::command_line(argc, argv); }

@@ -3,6 +3,7 @@
 // A model as a pipeline sees it: its layers, how they are cut into stages, and what is computed
 // with them.
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,10 +14,14 @@
 
 namespace pipewright::exec {
 
-/// How layers are cut into stages: by a method, at explicit boundaries such as {0, 2, 5}, or at
-/// points. Methods: "uniform" counts layers, "parameters" balances parameters, "type:REGEX"
-/// balances the layers in whose name REGEX is found.
-using PartitionBy = std::variant<std::string, std::vector<int>, std::vector<SplitPoint>>;
+/// Boundaries of so many stages, such as {0, 2, 5} of two.
+using Partitioner = std::function<std::vector<int>(const std::vector<LayerSpec>&, int stages)>;
+
+/// How layers are cut into stages: by a method, at explicit boundaries such as {0, 2, 5}, at
+/// points, or by a function, such as `loop::by_measured_cost`. Methods: "uniform" counts layers,
+/// "parameters" balances parameters, "type:REGEX" balances the layers in whose name REGEX is found.
+using PartitionBy =
+    std::variant<std::string, std::vector<int>, std::vector<SplitPoint>, Partitioner>;
 
 struct PipelineOptions {
   /// Axes pipe, with replicas data, and with shards of layers (LayerSpec::build_shard) tensor.

@@ -143,10 +143,11 @@ LayerSpec layer_with_shards(std::string name, const Shape& shape, Tokens tokens,
                             std::vector<std::string> (*faults_of_cut)(const Shape&, int parts)) {
   const auto build_shard = [=](const ShardPlace& place) -> std::shared_ptr<Layer> {
     auto faults = faults_of_cut(shape, place.groups);
-    if (tokens == Tokens::Cut && shape.sequence % place.groups != 0)
-      faults.push_back("pipeline.sequence_parallel: " + std::to_string(shape.sequence) +
-                       " tokens cannot be shared out equally in " + std::to_string(place.groups) +
-                       " parts");
+    if constexpr (requires { shape.sequence; })
+      if (tokens == Tokens::Cut && shape.sequence % place.groups != 0)
+        faults.push_back("pipeline.sequence_parallel: " + std::to_string(shape.sequence) +
+                         " tokens cannot be shared out equally in " + std::to_string(place.groups) +
+                         " parts");
     if (!faults.empty())
       throw plan::InputError("layer " + name + ": " + faults.front());
     return std::make_shared<Kind>(shape, place, tokens);

@@ -35,6 +35,7 @@ struct ModelBuilder {
                                          const BatchShape&)>
       open;
   Loss loss;
+  bool dynamic_shapes = false;  // tensors may differ from microbatch to microbatch
 };
 
 /// The same of one type of shape. A member that is left out does not compile.
@@ -60,7 +61,10 @@ ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
 template <class Shape>
 const ModelBuilder& builder_of();
 
-/// Throws InputError for a model that is not in the list: it was declared to `plan` alone.
+/// What builds the model of that descriptor, which is none of `plan`'s own list.
+void add_builder(const plan::ModelDescriptor& model, ModelBuilder builder);
+
+/// Throws InputError for a model that was declared to `plan` alone.
 const ModelBuilder& builder_of(const plan::ModelShape& shape);
 
 }  // namespace pipewright::exec

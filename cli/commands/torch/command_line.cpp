@@ -1,0 +1,16 @@
+#include "pipewright/cli/command_line.hpp"
+
+#include "commands/torch/torch_commands.hpp"
+#include "commands/whole_program.hpp"
+#include "process/program.hpp"
+
+namespace pipewright::cli {
+
+int command_line(int argc, const char* const* argv) {
+  return run(whole_program({.run = make_command(describe_run, run_scenario),
+                            .profile = make_command(describe_profile, profile_scenario),
+                            .train = make_command(describe_train, train_scenario)}),
+             argc, argv);
+}
+
+}  // namespace pipewright::cli

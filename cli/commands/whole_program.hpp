@@ -1,0 +1,17 @@
+#pragma once
+
+// The whole command line, whoever does what needs LibTorch.
+
+#include "options/command_line/command.hpp"
+
+namespace pipewright::cli {
+
+/// The commands that need LibTorch.
+struct TorchCommands {
+  Command run, profile, train;
+};
+
+/// All commands, in the order of the help, and those that describe them to shells and `man`.
+CommandLine whole_program(TorchCommands torch);
+
+}  // namespace pipewright::cli

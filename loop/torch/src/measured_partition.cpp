@@ -1,0 +1,52 @@
+#include "pipewright/loop_torch/measured_partition.hpp"
+
+#include "pipewright/loop_torch/own_model.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/partition/partition.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/profiler/profile.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+/// The same microbatch again and again.
+class OneBatch final : public exec::Dataset {
+ public:
+  explicit OneBatch(const exec::Batch& batch) : batch_(batch) {}
+  exec::Tensors inputs(int, int) const override { return batch_.inputs; }
+  exec::Tensors targets(int, int) const override { return batch_.targets; }
+
+ private:
+  const exec::Batch& batch_;
+};
+
+std::vector<int> measured_boundaries(const MeasuredBy& how,
+                                     const std::vector<exec::LayerSpec>& layers, int stages) {
+  const OneBatch data(how.example);
+  exec::TrainingSetup setup;
+  setup.layers = layers;
+  setup.loss = how.loss;
+  setup.data = &data;
+  setup.precision = how.precision;
+  profiler::LayerBench bench(setup);
+  const plan::LayerCosts costs = profiler::profile(bench, how.settings);
+  const std::string method = "profile";
+  return plan::boundaries_by(method, plan::weights_by(method, described("measured", layers), costs),
+                             stages);
+}
+
+}  // namespace
+
+exec::Partitioner by_measured_cost(MeasuredBy how, const Membership& members) {
+  return [how = std::move(how), rank = members.rank(), &members](
+             const std::vector<exec::LayerSpec>& layers, int stages) {
+    if (!rank)
+      return measured_boundaries(how, layers, stages);
+    plan::Json found;
+    if (members.is_first())
+      found = measured_boundaries(how, layers, stages);
+    return plan::Json::parse(members.from_first(found.dump())).get<std::vector<int>>();
+  };
+}
+
+}  // namespace pipewright::loop

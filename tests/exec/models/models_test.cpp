@@ -32,23 +32,33 @@ std::int64_t parameters_of(const Layer& layer) {
   return count;
 }
 
-/// Builds all layers, each on the output of the one before, and gives the last output.
+/// Without the batch; of several tensors their number, and the shape that all of them have.
+std::vector<int> shape_of(const Tensors& values) {
+  std::vector<int> shape(values.front().sizes().begin() + 1, values.front().sizes().end());
+  for (const at::Tensor& value : values)
+    CHECK(value.sizes() == values.front().sizes());
+  if (values.size() > 1)
+    shape.insert(shape.begin(), static_cast<int>(values.size()));
+  return shape;
+}
+
+/// Builds all layers, each on the outputs of the one before, and gives the last output.
 at::Tensor check_layers(const plan::ModelShape& shape) {
   const plan::Model model = plan::model_of(shape);
   const auto specs = builder_of(shape).layers(shape, {});
   REQUIRE(specs.size() == model.layers.size());
   REQUIRE_FALSE(specs.empty());
-  at::Tensor value = zeros(plan::sample_of(shape).input);
+  Tensors values{zeros(plan::sample_of(shape).input)};
   for (std::size_t at = 0; at < specs.size(); ++at) {
     const plan::Layer& planned = model.layers[at];
     INFO("layer " << at << ", " << planned.name);
     const auto layer = build_layer(specs, static_cast<int>(at), /*base_seed=*/1);
-    value = layer->forward(value, {});
+    values = layer->forward_all(values, {});
     CHECK(specs[at].name == planned.name);
     CHECK(parameters_of(*layer) == planned.parameters);
-    CHECK(std::vector<int>(value.sizes().begin() + 1, value.sizes().end()) == planned.output_shape);
+    CHECK(shape_of(values) == planned.output_shape);
   }
-  return value;
+  return values.front();
 }
 
 TEST_CASE("Every model's layers have the names, parameters and shapes that were planned",

@@ -6,6 +6,8 @@
 #define PIPEWRIGHT_MODELS(MODEL) \
   MODEL(GptShape)                \
   MODEL(AlexNetShape)            \
+  MODEL(VitShape)                \
+  MODEL(EncoderDecoderShape)     \
   MODEL(TransformerShape)
 
 #include "pipewright/plan/model/model_shape.hpp"

@@ -1,0 +1,152 @@
+// A vision transformer's layers.
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+
+#include "pipewright/exec/data/cifar10.hpp"
+#include "pipewright/exec/models/group_layers.hpp"
+#include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/exec/training/group_sums.hpp"
+#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/vit_model.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// Images [batch, 3, side, side] as patches [batch, patches, width], each with a place of its own.
+class Patches final : public Layer {
+ public:
+  explicit Patches(const plan::VitShape& shape)
+      : side_(shape.patch),
+        pixels_(register_module("pixels",
+                                torch::nn::Linear(3 * std::int64_t{side_} * side_, shape.hidden))),
+        places_(register_parameter("places", at::empty({shape.patches(), shape.hidden}))) {
+    constexpr double deviation = 0.02;
+    torch::nn::init::normal_(places_, 0, deviation);
+  }
+
+  at::Tensor forward(const at::Tensor& images, const CallContext&) override {
+    const at::Tensor cut =
+        images.unflatten(3, {-1, side_})
+            .unflatten(2, {-1, side_})    // [batch, 3, rows, side, columns, side]
+            .permute({0, 2, 4, 1, 3, 5})  // [batch, rows, columns, 3, side, side]
+            .flatten(3)
+            .flatten(1, 2);
+    return pixels_->forward(cut) + places_;
+  }
+
+ private:
+  int side_;
+  torch::nn::Linear pixels_;
+  at::Tensor places_;
+};
+
+/// Pre-norm: attention of all patches to all, and a perceptron, each around a residual. Shards
+/// share out heads and the perceptron's width.
+class PatchBlock final : public Layer {
+ public:
+  PatchBlock(const plan::VitShape& shape, const ShardPlace& place, Tokens tokens)
+      : place_(place),
+        tokens_(tokens),
+        head_width_(shape.hidden / shape.heads),
+        norm1_(register_module("norm1",
+                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
+        norm2_(register_module("norm2",
+                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
+        qkv_(register_module("qkv", ColumnLinear(shape.hidden, 3 * shape.hidden, place, 3))),
+        project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place,
+                                                      /*has_bias=*/true, tokens))),
+        up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),
+        down_(register_module("down", RowLinear(4 * shape.hidden, shape.hidden, place,
+                                                /*has_bias=*/true, tokens))) {}
+
+  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
+    Tensors mixed;
+    for (const at::Tensor& qkv :
+         qkv_->of_groups(for_own_groups(norm1_->forward(input), place_, tokens_)))
+      mixed.push_back(attended(qkv));
+    const at::Tensor seen = input + project_->sum_over(mixed);
+    Tensors wide = up_->of_groups(for_own_groups(norm2_->forward(seen), place_, tokens_));
+    for (at::Tensor& of_group : wide)
+      of_group = at::gelu(of_group);
+    return seen + down_->sum_over(wide);
+  }
+  std::vector<CutParameter> cut_parameters() const override {
+    std::vector<CutParameter> all;
+    for (const auto& cuts : {qkv_->cut_parameters("qkv"), project_->cut_parameters("project"),
+                             up_->cut_parameters("up"), down_->cut_parameters("down")})
+      all.insert(all.end(), cuts.begin(), cuts.end());
+    return all;
+  }
+
+ private:
+  /// The heads of a group, [batch, patches, 3 · channels].
+  at::Tensor attended(const at::Tensor& qkv) const {
+    Tensors heads;
+    for (const at::Tensor& part : qkv.chunk(3, -1))
+      heads.push_back(part.unflatten(-1, {-1, head_width_}).transpose(1, 2));
+    return at::scaled_dot_product_attention(heads[0], heads[1], heads[2])
+        .transpose(1, 2)
+        .flatten(2);
+  }
+
+  ShardPlace place_;
+  Tokens tokens_;
+  std::int64_t head_width_;
+  GroupNorm norm1_, norm2_;
+  ColumnLinear qkv_;
+  RowLinear project_;
+  ColumnLinear up_;
+  RowLinear down_;
+};
+
+/// Norm, the mean over all patches, and a score for each class.
+class Classes final : public Layer {
+ public:
+  explicit Classes(const plan::VitShape& shape)
+      : norm_(
+            register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, ShardPlace{}))),
+        scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.classes))) {}
+
+  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
+    return scores_->forward(norm_->forward(input).mean(1));
+  }
+
+ private:
+  GroupNorm norm_;
+  torch::nn::Linear scores_;
+};
+
+std::vector<LayerSpec> vit_layers(const plan::VitShape& shape, const LayerChoice& choice) {
+  if (choice.tokens == Tokens::Cut)
+    throw plan::InputError(
+        "pipeline.sequence_parallel: the layers of vit have no tokens that can be shared out; "
+        "leave "
+        "it out");
+  std::vector<LayerSpec> layers;
+  layers.push_back(
+      {.name = "patches", .build = [shape] { return std::make_shared<Patches>(shape); }});
+  for (int i = 0; i < shape.blocks; ++i)
+    layers.push_back(layer_with_shards<PatchBlock>(fmt::format("block{}", i), shape, Tokens::Whole,
+                                                   plan::faults_of_vit_cut));
+  layers.push_back({.name = "head", .build = [shape] { return std::make_shared<Classes>(shape); }});
+  return layers;
+}
+
+}  // namespace
+
+template <>
+const ModelBuilder& builder_of<plan::VitShape>() {
+  static const ModelBuilder vit = declare_builder<plan::VitShape>(
+      {.layers = vit_layers,
+       .open =
+           [](const plan::VitShape& shape, const std::filesystem::path& folder,
+              const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); },
+       .loss = cross_entropy});
+  return vit;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,135 @@
+#include "pipewright/plan/model/encoder_decoder_model.hpp"
+
+#include <fmt/format.h>
+
+#include "pipewright/plan/model/declare_model.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
+
+namespace pipewright::plan {
+
+template <MaybeConst<EncoderDecoderShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  constexpr Range blocks_range{.least = 1, .most = 10'000};
+  visit("encoder_blocks", s.encoder_blocks, within(blocks_range), "Of the encoder.");
+  visit("decoder_blocks", s.decoder_blocks, within(blocks_range), "Of the decoder.");
+  visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
+  visit("heads", s.heads, within(size_range), "Of each attention.");
+  visit("sequence", s.sequence, within(size_range), "Bytes of a window.");
+  visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
+        "The bytes of a text.");
+}
+
+namespace {
+
+constexpr int bytes_of_text = 256;
+
+std::int64_t linear_parameters(std::int64_t in, std::int64_t out) { return in * out + out; }
+
+Layer translating_layer(std::string name, const char* kind, std::int64_t parameters, double flops,
+                        std::vector<int> output_shape) {
+  Layer layer;
+  layer.name = std::move(name);
+  layer.kind = kind;
+  layer.parameters = parameters;
+  layer.parameter_bytes = Bytes{4} * parameters;
+  layer.forward_flops = flops;
+  layer.output_shape = std::move(output_shape);
+  return layer;
+}
+
+/// An attention and the norm before it: 8sh² + 4s²h, wherever its keys are from.
+std::int64_t attention_parameters(std::int64_t h) {
+  return 2 * h + linear_parameters(h, 3 * h) + linear_parameters(h, h);
+}
+std::int64_t feed_forward_parameters(std::int64_t h) {
+  return 2 * h + linear_parameters(h, 4 * h) + linear_parameters(4 * h, h);
+}
+
+/// `attentions`: one of the encoder's, two of the decoder's.
+Layer translating_block(const EncoderDecoderShape& shape, const char* side, int index,
+                        int attentions) {
+  const std::int64_t h = shape.hidden;
+  const double tokens = shape.sequence, width = shape.hidden;
+  Layer layer =
+      translating_layer(fmt::format("{}{}", side, index), side,
+                        attentions * attention_parameters(h) + feed_forward_parameters(h),
+                        attentions * (8 * tokens * width * width + 4 * tokens * tokens * width) +
+                            16 * tokens * width * width,
+                        {2, shape.sequence, shape.hidden});
+  layer.checkpointable = true;
+  return layer;
+}
+
+Model encoder_decoder_model(const EncoderDecoderShape& shape) {
+  const std::int64_t h = shape.hidden;
+  Model model{.name = "encoder-decoder", .layers = {}};
+  model.layers.push_back(translating_layer(
+      "embedding", "embedding", (std::int64_t{shape.vocabulary} + 2 * shape.sequence) * h, 0,
+      {2, shape.sequence, shape.hidden}));
+  for (int index = 0; index < shape.encoder_blocks; ++index)
+    model.layers.push_back(translating_block(shape, "encoder", index, 1));
+  for (int index = 0; index < shape.decoder_blocks; ++index)
+    model.layers.push_back(translating_block(shape, "decoder", index, 2));
+  model.layers.push_back(translating_layer(
+      "head", "norm-and-head", 2 * h + linear_parameters(h, shape.vocabulary),
+      2.0 * shape.sequence * shape.hidden * shape.vocabulary, {shape.sequence, shape.vocabulary}));
+  return model;
+}
+
+Sample window_and_answer(const EncoderDecoderShape& shape) {
+  return {.units = shape.sequence,
+          .input = {.shape = {2, shape.sequence}, .is_index = true},
+          .target = {.shape = {shape.sequence}, .is_index = true}};
+}
+
+/// As a GPT's block keeps it, with queries, keys, values, output and projection once more for each
+/// attention behind the first.
+LayerEstimate estimate_of_translation(const EncoderDecoderShape& shape, const Layer& layer) {
+  if (!layer.checkpointable)
+    return {};
+  const double values = 1.0 * shape.sequence * shape.hidden;
+  return {.kept = (layer.kind == "decoder" ? 21 : 15) * values};
+}
+
+void check_encoder_decoder(const EncoderDecoderShape& shape, JsonObject& object) {
+  if (shape.hidden % shape.heads != 0)
+    object.error("heads",
+                 fmt::format("{} heads cannot share a hidden width of {} equally: {} would "
+                             "do",
+                             shape.heads, shape.hidden,
+                             nearest_sizes(shape.heads, shape.hidden,
+                                           [&](int heads) { return shape.hidden % heads == 0; })));
+  if (shape.vocabulary != bytes_of_text)
+    object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
+                                           "be {}, not {}",
+                                           bytes_of_text, shape.vocabulary));
+}
+
+}  // namespace
+
+std::vector<std::string> faults_of_encoder_decoder_cut(const EncoderDecoderShape& shape,
+                                                       int parts) {
+  const auto possible = [&](int size) { return shape.heads % size == 0; };
+  if (possible(parts))
+    return {};
+  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", shape.heads,
+                      parts, nearest_sizes(parts, shape.heads, possible))};
+}
+
+template <>
+const ModelDescriptor& descriptor_of<EncoderDecoderShape>() {
+  static const ModelDescriptor translator = declare_model<EncoderDecoderShape>(
+      {.meaning =
+           "An encoder and a decoder, which writes a text's bytes from the last to the first.",
+       .data = text_data,
+       .unit = "tokens",
+       .layers = encoder_decoder_model,
+       .sample = window_and_answer,
+       .estimate = estimate_of_translation,
+       .check = check_encoder_decoder,
+       .faults_of_cut = faults_of_encoder_decoder_cut});
+  return translator;
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,125 @@
+#include "pipewright/plan/model/vit_model.hpp"
+
+#include <fmt/format.h>
+
+#include "pipewright/plan/model/declare_model.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
+
+namespace pipewright::plan {
+
+template <MaybeConst<VitShape> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  constexpr Range blocks_range{.least = 1, .most = 10'000};
+  constexpr Range pixels_range{.least = 1, .most = 10'000};
+  constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
+  visit("blocks", s.blocks, within(blocks_range),
+        "Transformer blocks; the model has two layers more, patches and head.");
+  visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
+  visit("heads", s.heads, within(size_range), "Of the attention.");
+  visit("patch", s.patch, within(pixels_range), "Side of a patch in pixels.");
+  visit("image_size", s.image_size, within(pixels_range),
+        "Side that the images are brought to; a multiple of patch.");
+  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
+}
+
+namespace {
+
+constexpr int colours = 3;
+
+std::int64_t linear(std::int64_t in, std::int64_t out) { return in * out + out; }
+
+Layer vit_layer(std::string name, const char* kind, std::int64_t parameters, double flops,
+                std::vector<int> output_shape) {
+  Layer layer;
+  layer.name = std::move(name);
+  layer.kind = kind;
+  layer.parameters = parameters;
+  layer.parameter_bytes = Bytes{4} * parameters;
+  layer.forward_flops = flops;
+  layer.output_shape = std::move(output_shape);
+  return layer;
+}
+
+/// As a GPT's block (gpt_model.cpp): 24sh² + 4s²h of s patches of width h.
+Layer vit_block(const VitShape& shape, int index) {
+  const std::int64_t h = shape.hidden;
+  const double patches = shape.patches(), width = shape.hidden;
+  Layer layer =
+      vit_layer(fmt::format("block{}", index), "transformer-block",
+                4 * h + linear(h, 3 * h) + linear(h, h) + linear(h, 4 * h) + linear(4 * h, h),
+                24 * patches * width * width + 4 * patches * patches * width,
+                {shape.patches(), shape.hidden});
+  layer.checkpointable = true;
+  return layer;
+}
+
+Model vit_model(const VitShape& shape) {
+  const std::int64_t h = shape.hidden;
+  const std::int64_t pixels = std::int64_t{colours} * shape.patch * shape.patch;
+  Model model{.name = "vit", .layers = {}};
+  model.layers.push_back(vit_layer("patches", "patches", linear(pixels, h) + shape.patches() * h,
+                                   2.0 * shape.patches() * static_cast<double>(pixels * h),
+                                   {shape.patches(), shape.hidden}));
+  for (int index = 0; index < shape.blocks; ++index)
+    model.layers.push_back(vit_block(shape, index));
+  model.layers.push_back(vit_layer("head", "norm-and-head", 2 * h + linear(h, shape.classes),
+                                   2.0 * shape.hidden * shape.classes, {shape.classes}));
+  return model;
+}
+
+Sample image_in_patches(const VitShape& shape) {
+  return {.input = {.shape = {colours, shape.image_size, shape.image_size}},
+          .target = {.shape = {}, .is_index = true}};
+}
+
+/// As a GPT's block keeps it; attention writes no scores.
+LayerEstimate estimate_of_vit(const VitShape& shape, const Layer& layer) {
+  if (!layer.checkpointable)
+    return {};
+  return {.kept = 15.0 * shape.patches() * shape.hidden};
+}
+
+void check_vit(const VitShape& shape, JsonObject& object) {
+  if (shape.hidden % shape.heads != 0)
+    object.error("heads",
+                 fmt::format("{} heads cannot share a hidden width of {} equally: {} would "
+                             "do",
+                             shape.heads, shape.hidden,
+                             nearest_sizes(shape.heads, shape.hidden,
+                                           [&](int heads) { return shape.hidden % heads == 0; })));
+  if (shape.image_size % shape.patch != 0)
+    object.error("patch",
+                 fmt::format("images of {} pixels are no whole number of patches of {}: {} "
+                             "would do",
+                             shape.image_size, shape.patch,
+                             nearest_sizes(shape.patch, shape.image_size, [&](int side) {
+                               return shape.image_size % side == 0;
+                             })));
+}
+
+}  // namespace
+
+std::vector<std::string> faults_of_vit_cut(const VitShape& shape, int parts) {
+  const auto possible = [&](int size) { return shape.heads % size == 0; };
+  if (possible(parts))
+    return {};
+  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", shape.heads,
+                      parts, nearest_sizes(parts, shape.heads, possible))};
+}
+
+template <>
+const ModelDescriptor& descriptor_of<VitShape>() {
+  static const ModelDescriptor vit =
+      declare_model<VitShape>({.meaning = "A vision transformer over the patches of images.",
+                               .data = cifar10_data,
+                               .unit = "images",
+                               .layers = vit_model,
+                               .sample = image_in_patches,
+                               .estimate = estimate_of_vit,
+                               .check = check_vit,
+                               .faults_of_cut = faults_of_vit_cut});
+  return vit;
+}
+
+}  // namespace pipewright::plan

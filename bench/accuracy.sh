@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for ((i = 0; i < runs; ++i)); do
   schedules=(gpipe 1f1b zb-h1)
-  "${PIPEWRIGHT_BUILD:-build}/bin/pipewright" run scenarios/gpt-text/scenario.json --set "pipeline.ranks=$((2 - i % 2))" \
+  "${PIPEWRIGHT_BUILD:-build}/bin/pipewright" run scenarios/gpt-text/scenario.json --fresh --set "pipeline.ranks=$((2 - i % 2))" \
     --set "pipeline.schedule=${schedules[i / 2 % 3]}" "$@" --out "$folder/$i" --json >/dev/null 2>&1
 done
 python3 - "$folder" "$runs" <<'END'

@@ -36,7 +36,7 @@ try() {  # LABEL OPTION…: one more run, if it can be trained
   local run=$work/run
   rm -rf "$run"
   # Refused: sizes that the schedule does not take.
-  if "$pipewright" run "$scenario" --cluster "$cluster" "${settings[@]}" "${@:2}" --processes \
+  if "$pipewright" run "$scenario" --fresh --cluster "$cluster" "${settings[@]}" "${@:2}" --processes \
     --out "$run" >"$work/out" 2>&1; then
     mkdir -p "$work/reports/$1"
     mv "$run/report.json" "$work/reports/$1/$round.json"

@@ -95,7 +95,7 @@ nodes=(--set cluster.nodes=2 --set "cluster.devices_per_node=$pipelines" --set
 step() {  # MBIT LABEL OPTION…
   local mbit=$1 label=$2 link=(--cluster "$work/cluster.json" "${@:3}")
   rm -rf "$work/run"
-  on_both run --set "training.steps=$steps" "${link[@]}" --out "$work/run"
+  on_both run --fresh --set "training.steps=$steps" "${link[@]}" --out "$work/run"
   local borders
   borders=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["boundaries"])' \
     "$work/run/report.json")

@@ -10,6 +10,12 @@ Option costs_option(std::string& costs) {
           .value = "FILE"};
 }
 
+Option fresh_option(bool& fresh) {
+  return {.names = "--fresh",
+          .target = &fresh,
+          .help = "Measure layers again that were measured here before"};
+}
+
 Option verify_option(bool& verify) {
   return {.names = "--verify",
           .target = &verify,
@@ -89,6 +95,7 @@ Command describe_run(RunOptions& options) {
               "job",
           .options = with_devices(options.scenario, options.device,
                                   {costs_option(options.costs),
+                                   fresh_option(options.fresh),
                                    {.names = "-o,--out",
                                     .target = &options.out,
                                     .help = "The run directory; default runs/<name>-<time>",
@@ -120,10 +127,12 @@ Command describe_profile(ProfileOptions& options) {
                                         "actions that asked for it: .pwt, .json, .json.gz or "
                                         ".csv",
                                 .value = "FILE"},
+                               fresh_option(options.fresh),
                                {.names = "--over",
                                 .target = &options.over_s,
-                                .help = "Measure for at least so many seconds, to see how the "
-                                        "machine's speed drifts",
+                                .help = "Measure for so many seconds, which also shows how the "
+                                        "machine's speed drifts; 0: until times lie near each "
+                                        "other",
                                 .numbers = Numbers::NotNegative,
                                 .shows_default = true},
                                {.names = "--links",
@@ -151,6 +160,7 @@ Command describe_profile(ProfileOptions& options) {
 Command describe_train(TrainOptions& options) {
   std::vector<Option> own{
       costs_option(options.costs),
+      fresh_option(options.fresh),
       verify_option(options.verify),
       processes_option(options.processes),
       timeout_option(options.limits),

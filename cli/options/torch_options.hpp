@@ -27,6 +27,7 @@ struct RunOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
   std::string costs;
+  bool fresh = false;
   std::string out;
   bool verify = false;
   bool processes = false;
@@ -39,7 +40,8 @@ struct ProfileOptions {
   DeviceOptions device;
   std::string out;
   std::string kernels;
-  double over_s = 60;  // at least
+  bool fresh = false;
+  double over_s = 60;  // 0: until times lie near each other
   bool links = false;
   std::string between = "all";  // threads, processes
   double within_s = 20;         // that links may take

@@ -65,6 +65,8 @@ std::string costs_table(const plan::LayerCosts& costs) {
   if (costs.busy_cores > 1)
     text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
                         costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));
+  if (costs.measured_over == plan::Seconds{})
+    return text;  // it was measured before
   return text + fmt::format("the speed drifted by {:.1f} % in {:.0f} s\n", 100 * costs.drift,
                             costs.measured_over.value);
 }

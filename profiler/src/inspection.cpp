@@ -4,7 +4,8 @@
 
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/profiler/activity/work_log.hpp"
-#include "whole_model.hpp"
+#include "section_pass.hpp"
+#include "walk.hpp"
 
 namespace pipewright::profiler {
 void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples,
@@ -23,20 +24,30 @@ void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples
   }
 }
 
-Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
-                   const std::atomic<bool>* stop, bool launches_whole) {
-  Rehearsal rehearsal = whole_model(bench);
-  WorkLog log(source);
+namespace {
+
+constexpr double longest_look = 3;  // seconds for a section, to within two of its passes
+
+/// What was recorded of the sections.
+struct Looks {
+  std::vector<RecordedPass> recorded;    // of all
+  double with_records = 0, without = 0;  // a pass of each, added up
+};
+
+/// Plays a section in turn with records and without.
+void look_at(Rehearsal& rehearsal, ActivitySource& source, WorkLog& log, int passes,
+             const std::atomic<bool>* stop, Looks& looks) {
   std::vector<RecordedPass> recorded;
   std::vector<double> with_records, without;
-  rehearsal.play_through(nullptr);
-  for (int pass = 0; pass <= passes; ++pass) {
+  double all = rehearsal.play_through(nullptr).value;
+  for (int pass = 0; pass <= passes && (pass < 2 || all < longest_look); ++pass) {
     if (stop != nullptr && stop->load())
       break;
     without.push_back(rehearsal.play_through(nullptr).value);
     log.start();
     with_records.push_back(rehearsal.play_through(&log).value);
     log.stop();
+    all += without.back() + with_records.back();
     std::vector<WorkRange> ranges = log.take();
     recorded.push_back({source.collect(), std::move(ranges)});
     if (pass > 0)
@@ -45,22 +56,57 @@ Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
     with_records.clear();
     without.clear();
   }
+  looks.with_records += plan::median(with_records);
+  looks.without += plan::median(without);
+  for (RecordedPass& pass : recorded)
+    looks.recorded.push_back(std::move(pass));
+}
+
+/// A pass has one section's kernels only.
+void count_by_model(WorkReport& report, std::size_t sections) {
+  for (KernelSum& kernel : report.kernels) {
+    kernel.count *= static_cast<double>(sections);
+    kernel.time = kernel.time * static_cast<double>(sections);
+    if (kernel.moved)
+      kernel.moved = plan::Bytes{kernel.moved->value * static_cast<std::int64_t>(sections)};
+  }
+}
+
+}  // namespace
+
+Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
+                   const std::atomic<bool>* stop, bool launches_whole) {
+  const std::vector<LayerOutline> outlines = outlines_of(bench);
+  const std::vector<bool> wanted = wanted_places(outlines, {});
+  WorkLog log(source);
+  Walk walk(bench, outlines);
+  Looks looks;
+  std::size_t sections = 0;
+  for (const Section& section : sections_of(outlines, /*copies=*/1, section_budget)) {
+    if (!is_wanted(section, wanted) || (stop != nullptr && stop->load()))
+      continue;
+    walk.go_to(section.first);
+    Rehearsal rehearsal = section_pass(bench, section, walk.input());
+    look_at(rehearsal, source, log, passes, stop, looks);
+    ++sections;
+  }
   Inspection found;
-  found.report = work_report(recorded);
+  found.report = work_report(looks.recorded);
   found.report.source = source.name();
   found.report.on_device = source.on_device();
-  if (recorded.empty())
+  if (looks.recorded.empty())
     return found;
-  found.report.overhead = plan::median(with_records) / plan::median(without) - 1;
-  for (const RecordedPass& pass : recorded)
+  count_by_model(found.report, sections);
+  found.report.overhead = looks.with_records / looks.without - 1;
+  for (const RecordedPass& pass : looks.recorded)
     append_samples(pass, found.samples, launches_whole);
-  found.last = std::move(recorded.back());
+  found.last = std::move(looks.recorded.back());
   return found;
 }
 
 namespace {
 
-void set_times(plan::LayerCost& cost, const LayerSamples& samples) {
+void set_device_times(plan::LayerCost& cost, const LayerSamples& samples) {
   if (samples.forward.empty())
     return;
   const plan::LayerTimes times = typical_times(samples, cost.parameters > plan::Bytes{});
@@ -73,9 +119,16 @@ void set_times(plan::LayerCost& cost, const LayerSamples& samples) {
 
 }  // namespace
 
-plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection) {
-  for (std::size_t l = 0; l < inspection.samples.size() && l <= costs.layers.size(); ++l)
-    set_times(l < costs.layers.size() ? costs.layers[l] : costs.loss, inspection.samples[l]);
+plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection,
+                                   const std::vector<AlikeLayers>& alike) {
+  std::vector<LayerSamples> samples = inspection.samples;
+  samples.resize(costs.layers.size() + 1);
+  for (const AlikeLayers& kind : alike)
+    for (const int layer : kind.layers)
+      if (LayerSamples& own = samples[static_cast<std::size_t>(layer)]; own.forward.empty())
+        own = samples[static_cast<std::size_t>(kind.layers.front())];
+  for (std::size_t l = 0; l <= costs.layers.size(); ++l)
+    set_device_times(l < costs.layers.size() ? costs.layers[l] : costs.loss, samples[l]);
   return costs;
 }
 

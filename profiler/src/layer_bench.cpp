@@ -27,11 +27,15 @@ std::string LayerBench::device() const {
   return exec::gpus().names.at(static_cast<std::size_t>(device_.index()));
 }
 
+exec::ShardPlace LayerBench::place() const {
+  return {
+      .index = seat_.index, .count = seat_.count, .groups = seat_.groups, .group = shards_.get()};
+}
+
 std::unique_ptr<exec::Stage> LayerBench::build(exec::StageSpec spec) const {
   const exec::ChargeTo charge(account_);
   spec.device = device_;
-  spec.place = {
-      .index = seat_.index, .count = seat_.count, .groups = seat_.groups, .group = shards_.get()};
+  spec.place = place();
   return std::make_unique<exec::Stage>(std::move(spec), setup_);
 }
 

@@ -14,7 +14,7 @@ using plan::Bytes;
 exec::Tensors Trial::parameters() const {
   if (layer == bench.loss())
     return {};
-  return stage.layers()[static_cast<std::size_t>(layer)]->parameters();
+  return stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)]->parameters();
 }
 
 namespace {

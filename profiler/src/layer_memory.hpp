@@ -10,7 +10,7 @@ namespace pipewright::profiler {
 /// One layer by itself, with what comes to it in the model.
 struct Trial {
   LayerBench& bench;
-  const exec::Stage& stage;  // the whole model
+  const exec::Stage& stage;  // that has it
   int layer = 0;
   at::Tensor input;
   exec::Tensors targets{};

@@ -30,36 +30,46 @@ exec::Tensors own_leaves(const exec::Tensors& values) {
 
 }  // namespace
 
+namespace {
+
+/// One layer of the training, and behind the last the loss, as a stage by itself.
+std::unique_ptr<exec::Stage> layer_alone(const LayerBench& bench, int layer,
+                                         const exec::Tensors& inputs) {
+  exec::StageSpec spec;
+  spec.index = spec.first = layer;
+  spec.last = layer + 1;
+  spec.microbatches = {{0, {0}}};
+  auto stage = bench.build(std::move(spec));
+  stage->begin({.data = bench.setup().data}, /*slots=*/1);
+  if (layer > 0)
+    stage->receive_inputs({InstructionKind::ReceiveActivation, layer, 0, 0}, own_leaves(inputs));
+  stage->load({InstructionKind::Load, layer, 0, 0});
+  stage->forward({InstructionKind::Forward, layer, 0, 0});
+  return stage;
+}
+
+}  // namespace
+
 std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition) {
-  const auto count = static_cast<std::size_t>(plan::stage_count(partition));
-  std::vector<StageBorders> borders(count);
-  std::vector<std::unique_ptr<exec::Stage>> stages;
-  const auto at = [](InstructionKind kind, std::size_t stage) {
-    return Instruction{kind, static_cast<int>(stage), 0, 0};
-  };
-  for (std::size_t s = 0; s < count; ++s) {
-    exec::StageSpec spec;
-    spec.index = static_cast<int>(s);
-    spec.first = partition.boundaries[s];
-    spec.last = partition.boundaries[s + 1];
-    spec.microbatches = {{0, {0}}};
-    exec::Stage& stage = *stages.emplace_back(bench.build(std::move(spec)));
-    stage.begin({.data = bench.setup().data}, /*slots=*/1);
-    if (s > 0) {
-      borders[s].inputs =
-          stages[s - 1]->outputs_for_next(at(InstructionKind::SendActivation, s - 1));
-      stage.receive_inputs(at(InstructionKind::ReceiveActivation, s),
-                           own_leaves(borders[s].inputs));
+  std::vector<StageBorders> borders(static_cast<std::size_t>(plan::stage_count(partition)));
+  if (borders.size() == 1)
+    return borders;
+  std::vector<exec::Tensors> inputs(1);  // by layer
+  for (int layer = 0; layer + 1 < bench.loss(); ++layer)
+    inputs.push_back(layer_alone(bench, layer, inputs.back())
+                         ->outputs_for_next({InstructionKind::SendActivation, layer, 0, 0}));
+  exec::Tensors gradients;
+  for (std::size_t s = borders.size(); s-- > 1;) {
+    const int first = partition.boundaries[s];
+    for (int layer = partition.boundaries[s + 1]; layer-- > first;) {
+      const auto stage = layer_alone(bench, layer, inputs[static_cast<std::size_t>(layer)]);
+      if (layer + 1 < bench.loss())
+        stage->receive_gradients({InstructionKind::ReceiveGradient, layer, 0, 0}, gradients);
+      stage->backward({InstructionKind::Backward, layer, 0, 0});
+      gradients = stage->take_input_gradients({InstructionKind::SendGradient, layer, 0, 0});
     }
-    stage.load(at(InstructionKind::Load, s));
-    stage.forward(at(InstructionKind::Forward, s));
-  }
-  for (std::size_t s = count; s-- > 1;) {
-    stages[s]->backward(at(InstructionKind::Backward, s));
-    borders[s - 1].gradients =
-        stages[s]->take_input_gradients(at(InstructionKind::SendGradient, s));
-    stages[s - 1]->receive_gradients(at(InstructionKind::ReceiveGradient, s - 1),
-                                     borders[s - 1].gradients);
+    borders[s].inputs = inputs[static_cast<std::size_t>(first)];
+    borders[s - 1].gradients = gradients;
   }
   return borders;
 }

@@ -88,6 +88,12 @@ def memory():
     expect_lines(text, (r"^\| `1f1b` \| .* \| [+-]\d+\.\d{3} % \|$", 2), (r"^The largest error is ", 1))
 
 
+def larger():
+    text = output_of("bench/larger.py", "--hidden", 64, "--blocks", 10, "--beyond", 400, "--over", 1)
+    expect_lines(text, (r"^\| (profiled|profiled again|planned|trained, two checkpoints|resumed from step 3) \| \d+ \|", 5),
+                 (r"^\| the same without a stop \| .* \| equal losses \|$", 1))
+
+
 def links():
     with open(f"{source}/scenarios/gpt-text/scenario.json") as file:
         cluster = json.load(file)["cluster"]

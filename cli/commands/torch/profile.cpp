@@ -23,13 +23,21 @@ int profile_scenario(const ProfileOptions& options) {
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();
   const plan::Seconds over{options.over_s};
-  const loop::MeasuredLayers measured = loop::measure_layers(
-      scenario, workload, over, interrupted(), profiling_line(scenario, over), /*inspected=*/true);
+  const loop::MeasuredLayers measured =
+      loop::measure_layers(scenario, workload, interrupted(),
+                           {.over = over,
+                            .progress = profiling_line(scenario, over),
+                            .inspected = true,
+                            .cache = loop::cache_folder(),
+                            .fresh = options.fresh || !options.kernels.empty(),
+                            .say = say});
   if (!measured.why_host_clock.empty())
     say(loop::by_the_hosts_clock(measured));
   const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };
   plan::Json document = to_json(measured.costs);
-  std::string table = costs_table(measured.costs);
+  if (plan::Json alike = loop::alike_json(measured); !alike.is_null())
+    document["alike"] = std::move(alike);
+  std::string table = costs_table(measured.costs) + in_words(measured);
   if (measured.inspection) {
     document["work"] = to_json(measured.inspection->report, name_of);
     table += work_table(measured.inspection->report, measured.costs);

@@ -10,12 +10,16 @@ std::function<void(const profiler::Progress&)> profiling_line(const plan::Scenar
                                                               plan::Seconds over) {
   const auto line = std::make_shared<ProgressLine>();
   return [line, over, settings = scenario.profile](const profiler::Progress& progress) {
+    const std::string section =
+        progress.sections > 1
+            ? fmt::format("section {} of {}, ", progress.section, progress.sections)
+            : "";
     line->show(
-        over > progress.passed
-            ? fmt::format("profiling: pass {}, {:.0f} of {:.0f} s", progress.passes,
+        over > plan::Seconds{}
+            ? fmt::format("profiling: {}pass {}, {:.0f} of {:.0f} s", section, progress.passes,
                           progress.passed.value, over.value)
-            : fmt::format("profiling: pass {} of at most {}, spread {:.1f} % (wanted {:.1f} %)",
-                          progress.passes, settings.most_repeats, 100 * progress.spread,
+            : fmt::format("profiling: {}pass {} of at most {}, spread {:.1f} % (wanted {:.1f} %)",
+                          section, progress.passes, settings.most_repeats, 100 * progress.spread,
                           100 * settings.spread));
   };
 }

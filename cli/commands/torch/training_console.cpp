@@ -25,7 +25,9 @@ loop::PrepareOptions TrainingConsole::prepare(const plan::Scenario& scenario) {
           .costs = costs_from(options_.costs),
           .say = say,
           .profiling = profiling_line(scenario),
-          .stop = &interrupted()};
+          .stop = &interrupted(),
+          .cache = loop::cache_folder(),
+          .fresh = options_.fresh};
 }
 
 loop::TrainingOptions TrainingConsole::training() {

@@ -79,7 +79,11 @@ std::vector<LayerShape> Checkpoint::layers() const {
   return shapes;
 }
 
-LayerState Checkpoint::layer(int index) const {
+LayerState Checkpoint::layer(int index) const { return read(index, true, true); }
+LayerState Checkpoint::parameters_of(int index) const { return read(index, true, false); }
+LayerState Checkpoint::optimizer_of(int index) const { return read(index, false, true); }
+
+LayerState Checkpoint::read(int index, bool parameters, bool optimizer) const {
   const auto& layers = manifest_->layers;
   if (index < 0 || static_cast<std::size_t>(index) >= layers.size())
     throw plan::InputError(fmt::format("{}: layer {} asked for, but it has {} layers",
@@ -88,8 +92,8 @@ LayerState Checkpoint::layer(int index) const {
   OpenLayer open(folder_, stored);
   return {.index = index,
           .name = stored.name,
-          .parameters = open.read(Holds::Parameters),
-          .optimizer = open.read(Holds::Optimizer)};
+          .parameters = parameters ? open.read(Holds::Parameters) : std::vector<NamedTensor>(),
+          .optimizer = optimizer ? open.read(Holds::Optimizer) : std::vector<NamedTensor>()};
 }
 
 void Checkpoint::verify() const {

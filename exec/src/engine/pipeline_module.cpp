@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/training/without_memory.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
@@ -149,13 +149,8 @@ int PipelineModule::shards() const { return length_of(options_.topology, "tensor
 
 std::vector<std::int64_t> parameter_counts(const std::vector<LayerSpec>& layers) {
   std::vector<std::int64_t> counts;
-  for (int index = 0; index < static_cast<int>(layers.size()); ++index) {
-    const auto layer = build_layer(layers, index, /*base_seed=*/0);
-    std::int64_t count = 0;
-    for (const at::Tensor& parameter : layer->parameters())
-      count += parameter.requires_grad() ? parameter.numel() : 0;
-    counts.push_back(count);
-  }
+  for (int index = 0; index < static_cast<int>(layers.size()); ++index)
+    counts.push_back(trained_numbers(*build_without_memory(layers, index)));
   return counts;
 }
 

@@ -1,6 +1,8 @@
 #include "pipewright/exec/models/alexnet.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
@@ -149,6 +151,12 @@ Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
   return [in = layer.in, features = out[0]] { return std::make_shared<Linear>(in, features); };
 }
 
+std::string alexnet_kind(const plan::AlexNetLayer& layer) {
+  return fmt::format("alexnet {}: in {}, out {}, kernel {}, stride {}, padding {}",
+                     plan::to_string(layer.kind), layer.in, fmt::join(layer.output_shape, "x"),
+                     layer.kernel, layer.stride, layer.padding);
+}
+
 }  // namespace
 
 std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed) {
@@ -156,7 +164,8 @@ std::vector<LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed)
   for (const plan::AlexNetLayer& layer : plan::alexnet_layers(shape))
     specs.push_back({.name = layer.name,
                      .build = build_of(layer, seed, static_cast<int>(specs.size())),
-                     .varies = layer.kind == plan::AlexNetKind::Dropout});
+                     .varies = layer.kind == plan::AlexNetKind::Dropout,
+                     .kind = alexnet_kind(layer)});
   return specs;
 }
 

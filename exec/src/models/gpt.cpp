@@ -86,25 +86,29 @@ class Block final : public Layer {
   RowLinear down_;
 };
 
-class Head final : public WordScores {
+class GptHead final : public WordScores {
  public:
-  Head(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
+  GptHead(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
       : WordScores({.hidden = shape.hidden, .words = shape.vocabulary}, place, tokens) {}
 };
 
 template <class Kind>
-LayerSpec layer_of(std::string name, const plan::GptShape& shape, Tokens tokens) {
-  return layer_with_shards<Kind>(std::move(name), shape, tokens, plan::faults_of_gpt_cut);
+LayerSpec layer_of(std::string name, const char* kind, const plan::GptShape& shape, Tokens tokens) {
+  return layer_with_shards<Kind>(
+      std::move(name),
+      fmt::format("gpt {}: hidden {}, heads {}, sequence {}, vocabulary {}", kind, shape.hidden,
+                  shape.heads, shape.sequence, shape.vocabulary),
+      shape, tokens, plan::faults_of_gpt_cut);
 }
 
 }  // namespace
 
 std::vector<LayerSpec> gpt_layers(const plan::GptShape& shape, Tokens tokens) {
   std::vector<LayerSpec> layers;
-  layers.push_back(layer_of<Embedding>("embedding", shape, tokens));
+  layers.push_back(layer_of<Embedding>("embedding", "embedding", shape, tokens));
   for (int i = 0; i < shape.blocks; ++i)
-    layers.push_back(layer_of<Block>(fmt::format("block{}", i), shape, tokens));
-  layers.push_back(layer_of<Head>("head", shape, tokens));
+    layers.push_back(layer_of<Block>(fmt::format("block{}", i), "block", shape, tokens));
+  layers.push_back(layer_of<GptHead>("head", "head", shape, tokens));
   layers.back().shard_loss = loss_over_words(shape.vocabulary);
   return layers;
 }

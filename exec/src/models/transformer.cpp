@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 #include <torch/nn/init.h>
 
+#include <nlohmann/json.hpp>
+
 #include "device/stream.hpp"
 #include "mixture.hpp"
 #include "pipewright/exec/data/tokens.hpp"
@@ -190,16 +192,26 @@ class Head final : public WordScores {
                    place, tokens) {}
 };
 
+/// All sizes but how many layers there are, and which.
+std::string decoder_kind(const char* word, const TransformerShape& shape) {
+  plan::Json sizes = plan::to_json(plan::ModelShape(shape));
+  for (const char* const of_all : {"name", "layers", "sparse"})
+    sizes.erase(of_all);
+  return fmt::format("transformer {}: {}", word, sizes.dump());
+}
+
 template <class Kind>
-LayerSpec decoder_part(std::string name, const TransformerShape& shape, Tokens tokens) {
-  return layer_with_shards<Kind>(std::move(name), shape, tokens, plan::faults_of_transformer_cut);
+LayerSpec decoder_part(std::string name, const char* kind, const TransformerShape& shape,
+                       Tokens tokens) {
+  return layer_with_shards<Kind>(std::move(name), decoder_kind(kind, shape), shape, tokens,
+                                 plan::faults_of_transformer_cut);
 }
 
 LayerSpec decoder_layer(int index, const TransformerShape& shape, Tokens tokens) {
   const auto name = fmt::format("layer{}", index);
   if (!shape.config.has_experts(index))
-    return decoder_part<DecoderLayer<FeedForward>>(name, shape, tokens);
-  LayerSpec layer = decoder_part<DecoderLayer<Mixture>>(name, shape, tokens);
+    return decoder_part<DecoderLayer<FeedForward>>(name, "layer", shape, tokens);
+  LayerSpec layer = decoder_part<DecoderLayer<Mixture>>(name, "mixture", shape, tokens);
   layer.varies = layer.has_experts = true;
   return layer;
 }
@@ -218,10 +230,10 @@ std::vector<LayerSpec> transformer_layers(const TransformerShape& shape, Tokens 
         "nothing here builds a transformer with such values of {}: they are planned and predicted "
         "only",
         fmt::join(fields, ", ")));
-  std::vector<LayerSpec> layers{decoder_part<TokenTable>("embedding", shape, tokens)};
+  std::vector<LayerSpec> layers{decoder_part<TokenTable>("embedding", "embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)
     layers.push_back(decoder_layer(i, shape, tokens));
-  layers.push_back(decoder_part<Head>("head", shape, tokens));
+  layers.push_back(decoder_part<Head>("head", "head", shape, tokens));
   layers.back().shard_loss = loss_over_words(shape.config.vocabulary);
   if (shape.config.tied) {
     tie(layers.front(), "tokens.weight");

@@ -287,7 +287,7 @@ std::vector<at::Tensor> Executor::parameters() const {
   return parameters;
 }
 
-Snapshot Executor::snapshot(int next_step) const {
+Snapshot Executor::snapshot(int next_step, bool copied) const {
   const State::WholeParameters whole(*state_);
   Snapshot snapshot{
       training_state(
@@ -304,7 +304,7 @@ Snapshot Executor::snapshot(int next_step) const {
       append_state(*stage,
                    {.of_stage = is_first_rank && own.replica == 0,
                     .of_experts = is_first_rank && own.replica < own.expert_ranks},
-                   snapshot.layers);
+                   snapshot.layers, copied);
     }
   return snapshot;
 }

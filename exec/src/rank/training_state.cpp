@@ -4,7 +4,7 @@
 
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/training/without_memory.hpp"
 #include "stage/stage_state.hpp"
 
 namespace pipewright::exec {
@@ -27,7 +27,7 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
   std::vector<LayerShape> shapes;
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
-    const auto built = build_layer(setup, layer);
+    const auto built = build_without_memory(setup, layer);
     LayerShape& shape =
         shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
     for (const auto& [name, tensor] : tensors_of(*built))

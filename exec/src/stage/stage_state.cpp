@@ -132,7 +132,11 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
   return tensors;
 }
 
-void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers) {
+void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
+                  bool copied) {
+  const auto taken = [](const at::Tensor& tensor, bool as_copy) {
+    return as_copy || !tensor.is_cpu() ? copy_of(tensor) : tensor.detach();
+  };
   const auto first = static_cast<std::ptrdiff_t>(layers.size());
   const auto is_first_copy = [&](const TensorPart& part) {
     return part.experts > 1 ? speaks.of_experts : speaks.of_stage;
@@ -148,7 +152,9 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
       const auto cut = find_cut(*stage.layers()[at], name);
       const TensorPart part = part_in(stage.spec(), cut ? &*cut : nullptr);
       if (is_first_copy(part) && speaks_for(part))
-        state.parameters.push_back({.name = name, .value = copy_of(tensor), .part = part});
+        state.parameters.push_back({.name = name,
+                                    .value = taken(tensor, copied || stage.spec().shard.parameters),
+                                    .part = part});
     }
   }
   for (const Optimizer::State& kept : optimizer.states()) {
@@ -163,8 +169,8 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
       continue;
     const int layer = stage.layer_of(kept.parameter);
     layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
-        {state_name(stage, kept), copy_of(kept.value), kept.whole < 0 ? 0 : kept.begin, kept.whole,
-         part});
+        {state_name(stage, kept), taken(kept.value, copied), kept.whole < 0 ? 0 : kept.begin,
+         kept.whole, part});
   }
 }
 
@@ -183,29 +189,40 @@ at::Tensor stored_state(const Stage& stage, const Optimizer::State& own,
 
 }  // namespace
 
+namespace {
+
+void restore_parameters(Stage& stage, int layer, const Checkpoint& checkpoint) {
+  const LayerState stored = checkpoint.parameters_of(layer);
+  const Layer& own = *stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)];
+  for (const auto& [name, tensor] : tensors_of(own)) {
+    const auto cut = find_cut(own, name);
+    tensor.copy_(stored_part(find(stored.parameters, name, stored),
+                             part_in(stage.spec(), cut ? &*cut : nullptr), tensor.sizes().vec(),
+                             stored));
+  }
+}
+
+}  // namespace
+
+/// Layer by layer, of each first its parameters: no more than that is held beside the stage.
 void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   const bool sharded = stage.spec().shard.parameters;
   if (sharded)
     stage.make_room();
-  std::vector<LayerState> stored;
-  for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
-    const auto at = static_cast<std::size_t>(layer - stage.spec().first);
-    stored.push_back(checkpoint.layer(layer));
-    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
-      const auto cut = find_cut(*stage.layers()[at], name);
-      tensor.copy_(stored_part(find(stored[at].parameters, name, stored[at]),
-                               part_in(stage.spec(), cut ? &*cut : nullptr), tensor.sizes().vec(),
-                               stored[at]));
-    }
-  }
+  for (int layer = stage.spec().first; layer < stage.spec().last; ++layer)
+    restore_parameters(stage, layer, checkpoint);
   stage.optimizer().refresh_masters();
   if (sharded)
     stage.let_go();
+  LayerState stored{.index = -1, .name = {}, .parameters = {}, .optimizer = {}};
   for (const Optimizer::State& own : stage.optimizer().states()) {
-    const auto at = static_cast<std::size_t>(stage.layer_of(own.parameter) - stage.spec().first);
-    own.value.copy_(stored_state(
-        stage, own, find(stored[at].optimizer, state_name(stage, own), stored[at]), stored[at]));
+    if (const int layer = stage.layer_of(own.parameter); layer != stored.index) {
+      stored = {};  // before the next one is read
+      stored = checkpoint.optimizer_of(layer);
+    }
+    own.value.copy_(
+        stored_state(stage, own, find(stored.optimizer, state_name(stage, own), stored), stored));
   }
 }
 

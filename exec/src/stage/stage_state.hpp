@@ -32,8 +32,10 @@ struct Speaks {
 
 /// Appends copies of the stage's layers, of which each shard adds its parts, and the first one what
 /// all have alike. Another copy of the stage than the first adds only its experts, where it speaks
-/// for them, and its shard of the optimizer's states.
-void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers);
+/// for them, and its shard of the optimizer's states. Not `copied`: the stage's own tensors, as far
+/// as they lie on the CPU and stay when others' shards are let go of.
+void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
+                  bool copied = true);
 
 /// Throws InputError that names what the checkpoint lacks.
 void restore_state(Stage& stage, const Checkpoint& checkpoint);

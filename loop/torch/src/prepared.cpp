@@ -30,8 +30,13 @@ plan::LayerCosts measured_here(const plan::Scenario& scenario, const Workload& w
       fmt::format("profiling {} layers on this machine's {} …", workload.setup().layers.size(),
                   workload.device().device.is_cpu() ? "CPU" : "GPU"));
   const MeasuredLayers measured =
-      measure_layers(scenario, workload, /*over=*/{},
-                     options.stop == nullptr ? never : *options.stop, options.profiling);
+      measure_layers(scenario, workload, options.stop == nullptr ? never : *options.stop,
+                     {.progress = options.profiling,
+                      .cache = options.cache,
+                      .fresh = options.fresh,
+                      .say = options.say});
+  if (const std::string words = in_words(measured); !words.empty())
+    say(options, words.substr(0, words.size() - 1));
   if (!measured.why_host_clock.empty())
     say(options, by_the_hosts_clock(measured));
   double worst = 0;

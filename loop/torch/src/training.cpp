@@ -9,6 +9,7 @@
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/memory/memory_left.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/generators/evaluation_program.hpp"
 #include "pipewright/plan/statistics.hpp"
@@ -39,7 +40,7 @@ class Saver {
   void after(int step, const exec::Executor& executor) {
     const int done = step + 1;
     if (writer_ && (done == steps_ || (settings_.every > 0 && done % settings_.every == 0)))
-      writer_->save(executor.snapshot(done));
+      save(executor.snapshot(done, /*copied=*/false));
   }
   void finish() {
     if (writer_)
@@ -47,6 +48,16 @@ class Saver {
   }
 
  private:
+  /// Training goes on beside it where there is memory for a copy, and a tenth more.
+  void save(exec::Snapshot snapshot) {
+    writer_->wait();  // the one before has had a copy, too
+    const bool fits = 1.1 * static_cast<double>(exec::size_of(snapshot).value) <=
+                      static_cast<double>(exec::memory_left().value);
+    writer_->save(fits ? exec::copies_of(std::move(snapshot)) : std::move(snapshot));
+    if (!fits)
+      writer_->wait();
+  }
+
   CheckpointSettings settings_;
   int steps_;
   std::unique_ptr<exec::CheckpointWriter> writer_;

@@ -72,7 +72,8 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.busy_cores = root.integer("busy_cores", at_least(1), 1);
   costs.drift = root.number("drift", at_least(0), 0);
   costs.measured_over = root.seconds("measured_over_s", Seconds{});
-  root.find("work");  // what the times are made of: told, but planned with by nobody
+  root.find("work");   // what the times are made of: told, but planned with by nobody
+  root.find("alike");  // which layers were measured for which: likewise
   return costs;
 }
 

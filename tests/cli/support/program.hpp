@@ -28,7 +28,8 @@ struct Result {
   std::string err;
 };
 
-/// A started program; its output goes to files, so that nothing blocks.
+/// A started program; its output goes to files, so that nothing blocks. It knows no costs that
+/// another has measured, unless the environment names their folder.
 class Running {
  public:
   explicit Running(const std::vector<std::string>& arguments,
@@ -36,6 +37,7 @@ class Running {
       : pid_(fork()) {
     if (pid_ != 0)
       return;
+    setenv("XDG_CACHE_HOME", (folder_.path() / "cache").c_str(), /*overwrite=*/1);
     for (const auto& [name, value] : environment)
       setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
     std::vector<char*> raw{const_cast<char*>(PIPEWRIGHT_PROGRAM)};

@@ -10,6 +10,7 @@
 #include "pipewright/profiler/activity/work_report.hpp"
 #include "pipewright/profiler/layer_bench.hpp"
 #include "pipewright/profiler/layer_samples.hpp"
+#include "pipewright/profiler/sections.hpp"
 
 namespace pipewright::profiler {
 
@@ -19,16 +20,19 @@ struct Inspection {
   std::vector<LayerSamples> samples;  // what each part adds to a step; by layer, the loss last
 };
 
-/// Plays the whole model through as `profile` does, but without waiting for the device in between,
-/// `passes` times with records and as often without, in turn. On the thread of the bench, alone.
+/// Plays the model through in the sections that `profile` measures, but without waiting for the
+/// device in between, `passes` times with records and as often without, in turn; large sections
+/// fewer times. `last` is that of the last section. On the thread of the bench, alone.
 /// `stop` ends it early. `launches_whole`: the samples are for a training that launches a part of a
 /// microbatch at once (training.cuda_graphs), so they leave out what its layers were launching.
 Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
                    const std::atomic<bool>* stop = nullptr, bool launches_whole = false);
 
 /// Times as the device took them: what a layer adds to a step whose host does not wait. For costs
-/// that were measured by the host's clock, which waits for the device after each layer.
-plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection);
+/// that were measured by the host's clock, which waits for the device after each layer. A layer
+/// that was not looked at has those of the first one like it.
+plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection,
+                                   const std::vector<AlikeLayers>& alike = {});
 
 /// By layer and part: seconds, one entry for each time that it was run in one of the passes. A step
 /// of the optimizer is never launched whole.

@@ -30,6 +30,9 @@ class LayerBench {
   /// The name of the GPU; empty: the CPU.
   std::string device() const;
 
+  /// Which part of its layers it has.
+  exec::ShardPlace place() const;
+  at::Device where() const { return device_; }
   /// A stage of the training on this device, charged to the account.
   std::unique_ptr<exec::Stage> build(exec::StageSpec spec) const;
   /// Waits until the device has done all that it was given.

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/stage/stage.hpp"
@@ -31,6 +32,7 @@ struct StageBorders {
 };
 
 /// By stage: what crosses the borders when a microbatch of the training goes through all of them.
+/// Layers are built one at a time, and once more for the way back.
 std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition);
 
 class Rehearsal {
@@ -39,6 +41,11 @@ class Rehearsal {
   Rehearsal(const LayerBench& bench, const RankProgram& played, std::vector<StageBorders> borders);
   Rehearsal(Rehearsal&&) noexcept;
   ~Rehearsal();
+
+  /// From here on these come to the outputs of a stage, in place of what the borders say.
+  void take_gradients(int stage, exec::Tensors gradients) {
+    borders_.at(static_cast<std::size_t>(stage)).gradients = std::move(gradients);
+  }
 
   /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
   void play(std::vector<LayerSamples>* samples);

@@ -49,10 +49,15 @@ class Checkpoint {
   /// was saved in slices comes back whole, but flat. What shards share out comes in its parts, in
   /// their order.
   LayerState layer(int index) const;
+  /// Only one half of it is read.
+  LayerState parameters_of(int index) const;
+  LayerState optimizer_of(int index) const;
   /// Reads all files and checks them against their checksums.
   void verify() const;
 
  private:
+  LayerState read(int index, bool parameters, bool optimizer) const;
+
   Checkpoint(std::filesystem::path folder, std::shared_ptr<const Manifest> manifest);
   std::filesystem::path folder_;
   std::shared_ptr<const Manifest> manifest_;

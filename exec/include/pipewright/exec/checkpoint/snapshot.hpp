@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
 
@@ -55,10 +56,16 @@ struct TrainingState {
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
-/// What one part of a job holds; its tensors are nobody else's from here on.
+/// What one part of a job holds; its tensors are nobody else's from here on, or nobody changes them
+/// until it is written.
 struct Snapshot {
   TrainingState training;
   std::vector<LayerState> layers;
 };
+
+/// Of all its tensors.
+plan::Bytes size_of(const Snapshot& snapshot);
+/// With copies of the tensors that somebody else has, too.
+Snapshot copies_of(Snapshot snapshot);
 
 }  // namespace pipewright::exec

@@ -45,9 +45,9 @@ struct PipelineStage {
 
 class PipelineModule {
  public:
-  /// Layers are built where a stage needs them; "parameters" builds each of them once, one at a
-  /// time, and drops it. Throws InputError when two layers have the same name, there is no loss, or
-  /// the partition does not fit layers and topology.
+  /// Layers are built where a stage needs them; "parameters" counts them without their numbers
+  /// (without_memory.hpp). Throws InputError when two layers have the same name, there is no loss,
+  /// or the partition does not fit layers and topology.
   PipelineModule(std::vector<LayerSpec> layers, PipelineOptions options);
 
   const std::vector<LayerSpec>& layers() const { return layers_; }

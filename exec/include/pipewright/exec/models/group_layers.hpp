@@ -137,9 +137,9 @@ at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
 
 /// A layer of class `Kind`, which is made of a model's shape, the place of a shard, and what that
 /// has of the tokens. Parts of which `faults_of_cut` has something to say are refused by
-/// InputError, and so are tokens that do not divide.
+/// InputError, and so are tokens that do not divide. `kind`: as in LayerSpec.
 template <class Kind, class Shape>
-LayerSpec layer_with_shards(std::string name, const Shape& shape, Tokens tokens,
+LayerSpec layer_with_shards(std::string name, std::string kind, const Shape& shape, Tokens tokens,
                             std::vector<std::string> (*faults_of_cut)(const Shape&, int parts)) {
   const auto build_shard = [=](const ShardPlace& place) -> std::shared_ptr<Layer> {
     auto faults = faults_of_cut(shape, place.groups);
@@ -154,7 +154,8 @@ LayerSpec layer_with_shards(std::string name, const Shape& shape, Tokens tokens,
   };
   return {.name = name,
           .build = [=] { return std::make_shared<Kind>(shape, ShardPlace{}, Tokens::Whole); },
-          .build_shard = build_shard};
+          .build_shard = build_shard,
+          .kind = std::move(kind) + (tokens == Tokens::Cut ? ", tokens cut" : "")};
 }
 
 }  // namespace pipewright::exec

@@ -141,8 +141,9 @@ class Executor {
 
   /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of
   /// equal copies of a stage the first speaks for all. Not while a step runs. Where parameters are
-  /// sharded, every process of a job calls it at once.
-  Snapshot snapshot(int next_step) const;
+  /// sharded, every process of a job calls it at once. Not `copied`: what lies on the CPU is that
+  /// of the training, which the next step changes (`copies_of` makes it the caller's own).
+  Snapshot snapshot(int next_step, bool copied = true) const;
   /// Takes parameters, the optimizers' states and the loss scale of a checkpoint. Throws InputError
   /// when it does not fit (`check_load` tells all reasons) or is damaged.
   void restore(const Checkpoint& checkpoint);

@@ -16,7 +16,7 @@ namespace pipewright::exec {
 TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
                              int next_step, const std::string& device);
 
-/// The parameters of every layer, each built and dropped again: for `check_load`.
+/// The parameters of every layer, without their numbers: for `check_load`.
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup);
 
 }  // namespace pipewright::exec

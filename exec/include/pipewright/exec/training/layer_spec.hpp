@@ -67,6 +67,10 @@ struct LayerSpec {
   /// Empty: outputs are whole, and the training's loss is of them.
   std::function<at::Tensor(const Tensors& outputs, const Tensors& targets, const ShardPlace&)>
       shard_loss{};
+  /// Of what kind the layer is, with all that its work depends on beside its input's shape: two
+  /// layers of one kind whose inputs have equal shapes cost the same, so one of them is measured
+  /// for all, and for other trainings. Empty: it is a kind by itself.
+  std::string kind{};
 };
 
 /// Whether the layer's work on one microbatch can be replayed for another.

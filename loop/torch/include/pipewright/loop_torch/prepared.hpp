@@ -4,6 +4,7 @@
 // all processes of a training have agreed on.
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <optional>
 
@@ -23,6 +24,8 @@ struct PrepareOptions {
   Say say{};
   std::function<void(const profiler::Progress&)> profiling{};  // while they are
   const std::atomic<bool>* stop = nullptr;
+  std::filesystem::path cache{};  // of costs that were measured before; empty: there is none
+  bool fresh = false;             // all are measured again
 };
 
 struct Prepared {

@@ -1,0 +1,88 @@
+#include "pipewright/exec/training/without_memory.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "pipewright/exec/training/training_setup.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// A mode that LibTorch keeps free: while a thread is in it, each of its calls comes here first.
+constexpr auto mode = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// What a call makes anew is made on the device "meta". Without a tensor to follow, that is the
+/// device where none is named, too.
+void make_on_meta(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard outside(mode);
+  const auto& arguments = operation.schema().arguments();
+  const std::size_t first = stack->size() - arguments.size();
+  const bool has_tensor = std::any_of(
+      stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end(),
+      [](const c10::IValue& value) { return value.isTensor() || value.isTensorList(); });
+  for (std::size_t a = 0; a < arguments.size(); ++a) {
+    c10::IValue& value = (*stack)[first + a];
+    if (arguments[a].name() == "device" && !(has_tensor && value.isNone()))
+      value = c10::Device(c10::DeviceType::Meta);
+  }
+  operation.callBoxed(stack);
+}
+
+/// For the life of the process, once somebody asks.
+void declare_mode() {
+  static auto* const declared = [] {
+    auto* const library = new torch::Library(torch::Library::IMPL, "_", mode, __FILE__, __LINE__);
+    library->fallback(torch::CppFunction::makeFromBoxedFunction<&make_on_meta>());
+    return library;
+  }();
+  (void)declared;
+}
+
+template <class Build>
+auto without_numbers_or_with(const Build& build) {
+  try {
+    const WithoutMemory guard;
+    return build();
+  } catch (const c10::Error&) {
+    return build();
+  }
+}
+
+}  // namespace
+
+WithoutMemory::WithoutMemory() : guard_((declare_mode(), mode)) {}
+
+WithoutMemory::~WithoutMemory() = default;
+
+std::shared_ptr<Layer> build_without_memory(const std::vector<LayerSpec>& specs, int index) {
+  return without_numbers_or_with([&] { return build_layer(specs, index, /*base_seed=*/0); });
+}
+
+std::shared_ptr<Layer> build_without_memory(const TrainingSetup& setup, int index,
+                                            const ShardPlace& place) {
+  return without_numbers_or_with([&] { return build_layer(setup, index, at::kCPU, place); });
+}
+
+std::optional<Tensors> outputs_without_memory(const LayerSpec& spec, Layer& layer,
+                                              const Tensors& inputs) {
+  const WithoutMemory guard;
+  const at::NoGradGuard no_grad;
+  try {
+    return run_layer(spec, layer, /*index=*/0, /*base_seed=*/0, inputs, {});
+  } catch (const std::exception&) {
+    return {};  // with numbers it either runs, or says what is wrong
+  }
+}
+
+std::int64_t trained_numbers(const Layer& layer) {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : layer.parameters())
+    count += parameter.requires_grad() ? parameter.numel() : 0;
+  return count;
+}
+
+}  // namespace pipewright::exec

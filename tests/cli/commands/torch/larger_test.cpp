@@ -1,0 +1,140 @@
+// A model that does not fit into a process of the size that each rank has: profiled, trained,
+// checkpointed and resumed by several.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+#include "support/sanitized.hpp"
+#include "support/skip.hpp"
+
+namespace larger_test {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::Running;
+using test::small_gpt;
+using test::TempFolder;
+
+/// In bytes; 0 of a process that has ended.
+std::int64_t mapped_by(pid_t process) {
+  std::ifstream lines("/proc/" + std::to_string(process) + "/status");
+  std::int64_t kilobytes = 0;
+  for (std::string word; lines >> word;)
+    if (word == "VmPeak:" && lines >> kilobytes)
+      return kilobytes * 1024;
+  return 0;
+}
+
+/// What a process of a tiny training maps at most: libraries, threads, and little else.
+std::int64_t mapped_by_tiny_training(const std::string& folder) {
+  const Running running(small_gpt("train", {"--processes", "--checkpoints", folder}));
+  std::atomic<bool> ended = false;
+  std::int64_t most = 0;
+  std::thread watcher([&] {
+    while (!ended) {
+      for (const pid_t child : running.children())
+        most = std::max(most, mapped_by(child));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const int code = running.wait().exit_code;
+  ended = true;
+  watcher.join();
+  REQUIRE(code == 0);
+  return most;
+}
+
+/// Programs that are started while it lives may map so much.
+class Limit {
+ public:
+  explicit Limit(std::int64_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~Limit() { setrlimit(RLIMIT_AS, &before_); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+constexpr std::int64_t beyond = 270'000'000;
+
+/// 19 M parameters: 302 MB with gradients and AdamW's states, 151 MB on each of two ranks.
+std::vector<std::string> large_gpt(const std::string& command, std::vector<std::string> more) {
+  more.insert(more.end(), {"--set", "model.blocks=24", "--set", "model.hidden=256"});
+  return small_gpt(command, more);
+}
+
+TEST_CASE("a model larger than a process: profiled, trained, checkpointed and resumed by several",
+          "[cli][memory]") {
+  if (test::sanitized)
+    test::skip("a sanitizer maps all there is");
+  const TempFolder folder;
+  const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+  const Limit limit(mapped_by_tiny_training(at("tiny")) + beyond);
+
+  const auto profiled =
+      test::run_program(large_gpt("profile", {"--over", "0", "-o", at("costs.json")}));
+  INFO(profiled.err);
+  REQUIRE(profiled.exit_code == 0);
+  CHECK(profiled.out.find("24 layers like block0, measured at ") != std::string::npos);
+  std::ifstream file(at("costs.json"));
+  const json costs = json::parse(file);
+  REQUIRE(costs["alike"].size() == 1);
+  CHECK(costs["alike"][0]["layers"].size() == 24);
+  CHECK(costs["alike"][0]["measured"].size() < 24);
+
+  const auto trained = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all{"--processes", "--costs", at("costs.json"), "--json"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto done = test::run_program(large_gpt("train", all));
+    INFO(done.err);
+    REQUIRE(done.exit_code == 0);
+    return json::parse(done.out)["loss"].get<std::vector<double>>();
+  };
+  auto losses = trained({"--set", "training.steps=2", "--checkpoints", at("saved")});
+  const auto rest =
+      trained({"--set", "training.steps=4", "--checkpoints", at("saved"), "--resume"});
+  CHECK(rest.size() == 2);
+  losses.insert(losses.end(), rest.begin(), rest.end());
+  CHECK(losses == trained({"--set", "training.steps=4"}));
+
+  CHECK(test::run_program(
+            large_gpt("train", {"--costs", at("costs.json"), "--set", "pipeline.ranks=1"}))
+            .exit_code != 0);
+}
+
+TEST_CASE("profile takes what was measured before, and says so; --fresh measures again",
+          "[cli][profile]") {
+  const TempFolder cache;
+  const auto profile = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--over", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Running(small_gpt("profile", words), {{"XDG_CACHE_HOME", cache.path().string()}}).wait();
+  };
+  const std::string known = " of 6 layers cost what they did on ";
+  const auto first = profile({});
+  REQUIRE(first.exit_code == 0);
+  CHECK(first.out.find(known) == std::string::npos);
+  const auto second = profile({});
+  CHECK(second.out.find("6" + known) != std::string::npos);
+  CHECK(second.out.find((cache.path() / "pipewright").string()) != std::string::npos);
+  CHECK(profile({"--fresh"}).out.find(known) == std::string::npos);
+  const auto run = Running(small_gpt("run", {"-o", (cache.path() / "run").string()}),
+                           {{"XDG_CACHE_HOME", cache.path().string()}})
+                       .wait();
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.err.find("6" + known) != std::string::npos);
+}
+
+}  // namespace larger_test

@@ -86,7 +86,7 @@ Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
     if (!is_wanted(section, wanted) || (stop != nullptr && stop->load()))
       continue;
     walk.go_to(section.first);
-    Rehearsal rehearsal = section_pass(bench, section, walk.input());
+    Rehearsal rehearsal = section_pass(bench, section, walk.inputs());
     look_at(rehearsal, source, log, passes, stop, looks);
     ++sections;
   }

@@ -17,26 +17,73 @@ exec::Tensors Trial::parameters() const {
   return stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)]->parameters();
 }
 
+bool Trial::needs_gradient(const at::Tensor& input) const {
+  return layer > 0 && input.defined() && at::isFloatingType(input.scalar_type());
+}
+
+exec::Tensors Trial::leaves() const {
+  exec::Tensors copies;
+  for (const at::Tensor& input : inputs) {
+    copies.push_back(input.defined() ? input.detach().clone() : input);
+    if (needs_gradient(input))
+      copies.back().requires_grad_();
+  }
+  return copies;
+}
+
+bool have_gradient(const exec::Tensors& outputs) {
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+}
+
+exec::Tensors ones_for(const exec::Tensors& outputs) {
+  exec::Tensors ones;
+  for (const at::Tensor& output : outputs)
+    ones.push_back(output.defined() && output.requires_grad() ? at::ones_like(output)
+                                                              : at::Tensor());
+  return ones;
+}
+
 namespace {
 
-Bytes size_of(const at::Tensor& tensor) { return {static_cast<std::int64_t>(tensor.nbytes())}; }
+Bytes size_of(const exec::Tensors& tensors) {
+  Bytes size;
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined())
+      size += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
+  return size;
+}
 
-/// A copy of the input that nobody else holds, as the output of a node that saves nothing: once it
-/// is dropped, it stays alive only if the layer has kept it.
-at::Tensor inner_copy(const at::Tensor& input, bool needs_gradient) {
-  at::Tensor copy = input.detach().clone();
-  if (!needs_gradient)
-    return copy;
-  return copy + at::zeros({}, copy.options()).requires_grad_();
+/// Whether each of the outputs lies in the memory of an input.
+bool are_views(const exec::Tensors& outputs, const exec::Tensors& inputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
+      return output.defined() && input.defined() && output.storage().is_alias_of(input.storage());
+    });
+  });
+}
+
+/// Copies of the inputs that nobody else holds, as outputs of nodes that save nothing: once they
+/// are dropped, they stay alive only if the layer has kept them.
+exec::Tensors inner_copies(const Trial& trial) {
+  exec::Tensors copies;
+  for (const at::Tensor& input : trial.inputs) {
+    at::Tensor copy = input.defined() ? input.detach().clone() : input;
+    if (trial.needs_gradient(input))
+      copy = copy + at::zeros({}, copy.options()).requires_grad_();
+    copies.push_back(std::move(copy));
+  }
+  return copies;
 }
 
 /// A backward on a GPU is computed by a thread of autograd's, which lets go of the gradients that
 /// it has handed over once the caller may have gone on. It takes one backward after the other: when
 /// a small one that hands over nothing is done, it holds nothing of those before.
 void wait_for_autograd(const Trial& trial) {
-  if (trial.input.is_cpu())
+  const at::Tensor& first = trial.inputs.front();
+  if (first.is_cpu())
     return;
-  const auto options = trial.input.options().dtype(at::kFloat);
+  const auto options = first.options().dtype(at::kFloat);
   exec::full_backward({at::zeros({}, options).requires_grad_() * 1}, {});
 }
 
@@ -52,21 +99,25 @@ Bytes held_at_rest(const Trial& trial) {
 void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   // Drops output and input one after the other while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
-  at::Tensor input = inner_copy(trial.input, trial.input_needs_gradient());
-  const Bytes input_size = size_of(input);
+  exec::Tensors inputs = inner_copies(trial);
+  const Bytes input_size = size_of(inputs);
   const Bytes before = held_at_rest(trial);
-  at::Tensor output = trial.forward(input);
+  exec::Tensors outputs = trial.forward(inputs);
   cost.forward_peak = account.peak() - before;
-  cost.output = size_of(output);
-  cost.output_is_view = output.storage().is_alias_of(input.storage());
+  cost.output = size_of(outputs);
+  cost.output_is_view = are_views(outputs, inputs);
 
-  const auto graph = output.grad_fn();  // keeps what the backward needs, and nothing else
+  // They keep what the backward needs, and nothing else.
+  std::vector<std::shared_ptr<torch::autograd::Node>> graphs;
+  for (const at::Tensor& output : outputs)
+    if (output.defined())
+      graphs.push_back(output.grad_fn());
   const Bytes with_output = account.held();
-  output = at::Tensor();
+  outputs.clear();
   const Bytes without_output = account.held();
   cost.saves_output = !cost.output_is_view && without_output == with_output;
   cost.activation = without_output - before;
-  input = at::Tensor();
+  inputs.clear();
   cost.saves_input = without_output - account.held() < input_size;
 }
 
@@ -77,22 +128,25 @@ void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
   const at::NoGradGuard no_grad;
   exec::MemoryAccount& account = trial.bench.account();
   const Bytes before = held_at_rest(trial);
-  trial.forward(trial.input);
+  trial.forward(trial.inputs);
   cost.forward_peak_without_graph = std::max(Bytes{1}, account.peak() - before);
 }
 
 /// The gradient of the output is made inside the backward, as it is in a stage of several layers.
 void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
-  at::Tensor input = trial.input.detach().clone();
-  if (trial.input_needs_gradient())
-    input.requires_grad_();
-  at::Tensor output = trial.forward(input);
-  if (!output.requires_grad())
+  const exec::Tensors inputs = trial.leaves();
+  exec::Tensors outputs = trial.forward(inputs);
+  if (!have_gradient(outputs))
     return;
-  const at::Tensor ones = at::ones_like(output);  // outlives the backward, so it does not count
-  const at::Tensor root = (output * ones).sum();
-  output = at::Tensor();
+  const exec::Tensors ones = ones_for(outputs);  // outlive the backward, so they do not count
+  at::Tensor root;
+  for (std::size_t at = 0; at < outputs.size(); ++at)
+    if (ones[at].defined()) {
+      const at::Tensor sum = (outputs[at] * ones[at]).sum();
+      root = root.defined() ? root + sum : sum;
+    }
+  outputs.clear();
   const Bytes before = held_at_rest(trial);
   exec::full_backward({root}, {});
   cost.backward_peak = std::max(Bytes{}, account.peak() - before);
@@ -102,26 +156,24 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
 /// gradient: only the sum of the two can be measured. Without a way to the input it leaves all.
 void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
-  at::Tensor input = trial.input.detach().clone();
-  if (trial.input_needs_gradient())
-    input.requires_grad_();
+  exec::Tensors inputs = trial.leaves();
   const Bytes before = held_at_rest(trial);
-  at::Tensor output = trial.forward(input);
-  if (!output.requires_grad())
+  exec::Tensors outputs = trial.forward(inputs);
+  if (!have_gradient(outputs))
     return;
   const Bytes with_output = account.held();
   account.reset_peak();
-  at::Tensor gradient = at::ones_like(output);
+  exec::Tensors gradients = ones_for(outputs);
   exec::SplitBackward split;  // holds what a stage holds between I and W
-  split.input_gradients({output}, {gradient}, {input});
+  split.input_gradients(outputs, gradients, inputs);
   cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
   wait_for_autograd(trial);
-  output = at::Tensor();
+  outputs.clear();
   const Bytes with_gradient = account.held();
-  gradient = at::Tensor();
+  gradients.clear();
   const Bytes with_input = account.held();
   const Bytes kept = with_input - before;
-  input = at::Tensor();
+  inputs.clear();
   const Bytes held = account.held();
   cost.output_gradient_for_weights = with_input == with_gradient;
   cost.input_for_weights = held == with_input;
@@ -136,7 +188,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
 
 void measure_memory(const Trial& trial, plan::LayerCost& cost) {
   for (const at::Tensor& parameter : trial.parameters())
-    cost.parameters += size_of(parameter);
+    cost.parameters += size_of({parameter});
   measure_saved(trial, cost);
   measure_without_graph(trial, cost);
   measure_backward_peak(trial, cost);

@@ -12,16 +12,23 @@ struct Trial {
   LayerBench& bench;
   const exec::Stage& stage;  // that has it
   int layer = 0;
-  at::Tensor input;
+  exec::Tensors inputs;
   exec::Tensors targets{};
   bool selective = false;  // recomputation
 
-  bool input_needs_gradient() const { return layer > 0; }
-  at::Tensor forward(const at::Tensor& value) const {
-    return stage.run_layer(layer, {value}, targets, {.selective_recompute = selective}).at(0);
+  bool needs_gradient(const at::Tensor& input) const;
+  /// The inputs as copies, leaves of a graph of their own.
+  exec::Tensors leaves() const;
+  exec::Tensors forward(const exec::Tensors& values) const {
+    return stage.run_layer(layer, values, targets, {.selective_recompute = selective});
   }
   exec::Tensors parameters() const;
 };
+
+/// Whether a backward begins at one of them.
+bool have_gradient(const exec::Tensors& outputs);
+/// Ones for those where it does.
+exec::Tensors ones_for(const exec::Tensors& outputs);
 
 /// The figures of the forward alone: its peak, its output, and what is still held behind it, which
 /// was saved for the backward.

@@ -24,13 +24,10 @@ plan::ShardTraffic sums_of_shards(const Trial& trial) {
     return {};
   const int count = trial.bench.shard_count();
   const PassedOn before = shards->passed_on();
-  at::Tensor input = trial.input.detach().clone();
-  if (trial.input_needs_gradient())
-    input.requires_grad_();
-  const at::Tensor output = trial.forward(input);
+  const exec::Tensors outputs = trial.forward(trial.leaves());
   const PassedOn between = shards->passed_on();
-  if (output.requires_grad())
-    exec::full_backward({output}, {at::ones_like(output)});
+  if (have_gradient(outputs))
+    exec::full_backward(outputs, ones_for(outputs));
   const PassedOn after = shards->passed_on();
   plan::ShardTraffic sums{.times = sums_of(between.times - before.times, count),
                           .bytes = {},

@@ -63,6 +63,14 @@ void append_over_median(std::vector<double>& all, const std::vector<double>& val
       all.push_back(value / middle);
 }
 
+plan::Bytes bytes_of(const exec::Tensors& tensors) {
+  plan::Bytes bytes;
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined())
+      bytes += plan::Bytes{static_cast<std::int64_t>(tensor.nbytes())};
+  return bytes;
+}
+
 class Profile {
  public:
   Profile(std::vector<LayerBench*> benches, Cores* cores, const ProfileRequest& request)
@@ -108,15 +116,15 @@ class Profile {
     costs.microbatch_size = bench_.setup().microbatch_size;
     costs.tensor = bench_.shard_count();
     costs.busy_cores = static_cast<int>(benches_.size());
-    costs.input = {static_cast<std::int64_t>(walk_.values().front().nbytes())};
-    costs.target = {static_cast<std::int64_t>(walk_.targets().at(0).nbytes())};
+    costs.input = bytes_of(walk_.values().front());
+    costs.target = bytes_of(walk_.targets());
     return costs;
   }
 
   void measure(const Section& section, int copies) {
     walk_.go_to(section.first);
     SectionProfile profile({benches_.begin(), benches_.begin() + copies}, cores_, section,
-                           walk_.input());
+                           walk_.inputs());
     play(profile);
     append_over_median(whole_, profile.seconds());
     load_.insert(load_.end(), profile.load().begin(), profile.load().end());

@@ -43,30 +43,37 @@ RankProgram both_backwards(const Section& section, int layers) {
   return played;
 }
 
-at::Tensor made_up_gradient(const exec::Stage& stage, const Section& section, at::Tensor value) {
+/// Of each floating output, which has one in training.
+exec::Tensors made_up_gradients(const exec::Stage& stage, const Section& section,
+                                exec::Tensors values) {
   const at::NoGradGuard no_grad;
   for (int layer = section.first; layer < section.last; ++layer)
-    value = stage.run_layer(layer, {value}, {}, {}).at(0);
+    values = stage.run_layer(layer, values, {}, {});
   const at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/1);
-  return (at::randn(value.sizes(), generator) * gradient_deviation)
-      .to(value.device(), value.scalar_type());
+  for (at::Tensor& value : values)
+    value = value.defined() && at::isFloatingType(value.scalar_type())
+                ? (at::randn(value.sizes(), generator) * gradient_deviation)
+                      .to(value.device(), value.scalar_type())
+                : at::Tensor();
+  return values;
 }
 
 }  // namespace
 
 int stage_of(const Section& section) { return section.first > 0 ? 1 : 0; }
 
-Rehearsal section_pass(const LayerBench& bench, const Section& section, const at::Tensor& input) {
+Rehearsal section_pass(const LayerBench& bench, const Section& section,
+                       const exec::Tensors& inputs) {
   const RankProgram played = both_backwards(section, bench.loss());
   std::vector<StageBorders> borders(played.partition.boundaries.size() - 1);
   const auto stage = static_cast<std::size_t>(stage_of(section));
   if (section.first > 0)
-    borders[stage].inputs = {input};
+    borders[stage].inputs = inputs;
   Rehearsal rehearsal(bench, played, std::move(borders));
   if (section.last < bench.loss())
     rehearsal.take_gradients(
         static_cast<int>(stage),
-        {made_up_gradient(rehearsal.stage(static_cast<int>(stage)), section, input)});
+        made_up_gradients(rehearsal.stage(static_cast<int>(stage)), section, inputs));
   return rehearsal;
 }
 

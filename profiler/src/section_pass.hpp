@@ -8,8 +8,9 @@
 namespace pipewright::profiler {
 
 /// A microbatch whose backward runs in one go, one whose backward runs in halves, and a step of the
-/// optimizer. `input`: of the section; the gradients of its output are made up.
-Rehearsal section_pass(const LayerBench& bench, const Section& section, const at::Tensor& input);
+/// optimizer. `inputs`: of the section; the gradients of its output are made up.
+Rehearsal section_pass(const LayerBench& bench, const Section& section,
+                       const exec::Tensors& inputs);
 
 /// Which of the Rehearsal's stages it is.
 int stage_of(const Section& section);

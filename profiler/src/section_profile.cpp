@@ -16,10 +16,10 @@
 namespace pipewright::profiler {
 
 SectionProfile::SectionProfile(const std::vector<LayerBench*>& benches, Cores* cores,
-                               const Section& section, const at::Tensor& input)
+                               const Section& section, const exec::Tensors& inputs)
     : benches_(benches), cores_(cores), section_(section), contended_(benches.size()) {
   for (const LayerBench* const bench : benches_)
-    rehearsals_.push_back(section_pass(*bench, section, input));
+    rehearsals_.push_back(section_pass(*bench, section, inputs));
 }
 
 void SectionProfile::pass(bool counts) {
@@ -57,9 +57,9 @@ int SectionProfile::layer_end() const {
   return section_.last == benches_.front()->loss() ? section_.last + 1 : section_.last;
 }
 
-MeasuredLayer SectionProfile::measured_layer(int layer, const at::Tensor& input,
+MeasuredLayer SectionProfile::measured_layer(int layer, const exec::Tensors& inputs,
                                              const exec::Tensors& targets) {
-  const Trial trial{*benches_.front(), rehearsals_.front().stage(stage_of(section_)), layer, input,
+  const Trial trial{*benches_.front(), rehearsals_.front().stage(stage_of(section_)), layer, inputs,
                     targets};
   MeasuredLayer measured;
   const auto at = static_cast<std::size_t>(layer);
@@ -79,16 +79,16 @@ MeasuredLayer SectionProfile::measured_layer(int layer, const at::Tensor& input,
 std::vector<MeasuredLayer> SectionProfile::measured(Walk& walk) {
   const exec::Stage& stage = rehearsals_.front().stage(stage_of(section_));
   std::vector<MeasuredLayer> layers;
-  std::vector<at::Tensor> values = walk.values();
+  std::vector<exec::Tensors> values = walk.values();
   for (int layer = section_.first; layer < layer_end(); ++layer) {
     layers.push_back(measured_layer(layer, values.front(), walk.targets()));
     if (layer == benches_.front()->loss())
       break;
     const at::NoGradGuard no_grad;
     std::vector<std::vector<std::int64_t>> rows;  // what the router makes of several steps
-    for (at::Tensor& value : values) {
+    for (exec::Tensors& of_step : values) {
       const exec::RoutedRows routed;
-      value = stage.run_layer(layer, {value}, {}, {}).at(0);
+      of_step = stage.run_layer(layer, of_step, {}, {});
       if (!routed.by_expert().empty())
         rows.push_back(routed.by_expert());
     }

@@ -42,7 +42,8 @@ class SectionProfile {
  private:
   int layer_end() const;
   void note(const Rehearsal& first);
-  MeasuredLayer measured_layer(int layer, const at::Tensor& input, const exec::Tensors& targets);
+  MeasuredLayer measured_layer(int layer, const exec::Tensors& inputs,
+                               const exec::Tensors& targets);
 
   std::vector<LayerBench*> benches_;
   Cores* cores_;

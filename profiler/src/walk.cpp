@@ -42,7 +42,7 @@ LoadedMicrobatch load_microbatch(const LayerBench& bench, int step) {
   const auto first = loader(bench, 0), last = loader(bench, bench.loss());
   load_with(*first, bench, step);
   load_with(*last, bench, step);
-  return {first->inputs(first_load).at(0), last->targets(first_load)};
+  return {first->inputs(first_load), last->targets(first_load)};
 }
 
 LoadTimes load_times(const LayerBench& bench) {
@@ -63,7 +63,7 @@ LoadTimes load_times(const LayerBench& bench) {
 Walk::Walk(const LayerBench& bench, const std::vector<LayerOutline>& outlines)
     : bench_(bench), outlines_(outlines) {
   LoadedMicrobatch first = load_microbatch(bench, 0);
-  values_.push_back(std::move(first.input));
+  values_.push_back(std::move(first.inputs));
   targets_ = std::move(first.targets);
   std::int64_t widest = 1;
   for (const LayerOutline& outline : outlines)
@@ -71,7 +71,7 @@ Walk::Walk(const LayerBench& bench, const std::vector<LayerOutline>& outlines)
   const auto steps =
       std::clamp<std::size_t>(static_cast<std::size_t>(12 * most_bytes / widest), 1, most_steps);
   for (std::size_t step = 1; step < steps && has_experts(bench); ++step)
-    values_.push_back(load_microbatch(bench, static_cast<int>(step)).input);
+    values_.push_back(load_microbatch(bench, static_cast<int>(step)).inputs);
 }
 
 void Walk::go_to(int layer) {
@@ -86,14 +86,18 @@ void Walk::go_to(int layer) {
   }
 }
 
-at::Tensor Walk::input() const {
-  const at::Tensor& value = values_.front();
-  const bool has_gradient = outlines_[static_cast<std::size_t>(at_)].input_has_gradient &&
-                            at::isFloatingType(value.scalar_type());
-  return value.detach().requires_grad_(has_gradient);
+exec::Tensors Walk::inputs() const {
+  const bool have_gradient = outlines_[static_cast<std::size_t>(at_)].input_has_gradient;
+  exec::Tensors inputs;
+  for (const at::Tensor& value : values_.front()) {
+    inputs.push_back(value.defined() ? value.detach() : value);
+    if (value.defined() && have_gradient && at::isFloatingType(value.scalar_type()))
+      inputs.back().requires_grad_();
+  }
+  return inputs;
 }
 
-void Walk::went_to(int layer, std::vector<at::Tensor> values) {
+void Walk::went_to(int layer, std::vector<exec::Tensors> values) {
   at_ = layer;
   values_ = std::move(values);
 }
@@ -102,10 +106,9 @@ void Walk::run(int layer) {
   const at::NoGradGuard no_grad;
   const exec::TrainingSetup& setup = bench_.setup();
   const auto built = exec::build_layer(setup, layer, bench_.where(), bench_.place());
-  for (at::Tensor& value : values_)
-    value = exec::run_layer(setup.layers[static_cast<std::size_t>(layer)], *built, layer,
-                            setup.base_seed, {value}, {})
-                .at(0);
+  for (exec::Tensors& values : values_)
+    values = exec::run_layer(setup.layers[static_cast<std::size_t>(layer)], *built, layer,
+                             setup.base_seed, values, {});
 }
 
 }  // namespace pipewright::profiler

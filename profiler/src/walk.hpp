@@ -10,7 +10,7 @@ namespace pipewright::profiler {
 
 /// What is loaded of a microbatch, without any layer.
 struct LoadedMicrobatch {
-  at::Tensor input;
+  exec::Tensors inputs;
   exec::Tensors targets;
 };
 LoadedMicrobatch load_microbatch(const LayerBench& bench, int step);
@@ -32,12 +32,12 @@ class Walk {
   /// another before it, and keeps its input's shape, is passed by.
   void go_to(int layer);
   /// The layers up to this one have made these of `values`.
-  void went_to(int layer, std::vector<at::Tensor> values);
+  void went_to(int layer, std::vector<exec::Tensors> values);
 
-  /// What comes into the layer, of the first step; with a gradient where it has one in training.
-  at::Tensor input() const;
+  /// What comes into the layer, of the first step; with gradients where it has some in training.
+  exec::Tensors inputs() const;
   /// The same, by step.
-  const std::vector<at::Tensor>& values() const { return values_; }
+  const std::vector<exec::Tensors>& values() const { return values_; }
   const exec::Tensors& targets() const { return targets_; }
 
  private:
@@ -46,7 +46,7 @@ class Walk {
   const LayerBench& bench_;
   const std::vector<LayerOutline>& outlines_;
   int at_ = 0;
-  std::vector<at::Tensor> values_;
+  std::vector<exec::Tensors> values_;
   exec::Tensors targets_;
 };
 

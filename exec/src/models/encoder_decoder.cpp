@@ -184,17 +184,25 @@ std::vector<LayerSpec> encoder_decoder_layers(const Shape& shape, const LayerCho
     throw plan::InputError(
         "pipeline.sequence_parallel: the layers of encoder-decoder have no tokens that can be "
         "shared out; leave it out");
+  const auto kind = [&](const char* layer) {
+    return fmt::format("encoder-decoder {}: hidden {}, heads {}, sequence {}, vocabulary {}", layer,
+                       shape.hidden, shape.heads, shape.sequence, shape.vocabulary);
+  };
   std::vector<LayerSpec> layers;
-  layers.push_back(
-      {.name = "embedding", .build = [shape] { return std::make_shared<TwoEmbeddings>(shape); }});
+  layers.push_back({.name = "embedding",
+                    .build = [shape] { return std::make_shared<TwoEmbeddings>(shape); },
+                    .kind = kind("embedding")});
   for (int i = 0; i < shape.encoder_blocks; ++i)
-    layers.push_back(layer_with_shards<EncoderBlock>(
-        fmt::format("encoder{}", i), shape, Tokens::Whole, plan::faults_of_encoder_decoder_cut));
+    layers.push_back(layer_with_shards<EncoderBlock>(fmt::format("encoder{}", i), kind("encoder"),
+                                                     shape, Tokens::Whole,
+                                                     plan::faults_of_encoder_decoder_cut));
   for (int i = 0; i < shape.decoder_blocks; ++i)
-    layers.push_back(layer_with_shards<DecoderBlock>(
-        fmt::format("decoder{}", i), shape, Tokens::Whole, plan::faults_of_encoder_decoder_cut));
-  layers.push_back(
-      {.name = "head", .build = [shape] { return std::make_shared<WrittenScores>(shape); }});
+    layers.push_back(layer_with_shards<DecoderBlock>(fmt::format("decoder{}", i), kind("decoder"),
+                                                     shape, Tokens::Whole,
+                                                     plan::faults_of_encoder_decoder_cut));
+  layers.push_back({.name = "head",
+                    .build = [shape] { return std::make_shared<WrittenScores>(shape); },
+                    .kind = kind("head")});
   return layers;
 }
 

@@ -126,13 +126,20 @@ std::vector<LayerSpec> vit_layers(const plan::VitShape& shape, const LayerChoice
         "pipeline.sequence_parallel: the layers of vit have no tokens that can be shared out; "
         "leave "
         "it out");
+  const auto kind = [&](const char* layer) {
+    return fmt::format("vit {}: hidden {}, heads {}, patch {}, image {}, classes {}", layer,
+                       shape.hidden, shape.heads, shape.patch, shape.image_size, shape.classes);
+  };
   std::vector<LayerSpec> layers;
-  layers.push_back(
-      {.name = "patches", .build = [shape] { return std::make_shared<Patches>(shape); }});
+  layers.push_back({.name = "patches",
+                    .build = [shape] { return std::make_shared<Patches>(shape); },
+                    .kind = kind("patches")});
   for (int i = 0; i < shape.blocks; ++i)
-    layers.push_back(layer_with_shards<PatchBlock>(fmt::format("block{}", i), shape, Tokens::Whole,
-                                                   plan::faults_of_vit_cut));
-  layers.push_back({.name = "head", .build = [shape] { return std::make_shared<Classes>(shape); }});
+    layers.push_back(layer_with_shards<PatchBlock>(fmt::format("block{}", i), kind("block"), shape,
+                                                   Tokens::Whole, plan::faults_of_vit_cut));
+  layers.push_back({.name = "head",
+                    .build = [shape] { return std::make_shared<Classes>(shape); },
+                    .kind = kind("head")});
   return layers;
 }
 

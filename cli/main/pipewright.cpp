@@ -19,7 +19,8 @@ CommandLine whole_program() {
       {make_command(describe_run, hand_on<RunOptions>),
        make_command(describe_profile, hand_on<ProfileOptions>), partition_command(),
        schedule_command(), topology_command(), simulate_command(nullptr), sweep_command(),
-       make_command(describe_train, hand_on<TrainOptions>), compare_command(), convert_command(),
+       make_command(describe_train, hand_on<TrainOptions>),
+       make_command(describe_save, hand_on<SaveOptions>), compare_command(), convert_command(),
        explain_command(), calibrate_command(), model_command(), plan_command()});
   for (Command& command : shell_commands(line))
     line.commands.push_back(std::move(command));

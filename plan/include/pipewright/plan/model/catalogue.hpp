@@ -6,7 +6,8 @@
 #define PIPEWRIGHT_MODELS(MODEL) \
   MODEL(GptShape)                \
   MODEL(AlexNetShape)            \
-  MODEL(TransformerShape)
+  MODEL(TransformerShape)        \
+  MODEL(HuggingFaceShape)
 
 #include "pipewright/plan/model/model_shape.hpp"
 

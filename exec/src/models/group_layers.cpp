@@ -114,11 +114,12 @@ at::Tensor GroupLinearImpl::forward(const at::Tensor& input) const {
 }
 
 GroupEmbeddingImpl::GroupEmbeddingImpl(std::int64_t words, std::int64_t width,
-                                       const ShardPlace& place, Tokens tokens)
+                                       const ShardPlace& place, Tokens tokens, std::int64_t padding)
     : EmbeddingImpl(length_on_shard(words, place), width),
       place_(place),
       words_(words),
-      tokens_(tokens) {}
+      tokens_(tokens),
+      padding_(padding) {}
 
 std::vector<CutParameter> GroupEmbeddingImpl::cut_parameters(const std::string& name) const {
   return {{.name = name + ".weight", .dimension = 0, .whole = words_}};
@@ -126,7 +127,7 @@ std::vector<CutParameter> GroupEmbeddingImpl::cut_parameters(const std::string& 
 
 at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
   if (place_.groups == 1)
-    return at::embedding(weight, tokens);
+    return at::embedding(weight, tokens, padding_);
   require_in_vocabulary("tokens", tokens, words_);
   const Tensors tables = group_parts(weight, cut_parameters("").front(), place_);
   Tensors rows;
@@ -134,7 +135,10 @@ at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
     const int group =
         place_.index * static_cast<int>(tables.size()) + static_cast<int>(rows.size());
     const auto [local, elsewhere] = indices_in_group(tokens, words_, group, place_.groups);
-    rows.push_back(at::embedding(table, local).masked_fill(elsewhere.unsqueeze(-1), 0));
+    const std::int64_t begin = border_of_part(words_, group, place_.groups);
+    const bool has_padding = padding_ >= begin && padding_ < begin + table.size(0);
+    rows.push_back(at::embedding(table, local, has_padding ? padding_ - begin : -1)
+                       .masked_fill(elsewhere.unsqueeze(-1), 0));
   }
   return sum_over_groups(rows, place_, tokens_);
 }

@@ -24,8 +24,9 @@ using plan::TransformerShape;
 class TokenTable final : public Layer {
  public:
   TokenTable(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
-      : tokens_(register_module(
-            "tokens", GroupEmbedding(shape.config.vocabulary, shape.config.hidden, place, tokens))),
+      : tokens_(
+            register_module("tokens", GroupEmbedding(shape.config.vocabulary, shape.config.hidden,
+                                                     place, tokens, shape.config.padding_token))),
         scale_(shape.config.embedding_scale) {
     constexpr double deviation = 0.02;
     nn::init::normal_(tokens_->weight, 0, deviation);

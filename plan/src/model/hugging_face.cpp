@@ -11,6 +11,15 @@
 namespace pipewright::plan {
 namespace {
 
+/// torch counts a negative one from the vocabulary's end.
+void read_padding(ConfigFields& fields, TransformerConfig& config) {
+  const int token = fields.number("pad_token_id", {.least = -most_channels, .most = most_channels},
+                                  config.vocabulary);
+  config.padding_token = token < 0 ? token + config.vocabulary : token;
+  if (config.padding_token < 0 || config.padding_token >= config.vocabulary)
+    config.padding_token = -1;
+}
+
 /// What nearly all files have under the same names.
 void read_sizes(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.layers, "num_hidden_layers", most_layers);
@@ -21,6 +30,7 @@ void read_sizes(ConfigFields& fields, TransformerConfig& config) {
   config.gated = true;
   config.tied = fields.flag("tie_word_embeddings", false);
   config.norm_epsilon = fields.positive("rms_norm_eps", 1e-6);
+  read_padding(fields, config);
   fields.dropout("attention_dropout");
   if (const Json* packed = fields.find("quantization_config"))
     fields.not_trained("quantization_config", *packed);

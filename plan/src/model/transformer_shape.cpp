@@ -81,6 +81,8 @@ void visit_sizes(Struct& s, Visit&& visit) {
   visit("activation", s.activation, one_of(activations()),
         "Of the feed-forward; usual: SiLU of its gates, or the exact GELU where it has none.");
   visit("embedding_scale", s.embedding_scale, within(more_than(0)), "Times the embedding.");
+  visit("padding_token", s.padding_token, within({.least = -1, .most = most_channels}),
+        "Whose row of the embedding is not learnt where it is looked up; -1: none.");
   visit("score_scale", s.score_scale, within(at_least(0)),
         "Times queries with keys; 0: 1 / sqrt(channels of a key).");
   visit("score_cap", s.score_cap, within(at_least(0)), "What scores cannot pass; 0: none.");
@@ -182,6 +184,9 @@ void check_transformer(const TransformerShape& shape, JsonObject& object) {
   if (config.learned_positions && shape.sequence > config.longest)
     object.error("sequence", fmt::format("it is longer than the {} positions that are learned",
                                          config.longest));
+  if (config.padding_token >= config.vocabulary)
+    object.error("padding_token",
+                 fmt::format("the vocabulary ends with token {}", config.vocabulary - 1));
   for (const ConfigFault& fault : faults_of(config))
     object.error(key_of(shape, fault.member), fault.message);
 }

@@ -77,8 +77,9 @@ class GroupLinearImpl final : public torch::nn::LinearImpl {
 /// Cut by words.
 class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
  public:
+  /// `padding`: a word whose row gets no gradient here; -1: none.
   GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const ShardPlace& place,
-                     Tokens tokens = Tokens::Whole);
+                     Tokens tokens = Tokens::Whole, std::int64_t padding = -1);
 
   /// int64 [batch, tokens] to [batch, tokens, width]. Throws InputError where a token is no word.
   at::Tensor rows_of(const at::Tensor& tokens) const;
@@ -88,6 +89,7 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
   ShardPlace place_;
   std::int64_t words_;
   Tokens tokens_;
+  std::int64_t padding_;
 };
 
 /// A learned row for each position, which all shards have.

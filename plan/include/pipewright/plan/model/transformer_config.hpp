@@ -68,6 +68,7 @@ struct TransformerConfig {
   bool feed_forward_bias = false;
   Activation activation = Activation::Usual;
   double embedding_scale = 1;  // times the embedding's rows
+  int padding_token = -1;      // whose row the embedding does not learn; -1: none
   double score_scale = 0;      // times queries with keys; 0: 1 / sqrt(channels of a key)
   double score_cap = 0;        // what scores approach as they grow; 0: none
   double logit_cap = 0;        // likewise the head's logits

@@ -176,7 +176,12 @@ at::Tensor GroupNormImpl::normed(const at::Tensor& input, const at::Tensor& weig
                                  const at::Tensor& bias) const {
   if (bias.defined())
     return at::layer_norm(input, weight.sizes(), weight, bias, sizes_.epsilon);
-  return at::rms_norm(input, weight.sizes(), sizes_.plus_one ? weight + 1 : weight, sizes_.epsilon);
+  if (sizes_.plus_one)
+    return at::rms_norm(input, weight.sizes(), weight + 1, sizes_.epsilon);
+  if (input.scalar_type() == at::kFloat)
+    return at::rms_norm(input, weight.sizes(), weight, sizes_.epsilon);
+  // In 16 bits rounded before it is multiplied, as models were trained.
+  return at::rms_norm(input, weight.sizes(), {}, sizes_.epsilon) * weight;
 }
 
 at::Tensor GroupNormImpl::forward(const at::Tensor& input) const {

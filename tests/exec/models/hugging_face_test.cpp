@@ -12,6 +12,7 @@
 #include "exec/support/sharded_gpt.hpp"
 #include "models/folder_links.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/partition/partition.hpp"
@@ -222,6 +223,45 @@ TEST_CASE("pipelines and shards of a folder have the bits of serial training", "
                                  .share_loss = true});
       test::check_equals_serial(program, partition, setup, sizes.options(), /*steps=*/2);
     }
+  }
+}
+
+/// Of every layer, the shard's parameters are its parts of those of the whole.
+std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& place) {
+  std::size_t cut_parameters = 0;
+  for (int index = 0; index < static_cast<int>(specs.size()); ++index) {
+    const auto whole = build_layer(specs, index, 1), shard = build_layer(specs, index, 1, place);
+    const auto cuts = shard->cut_parameters();
+    for (const auto& named : shard->named_parameters()) {
+      INFO("layer " << index << ", " << named.key());
+      const at::Tensor all = whole->named_parameters()[named.key()];
+      const auto cut = std::find_if(cuts.begin(), cuts.end(), [&](const CutParameter& one) {
+        return one.name == named.key();
+      });
+      const at::Tensor expected =
+          cut == cuts.end() ? all : part_of(all, *cut, seat_of(*cut, place));
+      CHECK(at::equal(named.value(), expected));
+      cut_parameters += cut == cuts.end() ? 0 : 1;
+    }
+  }
+  return cut_parameters;
+}
+
+TEST_CASE("shards and ranks that share out experts have their parts of a folder's tensors",
+          "[exec][models]") {
+  const at::NoGradGuard no_grad;
+  for (const char* name : {"mixtral", "deepseek-v3", "qwen2", "gpt2"}) {
+    const FiguresFolder folder(name);
+    const auto specs = specs_of(folder.shape());
+    const int ranks = folder.shape().transformer.config.has_mixture() ? 2 : 1;
+    for (const int shard : {0, 1})
+      for (int expert = 0; expert < ranks; ++expert) {
+        INFO(name << ", shard " << shard << ", experts " << expert);
+        CHECK(check_parts(specs, {.index = shard,
+                                  .count = 2,
+                                  .groups = 2,
+                                  .experts = {.index = expert, .count = ranks}}) >= 14);
+      }
   }
 }
 

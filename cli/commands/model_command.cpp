@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
@@ -5,6 +6,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/model/small_folder.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "print/console.hpp"
 #include "print/model_table.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 struct ModelOptions {
   std::string file;
+  std::string init;  // a large model's name
+  plan::SmallSizes small;
   std::optional<int> tensor, expert, context, microbatch, sequence;
   bool sequence_parallel = false;
   std::string recompute;
@@ -47,7 +51,31 @@ plan::DescribedTransformer asked_for(const ModelOptions& options) {
   return transformer;
 }
 
-int show_model(const ModelOptions& options) {
+/// Writes the folder of a small model, which is then shown.
+void write_small(ModelOptions& options) {
+  if (!options.file.empty() || options.out.empty())
+    throw plan::InputError(
+        "--init NAME writes a model into the folder that --out names: give no "
+        "FILE");
+  const plan::Json config = plan::small_config(options.init, options.small);
+  const std::filesystem::path folder = options.out;
+  std::filesystem::create_directories(folder);
+  options.file = (folder / "config.json").string();
+  options.out.clear();
+  plan::write_file(options.file, config.dump(2) + "\n");
+}
+
+int show_model(const ModelOptions& asked) {
+  ModelOptions options = asked;
+  const plan::SmallSizes& small = options.small;
+  if (!options.init.empty())
+    write_small(options);
+  else if (small.layers || small.hidden || small.vocabulary)
+    throw plan::InputError(
+        "--layers, --hidden and --vocabulary are sizes of a model that --init "
+        "makes");
+  else if (options.file.empty())
+    throw plan::InputError("a FILE is needed, or --init NAME");
   const plan::DescribedTransformer transformer = asked_for(options);
   if (!options.out.empty())
     plan::write_file(options.out, to_json(plan::transformer_model(transformer.training.model,
@@ -75,8 +103,16 @@ Command describe(ModelOptions& options) {
               {{.names = "file",
                 .target = &options.file,
                 .help = "A config.json of Hugging Face, or a file with Megatron's arguments",
-                .value = "FILE",
-                .required = true},
+                .value = "FILE"},
+               {.names = "--init",
+                .target = &options.init,
+                .help = "Write a small model of this one's kind into the folder --out",
+                .value = "NAME",
+                .suggestions = plan::known_folders()},
+               devices("--layers", options.small.layers, "Its layers"),
+               devices("--hidden", options.small.hidden,
+                       "Its width, with which heads and feed-forward shrink"),
+               devices("--vocabulary", options.small.vocabulary, "Its vocabulary"),
                devices("--tensor", options.tensor, "Devices that cut heads, widths and vocabulary"),
                {.names = "--sequence-parallel",
                 .target = &options.sequence_parallel,
@@ -101,12 +137,13 @@ Command describe(ModelOptions& options) {
                 .help = "Count the modules that predict further tokens too (MTP)"},
                {.names = "-o,--out",
                 .target = &options.out,
-                .help = "Write the layers as a model file",
+                .help = "Write the layers as a model file; with --init, the folder",
                 .value = "FILE"},
                {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
           .examples =
-              "Example: pipewright model config.json --tensor 8 --sequence-parallel "
-              "--sequence 8192 --recompute selective"};
+              "Examples: pipewright model config.json --tensor 8 --sequence-parallel "
+              "--sequence 8192 --recompute selective\n"
+              "          pipewright model --init llama3-70b --layers 4 --hidden 512 -o small"};
 }
 
 }  // namespace

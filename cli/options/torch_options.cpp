@@ -191,4 +191,23 @@ Command describe_train(TrainOptions& options) {
               "          torchrun --nproc-per-node 2 --no-python pipewright train …"};
 }
 
+Command describe_save(SaveOptions& options) {
+  return {.name = "save",
+          .summary = "Write a trained model of kind hf as a folder that transformers loads",
+          .options = with_scenario(
+              options.scenario,
+              {{.names = "--checkpoints",
+                .target = &options.checkpoints,
+                .help = "The newest whole checkpoint in this folder, as train leaves them",
+                .value = "FOLDER",
+                .required = true},
+               {.names = "-o,--out",
+                .target = &options.out,
+                .help = "Write config.json, the weights and what else of text the model's folder "
+                        "has",
+                .value = "FOLDER",
+                .required = true}}),
+          .examples = "Example: pipewright save scenario.json --checkpoints ckpt -o tuned"};
+}
+
 }  // namespace pipewright::cli

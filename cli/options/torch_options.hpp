@@ -61,4 +61,11 @@ struct TrainOptions : RunOptions {
 };
 Command describe_train(TrainOptions& options);
 
+struct SaveOptions {
+  ScenarioOptions scenario;
+  std::string checkpoints;
+  std::string out;
+};
+Command describe_save(SaveOptions& options);
+
 }  // namespace pipewright::cli

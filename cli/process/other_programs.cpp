@@ -35,7 +35,7 @@ std::string find_program(const std::string& name, const char* purpose) {
 
 std::string torch_program() {
   return find_program("pipewright-torch",
-                      "run, train, profile and costs that are measured now need LibTorch");
+                      "run, train, save, profile and costs that are measured now need LibTorch");
 }
 
 [[noreturn]] void give_up(const char* what) {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "pipewright/plan/model/transformer_shape.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 
@@ -83,7 +83,7 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
 }  // namespace
 
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
-  if (const auto* const transformer = scenario.model.find<plan::TransformerShape>())
+  if (const auto* const transformer = plan::transformer_of(scenario.model))
     return plan::transformer_costs(with_known_device(scenario.cluster),
                                    plan::training_of(*transformer, plan::batch_of(scenario)),
                                    plan::cut_of(scenario));
@@ -112,7 +112,7 @@ plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
 }
 
 bool has_analytic_costs(const plan::Scenario& scenario) {
-  return scenario.model.find<plan::TransformerShape>() != nullptr;
+  return plan::transformer_of(scenario.model) != nullptr;
 }
 
 bool is_estimated(const plan::LayerCosts& costs) {

@@ -47,6 +47,14 @@ void try_text(std::string_view text) {
   if (!transformer || transformer->training.model.layers > 200)  // long ones take long
     return;
   const TransformerConfig& config = transformer->training.model;
+  const Rotary& rotary = config.rotary;
+  demand(rotary.base > 0 && rotary.factor > 0 && rotary.share > 0 && rotary.share <= 1,
+         "positions have speeds");
+  demand(std::isfinite(rotary.magnitude) && rotary.magnitude > 0, "what is turned keeps a size");
+  demand(std::isfinite(config.score_scale) && config.score_scale >= 0, "so do scores");
+  demand(
+      config.windowed.empty() || config.windowed.size() == static_cast<std::size_t>(config.layers),
+      "each layer has a window, or none");
   count(transformer->training, transformer->cut);
   count({.model = config, .sequence = 64}, {.tensor = 2, .sequence_parallel = true});
   count({.model = config, .sequence = 64}, {.context = 4, .expert = 2, .microbatch = 3});

@@ -9,7 +9,8 @@ namespace pipewright::cli {
 int command_line(int argc, const char* const* argv) {
   return run(whole_program({.run = make_command(describe_run, run_scenario),
                             .profile = make_command(describe_profile, profile_scenario),
-                            .train = make_command(describe_train, train_scenario)}),
+                            .train = make_command(describe_train, train_scenario),
+                            .save = make_command(describe_save, save_scenario)}),
              argc, argv);
 }
 

@@ -10,5 +10,6 @@ int run_scenario(const RunOptions& options);
 int profile_scenario(const ProfileOptions& options);
 int profile_links(const ProfileOptions& options);  // the same command with --links
 int train_scenario(const TrainOptions& options);
+int save_scenario(const SaveOptions& options);
 
 }  // namespace pipewright::cli

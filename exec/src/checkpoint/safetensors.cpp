@@ -35,25 +35,26 @@ class Parser {
  public:
   Parser(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
-  std::vector<StoredValue> parse() {
+  std::vector<StoredPlace> places() const {
     const std::string_view text = header();
     const auto document = plan::JsonDocument::parse(std::string(text), file_ + ", header");
     if (!document.root().is_object())
       refuse("its header is no object");
-    std::vector<Entry> entries;
+    std::vector<StoredPlace> entries;
     for (const auto& item : document.root().items())
       if (item.key() != "__metadata__")
         entries.push_back(entry(item.key(), item.value()));
-    return values(std::move(entries), bytes_.substr(8 + text.size()));
+    return in_order(std::move(entries), 8 + static_cast<std::int64_t>(text.size()));
+  }
+
+  std::vector<StoredValue> values() const {
+    std::vector<StoredValue> all;
+    for (const StoredPlace& place : places())
+      all.push_back({place.shape.name, copied(place)});
+    return all;
   }
 
  private:
-  struct Entry {
-    TensorShape shape;
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-  };
-
   [[noreturn]] void refuse(const std::string& what) const {
     throw plan::InputError(fmt::format("{}: {}", file_, what));
   }
@@ -69,7 +70,7 @@ class Parser {
     return bytes_.substr(8, length);
   }
 
-  Entry entry(const std::string& name, const Json& value) const {
+  StoredPlace entry(const std::string& name, const Json& value) const {
     const auto is = [&](const char* key) { return value.is_object() && value.contains(key); };
     if (!is("dtype") || !is("shape") || !is("data_offsets") || value.size() != 3)
       refuse(
@@ -82,7 +83,7 @@ class Parser {
     if (offsets.size() != 2 || offsets[0] > offsets[1])
       refuse(fmt::format("tensor '{}' has the data_offsets {}", name,
                          value.at("data_offsets").dump()));
-    Entry entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
+    StoredPlace entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
     check_size(entry);
     return entry;
   }
@@ -96,7 +97,7 @@ class Parser {
     return list.get<std::vector<std::int64_t>>();
   }
 
-  void check_size(const Entry& entry) const {
+  void check_size(const StoredPlace& entry) const {
     plan::Bytes size{static_cast<std::int64_t>(c10::elementSize(entry.shape.dtype))};
     for (const std::int64_t count : entry.shape.sizes)
       size = size * count;
@@ -106,15 +107,16 @@ class Parser {
                          fmt::join(entry.shape.sizes, ", "), size.value, entry.end - entry.begin));
   }
 
-  /// The tensors must follow each other without a gap or an overlap, up to the end of the file.
-  std::vector<StoredValue> values(std::vector<Entry> entries, std::string_view data) const {
-    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-    });
+  /// The tensors must follow each other without a gap or an overlap, from behind the header up to
+  /// the end of the file.
+  std::vector<StoredPlace> in_order(std::vector<StoredPlace> entries, std::int64_t first) const {
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const StoredPlace& a, const StoredPlace& b) {
+                       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+                     });
     std::int64_t end = 0;
-    const auto size = static_cast<std::int64_t>(data.size());
-    std::vector<StoredValue> values;
-    for (const Entry& entry : entries) {
+    const std::int64_t size = static_cast<std::int64_t>(bytes_.size()) - first;
+    for (StoredPlace& entry : entries) {
       if (entry.begin != end)
         refuse(fmt::format("tensor '{}' begins at byte {} of the data, {} was expected",
                            entry.shape.name, entry.begin, end));
@@ -122,18 +124,19 @@ class Parser {
       if (end > size)
         refuse(fmt::format("tensor '{}' ends at byte {} of the data, which has {}",
                            entry.shape.name, end, size));
-      values.push_back({entry.shape.name, copied(entry, data)});
+      entry.begin += first;
+      entry.end += first;
     }
     if (end != size)
       refuse(fmt::format("its data has {} bytes, its tensors take {}", size, end));
-    return values;
+    return entries;
   }
 
-  at::Tensor copied(const Entry& entry, std::string_view data) const {
+  at::Tensor copied(const StoredPlace& entry) const {
     try {
       at::Tensor value = at::empty(entry.shape.sizes, entry.shape.dtype);
       if (const auto size = static_cast<std::size_t>(entry.end - entry.begin); size > 0)
-        std::memcpy(value.data_ptr(), data.data() + entry.begin, size);
+        std::memcpy(value.data_ptr(), bytes_.data() + entry.begin, size);
       return value;
     } catch (const c10::Error&) {  // sizes beyond 64 bits, of which one is zero
       refuse(fmt::format("tensor '{}' cannot be [{}]", entry.shape.name,
@@ -162,7 +165,11 @@ std::string safetensors_header(const std::vector<TensorShape>& tensors) {
 }
 
 std::vector<StoredValue> parse_safetensors(std::string_view bytes, const std::string& file) {
-  return Parser(bytes, file).parse();
+  return Parser(bytes, file).values();
+}
+
+std::vector<StoredPlace> safetensors_places(std::string_view bytes, const std::string& file) {
+  return Parser(bytes, file).places();
 }
 
 }  // namespace pipewright::exec

@@ -8,14 +8,33 @@ void add_cuts(std::vector<CutParameter>& all, const std::vector<CutParameter>& m
   all.insert(all.end(), more.begin(), more.end());
 }
 
-at::Tensor activated(const at::Tensor& wide, const at::Tensor& gates) {
-  return gates.defined() ? at::silu(gates) * wide : at::gelu(wide);
+namespace {
+
+at::Tensor bent(plan::Activation activation, const at::Tensor& value, bool is_gate) {
+  switch (activation) {
+    case plan::Activation::Usual:
+      return is_gate ? at::silu(value) : at::gelu(value);
+    case plan::Activation::Silu:
+      return at::silu(value);
+    case plan::Activation::Gelu:
+      return at::gelu(value);
+    case plan::Activation::Tanh:
+      return at::gelu(value, "tanh");
+  }
+  return value;
+}
+
+}  // namespace
+
+at::Tensor activated(plan::Activation activation, const at::Tensor& wide, const at::Tensor& gates) {
+  return gates.defined() ? bent(activation, gates, true) * wide : bent(activation, wide, false);
 }
 
 FeedForwardImpl::FeedForwardImpl(const plan::TransformerConfig& c, int width,
                                  const ShardPlace& place, Tokens tokens)
     : place_(place),
       tokens_(tokens),
+      activation_(c.activation),
       up_(register_module("up",
                           ColumnLinear(c.hidden, width, place, /*blocks=*/1, c.feed_forward_bias))),
       down_(
@@ -37,7 +56,7 @@ Tensors FeedForwardImpl::activated_groups(const Tensors& inputs) const {
   Tensors wide = up_->of_groups(inputs);
   const Tensors gates = gate_.is_empty() ? Tensors(wide.size()) : gate_->of_groups(inputs);
   for (std::size_t own = 0; own < wide.size(); ++own)
-    wide[own] = activated(wide[own], gates[own]);
+    wide[own] = activated(activation_, wide[own], gates[own]);
   return wide;
 }
 

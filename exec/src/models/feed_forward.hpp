@@ -11,8 +11,9 @@
 
 namespace pipewright::exec {
 
-/// What goes into the last product: SwiGLU where there are gates, and else a GELU.
-at::Tensor activated(const at::Tensor& wide, const at::Tensor& gates);
+/// What goes into the last product: gates, where there are some, are bent and multiplied, and else
+/// what is wide is bent.
+at::Tensor activated(plan::Activation activation, const at::Tensor& wide, const at::Tensor& gates);
 
 /// Shards share out the width.
 class FeedForwardImpl final : public torch::nn::Module {
@@ -35,6 +36,7 @@ class FeedForwardImpl final : public torch::nn::Module {
 
   ShardPlace place_;
   Tokens tokens_;
+  plan::Activation activation_;
   ColumnLinear up_;
   RowLinear down_;
   ColumnLinear gate_{nullptr};

@@ -42,10 +42,10 @@ class Block final : public Layer {
       : place_(place),
         tokens_(tokens),
         head_width_(shape.hidden / shape.heads),
-        norm1_(register_module("norm1",
-                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
-        norm2_(register_module("norm2",
-                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
+        norm1_(
+            register_module("norm1", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
+        norm2_(
+            register_module("norm2", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
         qkv_(register_module("qkv", ColumnLinear(shape.hidden, 3 * shape.hidden, place, 3))),
         project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place,
                                                       /*has_bias=*/true, tokens))),
@@ -58,8 +58,8 @@ class Block final : public Layer {
     for (const at::Tensor& qkv :
          qkv_->of_groups(for_own_groups(norm1_->forward(input), place_, tokens_))) {
       const auto parts = qkv.chunk(3, -1);
-      mixed.push_back(
-          causal_attention(parts[0], parts[1], parts[2], head_width_, context.selective_recompute));
+      mixed.push_back(causal_attention(parts[0], parts[1], parts[2], {.width = head_width_},
+                                       context.selective_recompute));
     }
     const at::Tensor attended = input + project_->sum_over(mixed);
     Tensors wide = up_->of_groups(for_own_groups(norm2_->forward(attended), place_, tokens_));
@@ -89,7 +89,7 @@ class Block final : public Layer {
 class GptHead final : public WordScores {
  public:
   GptHead(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
-      : WordScores({.hidden = shape.hidden, .words = shape.vocabulary}, place, tokens) {}
+      : WordScores({.norm = {.width = shape.hidden}, .words = shape.vocabulary}, place, tokens) {}
 };
 
 template <class Kind>

@@ -2,6 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <limits>
+#include <optional>
+
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/group_indices.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
@@ -30,12 +34,6 @@ at::Tensor by_own_tokens(const at::Tensor& value, const ShardPlace& place, const
     parts.push_back(
         with_own_gradient(part(tokens.clone(at::MemoryFormat::Contiguous), parts.size())));
   return at::cat(parts, 1);
-}
-
-at::Tensor normed(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
-  constexpr double epsilon = 1e-5;
-  return bias.defined() ? at::layer_norm(input, weight.sizes(), weight, bias, epsilon)
-                        : at::rms_norm(input, weight.sizes(), weight, epsilon);
 }
 
 }  // namespace
@@ -116,11 +114,12 @@ at::Tensor GroupLinearImpl::forward(const at::Tensor& input) const {
 }
 
 GroupEmbeddingImpl::GroupEmbeddingImpl(std::int64_t words, std::int64_t width,
-                                       const ShardPlace& place, Tokens tokens)
+                                       const ShardPlace& place, Tokens tokens, std::int64_t padding)
     : EmbeddingImpl(length_on_shard(words, place), width),
       place_(place),
       words_(words),
-      tokens_(tokens) {}
+      tokens_(tokens),
+      padding_(padding) {}
 
 std::vector<CutParameter> GroupEmbeddingImpl::cut_parameters(const std::string& name) const {
   return {{.name = name + ".weight", .dimension = 0, .whole = words_}};
@@ -128,7 +127,7 @@ std::vector<CutParameter> GroupEmbeddingImpl::cut_parameters(const std::string& 
 
 at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
   if (place_.groups == 1)
-    return at::embedding(weight, tokens);
+    return at::embedding(weight, tokens, padding_);
   require_in_vocabulary("tokens", tokens, words_);
   const Tensors tables = group_parts(weight, cut_parameters("").front(), place_);
   Tensors rows;
@@ -136,7 +135,10 @@ at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
     const int group =
         place_.index * static_cast<int>(tables.size()) + static_cast<int>(rows.size());
     const auto [local, elsewhere] = indices_in_group(tokens, words_, group, place_.groups);
-    rows.push_back(at::embedding(table, local).masked_fill(elsewhere.unsqueeze(-1), 0));
+    const std::int64_t begin = border_of_part(words_, group, place_.groups);
+    const bool has_padding = padding_ >= begin && padding_ < begin + table.size(0);
+    rows.push_back(at::embedding(table, local, has_padding ? padding_ - begin : -1)
+                       .masked_fill(elsewhere.unsqueeze(-1), 0));
   }
   return sum_over_groups(rows, place_, tokens_);
 }
@@ -160,11 +162,26 @@ at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows) const {
   });
 }
 
-GroupNormImpl::GroupNormImpl(plan::NormKind kind, std::int64_t width, const ShardPlace& place,
-                             Tokens tokens)
-    : weight_(register_parameter("weight", at::ones({width}))), place_(place), tokens_(tokens) {
-  if (kind == plan::NormKind::Layer)
-    bias_ = register_parameter("bias", at::zeros({width}));
+GroupNormImpl::GroupNormImpl(const NormSizes& sizes, const ShardPlace& place, Tokens tokens)
+    : sizes_(sizes),
+      weight_(register_parameter(
+          "weight", sizes.plus_one ? at::zeros({sizes.width}) : at::ones({sizes.width}))),
+      place_(place),
+      tokens_(tokens) {
+  if (sizes.kind == plan::NormKind::Layer)
+    bias_ = register_parameter("bias", at::zeros({sizes.width}));
+}
+
+at::Tensor GroupNormImpl::normed(const at::Tensor& input, const at::Tensor& weight,
+                                 const at::Tensor& bias) const {
+  if (bias.defined())
+    return at::layer_norm(input, weight.sizes(), weight, bias, sizes_.epsilon);
+  if (sizes_.plus_one)
+    return at::rms_norm(input, weight.sizes(), weight + 1, sizes_.epsilon);
+  if (input.scalar_type() == at::kFloat)
+    return at::rms_norm(input, weight.sizes(), weight, sizes_.epsilon);
+  // In 16 bits rounded before it is multiplied, as models were trained.
+  return at::rms_norm(input, weight.sizes(), {}, sizes_.epsilon) * weight;
 }
 
 at::Tensor GroupNormImpl::forward(const at::Tensor& input) const {
@@ -186,20 +203,52 @@ Tensors GroupNormImpl::of_groups(const Tensors& inputs) const {
   return outputs;
 }
 
+namespace {
+
+/// True where a token is seen: the query's own, and those before it within the window.
+at::Tensor seen_tokens(std::int64_t length, std::int64_t window, const at::Tensor& like) {
+  const at::Tensor all = at::ones({length, length}, like.options().dtype(at::kBool));
+  const at::Tensor seen = all.tril();
+  return window > 0 && window < length ? seen.triu(1 - window) : seen;
+}
+
+/// Scores are written: they are bent before they are weighed.
+at::Tensor capped_attention(const Tensors& qkv, const Attending& how, double scale) {
+  const at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale;
+  const at::Tensor bent = at::tanh(scores / how.cap) * how.cap;
+  const at::Tensor unseen = seen_tokens(scores.size(-1), how.window, scores).logical_not();
+  const at::Tensor weights = at::softmax(
+      bent.masked_fill(unseen, -std::numeric_limits<double>::infinity()), -1, at::kFloat);
+  return at::matmul(weights.to(qkv[2].scalar_type()), qkv[2]);
+}
+
+at::Tensor attended(const Tensors& qkv, const Attending& how) {
+  const double scale = how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.width));
+  if (how.cap > 0)
+    return capped_attention(qkv, how, scale);
+  const std::int64_t length = qkv[0].size(2);
+  const bool has_window = how.window > 0 && how.window < length;
+  const std::optional<at::Tensor> mask =
+      has_window ? std::optional(seen_tokens(length, how.window, qkv[0])) : std::nullopt;
+  return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, /*dropout_p=*/0.0,
+                                          /*is_causal=*/!has_window,
+                                          how.scale > 0 ? std::optional(scale) : std::nullopt);
+}
+
+}  // namespace
+
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
-                            const at::Tensor& values, std::int64_t width, bool core_again) {
+                            const at::Tensor& values, const Attending& how, bool core_again) {
   const auto by_head = [&](const at::Tensor& part, std::int64_t channels) {
-    const std::int64_t heads = channels / width;
+    const std::int64_t heads = channels / how.width;
     return part.view({part.size(0), part.size(1), heads, -1}).transpose(1, 2);
   };
-  const auto core = [](const Tensors& qkv) {
+  const auto core = [how](const Tensors& qkv) {
     const std::int64_t shared_by = qkv[0].size(1) / qkv[1].size(1);
     const auto for_each_query = [&](const at::Tensor& part) {
       return shared_by == 1 ? part : part.repeat_interleave(shared_by, /*dim=*/1);
     };
-    return at::scaled_dot_product_attention(qkv[0], for_each_query(qkv[1]), for_each_query(qkv[2]),
-                                            /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                            /*is_causal=*/true);
+    return attended({qkv[0], for_each_query(qkv[1]), for_each_query(qkv[2])}, how);
   };
   const Tensors qkv{by_head(queries, queries.size(-1)), by_head(keys, keys.size(-1)),
                     by_head(values, keys.size(-1))};

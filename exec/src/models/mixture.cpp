@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <torch/nn/init.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "pipewright/exec/training/cut_parameter.hpp"
@@ -106,8 +108,15 @@ MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const ShardPlace& pla
       tokens_(tokens),
       experts_(c.experts),
       choices_(c.experts_per_token),
-      router_(register_module("router",
-                              GroupLinear(c.hidden, c.experts, place, c.router_bias, tokens))) {
+      routes_{c.router_scores, c.weights_sum_to_one, c.routed_scale, c.router_groups,
+              c.groups_per_token},
+      activation_(c.activation),
+      router_(register_module(
+          "router",
+          GroupLinear(c.hidden, c.experts, place,
+                      c.router_bias && c.router_scores == plan::RouterScores::Softmax, tokens))) {
+  if (c.router_bias && c.router_scores == plan::RouterScores::Sigmoid)
+    balance_ = register_parameter("balance", at::zeros({c.experts}), /*requires_grad=*/false);
   if (c.experts % place.experts.count != 0)
     throw plan::InputError(fmt::format("pipeline.expert: {} ranks cannot share out {} experts",
                                        place.experts.count, c.experts));
@@ -131,14 +140,50 @@ MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const ShardPlace& pla
 }
 
 MixtureImpl::Choice MixtureImpl::choose(const at::Tensor& input) const {
-  auto [logits, experts] = at::topk(router_->forward(input), choices_);
+  const at::Tensor all = router_->forward(input);
+  if (routes_.scores != plan::RouterScores::Softmax || !routes_.sum_to_one || routes_.groups > 1)
+    return by_scores(all);
+  auto [logits, experts] = at::topk(all, choices_);
   // Of a softmax over all experts the same remains, where what was chosen is to make 1.
-  return {.experts = experts,
-          .weights = at::softmax(logits, -1, at::kFloat).to(input.scalar_type())};
+  const at::Tensor weights = at::softmax(logits, -1, at::kFloat);
+  return {
+      .experts = experts,
+      .weights = (routes_.scale == 1 ? weights : weights * routes_.scale).to(input.scalar_type())};
+}
+
+MixtureImpl::Choice MixtureImpl::by_scores(const at::Tensor& logits) const {
+  const at::Tensor scores = routes_.scores == plan::RouterScores::Sigmoid
+                                ? at::sigmoid(logits.to(at::kFloat))
+                                : at::softmax(logits, -1, at::kFloat);
+  at::Tensor ranked = scores.detach();
+  if (balance_.defined())
+    ranked = ranked + balance_;
+  if (routes_.groups > 1)
+    ranked = in_best_groups(ranked);
+  const at::Tensor experts = std::get<1>(at::topk(ranked, choices_));
+  at::Tensor weights = scores.gather(-1, experts);
+  if (routes_.sum_to_one)
+    weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
+  return {.experts = experts, .weights = (weights * routes_.scale).to(logits.scalar_type())};
+}
+
+/// Scores of the experts in the best groups, and of no others. A group is as good as its best
+/// expert, or where scores are sigmoids as its best two (DeepSeek-V3, arXiv 2412.19437).
+at::Tensor MixtureImpl::in_best_groups(const at::Tensor& scores) const {
+  const at::Tensor groups = scores.unflatten(-1, {routes_.groups, -1});
+  const std::int64_t counted = routes_.scores == plan::RouterScores::Sigmoid
+                                   ? std::min<std::int64_t>(2, groups.size(-1))
+                                   : 1;
+  const at::Tensor of_group = std::get<0>(at::topk(groups, counted)).sum(-1);
+  const at::Tensor best = std::get<1>(at::topk(of_group, routes_.groups_of_token));
+  const at::Tensor others =
+      at::ones_like(of_group, of_group.options().dtype(at::kBool)).scatter(-1, best, false);
+  return groups.masked_fill(others.unsqueeze(-1), -std::numeric_limits<double>::infinity())
+      .flatten(-2);
 }
 
 at::Tensor MixtureImpl::Expert::operator()(const at::Tensor& rows) const {
-  return down(activated(up(rows), gate.weight.defined() ? gate(rows) : at::Tensor()));
+  return down(activated(activation, up(rows), gate.weight.defined() ? gate(rows) : at::Tensor()));
 }
 
 /// By group.
@@ -148,7 +193,8 @@ std::vector<MixtureImpl::Experts> MixtureImpl::experts_of_groups(int source) con
   std::vector<Experts> groups(ups.size());
   for (std::size_t own = 0; own < ups.size(); ++own)
     for (std::size_t e = 0; e < ups[own].size(); ++e)
-      groups[own].push_back({ups[own][e], gates.empty() ? Matrix() : gates[own][e], downs[own][e]});
+      groups[own].push_back(
+          {ups[own][e], gates.empty() ? Matrix() : gates[own][e], downs[own][e], activation_});
   return groups;
 }
 

@@ -65,9 +65,12 @@ class MixtureImpl final : public torch::nn::Module {
     at::Tensor experts, weights;
   };
   Choice choose(const at::Tensor& input) const;
+  Choice by_scores(const at::Tensor& logits) const;
+  at::Tensor in_best_groups(const at::Tensor& scores) const;
   /// One of this rank's experts, for one group.
   struct Expert {
     ExpertLinearImpl::Matrix up, gate, down;  // a gate's weight may be undefined
+    plan::Activation activation = plan::Activation::Usual;
     at::Tensor operator()(const at::Tensor& rows) const;
   };
   using Experts = std::vector<Expert>;
@@ -80,7 +83,16 @@ class MixtureImpl final : public torch::nn::Module {
   ShardPlace place_;
   Tokens tokens_;
   int experts_, choices_;
+  struct Routes {
+    plan::RouterScores scores = plan::RouterScores::Softmax;
+    bool sum_to_one = true;
+    double scale = 1;
+    int groups = 1, groups_of_token = 1;
+  };
+  Routes routes_;
+  plan::Activation activation_;
   GroupLinear router_;
+  at::Tensor balance_;  // is added to scores where experts are chosen, and not learnt; or undefined
   ExpertLinear up_{nullptr}, down_{nullptr}, gate_{nullptr};
   GroupLinear down_bias_{nullptr};  // from weights of experts to outputs
   FeedForward shared_{nullptr};

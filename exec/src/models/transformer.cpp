@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "device/stream.hpp"
+#include "attention.hpp"
+#include "feed_forward.hpp"
 #include "mixture.hpp"
 #include "pipewright/exec/data/tokens.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
-#include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "word_scores.hpp"
@@ -21,44 +21,15 @@ namespace pipewright::exec {
 namespace {
 
 namespace nn = torch::nn;
-using plan::TransformerConfig;
 using plan::TransformerShape;
-
-/// Turns pairs of a head's channels by angles that grow with the token's position (Su et al., arXiv
-/// 2104.09864).
-class Rotation {
- public:
-  /// [batch, sequence, heads, channels].
-  at::Tensor operator()(const at::Tensor& heads) {
-    make_tables(heads);
-    const auto halves = heads.chunk(2, -1);
-    return heads * cosine_ + at::cat({-halves[1], halves[0]}, -1) * sine_;
-  }
-
- private:
-  /// [sequence, 1, channels] each, made once.
-  void make_tables(const at::Tensor& heads) {
-    constexpr double base = 10'000;
-    const std::int64_t length = heads.size(1), channels = heads.size(3);
-    if (cosine_.defined() && cosine_.size(0) == length && cosine_.dtype() == heads.dtype() &&
-        cosine_.device() == heads.device())
-      return;
-    const at::Tensor speeds =
-        at::pow(base, -at::arange(0, channels, 2, at::kDouble) / static_cast<double>(channels));
-    const at::Tensor angles =
-        at::outer(at::arange(length, at::kDouble), speeds).repeat({1, 2}).unsqueeze(1);
-    cosine_ = put_on(angles.cos().to(heads.scalar_type()), heads.device());
-    sine_ = put_on(angles.sin().to(heads.scalar_type()), heads.device());
-  }
-
-  at::Tensor cosine_, sine_;
-};
 
 class TokenTable final : public Layer {
  public:
   TokenTable(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
-      : tokens_(register_module("tokens", GroupEmbedding(shape.config.vocabulary,
-                                                         shape.config.hidden, place, tokens))) {
+      : tokens_(
+            register_module("tokens", GroupEmbedding(shape.config.vocabulary, shape.config.hidden,
+                                                     place, tokens, shape.config.padding_token))),
+        scale_(shape.config.embedding_scale) {
     constexpr double deviation = 0.02;
     nn::init::normal_(tokens_->weight, 0, deviation);
     if (!shape.config.learned_positions)
@@ -69,7 +40,10 @@ class TokenTable final : public Layer {
   }
 
   at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    const at::Tensor rows = tokens_->rows_of(input);
+    const at::Tensor table_rows = tokens_->rows_of(input);
+    // Rounded as the rows are: this is how models were trained in 16 bits.
+    const at::Tensor rows =
+        scale_ == 1 ? table_rows : table_rows * at::scalar_tensor(scale_, table_rows.options());
     return positions_.is_empty() ? rows : positions_->added_to(rows);
   }
   std::vector<CutParameter> cut_parameters() const override {
@@ -78,90 +52,40 @@ class TokenTable final : public Layer {
 
  private:
   GroupEmbedding tokens_;
+  double scale_;
   GroupPositions positions_{nullptr};
 };
 
-/// Shards share out the heads.
-class AttentionImpl final : public nn::Module {
- public:
-  AttentionImpl(const TransformerConfig& c, const ShardPlace& place, Tokens tokens)
-      : place_(place),
-        tokens_(tokens),
-        channels_(c.head_channels),
-        turns_(!c.learned_positions),
-        query_(register_module("query", columns(c, c.heads * c.head_channels, place))),
-        key_(register_module("key", columns(c, c.kv_heads * c.head_channels, place))),
-        value_(register_module("value", columns(c, c.kv_heads * c.value_channels, place))),
-        project_(register_module("project", RowLinear(c.heads * c.value_channels, c.hidden, place,
-                                                      c.projection_bias, tokens))) {
-    if (!c.head_norms)
-      return;
-    query_norm_ = register_module("query_norm", GroupNorm(c.norm, c.head_channels, place));
-    key_norm_ = register_module("key_norm", GroupNorm(c.norm, c.head_channels, place));
-  }
-
-  at::Tensor forward(const at::Tensor& input, bool core_again) {
-    const Tensors inputs = for_own_groups(input, place_, tokens_);
-    const Tensors queries = placed(query_->of_groups(inputs), query_norm_);
-    const Tensors keys = placed(key_->of_groups(inputs), key_norm_);
-    const Tensors values = value_->of_groups(inputs);
-    Tensors mixed;
-    for (std::size_t own = 0; own < queries.size(); ++own)
-      mixed.push_back(
-          causal_attention(queries[own], keys[own], values[own], channels_, core_again));
-    return project_->sum_over(mixed);
-  }
-  std::vector<CutParameter> cut_parameters(const std::string& name) const {
-    std::vector<CutParameter> all;
-    add_cuts(all, query_->cut_parameters(name + ".query"));
-    add_cuts(all, key_->cut_parameters(name + ".key"));
-    add_cuts(all, value_->cut_parameters(name + ".value"));
-    add_cuts(all, project_->cut_parameters(name + ".project"));
-    return all;
-  }
-
- private:
-  static ColumnLinear columns(const TransformerConfig& c, int width, const ShardPlace& place) {
-    return ColumnLinear(c.hidden, width, place, /*blocks=*/1, c.query_bias);
-  }
-  /// Normed head by head and turned, where the model does that.
-  Tensors placed(Tensors groups, const GroupNorm& norm) {
-    for (at::Tensor& group : groups)
-      group = group.view({group.size(0), group.size(1), -1, channels_});
-    if (!norm.is_empty())
-      groups = norm->of_groups(groups);
-    for (at::Tensor& group : groups)
-      group = (turns_ ? rotation_(group) : group).flatten(2);
-    return groups;
-  }
-
-  ShardPlace place_;
-  Tokens tokens_;
-  std::int64_t channels_;
-  bool turns_;
-  Rotation rotation_;
-  ColumnLinear query_, key_, value_;
-  RowLinear project_;
-  GroupNorm query_norm_{nullptr}, key_norm_{nullptr};
+/// A layer of the decoder, which may differ from its neighbours.
+struct DecoderShape : TransformerShape {
+  int layer = 0;
 };
-TORCH_MODULE(Attention);
 
-/// Attention and a feed-forward of this kind, each behind a norm and around a residual.
-template <class Kind>
+std::vector<std::string> faults_of_decoder_cut(const DecoderShape& shape, int parts) {
+  return plan::faults_of_transformer_cut(shape, parts);
+}
+
+/// Attention and a feed-forward of these kinds, each behind a norm and around a residual.
+template <class AttentionKind, class Kind>
 class DecoderLayer final : public Layer {
  public:
-  DecoderLayer(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
-      : norm1_(register_module("norm1",
-                               GroupNorm(shape.config.norm, shape.config.hidden, place, tokens))),
-        attention_(register_module("attention", Attention(shape.config, place, tokens))),
-        norm2_(register_module("norm2",
-                               GroupNorm(shape.config.norm, shape.config.hidden, place, tokens))),
-        feed_forward_(register_module("feed_forward", Kind(shape.config, place, tokens))) {}
+  DecoderLayer(const DecoderShape& shape, const ShardPlace& place, Tokens tokens)
+      : norm1_(norm("norm1", shape, place, tokens)),
+        attention_(
+            register_module("attention", AttentionKind(shape.config, shape.layer, place, tokens))),
+        norm2_(norm("norm2", shape, place, tokens)),
+        feed_forward_(register_module("feed_forward", Kind(shape.config, place, tokens))) {
+    if (!shape.config.post_norms)
+      return;
+    post_norm1_ = norm("post_norm1", shape, place, tokens);
+    post_norm2_ = norm("post_norm2", shape, place, tokens);
+  }
 
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     const at::Tensor attended =
-        input + attention_->forward(norm1_->forward(input), context.selective_recompute);
-    return attended + feed_forward_->forward(norm2_->forward(attended));
+        input + behind(post_norm1_,
+                       attention_->forward(norm1_->forward(input), context.selective_recompute));
+    return attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended)));
   }
   std::vector<CutParameter> cut_parameters() const override {
     auto all = attention_->cut_parameters("attention");
@@ -176,42 +100,63 @@ class DecoderLayer final : public Layer {
   }
 
  private:
+  GroupNorm norm(const char* name, const DecoderShape& shape, const ShardPlace& place,
+                 Tokens tokens) {
+    return register_module(name,
+                           GroupNorm(norm_of(shape.config, shape.config.hidden), place, tokens));
+  }
+  static at::Tensor behind(const GroupNorm& norm, const at::Tensor& value) {
+    return norm.is_empty() ? value : norm->forward(value);
+  }
+
   GroupNorm norm1_;
-  Attention attention_;
+  AttentionKind attention_;
   GroupNorm norm2_;
   Kind feed_forward_;
+  GroupNorm post_norm1_{nullptr}, post_norm2_{nullptr};
 };
 
 class Head final : public WordScores {
  public:
   Head(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
-      : WordScores({.norm = shape.config.norm,
-                    .hidden = shape.config.hidden,
+      : WordScores({.norm = norm_of(shape.config, shape.config.hidden),
                     .words = shape.config.vocabulary,
-                    .has_bias = false},
+                    .has_bias = false,
+                    .cap = shape.config.logit_cap},
                    place, tokens) {}
 };
 
 /// All sizes but how many layers there are, and which.
-std::string decoder_kind(const char* word, const TransformerShape& shape) {
+std::string decoder_kind(const std::string& word, const TransformerShape& shape) {
   plan::Json sizes = plan::to_json(plan::ModelShape(shape));
-  for (const char* const of_all : {"name", "layers", "sparse"})
+  for (const char* const of_all : {"name", "layers", "sparse", "window_from", "windowed"})
     sizes.erase(of_all);
   return fmt::format("transformer {}: {}", word, sizes.dump());
 }
 
 template <class Kind>
-LayerSpec decoder_part(std::string name, const char* kind, const TransformerShape& shape,
-                       Tokens tokens) {
-  return layer_with_shards<Kind>(std::move(name), decoder_kind(kind, shape), shape, tokens,
+LayerSpec end_of_decoder(const std::string& name, const TransformerShape& shape, Tokens tokens) {
+  return layer_with_shards<Kind>(name, decoder_kind(name, shape), shape, tokens,
                                  plan::faults_of_transformer_cut);
 }
 
-LayerSpec decoder_layer(int index, const TransformerShape& shape, Tokens tokens) {
-  const auto name = fmt::format("layer{}", index);
-  if (!shape.config.has_experts(index))
-    return decoder_part<DecoderLayer<FeedForward>>(name, "layer", shape, tokens);
-  LayerSpec layer = decoder_part<DecoderLayer<Mixture>>(name, "mixture", shape, tokens);
+template <class AttentionKind, class Kind>
+LayerSpec layer_of_kinds(const DecoderShape& shape, Tokens tokens) {
+  const std::string word =
+      std::string(shape.config.has_experts(shape.layer) ? "mixture" : "layer") +
+      (shape.config.has_window(shape.layer) ? " with a window" : "");
+  return layer_with_shards<DecoderLayer<AttentionKind, Kind>>(fmt::format("layer{}", shape.layer),
+                                                              decoder_kind(word, shape), shape,
+                                                              tokens, faults_of_decoder_cut);
+}
+
+LayerSpec decoder_layer(const DecoderShape& shape, Tokens tokens) {
+  const bool is_latent = shape.config.is_latent();
+  if (!shape.config.has_experts(shape.layer))
+    return is_latent ? layer_of_kinds<LatentAttention, FeedForward>(shape, tokens)
+                     : layer_of_kinds<Attention, FeedForward>(shape, tokens);
+  LayerSpec layer = is_latent ? layer_of_kinds<LatentAttention, Mixture>(shape, tokens)
+                              : layer_of_kinds<Attention, Mixture>(shape, tokens);
   layer.varies = layer.has_experts = true;
   return layer;
 }
@@ -230,10 +175,10 @@ std::vector<LayerSpec> transformer_layers(const TransformerShape& shape, Tokens 
         "nothing here builds a transformer with such values of {}: they are planned and predicted "
         "only",
         fmt::join(fields, ", ")));
-  std::vector<LayerSpec> layers{decoder_part<TokenTable>("embedding", "embedding", shape, tokens)};
+  std::vector<LayerSpec> layers{end_of_decoder<TokenTable>("embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)
-    layers.push_back(decoder_layer(i, shape, tokens));
-  layers.push_back(decoder_part<Head>("head", "head", shape, tokens));
+    layers.push_back(decoder_layer({shape, i}, tokens));
+  layers.push_back(end_of_decoder<Head>("head", shape, tokens));
   layers.back().shard_loss = loss_over_words(shape.config.vocabulary);
   if (shape.config.tied) {
     tie(layers.front(), "tokens.weight");

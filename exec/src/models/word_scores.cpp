@@ -11,12 +11,18 @@ namespace pipewright::exec {
 WordScores::WordScores(const Sizes& sizes, const ShardPlace& place, Tokens tokens)
     : place_(place),
       tokens_(tokens),
-      norm_(register_module("norm", GroupNorm(sizes.norm, sizes.hidden, place, tokens))),
-      logits_(register_module("logits", ColumnLinear(sizes.hidden, sizes.words, place,
+      cap_(sizes.cap),
+      norm_(register_module("norm", GroupNorm(sizes.norm, place, tokens))),
+      logits_(register_module("logits", ColumnLinear(sizes.norm.width, sizes.words, place,
                                                      /*blocks=*/1, sizes.has_bias))) {}
 
 Tensors WordScores::forward_all(const Tensors& inputs, const CallContext&) {
-  return logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
+  Tensors logits =
+      logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
+  if (cap_ > 0)
+    for (at::Tensor& of_group : logits)
+      of_group = at::tanh(of_group / cap_) * cap_;
+  return logits;
 }
 
 at::Tensor WordScores::forward(const at::Tensor& input, const CallContext& context) {

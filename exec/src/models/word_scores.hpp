@@ -11,9 +11,10 @@ namespace pipewright::exec {
 class WordScores : public Layer {
  public:
   struct Sizes {
-    plan::NormKind norm = plan::NormKind::Layer;
-    std::int64_t hidden = 0, words = 0;
+    NormSizes norm;
+    std::int64_t words = 0;
     bool has_bias = true;
+    double cap = 0;  // what logits approach as they grow; 0: none
   };
   WordScores(const Sizes& sizes, const ShardPlace& place, Tokens tokens);
 
@@ -25,6 +26,7 @@ class WordScores : public Layer {
  private:
   ShardPlace place_;
   Tokens tokens_;
+  double cap_;
   GroupNorm norm_;
   ColumnLinear logits_;
 };

@@ -123,13 +123,28 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
   }
 }
 
+/// What it was built with is random and gone.
+std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& place) {
+  const bool cut = is_cut(spec, place);
+  std::shared_ptr<Layer> layer;
+  {
+    const std::lock_guard lock(generator_mutex());
+    layer = cut ? spec.build_shard(place) : spec.build();
+  }
+  const at::NoGradGuard no_grad;
+  spec.fill(*layer, cut ? place : ShardPlace());
+  return layer;
+}
+
 }  // namespace
 
 std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed,
                                    const ShardPlace& place) {
+  const LayerSpec& spec = spec_of(specs, index);
+  if (spec.fill)
+    return build_filled(spec, place);
   const std::lock_guard lock(generator_mutex());
   auto whole = build_whole(specs, index, base_seed);
-  const LayerSpec& spec = spec_of(specs, index);
   if (!is_cut(spec, place))
     return whole;
   auto shard = spec.build_shard(place);

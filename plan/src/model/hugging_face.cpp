@@ -3,88 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 
-#include "pipewright/plan/json/json_document.hpp"
-#include "size_ranges.hpp"
+#include "config_fields.hpp"
+#include "config_rotary.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-/// The fields of a file. It knows from which key a member came, and which keys were wanted in vain.
-class ConfigFields {
- public:
-  explicit ConfigFields(JsonObject& root) : root_(root) {}
-
-  /// null counts as not there.
-  bool has(const std::string& key) {
-    const Json* value = root_.find(key);
-    return value != nullptr && !value->is_null();
-  }
-
-  void size(int& member, const std::string& key, double most = most_channels) {
-    from(member, key, {.least = 1, .most = most}, {});
-  }
-  void size_or(int& member, const std::string& key, int fallback, double most = most_channels) {
-    from(member, key, {.least = 1, .most = most}, fallback);
-  }
-  /// May be 0.
-  void count_or(int& member, const std::string& key, int fallback, double most = most_channels) {
-    from(member, key, {.least = 0, .most = most}, fallback);
-  }
-  int number(const std::string& key, Range range, int fallback) {
-    return has(key) ? root_.integer(key, range, fallback) : fallback;
-  }
-  bool flag(const std::string& key, bool fallback) {
-    return has(key) ? root_.flag(key, fallback) : fallback;
-  }
-  double number(const std::string& key, double fallback) {
-    return has(key) ? root_.number(key, at_least(0), fallback) : fallback;
-  }
-  std::string text(const std::string& key, const std::string& fallback) {
-    return has(key) ? root_.text(key, fallback) : fallback;
-  }
-  JsonObject& root() { return root_; }
-  /// So far.
-  bool are_sound() const { return missing_.empty() && root_.diagnostics().empty(); }
-
-  void fault(const int* member, const std::string& message) {
-    const auto key = key_of_.find(member);
-    root_.error(key == key_of_.end() ? std::string("model_type") : key->second, message);
-  }
-
-  /// Behind the last field. A missing one may be there under a name that is nearly right.
-  void tell_missing() {
-    std::vector<std::string> others;
-    for (const auto& item : root_.diagnostics().document().root().items())
-      if (std::find(asked_.begin(), asked_.end(), item.key()) == asked_.end())
-        others.push_back(item.key());
-    for (const std::string& key : missing_) {
-      const std::string* near = nearest_to(key, others);
-      if (near != nullptr)
-        root_.error(*near, fmt::format("\"{}\" is missing; this is the nearest to it", key));
-      else
-        root_.diagnostics().add("", fmt::format("\"{}\" is missing", key));
-    }
-  }
-
- private:
-  void from(int& member, const std::string& key, Range range, std::optional<int> fallback) {
-    asked_.push_back(key);
-    if (has(key)) {
-      key_of_[&member] = key;
-      member = root_.integer(key, range, fallback.value_or(1));
-    } else {
-      member = fallback.value_or(1);
-      if (!fallback)
-        missing_.push_back(key);
-    }
-  }
-
-  JsonObject& root_;
-  std::map<const int*, std::string> key_of_;
-  std::vector<std::string> missing_, asked_;
-};
+/// torch counts a negative one from the vocabulary's end.
+void read_padding(ConfigFields& fields, TransformerConfig& config) {
+  const int token = fields.number("pad_token_id", {.least = -most_channels, .most = most_channels},
+                                  config.vocabulary);
+  config.padding_token = token < 0 ? token + config.vocabulary : token;
+  if (config.padding_token < 0 || config.padding_token >= config.vocabulary)
+    config.padding_token = -1;
+}
 
 /// What nearly all files have under the same names.
 void read_sizes(ConfigFields& fields, TransformerConfig& config) {
@@ -95,6 +29,42 @@ void read_sizes(ConfigFields& fields, TransformerConfig& config) {
   fields.size_or(config.longest, "max_position_embeddings", 0, most_tokens);
   config.gated = true;
   config.tied = fields.flag("tie_word_embeddings", false);
+  config.norm_epsilon = fields.positive("rms_norm_eps", 1e-6);
+  read_padding(fields, config);
+  fields.dropout("attention_dropout");
+  if (const Json* packed = fields.find("quantization_config"))
+    fields.not_trained("quantization_config", *packed);
+}
+
+void read_activation(ConfigFields& fields, TransformerConfig& config, const std::string& key,
+                     const std::string& fallback) {
+  const std::string word = fields.text(key, fallback);
+  if (word == "silu" || word == "swish")
+    config.activation = Activation::Silu;
+  else if (word == "gelu")
+    config.activation = Activation::Gelu;
+  else if (word == "gelu_new" || word == "gelu_pytorch_tanh" || word == "gelu_fast")
+    config.activation = Activation::Tanh;
+  else
+    fields.not_trained(key, word);
+}
+
+/// Which layers have the window, where the file lists it.
+void read_layer_types(ConfigFields& fields, TransformerConfig& config) {
+  const auto types = fields.texts("layer_types");
+  if (types.empty() || config.window == 0)
+    return;
+  if (types.size() != static_cast<std::size_t>(config.layers)) {
+    fields.root().error("layer_types", fmt::format("{} types are given for {} layers", types.size(),
+                                                   config.layers));
+    return;
+  }
+  config.windowed.clear();
+  for (const std::string& type : types) {
+    config.windowed.push_back(type == "sliding_attention");
+    if (type != "sliding_attention" && type != "full_attention")
+      fields.not_trained("layer_types", type);
+  }
 }
 
 void read_heads(ConfigFields& fields, TransformerConfig& config) {
@@ -121,6 +91,8 @@ void read_llama(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.feed_forward, "intermediate_size");
   config.query_bias = config.projection_bias = fields.flag("attention_bias", false);
   config.feed_forward_bias = fields.flag("mlp_bias", false);
+  read_activation(fields, config, "hidden_act", "silu");
+  read_rotary(fields, config);
 }
 
 void read_mistral(ConfigFields& fields, TransformerConfig& config) {
@@ -129,6 +101,9 @@ void read_mistral(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.kv_heads, "num_key_value_heads");
   fields.size(config.feed_forward, "intermediate_size");
   read_window(fields, config);
+  read_layer_types(fields, config);
+  read_activation(fields, config, "hidden_act", "silu");
+  read_rotary(fields, config);
 }
 
 void read_mixtral(ConfigFields& fields, TransformerConfig& config) {
@@ -137,6 +112,9 @@ void read_mixtral(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.experts_per_token, "num_experts_per_tok");
   config.expert_feed_forward = config.feed_forward;
   config.feed_forward = 0;
+  if (fields.number("router_jitter_noise", 0) > 0)
+    fields.not_trained("router_jitter_noise", *fields.find("router_jitter_noise"));
+  fields.not_trained_if("output_router_logits");  // whose loss balances the experts
   config.sparse.assign(static_cast<std::size_t>(config.layers), true);
 }
 
@@ -145,10 +123,13 @@ void read_qwen(ConfigFields& fields, TransformerConfig& config) {
   read_heads(fields, config);
   fields.size(config.kv_heads, "num_key_value_heads");
   fields.size(config.feed_forward, "intermediate_size");
+  read_activation(fields, config, "hidden_act", "silu");
+  read_rotary(fields, config);
   if (!fields.flag("use_sliding_window", false))
     return;
   read_window(fields, config);
   fields.count_or(config.window_from, "max_window_layers", 0, most_layers);
+  read_layer_types(fields, config);
 }
 
 void read_qwen2(ConfigFields& fields, TransformerConfig& config) {
@@ -164,9 +145,13 @@ void read_qwen3(ConfigFields& fields, TransformerConfig& config) {
 
 void read_qwen3_moe(ConfigFields& fields, TransformerConfig& config) {
   read_qwen3(fields, config);
-  fields.size(config.experts, "num_experts");
+  // In transformers 5 they have the name that other models give them.
+  fields.size(config.experts,
+              fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
   fields.size(config.experts_per_token, "num_experts_per_tok");
   fields.size(config.expert_feed_forward, "moe_intermediate_size");
+  config.weights_sum_to_one = fields.flag("norm_topk_prob", false);
+  fields.not_trained_if("output_router_logits");
   const int step = fields.number("decoder_sparse_step", {.least = 1, .most = most_layers}, 1);
   for (int layer = 0; layer < config.layers; ++layer)
     config.sparse.push_back((layer + 1) % step == 0);
@@ -198,12 +183,42 @@ void read_deepseek_v2(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.value_channels, "v_head_dim");
   config.latent_norms = true;
   config.query_bias = config.projection_bias = fields.flag("attention_bias", false);
+  read_activation(fields, config, "hidden_act", "silu");
+  read_rotary(fields, config);
+  config.score_scale = score_scale_of_latent(fields, config);
+  config.rotary.neighbours = fields.flag("rope_interleave", true);
+  config.routed_scale = fields.positive("routed_scaling_factor", 1);
   read_deepseek_mixture(fields, config);
+}
+
+/// Groups of experts, of which a token meets the best.
+void read_router_groups(ConfigFields& fields, TransformerConfig& config) {
+  fields.size_or(config.router_groups, "n_group", 1);
+  fields.size_or(config.groups_per_token, "topk_group", 1);
+}
+
+void read_deepseek_v2_model(ConfigFields& fields, TransformerConfig& config) {
+  read_deepseek_v2(fields, config);
+  config.weights_sum_to_one = false;
+  fields.not_trained_if("norm_topk_prob");
+  const std::string method = fields.text("topk_method", "greedy");
+  if (method == "group_limited_greedy")
+    read_router_groups(fields, config);
+  else if (method != "greedy")
+    fields.not_trained("topk_method", method);
 }
 
 void read_deepseek_v3(ConfigFields& fields, TransformerConfig& config) {
   read_deepseek_v2(fields, config);
-  config.router_bias = fields.text("topk_method", "noaux_tc") == "noaux_tc";
+  config.weights_sum_to_one = fields.flag("norm_topk_prob", true);
+  config.router_scores = RouterScores::Sigmoid;
+  if (const std::string scores = fields.text("scoring_func", "sigmoid"); scores != "sigmoid")
+    fields.not_trained("scoring_func", scores);
+  const std::string method = fields.text("topk_method", "noaux_tc");
+  config.router_bias = method == "noaux_tc";
+  if (!config.router_bias)
+    fields.not_trained("topk_method", method);
+  read_router_groups(fields, config);
   fields.count_or(config.predictions, "num_nextn_predict_layers", 0, 100);
 }
 
@@ -220,7 +235,64 @@ void read_gpt2(ConfigFields& fields, TransformerConfig& config) {
   config.learned_positions = true;
   config.norm = NormKind::Layer;
   config.query_bias = config.projection_bias = config.feed_forward_bias = true;
-  config.dropout = fields.number("resid_pdrop", 0.1) > 0;
+  config.norm_epsilon = fields.positive("layer_norm_epsilon", 1e-5);
+  read_activation(fields, config, "activation_function", "gelu_new");
+  if (!fields.flag("scale_attn_weights", true))
+    config.score_scale = 1;
+  fields.not_trained_if("scale_attn_by_inverse_layer_idx");
+  fields.not_trained_if("add_cross_attention");
+  config.dropout = fields.dropout("resid_pdrop", 0.1);
+  fields.dropout("embd_pdrop", 0.1);
+  fields.dropout("attn_pdrop", 0.1);
+}
+
+void read_phi3(ConfigFields& fields, TransformerConfig& config) {
+  read_mistral(fields, config);
+  config.dropout = fields.dropout("resid_pdrop");
+  fields.dropout("embd_pdrop");
+}
+
+/// What both families share: norms on both sides, weights about 1, a scaled embedding.
+void read_gemma(ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  config.tied = fields.flag("tie_word_embeddings", true);
+  fields.size_or(config.head_channels, "head_dim", 256);
+  config.value_channels = config.head_channels;
+  fields.size(config.kv_heads, "num_key_value_heads");
+  fields.size(config.feed_forward, "intermediate_size");
+  config.query_bias = config.projection_bias = fields.flag("attention_bias", false);
+  config.norm_plus_one = config.post_norms = true;
+  config.embedding_scale = std::sqrt(1.0 * config.hidden);
+  config.score_scale = 1 / std::sqrt(fields.positive("query_pre_attn_scalar", 256));
+  read_activation(fields, config, "hidden_activation", "gelu_pytorch_tanh");
+  fields.not_trained_if("use_bidirectional_attention");
+  fields.count_or(config.window, "sliding_window", 4096, most_tokens);
+}
+
+/// A window in `of` layers of so many, the last of them without.
+void window_in_turn(TransformerConfig& config, int every) {
+  for (int layer = 0; layer < config.layers; ++layer)
+    config.windowed.push_back((layer + 1) % every != 0);
+}
+
+void read_gemma2(ConfigFields& fields, TransformerConfig& config) {
+  read_gemma(fields, config);
+  window_in_turn(config, 2);
+  read_layer_types(fields, config);
+  config.score_cap = fields.number("attn_logit_softcapping", 0);
+  config.logit_cap = fields.number("final_logit_softcapping", 0);
+  read_rotary(fields, config);
+}
+
+void read_gemma3(ConfigFields& fields, TransformerConfig& config) {
+  read_gemma(fields, config);
+  config.head_norms = true;
+  window_in_turn(config, fields.number("sliding_window_pattern", {.least = 1, .most = 1000}, 6));
+  read_layer_types(fields, config);
+  config.score_cap = fields.number("attn_logit_softcapping", 0);
+  config.logit_cap = fields.number("final_logit_softcapping", 0);
+  read_rotary(fields, config, 1'000'000);
+  read_window_rotary(fields, config);
 }
 
 struct Architecture {
@@ -229,12 +301,15 @@ struct Architecture {
   void (*read)(ConfigFields&, TransformerConfig&);
 };
 constexpr Architecture architectures[] = {
-    {"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek_v2},
+    {"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek_v2_model},
     {"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek_v3},
+    {"gemma2", "Gemma2ForCausalLM", read_gemma2},
+    {"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
     {"gpt2", "GPT2LMHeadModel", read_gpt2},
     {"llama", "LlamaForCausalLM", read_llama},
     {"mistral", "MistralForCausalLM", read_mistral},
     {"mixtral", "MixtralForCausalLM", read_mixtral},
+    {"phi3", "Phi3ForCausalLM", read_phi3},
     {"qwen2", "Qwen2ForCausalLM", read_qwen2},
     {"qwen3", "Qwen3ForCausalLM", read_qwen3},
     {"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe},
@@ -269,14 +344,16 @@ const Architecture* architecture_of(JsonObject& root) {
   return nullptr;
 }
 
-TransformerConfig read_config(JsonObject& root) {
+HuggingFaceModel read_config(JsonObject& root) {
   for (const auto& item : root.diagnostics().document().root().items())
     root.allow(item.key());
-  TransformerConfig config;
+  HuggingFaceModel model;
   const Architecture* architecture = architecture_of(root);
   if (architecture == nullptr)
-    return config;
+    return model;
+  model.type = architecture->type;
   ConfigFields fields(root);
+  TransformerConfig& config = model.config;
   config.name = fields.text("_name_or_path", "");
   if (config.name.empty())
     config.name = architecture->type;
@@ -285,7 +362,9 @@ TransformerConfig read_config(JsonObject& root) {
   if (root.diagnostics().empty())
     for (const ConfigFault& fault : faults_of(config))
       fields.fault(fault.member, fault.message);
-  return config;
+  model.untrained = fields.untrained();
+  model.dropouts = fields.dropouts();
+  return model;
 }
 
 }  // namespace
@@ -297,15 +376,19 @@ std::vector<std::string> transformer_types() {
   return types;
 }
 
-TransformerConfig transformer_from_config(const JsonDocument& document) {
+HuggingFaceModel hugging_face_model(const JsonDocument& document) {
   Diagnostics diagnostics(document);
-  TransformerConfig config;
+  HuggingFaceModel model;
   {
     JsonObject root(diagnostics);
-    config = read_config(root);
+    model = read_config(root);
   }
   diagnostics.throw_if_any();
-  return config;
+  return model;
+}
+
+TransformerConfig transformer_from_config(const JsonDocument& document) {
+  return hugging_face_model(document).config;
 }
 
 }  // namespace pipewright::plan

@@ -46,8 +46,14 @@ void TransformerConfig::set_mixture_behind(int dense_layers) {
   std::fill_n(sparse.begin(), std::min(dense_layers, layers), false);
 }
 
+bool TransformerConfig::has_window(int layer) const {
+  if (window == 0)
+    return false;
+  return windowed.empty() ? layer >= window_from : windowed.at(static_cast<std::size_t>(layer));
+}
+
 int TransformerConfig::seen(int layer, int sequence) const {
-  return window > 0 && layer >= window_from ? std::min(window, sequence) : sequence;
+  return has_window(layer) ? std::min(window, sequence) : sequence;
 }
 
 std::vector<ConfigFault> faults_of(const TransformerConfig& config) {
@@ -64,6 +70,21 @@ std::vector<ConfigFault> faults_of(const TransformerConfig& config) {
     faults.push_back(
         {&config.experts_per_token, fmt::format("a token goes to {} experts, but a layer has {}",
                                                 config.experts_per_token, config.experts)});
+  if (config.router_groups < 1 || config.experts % config.router_groups != 0)
+    faults.push_back({&config.router_groups, fmt::format("{} experts do not divide into {} groups",
+                                                         config.experts, config.router_groups)});
+  else if (config.groups_per_token < 1 || config.groups_per_token > config.router_groups)
+    faults.push_back(
+        {&config.groups_per_token, fmt::format("a token goes to {} groups of experts, of {}",
+                                               config.groups_per_token, config.router_groups)});
+  else if (config.router_groups > 1 && config.experts_per_token > config.experts /
+                                                                      config.router_groups *
+                                                                      config.groups_per_token)
+    faults.push_back(
+        {&config.experts_per_token,
+         fmt::format("a token goes to {} experts, but {} groups have {}", config.experts_per_token,
+                     config.groups_per_token,
+                     config.experts / config.router_groups * config.groups_per_token)});
   if (faults.empty() && parameters_in_all(config) > most_parameters)
     faults.push_back({&config.hidden, fmt::format("these sizes make {:.1e} parameters; at most "
                                                   "{:.0e} are possible",

@@ -118,10 +118,11 @@ class LayerCounting {
            c_.seen(index, training_.sequence) / t_;
   }
 
-  /// Both norms' inputs and outputs, what the attention and the feed-forward multiply, masks.
+  /// The norms' inputs and outputs, what the attention and the feed-forward multiply, masks.
   double block_bytes(bool sparse) const {
     const double norms =
-        (4 * value_bytes + (c_.dropout ? 2 * mask_bytes : 0)) * c_.hidden / tokens_cut_;
+        ((c_.post_norms ? 8 : 4) * value_bytes + (c_.dropout ? 2 * mask_bytes : 0)) * c_.hidden /
+        tokens_cut_;
     const double routed = sparse ? value_bytes * c_.experts_per_token * c_.hidden : 0;
     const double width =
         sparse ? 1.0 * c_.shared_feed_forward + 1.0 * c_.experts_per_token * c_.expert_feed_forward

@@ -9,15 +9,16 @@
 #include "size_ranges.hpp"
 
 namespace pipewright::plan {
+
+const std::vector<std::string>& attention_kinds() {
+  static const std::vector<std::string> names{"scores", "fused"};
+  return names;
+}
+
 namespace {
 
 const std::vector<std::string>& norm_kinds() {
   static const std::vector<std::string> names{"root", "layer"};
-  return names;
-}
-
-const std::vector<std::string>& attention_kinds() {
-  static const std::vector<std::string> names{"scores", "fused"};
   return names;
 }
 
@@ -26,6 +27,22 @@ const std::vector<std::string>& product_precisions() {
   return names;
 }
 
+const std::vector<std::string>& activations() {
+  static const std::vector<std::string> names{"usual", "silu", "gelu", "tanh"};
+  return names;
+}
+
+const std::vector<std::string>& rotary_scalings() {
+  static const std::vector<std::string> names{"none", "linear", "llama3", "yarn", "long"};
+  return names;
+}
+
+const std::vector<std::string>& router_scores() {
+  static const std::vector<std::string> names{"softmax", "sigmoid"};
+  return names;
+}
+
+constexpr Range share_range{.least = 0, .most = 1, .excludes_least = true};
 constexpr Range width_range{.least = 1, .most = most_channels};
 constexpr Range width_or_none{.least = 0, .most = most_channels};
 constexpr Range tokens_range{.least = 1, .most = most_tokens};
@@ -53,19 +70,63 @@ void visit_sizes(Struct& s, Visit&& visit) {
   visit("gated", s.gated, any(), "Three matrices in the feed-forward, not two.");
   visit("tied", s.tied, any(), "The head's weight is the embedding's.");
   visit("norm", s.norm, one_of(norm_kinds()), "What a norm learns: a weight, or a bias as well.");
+  visit("norm_epsilon", s.norm_epsilon, within(at_least(0)), "That a norm adds to the variance.");
+  visit("norm_plus_one", s.norm_plus_one, any(), "A norm multiplies by its weight and 1.");
+  visit("post_norms", s.post_norms, any(),
+        "What attention and feed-forward give is normed before it is added.");
   visit("head_norms", s.head_norms, any(), "Queries and keys are normed head by head.");
   visit("query_bias", s.query_bias, any(), "Queries, keys and values have a bias.");
   visit("projection_bias", s.projection_bias, any(), "Likewise what follows the attention.");
   visit("feed_forward_bias", s.feed_forward_bias, any(), "Likewise the feed-forward.");
+  visit("activation", s.activation, one_of(activations()),
+        "Of the feed-forward; usual: SiLU of its gates, or the exact GELU where it has none.");
+  visit("embedding_scale", s.embedding_scale, within(more_than(0)), "Times the embedding.");
+  visit("padding_token", s.padding_token, within({.least = -1, .most = most_channels}),
+        "Whose row of the embedding is not learnt where it is looked up; -1: none.");
+  visit("score_scale", s.score_scale, within(at_least(0)),
+        "Times queries with keys; 0: 1 / sqrt(channels of a key).");
+  visit("score_cap", s.score_cap, within(at_least(0)), "What scores cannot pass; 0: none.");
+  visit("logit_cap", s.logit_cap, within(at_least(0)), "Likewise the logits.");
+  visit("rotary_base", s.rotary.base, within(more_than(0)), "Of the speeds of positions.");
+  visit("rotary_window_base", s.rotary.window_base, within(at_least(0)),
+        "The same of layers with a window, whose speeds are not scaled; 0: as all.");
+  visit("rotary_share", s.rotary.share, within(share_range), "Of a head's channels that turn.");
+  visit("rotary_neighbours", s.rotary.neighbours, any(), "Pairs are neighbours, not halves.");
+  visit("rotary_scaling", s.rotary.scaling, one_of(rotary_scalings()),
+        "How speeds are slowed for long sequences.");
+  visit("rotary_factor", s.rotary.factor, within(more_than(0)), "How much slower they get.");
+  visit("rotary_longest", s.rotary.longest, within(tokens_or_none),
+        "Sequence that the speeds were made for.");
+  visit("rotary_low", s.rotary.low, within(more_than(0)),
+        "Of llama3: with fewer waves in that sequence, a speed is slowed.");
+  visit("rotary_high", s.rotary.high, within(more_than(0)), "With more waves, it is not.");
+  visit("rotary_fast", s.rotary.fast, within(more_than(0)),
+        "Of yarn: with more turns in that sequence, a speed is kept.");
+  visit("rotary_slow", s.rotary.slow, within(more_than(0)), "With fewer turns, it is slowed.");
+  visit("rotary_magnitude", s.rotary.magnitude, within(more_than(0)), "Times what is turned.");
+  visit("rotary_shorts", s.rotary.shorts, within(more_than(0)),
+        "Of long: a factor for each pair of channels, for sequences up to that one.");
+  visit("rotary_longs", s.rotary.longs, within(more_than(0)), "The same beyond it.");
   visit("dropout", s.dropout, any(), "Hidden states are dropped.");
   visit("window", s.window, within(tokens_or_none), "Tokens that one sees; 0: all before it.");
   visit("window_from", s.window_from, within(layers_or_none), "The first layer with the window.");
+  visit("windowed", s.windowed, any(),
+        "By layer, whether it has the window; empty: as window_from says.");
   visit("experts", s.experts, within(width_or_none), "That a layer of the mixture has.");
   visit("experts_per_token", s.experts_per_token, within(width_or_none), "That a token meets.");
   visit("expert_feed_forward", s.expert_feed_forward, within(width_or_none), "An expert's width.");
   visit("shared_feed_forward", s.shared_feed_forward, within(width_or_none),
         "The width of all shared experts together.");
-  visit("router_bias", s.router_bias, any(), "The router has a bias.");
+  visit("router_bias", s.router_bias, any(),
+        "The router has a bias; with sigmoid scores it chooses experts, and does not weigh them.");
+  visit("router_scores", s.router_scores, one_of(router_scores()),
+        "What makes the router's logits weights.");
+  visit("weights_sum_to_one", s.weights_sum_to_one, any(),
+        "The weights of the experts that a token meets are made to.");
+  visit("routed_scale", s.routed_scale, within(more_than(0)), "Times these weights.");
+  visit("router_groups", s.router_groups, within(width_range), "Of experts.");
+  visit("groups_per_token", s.groups_per_token, within(width_range),
+        "Whose experts a token may meet.");
   visit("sparse", s.sparse, any(), "By layer, whether it has experts; empty: none.");
   visit("q_rank", s.q_rank, within(width_or_none), "Of latent attention's queries.");
   visit("kv_rank", s.kv_rank, within(width_or_none), "Of its keys and values; 0: none.");
@@ -114,12 +175,18 @@ void check_transformer(const TransformerShape& shape, JsonObject& object) {
   const auto fits = [&](std::size_t flags) {
     return flags == 0 || flags == static_cast<std::size_t>(config.layers);
   };
+  if (!fits(config.windowed.size()))
+    object.error("windowed", fmt::format("{} flags are given for {} layers", config.windowed.size(),
+                                         config.layers));
   if (!fits(config.sparse.size()))
     object.error("sparse", fmt::format("{} flags are given for {} layers", config.sparse.size(),
                                        config.layers));
   if (config.learned_positions && shape.sequence > config.longest)
     object.error("sequence", fmt::format("it is longer than the {} positions that are learned",
                                          config.longest));
+  if (config.padding_token >= config.vocabulary)
+    object.error("padding_token",
+                 fmt::format("the vocabulary ends with token {}", config.vocabulary - 1));
   for (const ConfigFault& fault : faults_of(config))
     object.error(key_of(shape, fault.member), fault.message);
 }
@@ -172,6 +239,19 @@ std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape
       nearest_sizes(parts, c.heads, possible))};
 }
 
+namespace {
+
+int turning_channels(const TransformerConfig& c) {
+  return c.is_latent() ? c.rope_channels : static_cast<int>(c.rotary.share * c.head_channels);
+}
+
+/// One for each pair of channels, where the model has such factors.
+bool has_factors(const TransformerConfig& c, const std::vector<double>& factors) {
+  return c.rotary.scaling != RotaryScaling::Long || std::ssize(factors) == turning_channels(c) / 2;
+}
+
+}  // namespace
+
 std::vector<std::string> only_predicted(const TransformerShape& shape) {
   const TransformerConfig& c = shape.config;
   std::vector<std::string> fields;
@@ -179,17 +259,21 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
     if (unlike_training)
       fields.emplace_back(field);
   };
-  const bool has_window =
-      c.window_from < c.layers && c.seen(c.layers - 1, shape.sequence) < shape.sequence;
   const bool has_flags = std::find(c.sparse.begin(), c.sparse.end(), true) != c.sparse.end();
   add_if(has_flags && c.experts == 0, "experts");
   add_if(has_flags && c.experts_per_token == 0, "experts_per_token");
   add_if(has_flags && c.expert_feed_forward == 0, "expert_feed_forward");
-  add_if(c.is_latent(), "kv_rank");
-  add_if(has_window, "window");
+  add_if(c.is_latent() && c.learned_positions, "learned_positions");
+  add_if(c.is_latent() && c.head_norms, "head_norms");
+  add_if(c.norm_plus_one && c.norm == NormKind::Layer, "norm_plus_one");
   add_if(c.dropout, "dropout");
   add_if(c.vocabulary % c.vocabulary_multiple != 0, "vocabulary_multiple");
-  add_if(!c.learned_positions && c.head_channels % 2 != 0, "head_channels");  // turned in pairs
+  // Channels are turned in pairs.
+  add_if(!c.learned_positions && !c.is_latent() && turning_channels(c) % 2 != 0,
+         c.rotary.share < 1 ? "rotary_share" : "head_channels");
+  add_if(c.is_latent() && c.rope_channels % 2 != 0, "rope_channels");
+  add_if(!has_factors(c, c.rotary.shorts), "rotary_shorts");
+  add_if(!has_factors(c, c.rotary.longs), "rotary_longs");
   add_if(shape.attention == AttentionKind::Scores, "attention");
   add_if(shape.products == ProductPrecision::Float8, "products");
   return fields;

@@ -106,7 +106,8 @@ std::vector<Weight> weights_of_embedding(const TransformerConfig& config, int te
 std::vector<Weight> weights_of_layer(const TransformerConfig& config, bool sparse) {
   std::vector<Weight> weights;
   add_attention(config, weights);
-  weights.push_back(norm(config, config.hidden));
+  for (int i = 0; i < (config.post_norms ? 3 : 1); ++i)
+    weights.push_back(norm(config, config.hidden));
   if (!sparse) {
     add_feed_forward(config, config.feed_forward, 0, 0, weights);
     return weights;

@@ -14,9 +14,9 @@
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "scenario_fields.hpp"
 
@@ -288,7 +288,7 @@ Pipeline read_pipeline(JsonObject& root, const std::optional<ModelShape>& model,
 
   if (!model)
     return pipeline;
-  if (const auto* const shape = model->find<TransformerShape>(); shape != nullptr)
+  if (const auto* const shape = transformer_of(*model); shape != nullptr)
     check_cut(object, pipeline, *shape);
   else if (taken(object, "tensor", pipeline.tensor))
     for (const std::string& fault : model->descriptor().faults_of_cut(*model, pipeline.tensor))

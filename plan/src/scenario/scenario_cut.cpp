@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "pipewright/plan/costs/expert_loads.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "pipewright/plan/model/transformer_shape.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -80,7 +80,7 @@ LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
   const Pipeline& pipeline = scenario.pipeline;
   if (pipeline.tensor > 1 && costs.tensor == 1)
     share_out_widths(scenario, costs);
-  const auto* const shape = scenario.model.find<TransformerShape>();
+  const auto* const shape = transformer_of(scenario.model);
   if (pipeline.expert > 1 && costs.expert == 1 && shape != nullptr)
     share_out_experts(*shape, pipeline.expert, costs);
   return costs;

@@ -324,8 +324,8 @@ class GroupedQueries final : public Layer {
     Tensors mixed;
     for (std::size_t own = 0; own < queries.size(); ++own) {
       const auto parts = both[own].chunk(2, -1);
-      mixed.push_back(
-          causal_attention(queries[own], parts[0], parts[1], width, context.selective_recompute));
+      mixed.push_back(causal_attention(queries[own], parts[0], parts[1], {.width = width},
+                                       context.selective_recompute));
     }
     return project_->sum_over(mixed);
   }

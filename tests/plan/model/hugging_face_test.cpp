@@ -115,8 +115,8 @@ TEST_CASE("An architecture may be named by its class alone; names of its own it 
 TEST_CASE("An unknown architecture is refused with the nearest known", "[plan][model]") {
   CHECK(error_of([] { read("{\n  \"model_type\": \"lama\"}"); }) ==
         "config.json:2:3: /model_type: \"lama\" is not known here, did you mean \"llama\"? "
-        "(possible: deepseek_v2, deepseek_v3, gpt2, llama, mistral, mixtral, qwen2, qwen3 or "
-        "qwen3_moe)");
+        "(possible: deepseek_v2, deepseek_v3, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, "
+        "phi3, qwen2, qwen3 or qwen3_moe)");
   CHECK(error_of([] {
           read(R"({"architectures": ["MistralForCausalML"]})");
         }).find("did you mean \"MistralForCausalLM\"?") != std::string::npos);

@@ -6,6 +6,7 @@
 
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/scenario/scenario_schema.hpp"
@@ -25,6 +26,10 @@ Scenario scenario_of(const ModelDescriptor& model) {
   Scenario scenario;
   scenario.name = model.kind;
   scenario.model = model.plain();
+  if (auto* const folder = scenario.model.find<HuggingFaceShape>()) {
+    folder->path = PIPEWRIGHT_TEST_DATA_DIR "/hugging_face/llama2";
+    *folder = with_config(*folder);
+  }
   scenario.data = {.kind = std::string(model.data.name), .path = "/data"};
   scenario.cluster.name = "c";
   scenario.cluster.device.name = "cpu";

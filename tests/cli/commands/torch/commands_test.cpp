@@ -14,7 +14,7 @@ using test::TempFolder;
 
 TEST_CASE("every command has help with an example", "[cli]") {
   for (const char* command : {"run", "profile", "partition", "schedule", "topology", "simulate",
-                              "sweep", "train", "compare", "convert"}) {
+                              "sweep", "train", "save", "compare", "convert"}) {
     const auto result = run_program({command, "--help"});
     CHECK(result.exit_code == 0);
     CHECK(result.out.find("Example") != std::string::npos);

@@ -23,6 +23,17 @@ struct TensorShape {
 /// multiple of eight. Throws InputError for a type that the format does not have.
 std::string safetensors_header(const std::vector<TensorShape>& tensors);
 
+/// Where a tensor's numbers lie in a file: bytes [begin, end) of it.
+struct StoredPlace {
+  TensorShape shape;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// What the header says, in the order of the numbers, of which none is looked at. Throws InputError
+/// as `parse_safetensors` does.
+std::vector<StoredPlace> safetensors_places(std::string_view bytes, const std::string& file);
+
 struct StoredValue {
   std::string name;
   at::Tensor value;

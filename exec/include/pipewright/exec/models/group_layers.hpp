@@ -77,8 +77,9 @@ class GroupLinearImpl final : public torch::nn::LinearImpl {
 /// Cut by words.
 class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
  public:
+  /// `padding`: a word whose row gets no gradient here; -1: none.
   GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const ShardPlace& place,
-                     Tokens tokens = Tokens::Whole);
+                     Tokens tokens = Tokens::Whole, std::int64_t padding = -1);
 
   /// int64 [batch, tokens] to [batch, tokens, width]. Throws InputError where a token is no word.
   at::Tensor rows_of(const at::Tensor& tokens) const;
@@ -88,6 +89,7 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
   ShardPlace place_;
   std::int64_t words_;
   Tokens tokens_;
+  std::int64_t padding_;
 };
 
 /// A learned row for each position, which all shards have.
@@ -104,11 +106,21 @@ class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
   Tokens tokens_;
 };
 
-/// What a norm over the last dimension learns, which all shards have. ε is 10⁻⁵.
+/// A norm over the last dimension, in sizes.
+struct NormSizes {
+  plan::NormKind kind = plan::NormKind::Layer;
+  std::int64_t width = 0;
+  double epsilon = 1e-5;
+  bool plus_one = false;  // it multiplies by its weight and 1; the weight begins as zeros
+};
+inline NormSizes norm_of(const plan::TransformerConfig& config, std::int64_t width) {
+  return {config.norm, width, config.norm_epsilon, config.norm_plus_one};
+}
+
+/// What a norm learns, which all shards have.
 class GroupNormImpl final : public torch::nn::Module {
  public:
-  GroupNormImpl(plan::NormKind kind, std::int64_t width, const ShardPlace& place,
-                Tokens tokens = Tokens::Whole);
+  GroupNormImpl(const NormSizes& sizes, const ShardPlace& place, Tokens tokens = Tokens::Whole);
 
   /// [batch, tokens, width], of this shard's tokens.
   at::Tensor forward(const at::Tensor& input) const;
@@ -116,6 +128,10 @@ class GroupNormImpl final : public torch::nn::Module {
   Tensors of_groups(const Tensors& inputs) const;
 
  private:
+  at::Tensor normed(const at::Tensor& input, const at::Tensor& weight,
+                    const at::Tensor& bias) const;
+
+  NormSizes sizes_;
   at::Tensor weight_, bias_;  // no bias: a root-mean-square norm
   ShardPlace place_;
   Tokens tokens_;
@@ -128,12 +144,20 @@ TORCH_MODULE(GroupEmbedding);
 TORCH_MODULE(GroupPositions);
 TORCH_MODULE(GroupNorm);
 
+/// How tokens look at those before them.
+struct Attending {
+  std::int64_t width = 0;   // of a head of keys
+  std::int64_t window = 0;  // tokens that one sees, itself included; 0: all before it
+  double scale = 0;         // times queries with keys; 0: 1 / sqrt(width)
+  double cap = 0;           // what scores approach as they grow; 0: none
+};
+
 /// Of heads side by side, each for itself: no token sees a later one. `queries` [batch, sequence,
 /// heads · width], `keys` the same, or with fewer heads, each of which is that of equally many of
 /// queries in a row; `values` have as many heads as keys, of any width. `core_again`: the backward
 /// computes scores anew.
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
-                            const at::Tensor& values, std::int64_t width, bool core_again);
+                            const at::Tensor& values, const Attending& how, bool core_again);
 
 /// A layer of class `Kind`, which is made of a model's shape, the place of a shard, and what that
 /// has of the tokens. Parts of which `faults_of_cut` has something to say are refused by

@@ -61,6 +61,10 @@ struct LayerSpec {
   /// Builds the part of the layer that a shard has, where products are added up in several groups.
   /// Empty: the layer is not cut, and each shard has and computes all of it.
   std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
+  /// Gives a layer that was built, or the part of it that a shard has, numbers from elsewhere, such
+  /// as a file; only what it has is read. Those of a tied weight are the same for each layer that
+  /// has it. Empty: it begins with the numbers that it was built with.
+  std::function<void(Layer&, const ShardPlace&)> fill{};
   /// Ranks along the expert axis can share out the layer: `build_shard` builds their parts, too.
   bool has_experts = false;
   /// Of a last layer whose outputs are those of a shard: the mean loss, the same on all shards.

@@ -8,7 +8,8 @@
   MODEL(AlexNetShape)            \
   MODEL(VitShape)                \
   MODEL(EncoderDecoderShape)     \
-  MODEL(TransformerShape)
+  MODEL(TransformerShape)        \
+  MODEL(HuggingFaceShape)
 
 #include "pipewright/plan/model/model_shape.hpp"
 

@@ -12,6 +12,9 @@
 
 namespace pipewright::plan {
 
+/// What a scenario calls the kinds of attention, in their order.
+const std::vector<std::string>& attention_kinds();
+
 struct TransformerShape {
   static constexpr auto kind = "transformer";
   TransformerConfig config{.layers = 8,
@@ -37,8 +40,8 @@ TransformerShape shape_of(const TransformerTraining& training);
 /// Why shards cannot have so many equal parts of it where it is trained, and how many would do.
 std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts);
 
-/// The fields that are set to something that nothing trains: latent attention, windows shorter than
-/// a sample, dropout, a padded vocabulary, products in 8 bits, written scores, experts of no size.
+/// The fields that are set to something that nothing trains: dropout, a padded vocabulary, products
+/// in 8 bits, written scores, experts of no size, channels that do not make pairs.
 std::vector<std::string> only_predicted(const TransformerShape& shape);
 
 }  // namespace pipewright::plan

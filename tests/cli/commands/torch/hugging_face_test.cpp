@@ -1,0 +1,101 @@
+// From a large model's name to a folder that transformers loads: made small, trained as a pipeline
+// of shards, saved, and trained on: the commands of docs/your-model.md.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+
+namespace hugging_face_test {
+
+using namespace pipewright;
+using nlohmann::json;
+using test::Result;
+using test::run_program;
+using test::TempFolder;
+using Words = std::vector<std::string>;
+
+const std::string source = PIPEWRIGHT_SOURCE_DIR "/";
+
+Result done(const Words& words) {
+  Result result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return result;
+}
+
+/// Tokens below 128, of two bytes each.
+void write_tokens(const TempFolder& folder) {
+  std::string tokens;
+  for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt").substr(0, 5000)) {
+    tokens += static_cast<char>(byte & 0x7f);
+    tokens += '\0';
+  }
+  folder.write("tokens.bin", tokens);
+}
+
+std::string write_scenario(const TempFolder& folder, const std::string& model) {
+  json scenario = json::parse(test::text_of(source + "scenarios/gpt-text/scenario.json"));
+  scenario.erase("$schema");
+  scenario["name"] = model;
+  scenario["model"] = {{"kind", "hf"}, {"path", model}, {"sequence", 32}};
+  scenario["data"] = {{"kind", "tokens"}, {"path", "tokens.bin"}};
+  scenario["pipeline"]["microbatches"] = 2;
+  scenario["pipeline"]["tensor"] = 2;
+  scenario["pipeline"]["partition"] = "uniform";
+  scenario["training"]["steps"] = 3;
+  return folder.write(model + ".json", scenario.dump()).string();
+}
+
+double loss_at(const Result& trained, const char* when) {
+  const json losses = json::parse(trained.out).at("loss");
+  return when == std::string("first") ? losses.front() : losses.back();
+}
+
+TEST_CASE("a small model of a large one's kind is made, trained, saved and trained on",
+          "[cli][job]") {
+  const TempFolder folder;
+  const std::string small = (folder.path() / "small").string();
+  const auto made = done({"model", "--init", "llama3-70b", "--layers", "2", "--hidden", "64",
+                          "--vocabulary", "128", "-o", small, "--json"});
+  CHECK(json::parse(made.out).at("layers").size() == 4);
+  write_tokens(folder);
+  const std::string first = write_scenario(folder, "small");
+  const std::string costs = (folder.path() / "costs.json").string();
+  const std::string checkpoints = (folder.path() / "checkpoints").string();
+  done({"profile", first, "--over", "0", "-o", costs});
+  const auto trained =
+      done({"train", first, "--costs", costs, "--verify", "--json", "--checkpoints", checkpoints});
+  const std::string tuned = (folder.path() / "tuned").string();
+  done({"save", first, "--checkpoints", checkpoints, "-o", tuned});
+  CHECK(std::filesystem::exists(tuned + "/model.safetensors"));
+
+  // From where the first has left it, on the same data: the loss goes on.
+  const auto further = done({"train", write_scenario(folder, "tuned"), "--costs", costs, "--json"});
+  CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
+}
+
+TEST_CASE("save wants a model of Hugging Face", "[cli]") {
+  const auto result = run_program({"save", test::gpt_scenario, "--checkpoints", "none", "-o", "x"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("model.kind is gpt; a folder is made of a model of kind hf") !=
+        std::string::npos);
+}
+
+TEST_CASE("model --init says what it cannot make", "[cli][model]") {
+  const auto err = [](const Words& words) {
+    const auto result = run_program(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(err({"model", "--init", "lama3-70b", "-o", "x"}).find("did you mean \"llama3-70b\"?") !=
+        std::string::npos);
+  CHECK(err({"model", "--init", "llama3-70b"}).find("--out names") != std::string::npos);
+  CHECK(err({"model", "--layers", "3", "c.json"}).find("--init makes") != std::string::npos);
+  CHECK(err({"model"}).find("a FILE is needed, or --init NAME") != std::string::npos);
+}
+
+}  // namespace hugging_face_test

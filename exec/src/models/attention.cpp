@@ -20,6 +20,11 @@ ColumnLinear columns(std::int64_t in, std::int64_t out, const ShardPlace& place,
   return ColumnLinear(in, out, place, /*blocks=*/1, has_bias);
 }
 
+Attending within(Attending how, const at::Tensor& documents) {
+  how.documents = documents;
+  return how;
+}
+
 RowLinear projection(const TransformerConfig& c, const ShardPlace& place, Tokens tokens) {
   return RowLinear(std::int64_t{c.heads} * c.value_channels, c.hidden, place, c.projection_bias,
                    tokens);
@@ -47,14 +52,16 @@ AttentionImpl::AttentionImpl(const TransformerConfig& c, int layer, const ShardP
   key_norm_ = register_module("key_norm", GroupNorm(norm_of(c, c.head_channels), place));
 }
 
-at::Tensor AttentionImpl::forward(const at::Tensor& input, bool core_again) {
+at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& documents,
+                                  bool core_again) {
+  const Attending how = within(how_, documents);
   const Tensors inputs = for_own_groups(input, place_, tokens_);
   const Tensors queries = placed(query_->of_groups(inputs), query_norm_);
   const Tensors keys = placed(key_->of_groups(inputs), key_norm_);
   const Tensors values = value_->of_groups(inputs);
   Tensors mixed;
   for (std::size_t own = 0; own < queries.size(); ++own)
-    mixed.push_back(causal_attention(queries[own], keys[own], values[own], how_, core_again));
+    mixed.push_back(causal_attention(queries[own], keys[own], values[own], how, core_again));
   return project_->sum_over(mixed);
 }
 
@@ -105,7 +112,9 @@ LatentAttentionImpl::LatentAttentionImpl(const TransformerConfig& c, int layer,
     query_norm_ = register_module("query_norm", GroupNorm(norm_of(c, c.q_rank), place, tokens));
 }
 
-at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, bool core_again) {
+at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, const at::Tensor& documents,
+                                        bool core_again) {
+  const Attending how = within(how_, documents);
   const auto normed = [](const GroupNorm& norm, const at::Tensor& value) {
     return norm.is_empty() ? value : norm->forward(value);
   };
@@ -118,13 +127,14 @@ at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, bool core_again
   const Tensors shared_keys = for_own_groups(latent[1].contiguous(), place_, tokens_);
   Tensors all;
   for (std::size_t own = 0; own < queries.size(); ++own)
-    all.push_back(mixed(queries[own], keys_and_values[own], shared_keys[own], core_again));
+    all.push_back(mixed(queries[own], keys_and_values[own], shared_keys[own], how, core_again));
   return project_->sum_over(all);
 }
 
 /// Of the heads of one group.
 at::Tensor LatentAttentionImpl::mixed(const at::Tensor& queries, const at::Tensor& keys_and_values,
-                                      const at::Tensor& shared_key, bool core_again) {
+                                      const at::Tensor& shared_key, const Attending& how,
+                                      bool core_again) {
   const auto parts = [](const at::Tensor& value, std::int64_t first, std::int64_t second) {
     return value.view({value.size(0), value.size(1), -1, first + second})
         .split_with_sizes({first, second}, -1);
@@ -135,7 +145,7 @@ at::Tensor LatentAttentionImpl::mixed(const at::Tensor& queries, const at::Tenso
   const at::Tensor of_each_head = turned.expand({-1, -1, of_latent[0].size(2), -1});
   return causal_attention(at::cat({of_queries[0], rotation_(of_queries[1])}, -1).flatten(2),
                           at::cat({of_latent[0], of_each_head}, -1).flatten(2),
-                          of_latent[1].flatten(2), how_, core_again);
+                          of_latent[1].flatten(2), how, core_again);
 }
 
 std::vector<CutParameter> LatentAttentionImpl::cut_parameters(const std::string& name) const {

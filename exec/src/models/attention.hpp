@@ -19,8 +19,9 @@ class AttentionImpl final : public torch::nn::Module {
   AttentionImpl(const plan::TransformerConfig& config, int layer, const ShardPlace& place,
                 Tokens tokens);
 
-  /// [batch, tokens, hidden], of this shard's tokens. `core_again`: as causal_attention has it.
-  at::Tensor forward(const at::Tensor& input, bool core_again);
+  /// [batch, tokens, hidden], of this shard's tokens. `documents`: as Attending has them;
+  /// `core_again`: as causal_attention has it.
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
@@ -44,12 +45,12 @@ class LatentAttentionImpl final : public torch::nn::Module {
   LatentAttentionImpl(const plan::TransformerConfig& config, int layer, const ShardPlace& place,
                       Tokens tokens);
 
-  at::Tensor forward(const at::Tensor& input, bool core_again);
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
   at::Tensor mixed(const at::Tensor& queries, const at::Tensor& keys_and_values,
-                   const at::Tensor& shared_key, bool core_again);
+                   const at::Tensor& shared_key, const Attending& how, bool core_again);
 
   ShardPlace place_;
   Tokens tokens_;

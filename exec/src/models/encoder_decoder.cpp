@@ -15,12 +15,12 @@
 namespace pipewright::exec {
 namespace {
 
-using Shape = plan::EncoderDecoderShape;
+using TwoSides = plan::EncoderDecoderShape;
 
 /// Words of both sides, [batch, 2, sequence], in one table; positions of each in its own.
 class TwoEmbeddings final : public Layer {
  public:
-  explicit TwoEmbeddings(const Shape& shape)
+  explicit TwoEmbeddings(const TwoSides& shape)
       : words_(
             register_module("words", GroupEmbedding(shape.vocabulary, shape.hidden, ShardPlace{}))),
         read_(register_module("read", GroupPositions(shape.sequence, shape.hidden, ShardPlace{}))),
@@ -42,7 +42,7 @@ class TwoEmbeddings final : public Layer {
 /// share out heads.
 class LookingImpl final : public torch::nn::Module {
  public:
-  LookingImpl(const Shape& shape, const ShardPlace& place, bool causal)
+  LookingImpl(const TwoSides& shape, const ShardPlace& place, bool causal)
       : place_(place),
         head_width_(shape.hidden / shape.heads),
         causal_(causal),
@@ -91,7 +91,7 @@ TORCH_MODULE(Looking);
 /// A perceptron behind a norm and around a residual.
 class ThinkingImpl final : public torch::nn::Module {
  public:
-  ThinkingImpl(const Shape& shape, const ShardPlace& place)
+  ThinkingImpl(const TwoSides& shape, const ShardPlace& place)
       : place_(place),
         norm_(register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, place))),
         up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),
@@ -119,7 +119,7 @@ TORCH_MODULE(Thinking);
 
 class EncoderBlock final : public Layer {
  public:
-  EncoderBlock(const Shape& shape, const ShardPlace& place, Tokens)
+  EncoderBlock(const TwoSides& shape, const ShardPlace& place, Tokens)
       : looks_(register_module("looks", Looking(shape, place, /*causal=*/false))),
         thinks_(register_module("thinks", Thinking(shape, place))) {}
 
@@ -140,7 +140,7 @@ class EncoderBlock final : public Layer {
 
 class DecoderBlock final : public Layer {
  public:
-  DecoderBlock(const Shape& shape, const ShardPlace& place, Tokens)
+  DecoderBlock(const TwoSides& shape, const ShardPlace& place, Tokens)
       : looks_back_(register_module("looks_back", Looking(shape, place, /*causal=*/true))),
         reads_(register_module("reads", Looking(shape, place, /*causal=*/false))),
         thinks_(register_module("thinks", Thinking(shape, place))) {}
@@ -165,7 +165,7 @@ class DecoderBlock final : public Layer {
 /// Scores of the decoder's words.
 class WrittenScores final : public Layer {
  public:
-  explicit WrittenScores(const Shape& shape)
+  explicit WrittenScores(const TwoSides& shape)
       : norm_(
             register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, ShardPlace{}))),
         scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.vocabulary))) {}
@@ -179,7 +179,7 @@ class WrittenScores final : public Layer {
   torch::nn::Linear scores_;
 };
 
-std::vector<LayerSpec> encoder_decoder_layers(const Shape& shape, const LayerChoice& choice) {
+std::vector<LayerSpec> encoder_decoder_layers(const TwoSides& shape, const LayerChoice& choice) {
   if (choice.tokens == Tokens::Cut)
     throw plan::InputError(
         "pipeline.sequence_parallel: the layers of encoder-decoder have no tokens that can be "
@@ -230,9 +230,9 @@ class BackToFront final : public Dataset {
 
 template <>
 const ModelBuilder& builder_of<plan::EncoderDecoderShape>() {
-  static const ModelBuilder translator = declare_builder<Shape>(
+  static const ModelBuilder translator = declare_builder<TwoSides>(
       {.layers = encoder_decoder_layers,
-       .open = [](const Shape& shape, const std::filesystem::path& file,
+       .open = [](const TwoSides& shape, const std::filesystem::path& file,
                   const BatchShape& batch) -> std::unique_ptr<Dataset> {
          return std::make_unique<BackToFront>(open_text(file, shape.sequence, batch));
        },

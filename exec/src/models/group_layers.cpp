@@ -147,11 +147,13 @@ GroupPositionsImpl::GroupPositionsImpl(std::int64_t longest, std::int64_t width,
                                        const ShardPlace& place, Tokens tokens)
     : EmbeddingImpl(longest, width), place_(place), tokens_(tokens) {}
 
-at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows) const {
+at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows, const at::Tensor& places) const {
   const auto plus = [&](const at::Tensor& own, const at::Tensor& table, std::int64_t part) {
     const std::int64_t begin = part * own.size(1);
-    return own + at::embedding(
-                     table, at::arange(begin, begin + own.size(1), own.options().dtype(at::kLong)));
+    return own + at::embedding(table, places.defined()
+                                          ? places.narrow(1, begin, own.size(1))
+                                          : at::arange(begin, begin + own.size(1),
+                                                       own.options().dtype(at::kLong)));
   };
   if (tokens_ == Tokens::Whole)
     return plus(rows, weight, 0);
@@ -205,18 +207,23 @@ Tensors GroupNormImpl::of_groups(const Tensors& inputs) const {
 
 namespace {
 
-/// True where a token is seen: the query's own, and those before it within the window.
-at::Tensor seen_tokens(std::int64_t length, std::int64_t window, const at::Tensor& like) {
+/// True where a token is seen: the query's own, and those before it within the window and the
+/// document. [sequence, sequence], or [batch, 1, sequence, sequence].
+at::Tensor seen_tokens(std::int64_t length, const Attending& how, const at::Tensor& like) {
   const at::Tensor all = at::ones({length, length}, like.options().dtype(at::kBool));
-  const at::Tensor seen = all.tril();
-  return window > 0 && window < length ? seen.triu(1 - window) : seen;
+  const at::Tensor before = all.tril();
+  const at::Tensor seen =
+      how.window > 0 && how.window < length ? before.triu(1 - how.window) : before;
+  if (!how.documents.defined())
+    return seen;
+  return (how.documents.unsqueeze(1) == how.documents.unsqueeze(2)).logical_and(seen).unsqueeze(1);
 }
 
 /// Scores are written: they are bent before they are weighed.
 at::Tensor capped_attention(const Tensors& qkv, const Attending& how, double scale) {
   const at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale;
   const at::Tensor bent = at::tanh(scores / how.cap) * how.cap;
-  const at::Tensor unseen = seen_tokens(scores.size(-1), how.window, scores).logical_not();
+  const at::Tensor unseen = seen_tokens(scores.size(-1), how, scores).logical_not();
   const at::Tensor weights = at::softmax(
       bent.masked_fill(unseen, -std::numeric_limits<double>::infinity()), -1, at::kFloat);
   return at::matmul(weights.to(qkv[2].scalar_type()), qkv[2]);
@@ -227,15 +234,22 @@ at::Tensor attended(const Tensors& qkv, const Attending& how) {
   if (how.cap > 0)
     return capped_attention(qkv, how, scale);
   const std::int64_t length = qkv[0].size(2);
-  const bool has_window = how.window > 0 && how.window < length;
+  const bool has_mask = (how.window > 0 && how.window < length) || how.documents.defined();
   const std::optional<at::Tensor> mask =
-      has_window ? std::optional(seen_tokens(length, how.window, qkv[0])) : std::nullopt;
+      has_mask ? std::optional(seen_tokens(length, how, qkv[0])) : std::nullopt;
   return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, /*dropout_p=*/0.0,
-                                          /*is_causal=*/!has_window,
+                                          /*is_causal=*/!has_mask,
                                           how.scale > 0 ? std::optional(scale) : std::nullopt);
 }
 
 }  // namespace
+
+at::Tensor places_in_documents(const at::Tensor& documents) {
+  const at::Tensor places = at::arange(documents.size(1), documents.options()).expand_as(documents);
+  const at::Tensor begins = documents.slice(1, 1) != documents.slice(1, 0, -1);
+  const at::Tensor first = places * at::constant_pad_nd(begins, {1, 0}).to(at::kLong);
+  return places - std::get<0>(first.cummax(1));
+}
 
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Attending& how, bool core_again) {

@@ -23,6 +23,13 @@ namespace {
 namespace nn = torch::nn;
 using plan::TransformerShape;
 
+/// The first of a layer's outputs, and behind it what came in behind the first input.
+Tensors followed_by_documents(at::Tensor first, const Tensors& inputs) {
+  Tensors outputs{std::move(first)};
+  outputs.insert(outputs.end(), inputs.begin() + 1, inputs.end());
+  return outputs;
+}
+
 class TokenTable final : public Layer {
  public:
   TokenTable(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
@@ -39,18 +46,30 @@ class TokenTable final : public Layer {
     nn::init::normal_(positions_->weight, 0, deviation);
   }
 
-  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    const at::Tensor table_rows = tokens_->rows_of(input);
-    // Rounded as the rows are: this is how models were trained in 16 bits.
-    const at::Tensor rows =
-        scale_ == 1 ? table_rows : table_rows * at::scalar_tensor(scale_, table_rows.options());
-    return positions_.is_empty() ? rows : positions_->added_to(rows);
+  /// Of tokens, and where they are packed of which document each of them is, which is handed on.
+  Tensors forward_all(const Tensors& inputs, const CallContext&) override {
+    const at::Tensor rows = scaled_rows_of(inputs.at(0));
+    if (positions_.is_empty())
+      return followed_by_documents(rows, inputs);
+    return followed_by_documents(
+        positions_->added_to(rows,
+                             inputs.size() > 1 ? places_in_documents(inputs[1]) : at::Tensor()),
+        inputs);
+  }
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    return forward_all({input}, context).front();
   }
   std::vector<CutParameter> cut_parameters() const override {
     return tokens_->cut_parameters("tokens");
   }
 
  private:
+  at::Tensor scaled_rows_of(const at::Tensor& input) const {
+    const at::Tensor rows = tokens_->rows_of(input);
+    // Rounded as the rows are: this is how models were trained in 16 bits.
+    return scale_ == 1 ? rows : rows * at::scalar_tensor(scale_, rows.options());
+  }
+
   GroupEmbedding tokens_;
   double scale_;
   GroupPositions positions_{nullptr};
@@ -81,11 +100,17 @@ class DecoderLayer final : public Layer {
     post_norm2_ = norm("post_norm2", shape, place, tokens);
   }
 
-  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+  Tensors forward_all(const Tensors& inputs, const CallContext& context) override {
+    const at::Tensor& input = inputs.at(0);
+    const at::Tensor documents = inputs.size() > 1 ? inputs[1] : at::Tensor();
     const at::Tensor attended =
-        input + behind(post_norm1_,
-                       attention_->forward(norm1_->forward(input), context.selective_recompute));
-    return attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended)));
+        input + behind(post_norm1_, attention_->forward(norm1_->forward(input), documents,
+                                                        context.selective_recompute));
+    return followed_by_documents(
+        attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended))), inputs);
+  }
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
+    return forward_all({input}, context).front();
   }
   std::vector<CutParameter> cut_parameters() const override {
     auto all = attention_->cut_parameters("attention");

@@ -4,7 +4,7 @@
 
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
-#include "pipewright/plan/model/transformer_config.hpp"
+#include "planned_layer.hpp"
 
 namespace pipewright::plan {
 
@@ -24,26 +24,12 @@ namespace {
 
 constexpr int bytes_of_text = 256;
 
-std::int64_t linear_parameters(std::int64_t in, std::int64_t out) { return in * out + out; }
-
-Layer translating_layer(std::string name, const char* kind, std::int64_t parameters, double flops,
-                        std::vector<int> output_shape) {
-  Layer layer;
-  layer.name = std::move(name);
-  layer.kind = kind;
-  layer.parameters = parameters;
-  layer.parameter_bytes = Bytes{4} * parameters;
-  layer.forward_flops = flops;
-  layer.output_shape = std::move(output_shape);
-  return layer;
-}
-
 /// An attention and the norm before it: 8sh² + 4s²h, wherever its keys are from.
 std::int64_t attention_parameters(std::int64_t h) {
-  return 2 * h + linear_parameters(h, 3 * h) + linear_parameters(h, h);
+  return norm_parameters(h) + linear_parameters(h, 3 * h) + linear_parameters(h, h);
 }
 std::int64_t feed_forward_parameters(std::int64_t h) {
-  return 2 * h + linear_parameters(h, 4 * h) + linear_parameters(4 * h, h);
+  return norm_parameters(h) + linear_parameters(h, 4 * h) + linear_parameters(4 * h, h);
 }
 
 /// `attentions`: one of the encoder's, two of the decoder's.
@@ -52,11 +38,11 @@ Layer translating_block(const EncoderDecoderShape& shape, const char* side, int 
   const std::int64_t h = shape.hidden;
   const double tokens = shape.sequence, width = shape.hidden;
   Layer layer =
-      translating_layer(fmt::format("{}{}", side, index), side,
-                        attentions * attention_parameters(h) + feed_forward_parameters(h),
-                        attentions * (8 * tokens * width * width + 4 * tokens * tokens * width) +
-                            16 * tokens * width * width,
-                        {2, shape.sequence, shape.hidden});
+      planned_layer(fmt::format("{}{}", side, index), side,
+                    attentions * attention_parameters(h) + feed_forward_parameters(h),
+                    attentions * (8 * tokens * width * width + 4 * tokens * tokens * width) +
+                        16 * tokens * width * width,
+                    {2, shape.sequence, shape.hidden});
   layer.checkpointable = true;
   return layer;
 }
@@ -64,15 +50,15 @@ Layer translating_block(const EncoderDecoderShape& shape, const char* side, int 
 Model encoder_decoder_model(const EncoderDecoderShape& shape) {
   const std::int64_t h = shape.hidden;
   Model model{.name = "encoder-decoder", .layers = {}};
-  model.layers.push_back(translating_layer(
-      "embedding", "embedding", (std::int64_t{shape.vocabulary} + 2 * shape.sequence) * h, 0,
-      {2, shape.sequence, shape.hidden}));
+  model.layers.push_back(planned_layer("embedding", "embedding",
+                                       (std::int64_t{shape.vocabulary} + 2 * shape.sequence) * h, 0,
+                                       {2, shape.sequence, shape.hidden}));
   for (int index = 0; index < shape.encoder_blocks; ++index)
     model.layers.push_back(translating_block(shape, "encoder", index, 1));
   for (int index = 0; index < shape.decoder_blocks; ++index)
     model.layers.push_back(translating_block(shape, "decoder", index, 2));
-  model.layers.push_back(translating_layer(
-      "head", "norm-and-head", 2 * h + linear_parameters(h, shape.vocabulary),
+  model.layers.push_back(planned_layer(
+      "head", "norm-and-head", norm_parameters(h) + linear_parameters(h, shape.vocabulary),
       2.0 * shape.sequence * shape.hidden * shape.vocabulary, {shape.sequence, shape.vocabulary}));
   return model;
 }
@@ -93,13 +79,7 @@ LayerEstimate estimate_of_translation(const EncoderDecoderShape& shape, const La
 }
 
 void check_encoder_decoder(const EncoderDecoderShape& shape, JsonObject& object) {
-  if (shape.hidden % shape.heads != 0)
-    object.error("heads",
-                 fmt::format("{} heads cannot share a hidden width of {} equally: {} would "
-                             "do",
-                             shape.heads, shape.hidden,
-                             nearest_sizes(shape.heads, shape.hidden,
-                                           [&](int heads) { return shape.hidden % heads == 0; })));
+  check_heads(shape.heads, shape.hidden, object);
   if (shape.vocabulary != bytes_of_text)
     object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
                                            "be {}, not {}",

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
-#include "pipewright/plan/model/transformer_config.hpp"
+#include "planned_layer.hpp"
 
 namespace pipewright::plan {
 
@@ -26,37 +24,6 @@ namespace {
 
 constexpr int byte_values = 256;
 
-std::int64_t linear(std::int64_t in, std::int64_t out) { return in * out + out; }
-std::int64_t layer_norm(std::int64_t width) { return 2 * width; }
-
-Layer make_layer(std::string name, std::string kind, std::int64_t parameters, double flops,
-                 std::vector<int> output_shape) {
-  Layer layer;
-  layer.name = std::move(name);
-  layer.kind = std::move(kind);
-  layer.parameters = parameters;
-  layer.parameter_bytes = Bytes{4} * parameters;
-  layer.forward_flops = flops;
-  layer.output_shape = std::move(output_shape);
-  return layer;
-}
-
-/// Two norms, attention (qkv, projection) and a feed-forward part four times as wide.
-/// FLOPs of s tokens of width h: qkv 6sh², scores 2s²h, weighted values 2s²h, projection 2sh²,
-/// feed-forward 16sh²; together 24sh² + 4s²h. Norms, softmax and GELU are not counted.
-Layer block(const GptShape& shape, int index) {
-  const std::int64_t h = shape.hidden;
-  const std::int64_t parameters =
-      2 * layer_norm(h) + linear(h, 3 * h) + linear(h, h) + linear(h, 4 * h) + linear(4 * h, h);
-  const double tokens = shape.sequence;
-  const double width = shape.hidden;
-  const double flops = 24 * tokens * width * width + 4 * tokens * tokens * width;
-  Layer layer = make_layer(fmt::format("block{}", index), "transformer-block", parameters, flops,
-                           {shape.sequence, shape.hidden});
-  layer.checkpointable = true;
-  return layer;
-}
-
 Sample text_window(const GptShape& shape) {
   const SampleTensor tokens{.shape = {shape.sequence}, .is_index = true};
   return {.units = shape.sequence, .input = tokens, .target = tokens};
@@ -74,24 +41,8 @@ LayerEstimate estimate_of_gpt(const GptShape& shape, const Layer& layer) {
           .attention_flops = 4 * tokens * tokens * shape.hidden};
 }
 
-/// "numbers that can are 2 and 5": what divides 10, next to 4.
-std::string nearest_divisors(int number, int wrong) {
-  int below = std::min(wrong, number), above = wrong;
-  while (number % below != 0)
-    --below;
-  while (above < number && number % above != 0)
-    ++above;
-  return above > number || above == below
-             ? fmt::format("number that can is {}", below)
-             : fmt::format("numbers that can are {} and {}", below, above);
-}
-
 void check_gpt(const GptShape& shape, JsonObject& object) {
-  if (shape.hidden % shape.heads != 0)
-    object.error("heads", fmt::format("{} heads cannot share a hidden width of {} equally: the "
-                                      "nearest {}",
-                                      shape.heads, shape.hidden,
-                                      nearest_divisors(shape.hidden, shape.heads)));
+  check_heads(shape.heads, shape.hidden, object);
   if (shape.vocabulary != byte_values)
     object.error("vocabulary", fmt::format("a text is read byte by byte, so the vocabulary must "
                                            "be {}, not {}",
@@ -106,13 +57,14 @@ Model gpt_model(const GptShape& shape) {
   Model model{.name = "gpt", .layers = {}};
   // Looking up a row and adding two is no matrix product: no FLOPs are counted.
   model.layers.push_back(
-      make_layer("embedding", "embedding", tables, 0, {shape.sequence, shape.hidden}));
+      planned_layer("embedding", "embedding", tables, 0, {shape.sequence, shape.hidden}));
   for (int index = 0; index < shape.blocks; ++index)
-    model.layers.push_back(block(shape, index));
+    model.layers.push_back(
+        planned_block(fmt::format("block{}", index), shape.sequence, shape.hidden));
   const double head_flops = 2.0 * shape.sequence * shape.hidden * shape.vocabulary;
-  model.layers.push_back(make_layer("head", "norm-and-head",
-                                    layer_norm(h) + linear(h, shape.vocabulary), head_flops,
-                                    {shape.sequence, shape.vocabulary}));
+  model.layers.push_back(planned_layer("head", "norm-and-head",
+                                       norm_parameters(h) + linear_parameters(h, shape.vocabulary),
+                                       head_flops, {shape.sequence, shape.vocabulary}));
   return model;
 }
 

@@ -4,7 +4,7 @@
 
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/model.hpp"
-#include "pipewright/plan/model/transformer_config.hpp"
+#include "planned_layer.hpp"
 
 namespace pipewright::plan {
 
@@ -27,44 +27,19 @@ namespace {
 
 constexpr int colours = 3;
 
-std::int64_t linear(std::int64_t in, std::int64_t out) { return in * out + out; }
-
-Layer vit_layer(std::string name, const char* kind, std::int64_t parameters, double flops,
-                std::vector<int> output_shape) {
-  Layer layer;
-  layer.name = std::move(name);
-  layer.kind = kind;
-  layer.parameters = parameters;
-  layer.parameter_bytes = Bytes{4} * parameters;
-  layer.forward_flops = flops;
-  layer.output_shape = std::move(output_shape);
-  return layer;
-}
-
-/// As a GPT's block (gpt_model.cpp): 24sh² + 4s²h of s patches of width h.
-Layer vit_block(const VitShape& shape, int index) {
-  const std::int64_t h = shape.hidden;
-  const double patches = shape.patches(), width = shape.hidden;
-  Layer layer =
-      vit_layer(fmt::format("block{}", index), "transformer-block",
-                4 * h + linear(h, 3 * h) + linear(h, h) + linear(h, 4 * h) + linear(4 * h, h),
-                24 * patches * width * width + 4 * patches * patches * width,
-                {shape.patches(), shape.hidden});
-  layer.checkpointable = true;
-  return layer;
-}
-
 Model vit_model(const VitShape& shape) {
   const std::int64_t h = shape.hidden;
   const std::int64_t pixels = std::int64_t{colours} * shape.patch * shape.patch;
   Model model{.name = "vit", .layers = {}};
-  model.layers.push_back(vit_layer("patches", "patches", linear(pixels, h) + shape.patches() * h,
-                                   2.0 * shape.patches() * static_cast<double>(pixels * h),
-                                   {shape.patches(), shape.hidden}));
+  model.layers.push_back(planned_layer(
+      "patches", "patches", linear_parameters(pixels, h) + shape.patches() * h,
+      2.0 * shape.patches() * static_cast<double>(pixels * h), {shape.patches(), shape.hidden}));
   for (int index = 0; index < shape.blocks; ++index)
-    model.layers.push_back(vit_block(shape, index));
-  model.layers.push_back(vit_layer("head", "norm-and-head", 2 * h + linear(h, shape.classes),
-                                   2.0 * shape.hidden * shape.classes, {shape.classes}));
+    model.layers.push_back(
+        planned_block(fmt::format("block{}", index), shape.patches(), shape.hidden));
+  model.layers.push_back(planned_layer("head", "norm-and-head",
+                                       norm_parameters(h) + linear_parameters(h, shape.classes),
+                                       2.0 * shape.hidden * shape.classes, {shape.classes}));
   return model;
 }
 
@@ -81,13 +56,7 @@ LayerEstimate estimate_of_vit(const VitShape& shape, const Layer& layer) {
 }
 
 void check_vit(const VitShape& shape, JsonObject& object) {
-  if (shape.hidden % shape.heads != 0)
-    object.error("heads",
-                 fmt::format("{} heads cannot share a hidden width of {} equally: {} would "
-                             "do",
-                             shape.heads, shape.hidden,
-                             nearest_sizes(shape.heads, shape.hidden,
-                                           [&](int heads) { return shape.hidden % heads == 0; })));
+  check_heads(shape.heads, shape.hidden, object);
   if (shape.image_size % shape.patch != 0)
     object.error("patch",
                  fmt::format("images of {} pixels are no whole number of patches of {}: {} "

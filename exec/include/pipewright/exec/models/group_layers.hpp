@@ -98,8 +98,9 @@ class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
   GroupPositionsImpl(std::int64_t longest, std::int64_t width, const ShardPlace& place,
                      Tokens tokens = Tokens::Whole);
 
-  /// [batch, tokens, width], of this shard's tokens.
-  at::Tensor added_to(const at::Tensor& rows) const;
+  /// [batch, tokens, width], of this shard's tokens. `places`: int64 [batch, all tokens], the
+  /// position of each; undefined: from 0 on.
+  at::Tensor added_to(const at::Tensor& rows, const at::Tensor& places = {}) const;
 
  private:
   ShardPlace place_;
@@ -150,7 +151,13 @@ struct Attending {
   std::int64_t window = 0;  // tokens that one sees, itself included; 0: all before it
   double scale = 0;         // times queries with keys; 0: 1 / sqrt(width)
   double cap = 0;           // what scores approach as they grow; 0: none
+  /// int64 [batch, sequence], of which document each token is: it sees no other's. Undefined: one.
+  at::Tensor documents{};
 };
+
+/// The position of each token in its document, whose tokens lie one behind the other; the same
+/// shape.
+at::Tensor places_in_documents(const at::Tensor& documents);
 
 /// Of heads side by side, each for itself: no token sees a later one. `queries` [batch, sequence,
 /// heads · width], `keys` the same, or with fewer heads, each of which is that of equally many of

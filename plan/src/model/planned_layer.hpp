@@ -1,0 +1,58 @@
+#pragma once
+
+// What the plans of our own models are made of: layers in float32, counted from sizes.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/model.hpp"
+#include "pipewright/plan/model/transformer_config.hpp"
+
+namespace pipewright::plan {
+
+/// Parameters of a matrix with a bias, and of a norm with one.
+inline std::int64_t linear_parameters(std::int64_t in, std::int64_t out) { return in * out + out; }
+inline std::int64_t norm_parameters(std::int64_t width) { return 2 * width; }
+
+inline Layer planned_layer(std::string name, std::string kind, std::int64_t parameters,
+                           double flops, std::vector<int> output_shape) {
+  Layer layer;
+  layer.name = std::move(name);
+  layer.kind = std::move(kind);
+  layer.parameters = parameters;
+  layer.parameter_bytes = Bytes{4} * parameters;
+  layer.forward_flops = flops;
+  layer.output_shape = std::move(output_shape);
+  return layer;
+}
+
+/// Two norms, attention (qkv, projection) and a feed-forward part four times as wide, of s tokens
+/// of width h: qkv 6sh² FLOPs, scores 2s²h, weighted values 2s²h, projection 2sh², feed-forward
+/// 16sh²; together 24sh² + 4s²h. Norms, softmax and GELU are not counted.
+inline Layer planned_block(std::string name, int tokens, int width) {
+  const std::int64_t h = width;
+  const double s = tokens, w = width;
+  Layer layer =
+      planned_layer(std::move(name), "transformer-block",
+                    2 * norm_parameters(h) + linear_parameters(h, 3 * h) + linear_parameters(h, h) +
+                        linear_parameters(h, 4 * h) + linear_parameters(4 * h, h),
+                    24 * s * w * w + 4 * s * s * w, {tokens, width});
+  layer.checkpointable = true;
+  return layer;
+}
+
+/// Records an error for heads that cannot share the width equally.
+inline void check_heads(int heads, int hidden, JsonObject& object) {
+  if (hidden % heads != 0)
+    object.error("heads",
+                 fmt::format("{} heads cannot share a hidden width of {} equally: {} would do",
+                             heads, hidden, nearest_sizes(heads, hidden, [&](int some) {
+                               return hidden % some == 0;
+                             })));
+}
+
+}  // namespace pipewright::plan

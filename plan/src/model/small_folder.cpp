@@ -202,7 +202,9 @@ void narrow_heads(Json& config, double share) {
   const int fewer = static_cast<int>(std::lround(heads * share));
   const int left = fewer >= 2 ? fewer : std::min(heads, 4);
   config["num_attention_heads"] = left;
-  config["num_key_value_heads"] = largest_divisor_up_to(left, std::max(1, left * kv_heads / heads));
+  // Two are left for shards, where the large model has as many.
+  config["num_key_value_heads"] =
+      largest_divisor_up_to(left, std::max(std::min(2, kv_heads), left * kv_heads / heads));
   if (is_latent)
     return;
   const int kept = fewer >= 2 ? channels : narrowed(channels * heads / left, share);

@@ -217,8 +217,19 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
   };
   CHECK(refusal([](auto& s) { s.config.set_mixture_behind(1); }) ==
         named("experts, experts_per_token, expert_feed_forward"));
-  CHECK(refusal([](auto& s) { s.config.kv_rank = 4; }) == named("kv_rank"));
-  CHECK(refusal([](auto& s) { s.config.window = 4; }) == named("window"));
+  CHECK(refusal([](auto& s) {
+          s.config.kv_rank = 4;
+          s.config.rope_channels = 3;
+          s.config.head_norms = true;
+        }) == named("head_norms, rope_channels"));
+  CHECK(refusal([](auto& s) {
+          s.config.norm = plan::NormKind::Layer;
+          s.config.norm_plus_one = true;
+        }) == named("norm_plus_one"));
+  CHECK(refusal([](auto& s) {
+          s.config.rotary.scaling = plan::RotaryScaling::Long;
+          s.config.rotary.shorts = {1, 1, 1};
+        }) == named("rotary_longs"));
   CHECK(refusal([](auto& s) { s.config.vocabulary_multiple = 128; }) ==
         named("vocabulary_multiple"));
   CHECK(refusal([](auto& s) { s.config.head_channels = 5; }) == named("head_channels"));
@@ -227,13 +238,6 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
           s.products = plan::ProductPrecision::Float8;
           s.attention = plan::AttentionKind::Scores;
         }) == named("dropout, attention, products"));
-  // A window that no sample reaches beyond is none, and neither is one behind the last layer.
-  plan::TransformerShape wide = test::small_llama();
-  wide.config.window = 8;
-  CHECK(transformer_layers(wide).size() == 6);
-  wide.config.window = 4;
-  wide.config.window_from = wide.config.layers;
-  CHECK(transformer_layers(wide).size() == 6);
 }
 
 TEST_CASE("parts that heads do not divide into are refused, with what would do", "[exec][models]") {

@@ -144,7 +144,7 @@ TEST_CASE("small folders have the large model's kind in proportion", "[plan][mod
   CHECK(made >= 26);
   const auto llama3 = read(small_config("Llama3 70B", {4, 512, {}})).config;
   CHECK(llama3.heads == 4);
-  CHECK(llama3.kv_heads == 1);
+  CHECK(llama3.kv_heads == 2);
   CHECK(llama3.head_channels == 128);
   CHECK(llama3.feed_forward == 1792);
   CHECK(llama3.vocabulary == 128256);

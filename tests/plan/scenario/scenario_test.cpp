@@ -153,9 +153,9 @@ TEST_CASE("Of a transformer's fields those are named that nothing trains", "[pla
   CHECK(only_predicted(scenario, Carrier::Threads).empty());
   for (const auto& [value, field] : std::vector<std::pair<std::string, std::string>>{
            {"model.dropout=true", "model.dropout"},
-           {"model.window=100", "model.window"},
-           {"model.window=2048", ""},
-           {"model.kv_rank=8", "model.kv_rank"},
+           {"model.window=100", ""},
+           {"model.kv_rank=8", ""},
+           {"model.rotary_scaling=long", "model.rotary_shorts model.rotary_longs"},
            {"model.vocabulary_multiple=128", ""},
            {"model.vocabulary_multiple=100", "model.vocabulary_multiple"},
            {"model.attention=scores", "model.attention"},
@@ -357,7 +357,7 @@ TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[pl
 "training": {"steps": 1, "microbatch_size": 4, "learning_rate": 0}})") ==
       "s.json:1:1: /: \"name\" is missing\n"
       "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt, "
-      "alexnet or transformer)\n"
+      "alexnet, transformer or hf)\n"
       "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
       "s.json:3:29: /data/path: the path is empty\n"
       "s.json:4:1: /cluster: \"within_node\" is missing\n"

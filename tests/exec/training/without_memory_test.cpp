@@ -93,7 +93,7 @@ class Drawn final : public Layer {
     weight = register_parameter("weight", at::ones({width, 2}));
   }
   at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    return input.sum() > 0 ? input : input.repeat({2});
+    return (input.sum() > 0).item<bool>() ? input : input.repeat({2});
   }
   at::Tensor weight;
 };

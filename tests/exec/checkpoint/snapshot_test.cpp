@@ -18,7 +18,7 @@ using namespace pipewright::exec;
 /// Whether all tensors have the same numbers.
 bool equal(const Snapshot& a, const Snapshot& b) {
   for (std::size_t layer = 0; layer < a.layers.size(); ++layer)
-    for (auto* const half : {&LayerState::parameters, &LayerState::optimizer})
+    for (const auto half : {&LayerState::parameters, &LayerState::optimizer})
       for (std::size_t t = 0; t < (a.layers[layer].*half).size(); ++t)
         if (!at::equal((a.layers[layer].*half)[t].value, (b.layers.at(layer).*half).at(t).value))
           return false;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "cli/support/program.hpp"
@@ -33,8 +34,9 @@ std::int64_t mapped_by(pid_t process) {
 }
 
 /// What a process of a tiny training maps at most: libraries, threads, and little else.
-std::int64_t mapped_by_tiny_training(const std::string& folder) {
-  const Running running(small_gpt("train", {"--processes", "--checkpoints", folder}));
+std::int64_t mapped_by_tiny_training(const std::string& folder, const std::string& ranks) {
+  const Running running(
+      small_gpt("train", {"--processes", "--checkpoints", folder, "--set", ranks}));
   std::atomic<bool> ended = false;
   std::int64_t most = 0;
   std::thread watcher([&] {
@@ -81,7 +83,10 @@ TEST_CASE("a model larger than a process: profiled, trained, checkpointed and re
     test::skip("a sanitizer maps all there is");
   const TempFolder folder;
   const auto at = [&](const char* name) { return (folder.path() / name).string(); };
-  const Limit limit(mapped_by_tiny_training(at("tiny")) + beyond);
+  const std::string two = "pipeline.ranks=2", one = "pipeline.ranks=1";
+  const std::int64_t of_two = mapped_by_tiny_training(at("tiny of two"), two),
+                     of_one = mapped_by_tiny_training(at("tiny of one"), one);
+  std::optional<Limit> limit(of_two + beyond);
 
   const auto profiled =
       test::run_program(large_gpt("profile", {"--over", "0", "-o", at("costs.json")}));

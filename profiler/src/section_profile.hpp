@@ -23,7 +23,7 @@ class SectionProfile {
   /// `benches`: of the cores that have a copy; `cores`: of those and others, none: the calling
   /// thread. All must outlive it.
   SectionProfile(const std::vector<LayerBench*>& benches, Cores* cores, const Section& section,
-                 const at::Tensor& input);
+                 const exec::Tensors& inputs);
 
   /// One on the first core alone, one on all at once.
   void pass(bool counts);

@@ -46,7 +46,7 @@ class LookingImpl final : public torch::nn::Module {
       : place_(place),
         head_width_(shape.hidden / shape.heads),
         causal_(causal),
-        norm_(register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, place))),
+        norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, place))),
         query_(register_module("query", ColumnLinear(shape.hidden, shape.hidden, place))),
         known_(register_module("known", ColumnLinear(shape.hidden, 2 * shape.hidden, place, 2))),
         project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place))) {}
@@ -93,7 +93,7 @@ class ThinkingImpl final : public torch::nn::Module {
  public:
   ThinkingImpl(const TwoSides& shape, const ShardPlace& place)
       : place_(place),
-        norm_(register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, place))),
+        norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, place))),
         up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),
         down_(register_module("down", RowLinear(4 * shape.hidden, shape.hidden, place))) {}
 
@@ -166,8 +166,7 @@ class DecoderBlock final : public Layer {
 class WrittenScores final : public Layer {
  public:
   explicit WrittenScores(const TwoSides& shape)
-      : norm_(
-            register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, ShardPlace{}))),
+      : norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, ShardPlace{}))),
         scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.vocabulary))) {}
 
   Tensors forward_all(const Tensors& inputs, const CallContext&) override {

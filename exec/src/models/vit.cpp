@@ -52,10 +52,10 @@ class PatchBlock final : public Layer {
       : place_(place),
         tokens_(tokens),
         head_width_(shape.hidden / shape.heads),
-        norm1_(register_module("norm1",
-                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
-        norm2_(register_module("norm2",
-                               GroupNorm(plan::NormKind::Layer, shape.hidden, place, tokens))),
+        norm1_(
+            register_module("norm1", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
+        norm2_(
+            register_module("norm2", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
         qkv_(register_module("qkv", ColumnLinear(shape.hidden, 3 * shape.hidden, place, 3))),
         project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place,
                                                       /*has_bias=*/true, tokens))),
@@ -107,8 +107,7 @@ class PatchBlock final : public Layer {
 class Classes final : public Layer {
  public:
   explicit Classes(const plan::VitShape& shape)
-      : norm_(
-            register_module("norm", GroupNorm(plan::NormKind::Layer, shape.hidden, ShardPlace{}))),
+      : norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, ShardPlace{}))),
         scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.classes))) {}
 
   at::Tensor forward(const at::Tensor& input, const CallContext&) override {

@@ -84,7 +84,9 @@ class RegisteredModel {
     };
     descriptor.faults_of_cut = [faults = own.faults_of_cut](const plan::ModelShape& shape,
                                                             int parts) {
-      return plan::faults_of_cut<Shape>(shape.as<Shape>(), parts, {.faults_of_cut = faults});
+      plan::ModelDeclaration<Shape> declared{};
+      declared.faults_of_cut = faults;
+      return plan::faults_of_cut<Shape>(shape.as<Shape>(), parts, declared);
     };
     descriptor.only_predicted = [](const plan::ModelShape&) { return std::vector<std::string>(); };
     descriptor.fields = [](const plan::ModelShape& shape) {

@@ -78,6 +78,18 @@ TEST_CASE("a small model of a large one's kind is made, trained, saved and train
   CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
 }
 
+TEST_CASE(
+    "the folders that ship are profiled, planned and trained with the bits of serial training",
+    "[cli][job]") {
+  for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
+    INFO(name);
+    const TempFolder out;
+    const auto run = done({"run", source + "scenarios/" + name + "/scenario.json", "--set",
+                           "training.steps=3", "--verify", "-o", (out.path() / "run").string()});
+    CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
+  }
+}
+
 TEST_CASE("save wants a model of Hugging Face", "[cli]") {
   const auto result = run_program({"save", test::gpt_scenario, "--checkpoints", "none", "-o", "x"});
   CHECK(result.exit_code == 2);

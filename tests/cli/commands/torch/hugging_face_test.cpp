@@ -37,11 +37,13 @@ void write_tokens(const TempFolder& folder) {
   folder.write("tokens.bin", tokens);
 }
 
-std::string write_scenario(const TempFolder& folder, const std::string& model) {
+std::string write_scenario(const TempFolder& folder, const std::string& model,
+                           const json& more = json::object()) {
   json scenario = json::parse(test::text_of(source + "scenarios/gpt-text/scenario.json"));
   scenario.erase("$schema");
   scenario["name"] = model;
   scenario["model"] = {{"kind", "hf"}, {"path", model}, {"sequence", 32}};
+  scenario["model"].update(more);
   scenario["data"] = {{"kind", "tokens"}, {"path", "tokens.bin"}};
   scenario["pipeline"]["microbatches"] = 2;
   scenario["pipeline"]["tensor"] = 2;
@@ -88,6 +90,21 @@ TEST_CASE(
                            "training.steps=3", "--verify", "-o", (out.path() / "run").string()});
     CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
   }
+}
+
+TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share its embedding",
+          "[cli][job]") {
+  const TempFolder folder;
+  write_tokens(folder);
+  done({"model", "--init", "gpt2", "--layers", "2", "--hidden", "64", "--vocabulary", "128", "-o",
+        (folder.path() / "small").string()});
+  const auto refused = run_program({"train", write_scenario(folder, "small")});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("model.dropout=true (config.json: \"resid_pdrop\": 0.1)") !=
+        std::string::npos);
+  const auto run = done({"run", write_scenario(folder, "small", {{"dropout", false}}), "--verify",
+                         "-o", (folder.path() / "run").string()});
+  CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
 }
 
 TEST_CASE("save wants a model of Hugging Face", "[cli]") {

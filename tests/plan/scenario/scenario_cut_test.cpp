@@ -196,7 +196,7 @@ TEST_CASE("A head that is the embedding is shared by the stages at both ends", "
   scenario.model = shape;
   LayerCosts costs;
   for (const TransformerLayer& layer : layers_of(training_of(shape, 1)))
-    costs.layers.push_back({.parameters = {4 * layer.parameters}});
+    costs.layers.emplace_back().parameters = {4 * layer.parameters};
   const LayerCosts tied = costs_of_shards(scenario, costs);
   CHECK(tied.layers.front().tied == Bytes{4 * 256 * 64});
   CHECK(tied.layers.back().tied == Bytes{4 * 256 * 64});

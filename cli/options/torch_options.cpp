@@ -203,8 +203,7 @@ Command describe_save(SaveOptions& options) {
                 .required = true},
                {.names = "-o,--out",
                 .target = &options.out,
-                .help = "Write config.json, the weights and what else of text the model's folder "
-                        "has",
+                .help = "Write config.json, the weights and the tokenizer of the model's folder",
                 .value = "FOLDER",
                 .required = true}}),
           .examples = "Example: pipewright save scenario.json --checkpoints ckpt -o tuned"};

@@ -85,6 +85,7 @@ class Parser {
                          value.at("data_offsets").dump()));
     StoredPlace entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
     check_size(entry);
+    check_shape(entry);
     return entry;
   }
 
@@ -95,6 +96,15 @@ class Parser {
     if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
       refuse(fmt::format("tensor '{}': {} is no list of sizes", name, list.dump()));
     return list.get<std::vector<std::int64_t>>();
+  }
+
+  /// Sizes beyond 64 bits, of which one is zero, take no bytes, and make no tensor.
+  void check_shape(const StoredPlace& entry) const {
+    std::int64_t numbers = static_cast<std::int64_t>(c10::elementSize(entry.shape.dtype));
+    for (const std::int64_t size : entry.shape.sizes)
+      if (size > 0 && __builtin_mul_overflow(numbers, size, &numbers))
+        refuse(fmt::format("tensor '{}' cannot be [{}]", entry.shape.name,
+                           fmt::join(entry.shape.sizes, ", ")));
   }
 
   void check_size(const StoredPlace& entry) const {
@@ -133,15 +143,10 @@ class Parser {
   }
 
   at::Tensor copied(const StoredPlace& entry) const {
-    try {
-      at::Tensor value = at::empty(entry.shape.sizes, entry.shape.dtype);
-      if (const auto size = static_cast<std::size_t>(entry.end - entry.begin); size > 0)
-        std::memcpy(value.data_ptr(), bytes_.data() + entry.begin, size);
-      return value;
-    } catch (const c10::Error&) {  // sizes beyond 64 bits, of which one is zero
-      refuse(fmt::format("tensor '{}' cannot be [{}]", entry.shape.name,
-                         fmt::join(entry.shape.sizes, ", ")));
-    }
+    at::Tensor value = at::empty(entry.shape.sizes, entry.shape.dtype);
+    if (const auto size = static_cast<std::size_t>(entry.end - entry.begin); size > 0)
+      std::memcpy(value.data_ptr(), bytes_.data() + entry.begin, size);
+    return value;
   }
 
   std::string_view bytes_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -143,15 +144,22 @@ void write_config(const HuggingFaceShape& shape, at::ScalarType dtype, const fs:
   write_durably(out / "config.json", config.dump(2) + "\n");
 }
 
-/// Tokenizers and the like.
-void copy_texts(const fs::path& from, const fs::path& to) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string(), end = entry.path().extension();
-    const bool is_text = end == ".json" || end == ".txt" || end == ".model" || end == ".jinja";
-    if (entry.is_regular_file() && is_text && name != "config.json" &&
-        name.find(".index.json") == std::string::npos)
-      fs::copy_file(entry.path(), to / name, fs::copy_options::overwrite_existing);
-  }
+/// What comes with a model beside its weights: a tokenizer's files, and how it is asked for text.
+bool comes_along(const fs::path& file) {
+  const std::string name = file.filename().string();
+  constexpr std::array begins{"tokenizer",      "vocab",        "merges",
+                              "special_tokens", "added_tokens", "generation_config",
+                              "chat_template"};
+  return file.extension() == ".model" ||
+         std::any_of(begins.begin(), begins.end(),
+                     [&](const char* begin) { return name.starts_with(begin); });
+}
+
+void copy_companions(const fs::path& from, const fs::path& to) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(from))
+    if (entry.is_regular_file() && comes_along(entry.path()))
+      fs::copy_file(entry.path(), to / entry.path().filename(),
+                    fs::copy_options::overwrite_existing);
 }
 
 }  // namespace
@@ -191,7 +199,7 @@ void write_folder(const HuggingFaceShape& shape, const ReadLayer& layers, const 
     throw plan::InputError(
         fmt::format("{}: the model's own folder is not written over", out.string()));
   write_all(by_file(tensors_to_write(shape, dtype), most_bytes), layers, out);
-  copy_texts(shape.path, out);
+  copy_companions(shape.path, out);
   write_config(shape, dtype, out);
 }
 

@@ -178,8 +178,10 @@ at::Tensor GroupNormImpl::normed(const at::Tensor& input, const at::Tensor& weig
                                  const at::Tensor& bias) const {
   if (bias.defined())
     return at::layer_norm(input, weight.sizes(), weight, bias, sizes_.epsilon);
-  if (sizes_.plus_one)
-    return at::rms_norm(input, weight.sizes(), weight + 1, sizes_.epsilon);
+  if (sizes_.plus_one)  // a weight near 0 is finer in 16 bits than one near 1
+    return at::rms_norm(input.to(at::kFloat), weight.sizes(), weight.to(at::kFloat) + 1,
+                        sizes_.epsilon)
+        .to(input.scalar_type());
   if (input.scalar_type() == at::kFloat)
     return at::rms_norm(input, weight.sizes(), weight, sizes_.epsilon);
   // In 16 bits rounded before it is multiplied, as models were trained.

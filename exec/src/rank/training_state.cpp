@@ -25,9 +25,12 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
 }
 
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
+  TrainingSetup unread = setup;  // no shape needs the numbers of a file
+  for (LayerSpec& layer : unread.layers)
+    layer.fill = {};
   std::vector<LayerShape> shapes;
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
-    const auto built = build_without_memory(setup, layer);
+    const auto built = build_without_memory(unread, layer);
     LayerShape& shape =
         shapes.emplace_back(LayerShape{setup.layers[static_cast<std::size_t>(layer)].name, {}});
     for (const auto& [name, tensor] : tensors_of(*built))

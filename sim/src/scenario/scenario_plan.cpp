@@ -45,18 +45,21 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
   if (costs.layers.size() != model.layers.size())
     throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
                                        costs.layers.size(), model.layers.size()));
-  // What is trained in 16 bits is measured so, or in the model's own 32.
-  constexpr int model_bytes = 4;
-  const auto fits = [&](plan::Bytes measured, plan::Bytes wanted) {
+  // What is trained in 16 bits is measured so, or in the model's own 32; and a transformer, whose
+  // bytes are counted in 16, in what it is trained in.
+  const auto fits = [&](plan::Bytes measured, const plan::Layer& layer) {
+    const bool in_half = layer.dtype == "bfloat16";
+    const int model_bytes = in_half ? 2 : 4;
     const int bytes = plan::bytes_per_parameter(costs).value_or(model_bytes);
-    return measured == wanted || (plan::is_mixed(scenario.training.precision) &&
-                                  measured * model_bytes == wanted * bytes);
+    return measured == layer.parameter_bytes ||
+           ((in_half || plan::is_mixed(scenario.training.precision)) &&
+            measured * model_bytes == layer.parameter_bytes * bytes);
   };
   require_shards(scenario.pipeline, costs);
   const bool is_whole = costs.tensor * costs.expert == 1;
   for (std::size_t l = 0; l < model.layers.size(); ++l)
     if (costs.layers[l].name != model.layers[l].name ||
-        (is_whole && !fits(costs.layers[l].parameters, model.layers[l].parameter_bytes)))
+        (is_whole && !fits(costs.layers[l].parameters, model.layers[l])))
       throw plan::InputError(fmt::format(
           "the costs of layer {} are for \"{}\" of {} parameter bytes ({}), but the model has "
           "\"{}\" of {} there",

@@ -48,7 +48,11 @@ TEST_CASE("layers of a folder are written as the folder that they were read from
     INFO(name);
     const FiguresFolder folder(name);
     const test::TempFolder out;
+    for (const char* file : {"tokenizer.json", "notes.json"})
+      std::ofstream(folder.path() / file) << "{}";
     write_folder(folder.shape(), layers_read_from(folder.shape()), out.path() / "new");
+    CHECK(std::filesystem::exists(out.path() / "new" / "tokenizer.json"));
+    CHECK_FALSE(std::filesystem::exists(out.path() / "new" / "notes.json"));
     check_same(WeightFolder::open(out.path() / "new").value(), folder.weights());
     plan::HuggingFaceShape again{.path = (out.path() / "new").string()};
     again.transformer.sequence = 23;

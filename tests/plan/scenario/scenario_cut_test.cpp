@@ -188,4 +188,21 @@ TEST_CASE("Where the cluster has no machine, shards pass on what they have to by
         Approx(3 * 2 * (0.5 + 0.5)));
 }
 
+TEST_CASE("A head that is the embedding is shared by the stages at both ends", "[plan][scenario]") {
+  Scenario scenario;
+  TransformerShape shape;  // 256 words of 64 channels
+  shape.config.layers = 2;
+  shape.config.tied = true;
+  scenario.model = shape;
+  LayerCosts costs;
+  for (const TransformerLayer& layer : layers_of(training_of(shape, 1)))
+    costs.layers.emplace_back().parameters = {4 * layer.parameters};
+  const LayerCosts tied = costs_of_shards(scenario, costs);
+  CHECK(tied.layers.front().tied == Bytes{4 * 256 * 64});
+  CHECK(tied.layers.back().tied == Bytes{4 * 256 * 64});
+  CHECK(tied.layers[1].tied == Bytes{});
+  scenario.pipeline.tensor = 2;
+  CHECK(costs_of_shards(scenario, costs).layers.front().tied == Bytes{4 * 256 * 64 / 2});
+}
+
 }  // namespace scenario_cut_test

@@ -37,11 +37,13 @@ void write_tokens(const TempFolder& folder) {
   folder.write("tokens.bin", tokens);
 }
 
-std::string write_scenario(const TempFolder& folder, const std::string& model) {
+std::string write_scenario(const TempFolder& folder, const std::string& model,
+                           const json& more = json::object()) {
   json scenario = json::parse(test::text_of(source + "scenarios/gpt-text/scenario.json"));
   scenario.erase("$schema");
   scenario["name"] = model;
   scenario["model"] = {{"kind", "hf"}, {"path", model}, {"sequence", 32}};
+  scenario["model"].update(more);
   scenario["data"] = {{"kind", "tokens"}, {"path", "tokens.bin"}};
   scenario["pipeline"]["microbatches"] = 2;
   scenario["pipeline"]["tensor"] = 2;
@@ -76,6 +78,33 @@ TEST_CASE("a small model of a large one's kind is made, trained, saved and train
   // From where the first has left it, on the same data: the loss goes on.
   const auto further = done({"train", write_scenario(folder, "tuned"), "--costs", costs, "--json"});
   CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
+}
+
+TEST_CASE(
+    "the folders that ship are profiled, planned and trained with the bits of serial training",
+    "[cli][job]") {
+  for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
+    INFO(name);
+    const TempFolder out;
+    const auto run = done({"run", source + "scenarios/" + name + "/scenario.json", "--set",
+                           "training.steps=3", "--verify", "-o", (out.path() / "run").string()});
+    CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
+  }
+}
+
+TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share its embedding",
+          "[cli][job]") {
+  const TempFolder folder;
+  write_tokens(folder);
+  done({"model", "--init", "gpt2", "--layers", "2", "--hidden", "64", "--vocabulary", "128", "-o",
+        (folder.path() / "small").string()});
+  const auto refused = run_program({"train", write_scenario(folder, "small")});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("model.dropout=true (config.json: \"resid_pdrop\": 0.1)") !=
+        std::string::npos);
+  const auto run = done({"run", write_scenario(folder, "small", {{"dropout", false}}), "--verify",
+                         "-o", (folder.path() / "run").string()});
+  CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
 }
 
 TEST_CASE("save wants a model of Hugging Face", "[cli]") {

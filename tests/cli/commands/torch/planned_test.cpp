@@ -151,7 +151,7 @@ TEST_CASE("what of a planned model nothing trains is named before anything start
   };
   const std::string rest = " is predicted, but threads of one process do not train so";
   says(refusal({"pipeline.context=2"}), "pipeline.context" + rest);
-  says(refusal({"model.window=16"}), "model.window" + rest);
+  says(refusal({"model.dropout=true"}), "model.dropout" + rest);
   says(refusal({"pipeline.replicas=2", "pipeline.expert=2"}), "pipeline/expert");
   says(refusal({"pipeline.tensor=4"}),
        "pipeline.tensor=4 is predicted, but does not train: 4 heads, 2 of them of keys and values");

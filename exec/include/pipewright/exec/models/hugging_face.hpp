@@ -21,8 +21,8 @@ using ReadLayer = std::function<std::map<std::string, at::Tensor>(int layer)>;
 ReadLayer layers_of(const Checkpoint& checkpoint);
 
 /// Writes model.safetensors, or where its numbers are more than `most_bytes` several such files and
-/// their index; config.json, with their type; and what else of text lies in the model's folder,
-/// such as its tokenizer. One layer at a time is in memory. Throws InputError where a layer is not
+/// their index; config.json, with their type; and the tokenizer's files of the model's folder. One
+/// layer at a time is in memory. Throws InputError where a layer is not
 /// the model's.
 void write_folder(const plan::HuggingFaceShape& shape, const ReadLayer& layers,
                   const std::filesystem::path& out, std::int64_t most_bytes = 5'000'000'000);

@@ -97,7 +97,8 @@ class Profile {
       const Section& section = measured[static_cast<std::size_t>(number_)];
       const int fit = copies_that_fit(outlines_, section, copies);
       found.at_once = std::min(found.at_once, fit);
-      measure(section, fit);
+      const int passes = measure(section, fit);
+      found.passes = number_ == 0 ? passes : std::min(found.passes, passes);
     }
     exec::give_memory_back();
     found.alike = set_costs(found.costs, /*shared=*/all.size() > 1);
@@ -121,7 +122,8 @@ class Profile {
     return costs;
   }
 
-  void measure(const Section& section, int copies) {
+  /// Returns how many passes counted.
+  int measure(const Section& section, int copies) {
     walk_.go_to(section.first);
     SectionProfile profile({benches_.begin(), benches_.begin() + copies}, cores_, section,
                            walk_.inputs());
@@ -133,6 +135,7 @@ class Profile {
     int layer = section.first;
     for (MeasuredLayer& of_layer : profile.measured(walk_))
       layers_[static_cast<std::size_t>(layer++)] = std::move(of_layer);
+    return profile.passes();
   }
 
   /// Passes until it is enough, or the section's part of the time is over.

@@ -6,6 +6,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <string>
 
 #include "pipewright/exec/training/training_setup.hpp"
 
@@ -15,12 +16,40 @@ namespace {
 /// A mode that LibTorch keeps free: while a thread is in it, each of its calls comes here first.
 constexpr auto mode = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
+/// The sizes of what these operators make, which LibTorch knows of "meta" tensors in Python alone.
+std::optional<std::vector<std::int64_t>> sizes_by_rule(const std::string& name,
+                                                       const c10::IValue* arguments) {
+  const auto sizes_of = [&](int a) { return arguments[a].toTensor().sizes().vec(); };
+  if (name == "aten::layer_norm")
+    return sizes_of(0);
+  if (name == "aten::embedding") {
+    auto sizes = sizes_of(1);
+    sizes.push_back(sizes_of(0).back());
+    return sizes;
+  }
+  if (name == "aten::scaled_dot_product_attention") {
+    auto sizes = sizes_of(0);
+    sizes.back() = sizes_of(2).back();
+    return sizes;
+  }
+  return {};
+}
+
 /// What a call makes anew is made on the device "meta". Without a tensor to follow, that is the
 /// device where none is named, too.
 void make_on_meta(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard outside(mode);
   const auto& arguments = operation.schema().arguments();
+  if (arguments.empty())
+    return operation.callBoxed(stack);
   const std::size_t first = stack->size() - arguments.size();
+  if (const c10::IValue& self = (*stack)[first]; self.isTensor() && self.toTensor().is_meta())
+    if (const auto sizes = sizes_by_rule(operation.schema().name(), &self)) {
+      at::Tensor made = self.toTensor().new_empty(*sizes);
+      torch::jit::drop(*stack, arguments.size());
+      torch::jit::push(*stack, std::move(made));
+      return;
+    }
   const bool has_tensor = std::any_of(
       stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end(),
       [](const c10::IValue& value) { return value.isTensor() || value.isTensorList(); });

@@ -51,8 +51,8 @@ class Known {
     return known;
   }
 
-  /// Puts them in, and keeps what is new.
-  KnownLayers fill(plan::LayerCosts& costs) {
+  /// Puts them in, and keeps what is new where that was measured well.
+  KnownLayers fill(plan::LayerCosts& costs, bool well) {
     std::set<std::string> kept;
     for (std::size_t layer = 0; layer < entries_.size(); ++layer) {
       plan::LayerCost& cost = layer < costs.layers.size() ? costs.layers[layer] : costs.loss;
@@ -63,7 +63,7 @@ class Known {
         layers_.layers += layer < costs.layers.size() ? 1 : 0;
         if (layers_.since.empty() || entry->measured < layers_.since)
           layers_.since = entry->measured;
-      } else if (cache_ && kept.insert(outlines_[layer].alike).second) {
+      } else if (cache_ && well && kept.insert(outlines_[layer].alike).second) {
         cache_->keep(outlines_[layer].alike, cost);
       }
     }
@@ -94,8 +94,10 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
   MeasuredLayers measured{std::move(profiled.costs), {}};
   measured.alike = std::move(profiled.alike);
   measured.at_once = profiled.at_once;
+  const bool well = profiled.at_once == static_cast<int>(benches.size()) &&
+                    profiled.passes >= scenario.profile.least_repeats;
   if (!stop)
-    measured.known = known.fill(measured.costs);
+    measured.known = known.fill(measured.costs, well);
   return measured;
 }
 

@@ -113,7 +113,7 @@ struct Measured {
 };
 
 Measured measured(const plan::Scenario& scenario, const std::filesystem::path& cache,
-                  bool fresh = false) {
+                  bool fresh = false, plan::Seconds over = {}) {
   static const std::atomic<bool> never = false;
   Measured found;
   found.layers = loop::measure_layers(
@@ -146,6 +146,10 @@ TEST_CASE("layers that were measured once are not measured again, in a deeper mo
   CHECK(in_words(again.layers).find(folder.path().string()) != std::string::npos);
 
   CHECK(measured(small_scenario(3), folder.path(), /*fresh=*/true).passes == 1);
+  auto thorough = small_scenario(3);
+  thorough.profile = {0, 4, 4, 0};
+  CHECK(measured(thorough, folder.path()).passes == 4);
+  CHECK(measured(thorough, folder.path()).passes == 0);
   CHECK(measured(small_scenario(3), {}).passes == 1);
   auto other = small_scenario(3);
   other.training.microbatch_size = 2;
@@ -156,6 +160,15 @@ TEST_CASE("layers that were measured once are not measured again, in a deeper mo
   other = small_scenario(3);
   other.training.precision = plan::Precision::Mixed;
   CHECK(measured(other, folder.path()).passes == 1);
+}
+
+TEST_CASE("what was measured in too short a time is not kept", "[loop][cache]") {
+  const TempFolder folder;
+  auto scenario = small_scenario(3);
+  scenario.profile.least_repeats = scenario.profile.most_repeats = 1'000'000;
+  for (int time = 0; time < 2; ++time)
+    CHECK(measured(scenario, folder.path(), /*fresh=*/false, {0.01}).passes > 0);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace cost_cache_test

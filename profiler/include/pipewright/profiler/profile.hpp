@@ -43,7 +43,9 @@ struct Profiled {
   plan::LayerCosts costs;
   std::vector<AlikeLayers> alike;  // of several layers, and what their places had in common
   int sections = 1;                // that the model was cut into
-  int at_once = 1;  // cores that there was memory for; of fewer than wanted are the contended times
+  int passes = 0;                  // of the section that has the fewest
+  /// Cores that there was memory for; of fewer than wanted are the contended times.
+  int at_once = 1;
 };
 
 /// Each figure is a mean over the passes (plan::typical_mean). A model of several sections has the

@@ -114,9 +114,10 @@ TEST_CASE("a model larger than a process: profiled, trained, checkpointed and re
   losses.insert(losses.end(), rest.begin(), rest.end());
   CHECK(losses == trained({"--set", "training.steps=4"}));
 
-  CHECK(test::run_program(
-            large_gpt("train", {"--costs", at("costs.json"), "--set", "pipeline.ranks=1"}))
-            .exit_code != 0);
+  limit.reset();
+  limit.emplace(of_one + beyond);
+  const std::vector<std::string> alone{"--processes", "--costs", at("costs.json"), "--set", one};
+  CHECK(test::run_program(large_gpt("train", alone)).exit_code != 0);
 }
 
 TEST_CASE("profile takes what was measured before, and says so; --fresh measures again",

@@ -131,6 +131,8 @@ std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& pla
     const std::lock_guard lock(generator_mutex());
     layer = cut ? spec.build_shard(place) : spec.build();
   }
+  if (const Tensors all = layer->parameters(); !all.empty() && all.front().is_meta())
+    return layer;  // it is counted, and has no numbers
   const at::NoGradGuard no_grad;
   spec.fill(*layer, cut ? place : ShardPlace());
   return layer;

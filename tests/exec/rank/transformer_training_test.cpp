@@ -77,8 +77,10 @@ std::vector<at::Tensor> trained_serially(const std::vector<LayerSpec>& layers) {
 
 void check_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   REQUIRE(a.size() == b.size());
-  for (std::size_t p = 0; p < a.size(); ++p)
+  for (std::size_t p = 0; p < a.size(); ++p) {
+    INFO("parameter " << p << " of " << a[p].sizes() << " " << (a[p] - b[p]).abs().max().item<float>());
     CHECK(at::allclose(a[p], b[p], /*rtol=*/1e-4, /*atol=*/1e-5));
+  }
 }
 
 TEST_CASE("shards that cut the tokens between products train what others do", "[exec]") {

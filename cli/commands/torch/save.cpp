@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
@@ -22,7 +24,11 @@ int save_scenario(const SaveOptions& options) {
                                        checkpoint.folder().string(), checkpoint.layers().size(),
                                        layers));
   exec::write_folder(*folder, exec::layers_of(checkpoint), options.out);
-  fmt::print("{} as {}\n", checkpoint.folder().string(), options.out);
+  const std::string from = checkpoint.folder().string();
+  if (options.scenario.json)
+    fmt::print("{}\n", plan::Json{{"checkpoint", from}, {"folder", options.out}}.dump(2));
+  else
+    fmt::print("{} as {}\n", from, options.out);
   return Done;
 }
 

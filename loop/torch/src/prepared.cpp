@@ -8,6 +8,7 @@
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
@@ -121,9 +122,11 @@ void require_agreement(Membership& members, const Prepared& prepared, const exec
   if (!members.in_job())
     return;
   plan::Scenario elsewhere = prepared.executed;
+  // Each machine has its files where it likes.
   elsewhere.data.path.clear();
-  elsewhere.data.evaluation
-      .clear();  // each machine has it where it likes, and a schedule's file, too
+  elsewhere.data.evaluation.clear();
+  if (auto* const folder = elsewhere.model.find<plan::HuggingFaceShape>())
+    folder->path.clear();
   elsewhere.pipeline.schedule.name = elsewhere.pipeline.schedule.label();
   exec::Facts facts{
       {"version", PIPEWRIGHT_VERSION},

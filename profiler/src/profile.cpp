@@ -184,13 +184,14 @@ class Profile {
     std::vector<AlikeLayers> kinds = alike_layers(outlines_);
     for (AlikeLayers& kind : kinds) {
       note_places(kind, cost_of);
-      if (!shared || kind.measured.empty())
+      if (kind.measured.empty())
         continue;
-      plan::LayerCost same = of_all_places(kind);
-      for (const int layer : kind.layers) {
-        same.name = bench_.name(layer);
-        cost_of(layer) = same;
-      }
+      kind.typical = of_all_places(kind);
+      for (const int layer : kind.layers)
+        if (shared) {
+          cost_of(layer) = kind.typical;
+          cost_of(layer).name = bench_.name(layer);
+        }
     }
     std::erase_if(kinds, [](const AlikeLayers& kind) { return kind.layers.size() == 1; });
     return kinds;

@@ -51,9 +51,17 @@ class Known {
     return known;
   }
 
-  /// Puts them in, and keeps what is new where that was measured well.
-  KnownLayers fill(plan::LayerCosts& costs, bool well) {
+  /// Puts them in, and keeps what is new where that was measured well: of layers that are alike
+  /// what is typical of them.
+  KnownLayers fill(plan::LayerCosts& costs, const std::vector<profiler::AlikeLayers>& alike,
+                   bool well) {
     std::set<std::string> kept;
+    for (const profiler::AlikeLayers& kind : alike) {
+      const auto first = static_cast<std::size_t>(kind.layers.front());
+      kept.insert(outlines_[first].alike);
+      if (cache_ && well && !kind.measured.empty())
+        cache_->keep(outlines_[first].alike, kind.typical);
+    }
     for (std::size_t layer = 0; layer < entries_.size(); ++layer) {
       plan::LayerCost& cost = layer < costs.layers.size() ? costs.layers[layer] : costs.loss;
       if (const auto& entry = entries_[layer]) {
@@ -97,7 +105,7 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
   const bool well = profiled.at_once == static_cast<int>(benches.size()) &&
                     profiled.passes >= scenario.profile.least_repeats;
   if (!stop)
-    measured.known = known.fill(measured.costs, well);
+    measured.known = known.fill(measured.costs, measured.alike, well);
   return measured;
 }
 

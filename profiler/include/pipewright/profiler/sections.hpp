@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/profiler/outline.hpp"
 
 namespace pipewright::profiler {
@@ -29,6 +30,7 @@ struct AlikeLayers {
   std::vector<int> layers;    // counted over the model
   std::vector<int> measured;  // of those
   double within = 0;  // how far the forward and backward of one of these lie from the first one's
+  plan::LayerCost typical{};  // of all of these; the name is that of the first
 };
 
 /// Those of each kind, in the order of their first ones; layers like no other have none.

@@ -213,7 +213,7 @@ FAMILIES = {
             rope_parameters=yarn(mscale=0.707, mscale_all_dim=0.707),
         ),
     ),
-    "deepseek-v2-lite": (t.DeepseekV2Config, of_deepseek(q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1)),
+    "deepseek-v2-lite": (t.DeepseekV2Config, of_deepseek(rms_norm_eps=1e-3, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1)),
     "deepseek-v3": (
         t.DeepseekV3Config,
         of_deepseek(

@@ -25,6 +25,13 @@ Attending within(Attending how, const at::Tensor& documents) {
   return how;
 }
 
+/// These norms have an ε of their own, whatever the model's others have.
+NormSizes latent_norm_of(const TransformerConfig& c, std::int64_t width) {
+  NormSizes sizes = norm_of(c, width);
+  sizes.epsilon = 1e-6;
+  return sizes;
+}
+
 RowLinear projection(const TransformerConfig& c, const ShardPlace& place, Tokens tokens) {
   return RowLinear(std::int64_t{c.heads} * c.value_channels, c.hidden, place, c.projection_bias,
                    tokens);
@@ -107,9 +114,10 @@ LatentAttentionImpl::LatentAttentionImpl(const TransformerConfig& c, int layer,
         register_module("query_down", GroupLinear(c.hidden, c.q_rank, place, c.query_bias, tokens));
   if (!c.latent_norms)
     return;
-  latent_norm_ = register_module("latent_norm", GroupNorm(norm_of(c, rank_), place, tokens));
+  latent_norm_ = register_module("latent_norm", GroupNorm(latent_norm_of(c, rank_), place, tokens));
   if (c.q_rank > 0)
-    query_norm_ = register_module("query_norm", GroupNorm(norm_of(c, c.q_rank), place, tokens));
+    query_norm_ =
+        register_module("query_norm", GroupNorm(latent_norm_of(c, c.q_rank), place, tokens));
 }
 
 at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, const at::Tensor& documents,

@@ -10,10 +10,9 @@
 
 namespace pipewright::exec {
 
-/// The layers that `plan::layers_of` counts: pre-norm, each norm with ε = 10⁻⁵. Positions are
-/// learned, or else queries and keys are turned by them, with a base of 10,000 and the halves of a
-/// head as pairs. A gated feed-forward is SwiGLU, one that is not has a GELU. A router sends a
-/// token to the experts with its largest logits, whose softmax weighs them, and drops none. Tables
+/// The layers that `plan::layers_of` counts, as the fields of their config say: pre-norm, or with
+/// norms on both sides; positions learned, or queries and keys turned by them; attention of heads
+/// or latent (its own norms with ε = 10⁻⁶). A router drops no token of those that it sends. Tables
 /// begin with a standard deviation of 0.02, all else as LibTorch begins it. Input: int64 tokens
 /// [batch, sequence]; output: logits [batch, sequence, vocabulary]. `tokens`: what a shard has of
 /// them between products. Throws InputError for what `plan::only_predicted` names.

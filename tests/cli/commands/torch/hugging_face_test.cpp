@@ -127,4 +127,30 @@ TEST_CASE("model --init says what it cannot make", "[cli][model]") {
   CHECK(err({"model"}).find("a FILE is needed, or --init NAME") != std::string::npos);
 }
 
+TEST_CASE("a folder of one's own takes the place of a shipped scenario's", "[cli][job]") {
+  const TempFolder folder;
+  const std::string own = (folder.path() / "own").string();
+  done({"model", "--init", "qwen3-8b", "--layers", "2", "--hidden", "32", "--vocabulary", "128",
+        "-o", own});
+  write_tokens(folder);
+  const std::string costs = (folder.path() / "costs.json").string();
+  const std::string svg = (folder.path() / "predicted.svg").string();
+  const auto with_own = [&](Words words) {
+    words.insert(words.begin() + 1, source + "scenarios/llama-tiny/scenario.json");
+    for (const std::string& change :
+         {"model.path=" + own, "data.path=" + (folder.path() / "tokens.bin").string(),
+          std::string("pipeline.tensor=1"), std::string("training.steps=3")})
+      words.insert(words.end(), {"--set", change});
+    return done(words);
+  };
+  with_own({"profile", "--over", "0", "-o", costs});
+  with_own({"simulate", "--costs", costs, "--svg", svg});
+  CHECK(std::filesystem::exists(svg));
+  const auto trained = with_own(
+      {"run", "--costs", costs, "--verify", "-o", (folder.path() / "run").string(), "--json"});
+  const json report = json::parse(trained.out);
+  CHECK(report.at("verify").at("bit_identical") == true);
+  CHECK(report.contains("error_percent"));
+}
+
 }  // namespace hugging_face_test

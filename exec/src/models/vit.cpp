@@ -12,6 +12,7 @@
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/vit_model.hpp"
+#include "plain_block.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -44,63 +45,11 @@ class Patches final : public Layer {
   at::Tensor places_;
 };
 
-/// Pre-norm: attention of all patches to all, and a perceptron, each around a residual. Shards
-/// share out heads and the perceptron's width.
-class PatchBlock final : public Layer {
+/// All patches see each other.
+class PatchBlock final : public PlainBlock {
  public:
   PatchBlock(const plan::VitShape& shape, const ShardPlace& place, Tokens tokens)
-      : place_(place),
-        tokens_(tokens),
-        head_width_(shape.hidden / shape.heads),
-        norm1_(
-            register_module("norm1", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
-        norm2_(
-            register_module("norm2", GroupNorm(NormSizes{.width = shape.hidden}, place, tokens))),
-        qkv_(register_module("qkv", ColumnLinear(shape.hidden, 3 * shape.hidden, place, 3))),
-        project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place,
-                                                      /*has_bias=*/true, tokens))),
-        up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),
-        down_(register_module("down", RowLinear(4 * shape.hidden, shape.hidden, place,
-                                                /*has_bias=*/true, tokens))) {}
-
-  at::Tensor forward(const at::Tensor& input, const CallContext&) override {
-    Tensors mixed;
-    for (const at::Tensor& qkv :
-         qkv_->of_groups(for_own_groups(norm1_->forward(input), place_, tokens_)))
-      mixed.push_back(attended(qkv));
-    const at::Tensor seen = input + project_->sum_over(mixed);
-    Tensors wide = up_->of_groups(for_own_groups(norm2_->forward(seen), place_, tokens_));
-    for (at::Tensor& of_group : wide)
-      of_group = at::gelu(of_group);
-    return seen + down_->sum_over(wide);
-  }
-  std::vector<CutParameter> cut_parameters() const override {
-    std::vector<CutParameter> all;
-    for (const auto& cuts : {qkv_->cut_parameters("qkv"), project_->cut_parameters("project"),
-                             up_->cut_parameters("up"), down_->cut_parameters("down")})
-      all.insert(all.end(), cuts.begin(), cuts.end());
-    return all;
-  }
-
- private:
-  /// The heads of a group, [batch, patches, 3 · channels].
-  at::Tensor attended(const at::Tensor& qkv) const {
-    Tensors heads;
-    for (const at::Tensor& part : qkv.chunk(3, -1))
-      heads.push_back(part.unflatten(-1, {-1, head_width_}).transpose(1, 2));
-    return at::scaled_dot_product_attention(heads[0], heads[1], heads[2])
-        .transpose(1, 2)
-        .flatten(2);
-  }
-
-  ShardPlace place_;
-  Tokens tokens_;
-  std::int64_t head_width_;
-  GroupNorm norm1_, norm2_;
-  ColumnLinear qkv_;
-  RowLinear project_;
-  ColumnLinear up_;
-  RowLinear down_;
+      : PlainBlock(shape.hidden, shape.heads, /*causal=*/false, place, tokens) {}
 };
 
 /// Norm, the mean over all patches, and a score for each class.

@@ -155,8 +155,7 @@ class Trainer {
         options_(options),
         recorder_(plan.program(), grid_of(scenario.pipeline)),
         kernels_(kernels()),
-        evaluation_(plan::evaluation_program(plan.program(), plan.program().microbatches,
-                                             scenario.pipeline.replicas)),
+        evaluation_(evaluation()),
         executor_(plan.program(), plan.partition, workload.setup(), execution()) {}
 
   TrainingOutcome run() {
@@ -182,6 +181,13 @@ class Trainer {
     if (options_.kernels == nullptr)
       return {};
     return std::optional<KernelSteps>(std::in_place, *options_.kernels, plan_.program());
+  }
+
+  plan::Program evaluation() const {
+    if (scenario_.training.evaluate_every == 0)
+      return {};
+    return plan::evaluation_program(plan_.program(), plan_.program().microbatches,
+                                    scenario_.pipeline.replicas);
   }
 
   Say say() const {

@@ -90,11 +90,7 @@ void check_encoder_decoder(const EncoderDecoderShape& shape, JsonObject& object)
 
 std::vector<std::string> faults_of_encoder_decoder_cut(const EncoderDecoderShape& shape,
                                                        int parts) {
-  const auto possible = [&](int size) { return shape.heads % size == 0; };
-  if (possible(parts))
-    return {};
-  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", shape.heads,
-                      parts, nearest_sizes(parts, shape.heads, possible))};
+  return faults_of_head_cut(shape.heads, parts);
 }
 
 template <>

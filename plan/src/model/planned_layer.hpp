@@ -45,6 +45,15 @@ inline Layer planned_block(std::string name, int tokens, int width) {
   return layer;
 }
 
+/// Why so many heads cannot be shared out in so many parts, and how many would do.
+inline std::vector<std::string> faults_of_head_cut(int heads, int parts) {
+  const auto possible = [&](int size) { return heads % size == 0; };
+  if (possible(parts))
+    return {};
+  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", heads, parts,
+                      nearest_sizes(parts, heads, possible))};
+}
+
 /// Records an error for heads that cannot share the width equally.
 inline void check_heads(int heads, int hidden, JsonObject& object) {
   if (hidden % heads != 0)

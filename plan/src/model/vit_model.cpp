@@ -70,11 +70,7 @@ void check_vit(const VitShape& shape, JsonObject& object) {
 }  // namespace
 
 std::vector<std::string> faults_of_vit_cut(const VitShape& shape, int parts) {
-  const auto possible = [&](int size) { return shape.heads % size == 0; };
-  if (possible(parts))
-    return {};
-  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", shape.heads,
-                      parts, nearest_sizes(parts, shape.heads, possible))};
+  return faults_of_head_cut(shape.heads, parts);
 }
 
 template <>

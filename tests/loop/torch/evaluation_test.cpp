@@ -6,6 +6,7 @@
 #include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/loop/step_log.hpp"
 #include "pipewright/loop_torch/train_scenario.hpp"
+#include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
@@ -73,6 +74,20 @@ TEST_CASE("an evaluation has the same bits under every plan", "[loop]") {
   const auto scattered = trained(side_by_side).outcome.evaluations;
   side_by_side.training.zero = 3;
   CHECK(trained(side_by_side).outcome.evaluations == scattered);
+}
+
+TEST_CASE("an evaluation goes through all copies of stages that have some", "[loop]") {
+  const test::TempFolder folder;
+  plan::Scenario plain = small_scenario(folder);
+  plain.training.evaluate_every = 1;
+  plain.training.learning_rate = 1e-30;  // gradients are added up in another order
+  plain.training.weight_decay = 0;
+  plan::Scenario copies = plain;
+  copies.pipeline.schedule = plan::make_1f1b_rr({2, 1, 1}, 4);
+  copies.pipeline.ranks = 4;
+  const auto evaluations = trained(plain).outcome.evaluations;
+  CHECK(evaluations.size() == 4);
+  CHECK(trained(copies).outcome.evaluations == evaluations);
 }
 
 TEST_CASE("a line of a step says rate, norm, bubble, memory, waiting and what was evaluated",

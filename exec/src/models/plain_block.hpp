@@ -1,0 +1,34 @@
+#pragma once
+
+// The block of a plain transformer.
+
+#include "pipewright/exec/models/group_layers.hpp"
+#include "pipewright/exec/training/layer.hpp"
+
+namespace pipewright::exec {
+
+/// Pre-norm: attention and a perceptron four times as wide, each around a residual, of [batch,
+/// tokens, hidden]. Shards share out heads and the perceptron's width.
+class PlainBlock : public Layer {
+ public:
+  /// `causal`: no token sees a later one.
+  PlainBlock(int hidden, int heads, bool causal, const ShardPlace& place, Tokens tokens);
+
+  at::Tensor forward(const at::Tensor& input, const CallContext& context) override;
+  std::vector<CutParameter> cut_parameters() const override;
+
+ private:
+  at::Tensor attended(const at::Tensor& qkv, bool core_again) const;
+
+  ShardPlace place_;
+  Tokens tokens_;
+  std::int64_t head_width_;
+  bool causal_;
+  GroupNorm norm1_, norm2_;
+  ColumnLinear qkv_;
+  RowLinear project_;
+  ColumnLinear up_;
+  RowLinear down_;
+};
+
+}  // namespace pipewright::exec

@@ -3,9 +3,8 @@
 
 int main(int argc, char** argv) {
   using namespace pipewright::cli;
-  return run(pipewright_with({make_command(describe_run, run_scenario),
-                              make_command(describe_profile, profile_scenario),
-                              make_command(describe_train, train_scenario),
-                              make_command(describe_save, save_scenario)}),
+  TorchCommands commands = torch_commands();
+  return run(pipewright_with({std::move(commands.run), std::move(commands.profile),
+                              std::move(commands.train), std::move(commands.save)}),
              argc, argv);
 }

@@ -6,6 +6,7 @@
 
 #include "pipewright/exec/stage/split_backward.hpp"
 #include "pipewright/exec/training/layer.hpp"
+#include "tensor_bytes.hpp"
 
 namespace pipewright::profiler {
 
@@ -45,14 +46,6 @@ exec::Tensors ones_for(const exec::Tensors& outputs) {
 }
 
 namespace {
-
-Bytes size_of(const exec::Tensors& tensors) {
-  Bytes size;
-  for (const at::Tensor& tensor : tensors)
-    if (tensor.defined())
-      size += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
-  return size;
-}
 
 /// Whether each of the outputs lies in the memory of an input.
 bool are_views(const exec::Tensors& outputs, const exec::Tensors& inputs) {
@@ -100,11 +93,11 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   // Drops output and input one after the other while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
   exec::Tensors inputs = inner_copies(trial);
-  const Bytes input_size = size_of(inputs);
+  const Bytes input_size = bytes_of(inputs);
   const Bytes before = held_at_rest(trial);
   exec::Tensors outputs = trial.forward(inputs);
   cost.forward_peak = account.peak() - before;
-  cost.output = size_of(outputs);
+  cost.output = bytes_of(outputs);
   cost.output_is_view = are_views(outputs, inputs);
 
   // They keep what the backward needs, and nothing else.
@@ -188,7 +181,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
 
 void measure_memory(const Trial& trial, plan::LayerCost& cost) {
   for (const at::Tensor& parameter : trial.parameters())
-    cost.parameters += size_of({parameter});
+    cost.parameters += bytes_of({parameter});
   measure_saved(trial, cost);
   measure_without_graph(trial, cost);
   measure_backward_peak(trial, cost);

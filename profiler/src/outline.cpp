@@ -11,6 +11,7 @@
 
 #include "pipewright/exec/training/without_memory.hpp"
 #include "pipewright/plan/costs/training_memory.hpp"
+#include "tensor_bytes.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -33,13 +34,6 @@ std::string shapes_in_words(const exec::Tensors& tensors) {
                                            fmt::join(tensor.sizes(), ", "))
                              : std::string(" none");
   return text;
-}
-
-std::int64_t bytes_in(const exec::Tensors& tensors) {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors)
-    bytes += tensor.defined() ? static_cast<std::int64_t>(tensor.nbytes()) : 0;
-  return bytes;
 }
 
 /// What comes into the first layer, as the training casts it.
@@ -92,7 +86,7 @@ class Shapes {
     inputs_ = outputs_of(spec, layer, outline.alike);
     outline.keeps_shape = inputs_ && shapes_in_words(*inputs_) == shapes_in_words(before);
     if (inputs_)
-      outline.activations = {activations_per_output * bytes_in(*inputs_)};
+      outline.activations = bytes_of(*inputs_) * activations_per_output;
     return outline;
   }
 

@@ -15,6 +15,7 @@
 #include "pipewright/plan/statistics.hpp"
 #include "section_pass.hpp"
 #include "section_profile.hpp"
+#include "tensor_bytes.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -63,14 +64,6 @@ void append_over_median(std::vector<double>& all, const std::vector<double>& val
       all.push_back(value / middle);
 }
 
-plan::Bytes bytes_of(const exec::Tensors& tensors) {
-  plan::Bytes bytes;
-  for (const at::Tensor& tensor : tensors)
-    if (tensor.defined())
-      bytes += plan::Bytes{static_cast<std::int64_t>(tensor.nbytes())};
-  return bytes;
-}
-
 class Profile {
  public:
   Profile(std::vector<LayerBench*> benches, Cores* cores, const ProfileRequest& request)
@@ -78,7 +71,7 @@ class Profile {
         bench_(*benches_.front()),
         cores_(cores),
         request_(request),
-        outlines_(outlines_of(bench_)),
+        outlines_(request.outlines.empty() ? outlines_of(bench_) : request.outlines),
         wanted_(wanted_places(outlines_, request.known)),
         walk_(bench_, outlines_),
         layers_(outlines_.size()) {}

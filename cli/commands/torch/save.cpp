@@ -18,7 +18,7 @@ int save_scenario(const SaveOptions& options) {
                     options.scenario.file, scenario.model.kind()));
   const exec::Checkpoint checkpoint =
       exec::open_newest(options.checkpoints, [](const std::string& line) { say(line); });
-  const auto layers = static_cast<std::size_t>(folder->transformer.config.layers) + 2;
+  const auto layers = static_cast<std::size_t>(plan::layer_count(*folder));
   if (checkpoint.layers().size() != layers)
     throw plan::InputError(fmt::format("{}: it has {} layers, the model has {}",
                                        checkpoint.folder().string(), checkpoint.layers().size(),

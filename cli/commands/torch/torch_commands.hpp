@@ -2,6 +2,7 @@
 
 // The commands that need LibTorch. Each gives the exit code.
 
+#include "commands/whole_program.hpp"
 #include "options/torch_options.hpp"
 
 namespace pipewright::cli {
@@ -11,5 +12,8 @@ int profile_scenario(const ProfileOptions& options);
 int profile_links(const ProfileOptions& options);  // the same command with --links
 int train_scenario(const TrainOptions& options);
 int save_scenario(const SaveOptions& options);
+
+/// The commands that do it.
+TorchCommands torch_commands();
 
 }  // namespace pipewright::cli

@@ -15,13 +15,6 @@ namespace {
 
 using plan::Json;
 
-std::int64_t bytes_of(const TensorShape& tensor) {
-  auto bytes = static_cast<std::int64_t>(c10::elementSize(tensor.dtype));
-  for (const std::int64_t size : tensor.sizes)
-    bytes *= size;
-  return bytes;
-}
-
 std::string little_endian(std::uint64_t number) {
   std::string bytes;
   for (int i = 0; i < 8; ++i)
@@ -154,6 +147,13 @@ class Parser {
 };
 
 }  // namespace
+
+std::int64_t bytes_of(const TensorShape& tensor) {
+  auto bytes = static_cast<std::int64_t>(c10::elementSize(tensor.dtype));
+  for (const std::int64_t size : tensor.sizes)
+    bytes *= size;
+  return bytes;
+}
 
 std::string safetensors_header(const std::vector<TensorShape>& tensors) {
   Json header = Json::object();

@@ -59,7 +59,8 @@ namespace {
 
 class FunctionData final : public Dataset {
  public:
-  explicit FunctionData(std::function<Batch(int, int)> batch_at) : batch_at_(std::move(batch_at)) {}
+  FunctionData(std::function<Batch(int, int)> batch_at, std::function<double(int, int)> weight_at)
+      : batch_at_(std::move(batch_at)), weight_at_(std::move(weight_at)) {}
   Tensors inputs(int step, int microbatch) const override {
     return batch_at_(step, microbatch).inputs;
   }
@@ -67,17 +68,19 @@ class FunctionData final : public Dataset {
     return batch_at_(step, microbatch).targets;
   }
   double weight(int step, int microbatch) const override {
-    return batch_at_(step, microbatch).counts;
+    return weight_at_ ? weight_at_(step, microbatch) : 1;
   }
 
  private:
   std::function<Batch(int, int)> batch_at_;
+  std::function<double(int, int)> weight_at_;
 };
 
 }  // namespace
 
-std::unique_ptr<Dataset> dataset_of(std::function<Batch(int, int)> batch_at) {
-  return std::make_unique<FunctionData>(std::move(batch_at));
+std::unique_ptr<Dataset> dataset_of(std::function<Batch(int, int)> batch_at,
+                                    std::function<double(int, int)> weight_at) {
+  return std::make_unique<FunctionData>(std::move(batch_at), std::move(weight_at));
 }
 
 RepeatingLoader::RepeatingLoader(std::function<BatchSource()> open)

@@ -74,12 +74,20 @@ std::int64_t Packed::targets_of(int step, int microbatch) const {
   return count;
 }
 
+/// Every microbatch asks for that of its step, which goes through all of the batch.
+double Packed::mean_targets(int step) const {
+  const std::lock_guard lock(mutex_);
+  if (newest_.first != step) {
+    std::int64_t all = 0;
+    for (int m = 0; m < shape_.microbatches; ++m)
+      all += targets_of(step, m);
+    newest_ = {step, static_cast<double>(all) / shape_.microbatches};
+  }
+  return newest_.second;
+}
+
 double Packed::weight(int step, int microbatch) const {
-  std::int64_t all = 0;
-  for (int m = 0; m < shape_.microbatches; ++m)
-    all += targets_of(step, m);
-  return static_cast<double>(targets_of(step, microbatch)) * shape_.microbatches /
-         static_cast<double>(all);
+  return static_cast<double>(targets_of(step, microbatch)) / mean_targets(step);
 }
 
 }  // namespace pipewright::exec

@@ -2,6 +2,8 @@
 
 // Samples that are filled with whole documents.
 
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/data/dataset.hpp"
@@ -33,12 +35,16 @@ class Packed final : public Dataset {
   /// The pieces of a sample of a microbatch.
   std::pair<const Piece*, const Piece*> pieces_of(int step, int microbatch, int sample) const;
   std::int64_t targets_of(int step, int microbatch) const;
+  double mean_targets(int step) const;
 
   at::Tensor tokens_;
   int sequence_;
   BatchShape shape_;
   std::vector<Piece> pieces_;
   std::vector<std::size_t> samples_;  // the first piece of each, and their number
+
+  mutable std::mutex mutex_;
+  mutable std::pair<int, double> newest_{-1, 0};  // step, and the mean of its microbatches' targets
 };
 
 }  // namespace pipewright::exec

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "feed_forward.hpp"
 #include "pipewright/exec/data/text.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
@@ -68,10 +69,9 @@ class LookingImpl final : public torch::nn::Module {
     return asking + project_->sum_over(mixed);
   }
   void add_cut_parameters(const std::string& name, std::vector<CutParameter>& all) const {
-    for (const auto& cuts :
-         {query_->cut_parameters(name + ".query"), known_->cut_parameters(name + ".known"),
-          project_->cut_parameters(name + ".project")})
-      all.insert(all.end(), cuts.begin(), cuts.end());
+    add_cuts(all, query_->cut_parameters(name + ".query"));
+    add_cuts(all, known_->cut_parameters(name + ".known"));
+    add_cuts(all, project_->cut_parameters(name + ".project"));
   }
 
  private:
@@ -104,9 +104,8 @@ class ThinkingImpl final : public torch::nn::Module {
     return input + down_->sum_over(wide);
   }
   void add_cut_parameters(const std::string& name, std::vector<CutParameter>& all) const {
-    for (const auto& cuts :
-         {up_->cut_parameters(name + ".up"), down_->cut_parameters(name + ".down")})
-      all.insert(all.end(), cuts.begin(), cuts.end());
+    add_cuts(all, up_->cut_parameters(name + ".up"));
+    add_cuts(all, down_->cut_parameters(name + ".down"));
   }
 
  private:

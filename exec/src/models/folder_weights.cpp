@@ -30,10 +30,6 @@ std::string some_of(std::vector<std::string> lines, const char* what) {
 /// "wte" of "transformer.wte.weight".
 std::string without_first_word(const std::string& name) { return name.substr(name.find('.') + 1); }
 
-int layers_in_all(const plan::HuggingFaceShape& shape) {
-  return shape.transformer.config.layers + 2;
-}
-
 }  // namespace
 
 FolderWeights::FolderWeights(const plan::HuggingFaceShape& shape, WeightFolder folder)
@@ -52,7 +48,7 @@ std::string FolderWeights::name_in_folder(const std::string& tensor) const {
 void FolderWeights::require_tensors() const {
   std::set<std::string> asked;
   std::vector<std::string> faults;
-  for (int layer = 0; layer < layers_in_all(shape_); ++layer)
+  for (int layer = 0; layer < layer_count(shape_); ++layer)
     for (const FolderLink& link : folder_links(shape_, layer)) {
       const std::string name = name_in_folder(link.tensor);
       if (!asked.insert(name).second)
@@ -89,7 +85,6 @@ at::Tensor FolderWeights::part(const FolderLink& link) const {
 
 void FolderWeights::fill(int index, Layer& layer, const ShardPlace& place) const {
   const auto links = folder_links(shape_, index);
-  const auto cuts = layer.cut_parameters();
   for (const auto& named : layer.named_parameters()) {
     const auto link = std::find_if(links.begin(), links.end(), [&](const FolderLink& one) {
       return one.parameter == named.key();
@@ -97,11 +92,10 @@ void FolderWeights::fill(int index, Layer& layer, const ShardPlace& place) const
     if (link == links.end())
       throw plan::InputError(
           fmt::format("layer {}: no tensor is known for its parameter '{}'", index, named.key()));
-    const auto cut = std::find_if(cuts.begin(), cuts.end(),
-                                  [&](const CutParameter& one) { return one.name == named.key(); });
+    const auto cut = find_cut(layer, named.key());
     if (link->expert < 0) {
       const at::Tensor whole = part(*link);
-      named.value().copy_(cut == cuts.end() ? whole : part_of(whole, *cut, seat_of(*cut, place)));
+      named.value().copy_(cut ? part_of(whole, *cut, seat_of(*cut, place)) : whole);
       continue;
     }
     const PartSeat seat = seat_of(*cut, place);

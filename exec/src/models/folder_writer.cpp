@@ -27,17 +27,10 @@ struct WrittenTensor {
   std::vector<FolderLink> pieces;
 };
 
-std::int64_t size_of(const TensorShape& shape) {
-  auto bytes = static_cast<std::int64_t>(c10::elementSize(shape.dtype));
-  for (const std::int64_t size : shape.sizes)
-    bytes *= size;
-  return bytes;
-}
-
 std::vector<WrittenTensor> tensors_to_write(const HuggingFaceShape& shape, at::ScalarType dtype) {
   std::vector<WrittenTensor> tensors;
   std::set<std::string> earlier;  // a tied head's is the embedding's
-  for (int layer = 0; layer < shape.transformer.config.layers + 2; ++layer) {
+  for (int layer = 0; layer < layer_count(shape); ++layer) {
     const std::size_t first = tensors.size();
     for (FolderLink& link : folder_links(shape, layer)) {
       if (earlier.contains(link.tensor))
@@ -87,7 +80,7 @@ std::vector<std::vector<WrittenTensor>> by_file(std::vector<WrittenTensor> tenso
   std::vector<std::vector<WrittenTensor>> files(1);
   std::int64_t filled = 0;
   for (WrittenTensor& tensor : tensors) {
-    const std::int64_t size = size_of(tensor.shape);
+    const std::int64_t size = bytes_of(tensor.shape);
     if (filled > 0 && filled + size > most_bytes) {
       files.emplace_back();
       filled = 0;
@@ -129,7 +122,7 @@ void write_all(const std::vector<std::vector<WrittenTensor>>& files, const ReadL
     const auto name = fmt::format("model-{:05}-of-{:05}.safetensors", at + 1, files.size());
     for (const WrittenTensor& tensor : files[at]) {
       map[tensor.shape.name] = name;
-      size += size_of(tensor.shape);
+      size += bytes_of(tensor.shape);
     }
     write_tensors(files[at], layers, out / name);
   }
@@ -171,17 +164,10 @@ ReadLayer layers_of(const Checkpoint& checkpoint) {
       parts[tensor.name].push_back(std::move(tensor));
     std::map<std::string, at::Tensor> wholes;
     for (const auto& [name, of_one] : parts) {
-      const TensorPart& cut = of_one.front().part;
       Tensors values;
       for (const NamedTensor& part : of_one)
         values.push_back(part.value);
-      wholes[name] = values.size() == 1 ? values.front()
-                                        : joined(values,
-                                                 {.name = name,
-                                                  .dimension = cut.dimension,
-                                                  .blocks = cut.blocks,
-                                                  .whole = cut.length},
-                                                 cut.experts);
+      wholes[name] = joined(values, of_one.front().part);
     }
     return wholes;
   };

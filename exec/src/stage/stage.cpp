@@ -15,6 +15,7 @@
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/stage/layer_observer.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "scattered_gradients.hpp"

@@ -54,12 +54,6 @@ std::vector<NamedTensor> find(const std::vector<NamedTensor>& tensors, const std
 
 using Sizes = std::vector<std::int64_t>;
 
-std::optional<CutParameter> cut_of(const TensorPart& part) {
-  if (part.count == 1)
-    return {};
-  return CutParameter{"", part.dimension, part.blocks, part.length};
-}
-
 PartSeat seat_of(const TensorPart& part) { return {part.index, part.count, part.experts}; }
 
 /// Of a tensor with these sizes, without its numbers.
@@ -67,7 +61,7 @@ Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
   if (part.count == 1)
     return whole;
   const at::Tensor like = at::zeros({1}).expand(whole);
-  return part_of(like, *cut_of(part), seat_of(part)).sizes().vec();
+  return part_of(like, cut_of(part), seat_of(part)).sizes().vec();
 }
 
 /// What of a stored tensor is `wanted`, which has these sizes, whatever parts it was stored in.
@@ -88,19 +82,11 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
                       layer.index, layer.name, each.name, each.value.numel(), numbers));
     parts.push_back(each.value.view(own));
   }
-  const auto cut = cut_of(stored.front().part);
-  const at::Tensor whole = cut ? joined(parts, *cut, stored.front().part.experts) : parts.front();
-  return wanted.count > 1 ? part_of(whole, *cut_of(wanted), seat_of(wanted)) : whole;
+  const at::Tensor whole = joined(parts, stored.front().part);
+  return wanted.count > 1 ? part_of(whole, cut_of(wanted), seat_of(wanted)) : whole;
 }
 
 }  // namespace
-
-std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name) {
-  for (const CutParameter& cut : layer.cut_parameters())
-    if (cut.name == name)
-      return cut;
-  return {};
-}
 
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
   const Stage& first = *shards.front();

@@ -16,9 +16,6 @@ namespace pipewright::exec {
 /// Parameters, and buffers such as a batch norm's running means, by name.
 std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer);
 
-/// How shards share out a parameter of a layer, if they do.
-std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name);
-
 /// The parameters of a stage, from one copy of each of its shards, in their order: put together
 /// where all are there, those of the first where not.
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards);

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "training/own_memory.hpp"
 
@@ -77,6 +78,13 @@ at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartS
                 cut);
 }
 
+std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name) {
+  for (const CutParameter& cut : layer.cut_parameters())
+    if (cut.name == name)
+      return cut;
+  return {};
+}
+
 at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts) {
   if (experts == 1)
     return joined_shards(parts, cut);
@@ -86,6 +94,14 @@ at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts) {
        first += static_cast<std::ptrdiff_t>(shards))
     of_experts.push_back(joined_shards({first, first + static_cast<std::ptrdiff_t>(shards)}, cut));
   return at::cat(of_experts);
+}
+
+CutParameter cut_of(const TensorPart& part) {
+  return {"", part.dimension, part.blocks, part.length};
+}
+
+at::Tensor joined(const Tensors& parts, const TensorPart& part) {
+  return part.count == 1 ? parts.front() : joined(parts, cut_of(part), part.experts);
 }
 
 Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place) {

@@ -104,17 +104,15 @@ std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int inde
 void take_part(Layer& shard, const Layer& whole, const std::string& layer,
                const ShardPlace& place) {
   const at::NoGradGuard no_grad;
-  const auto cuts = shard.cut_parameters();
   const auto wholes = whole.named_parameters();
   for (const auto& named : shard.named_parameters()) {
     const at::Tensor* const numbers = wholes.find(named.key());
     if (numbers == nullptr)
       throw plan::InputError(
           fmt::format("layer {}: its shard has a parameter '{}', it has none", layer, named.key()));
-    const auto cut = std::find_if(cuts.begin(), cuts.end(),
-                                  [&](const CutParameter& c) { return c.name == named.key(); });
-    const PartSeat seat = cut == cuts.end() ? PartSeat() : seat_of(*cut, place);
-    const at::Tensor part = cut == cuts.end() ? *numbers : part_of(*numbers, *cut, seat);
+    const auto cut = find_cut(shard, named.key());
+    const PartSeat seat = cut ? seat_of(*cut, place) : PartSeat();
+    const at::Tensor part = cut ? part_of(*numbers, *cut, seat) : *numbers;
     if (part.sizes() != named.value().sizes())
       throw plan::InputError(fmt::format(
           "layer {}: parameter '{}' of shard {} of {} has {} numbers, its part of the whole has {}",

@@ -8,13 +8,15 @@
 namespace pipewright::loop {
 namespace {
 
-/// Multiply-adds of a step, forward and backward, each of which counts two.
-double flops_of_step(const plan::Scenario& scenario, const Workload& workload) {
+/// How long a step would take if the devices did its multiply-adds, forward and backward, as fast
+/// as they can; 0: not known.
+double least_seconds(const plan::Scenario& scenario, const Workload& workload) {
   constexpr int forward_and_backward = 3;
+  const double peak = scenario.cluster.device.flops_per_s * ranks_of_job(scenario.pipeline);
   double forward = 0;
   for (const plan::Layer& layer : plan::model_of(scenario).layers)
     forward += layer.forward_flops;
-  return forward_and_backward * forward * workload.samples_per_step();
+  return peak > 0 ? forward_and_backward * forward * workload.samples_per_step() / peak : 0;
 }
 
 /// What only a timeline shows.
@@ -46,10 +48,9 @@ plan::Timeline timeline_of(const TrainedStep& step, const Prepared& prepared) {
   return is_whole ? sim::with_idle_causes(*prepared.plan.structure, std::move(timeline)) : timeline;
 }
 
-}  // namespace
-
+/// A step as steps.jsonl has it, of its timeline with the causes of idle time, if they are known.
 StepLine step_line(const TrainedStep& step, const plan::Timeline& timeline,
-                   const Prepared& prepared) {
+                   const Prepared& prepared, double least_s) {
   const plan::Scenario& scenario = prepared.scenario;
   const double seconds = step.result.duration.value;
   StepLine line{step.step,
@@ -62,22 +63,25 @@ StepLine step_line(const TrainedStep& step, const plan::Timeline& timeline,
   if (plan::needs_gradient_norm(scenario.training))
     line.gradient_norm = step.result.gradient_norm;
   line.evaluation_loss = step.evaluation_loss;
-  const double peak = scenario.cluster.device.flops_per_s * ranks_of_job(scenario.pipeline);
-  if (const double flops = flops_of_step(scenario, prepared.workload); peak > 0 && flops > 0)
-    line.mfu = flops / seconds / peak;
+  if (least_s > 0)
+    line.mfu = least_s / seconds;
   note_timeline(timeline, line);
   return line;
 }
 
+}  // namespace
+
 TrainingOptions logged(const TrainingOptions& options, StepLog& log, const Prepared& prepared) {
   TrainingOptions with_log = options;
-  with_log.after_step = [&log, &prepared, before = options.after_step](const TrainedStep& step) {
-    if (before)
-      before(step);
-    plan::Timeline timeline = timeline_of(step, prepared);
-    log.add(step_line(step, timeline, prepared));
-    log.show([&] { return std::move(timeline); });
-  };
+  with_log.after_step =
+      [&log, &prepared, before = options.after_step,
+       least_s = least_seconds(prepared.scenario, prepared.workload)](const TrainedStep& step) {
+        if (before)
+          before(step);
+        plan::Timeline timeline = timeline_of(step, prepared);
+        log.add(step_line(step, timeline, prepared, least_s));
+        log.show([&] { return std::move(timeline); });
+      };
   return with_log;
 }
 

@@ -44,6 +44,7 @@ class Known {
     layers_.folder = options.cache;
   }
 
+  const std::vector<profiler::LayerOutline>& outlines() const { return outlines_; }
   std::vector<bool> by_layer() const {
     std::vector<bool> known;
     for (const auto& entry : entries_)
@@ -98,6 +99,7 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
                                                           .report = options.progress,
                                                           .stop = &stop,
                                                           .over = options.over,
+                                                          .outlines = known.outlines(),
                                                           .known = known.by_layer()});
   MeasuredLayers measured{std::move(profiled.costs), {}};
   measured.alike = std::move(profiled.alike);

@@ -9,24 +9,14 @@
 namespace pipewright::loop {
 namespace {
 
-/// The same microbatch again and again.
-class OneBatch final : public exec::Dataset {
- public:
-  explicit OneBatch(const exec::Batch& batch) : batch_(batch) {}
-  exec::Tensors inputs(int, int) const override { return batch_.inputs; }
-  exec::Tensors targets(int, int) const override { return batch_.targets; }
-
- private:
-  const exec::Batch& batch_;
-};
-
 std::vector<int> measured_boundaries(const MeasuredBy& how,
                                      const std::vector<exec::LayerSpec>& layers, int stages) {
-  const OneBatch data(how.example);
+  // The same microbatch again and again.
+  const auto data = exec::dataset_of([&how](int, int) { return how.example; });
   exec::TrainingSetup setup;
   setup.layers = layers;
   setup.loss = how.loss;
-  setup.data = &data;
+  setup.data = data.get();
   setup.precision = how.precision;
   profiler::LayerBench bench(setup);
   const plan::LayerCosts costs = profiler::profile(bench, how.settings);

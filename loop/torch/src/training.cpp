@@ -105,10 +105,7 @@ class PartsOfLayer {
       exec::Tensors parts;
       for (const auto& [index, values] : parts_.at(seats_of(cut)))
         parts.push_back(values.at(place));
-      parameters.push_back(
-          cut.count == 1
-              ? parts.front()
-              : exec::joined(parts, {"", cut.dimension, cut.blocks, cut.length}, cut.experts));
+      parameters.push_back(exec::joined(parts, cut));
     }
   }
 

@@ -35,6 +35,7 @@ struct ProfileRequest {
   /// bounds on the number of repeats.
   plan::Seconds over{};
   plan::Bytes budget = section_budget;
+  std::vector<LayerOutline> outlines{};  // of the bench; empty: they are worked out
   /// By layer, the loss last: those whose costs are known and are left out; empty: none.
   std::vector<bool> known{};
 };

@@ -19,6 +19,8 @@ struct TensorShape {
   friend bool operator==(const TensorShape&, const TensorShape&) = default;
 };
 
+std::int64_t bytes_of(const TensorShape& tensor);
+
 /// What stands before the tensors' numbers, which follow in the same order. Its length is a
 /// multiple of eight. Throws InputError for a type that the format does not have.
 std::string safetensors_header(const std::vector<TensorShape>& tensors);

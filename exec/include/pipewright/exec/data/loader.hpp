@@ -31,8 +31,10 @@ BatchSource batches_of(const Batch& all, int size);
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 
 /// Data that a function gives, by step and microbatch of the whole batch: pure, and safe to call
-/// from several threads.
-std::unique_ptr<Dataset> dataset_of(std::function<Batch(int step, int microbatch)> batch_at);
+/// from several threads. `weight_at`: as Dataset::weight has it; empty: 1, whatever the batches say
+/// that they count.
+std::unique_ptr<Dataset> dataset_of(std::function<Batch(int step, int microbatch)> batch_at,
+                                    std::function<double(int step, int microbatch)> weight_at = {});
 
 /// Starts over when the data end, so that they never do, unless there are none at all.
 class RepeatingLoader {

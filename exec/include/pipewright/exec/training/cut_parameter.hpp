@@ -5,11 +5,19 @@
 // one at most.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
 
 namespace pipewright::exec {
+
+class Layer;  // in layer.hpp
+
+/// How shards share out the layer's parameter of this name; nothing: each has all of it.
+std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name);
 
 /// Where part `index` of `count` begins in so many numbers. For the one behind the last, their end.
 inline std::int64_t border_of_part(std::int64_t length, int index, int count) {
@@ -31,6 +39,10 @@ at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartS
 
 /// The whole of what all have, in their order. Throws InputError when they are not parts of one.
 at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts = 1);
+/// The cut that a stored part says.
+CutParameter cut_of(const TensorPart& part);
+/// The same of stored parts, of which `part` is one. Of one, that.
+at::Tensor joined(const Tensors& parts, const TensorPart& part);
 
 /// Of what a shard has: the parts in which products are added up, as many as are its own. Each is
 /// contiguous and lies as a tensor of its own would, so that what is computed with it has the same

@@ -61,38 +61,21 @@ template <class Shape>
 class RegisteredModel {
  public:
   explicit RegisteredModel(const OwnModel<Shape>& own) : own_(own) {
-    descriptor.kind = Shape::kind;
-    descriptor.meaning = own.meaning;
-    descriptor.data = {.name = Shape::kind, .meaning = "what this model reads"};
-    descriptor.unit = own.unit;
-    descriptor.keys = plan::keys_of<Shape>();
-    descriptor.plain = [] { return plan::ModelShape(Shape{}); };
-    descriptor.equal = [](const auto& a, const auto& b) {
-      return a.template as<Shape>() == b.template as<Shape>();
-    };
+    descriptor = plan::declare_model<Shape>(
+        {.meaning = own.meaning,
+         .data = {.name = Shape::kind, .meaning = "what this model reads"},
+         .unit = own.unit,
+         .layers = nullptr,
+         .sample = nullptr,
+         .estimate = [](const Shape&, const plan::Layer&) { return plan::LayerEstimate{}; },
+         .check = own.check,
+         .faults_of_cut = own.faults_of_cut});
     descriptor.layers = [this](const plan::ModelShape& shape) { return model(shape.as<Shape>()); };
     descriptor.sample = [units = own.units](const plan::ModelShape& shape) {
       plan::Sample sample;
       sample.units = units == nullptr ? 1 : units(shape.as<Shape>());
       return sample;
     };
-    descriptor.estimate = [](const plan::ModelShape&, const plan::Layer&) {
-      return plan::LayerEstimate{};
-    };
-    descriptor.read = [check = own.check](plan::JsonObject& object) {
-      return plan::read_shape<Shape>(object, check);
-    };
-    descriptor.faults_of_cut = [faults = own.faults_of_cut](const plan::ModelShape& shape,
-                                                            int parts) {
-      plan::ModelDeclaration<Shape> declared{};
-      declared.faults_of_cut = faults;
-      return plan::faults_of_cut<Shape>(shape.as<Shape>(), parts, declared);
-    };
-    descriptor.only_predicted = [](const plan::ModelShape&) { return std::vector<std::string>(); };
-    descriptor.fields = [](const plan::ModelShape& shape) {
-      return plan::fields_json(shape.as<Shape>());
-    };
-    descriptor.schema = [meaning = own.meaning] { return plan::model_schema<Shape>(meaning); };
     plan::add_model_kind(descriptor);
     exec::add_builder(
         descriptor,

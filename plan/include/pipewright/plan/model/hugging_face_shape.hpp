@@ -27,6 +27,11 @@ const ModelDescriptor& descriptor_of<HuggingFaceShape>();
 /// What the config.json of the folder makes of the shape. Throws InputError that names the file.
 HuggingFaceShape with_config(HuggingFaceShape shape);
 
+/// All of them: the embedding, the decoder's, norm and head.
+inline int layer_count(const HuggingFaceShape& shape) {
+  return shape.transformer.config.layers + 2;
+}
+
 /// The sizes of a transformer, whichever way the scenario has them; null for other models.
 const TransformerShape* transformer_of(const ModelShape& shape);
 

@@ -19,7 +19,6 @@ LARGE = {"model.blocks": 8, "model.hidden": 1024, "model.heads": 16, "model.sequ
          "training.steps": 12, "training.microbatch_size": 4}
 # Small enough that a CPU in a GPU's place takes seconds.
 SMALL = {"model.blocks": 2, "model.hidden": 32, "model.heads": 2, "model.sequence": 16}
-# Where costs only divide the layers, they need not be measured well.
 QUICK = {"profile.warm_up": 1, "profile.least_repeats": 2, "profile.most_repeats": 4}
 # Seconds after which a job ends that gets no further, and says who waits for whom.
 PATIENCE = ["--timeout", 5, "--stall", 20]
@@ -46,10 +45,24 @@ def loop(check, *options, sets):
                             sets={"profile.most_repeats": 10, **sets})
 
 
-def train(check, *options, sets, scenario="gpt-text"):
+def costs(check, sets, scenario="gpt-text", data=()):
+    """Options that name costs of these layers, measured when they are first asked for: where they only
+    divide the layers they need not be measured well, and not each time."""
+    measured = {name: value for name, value in sets.items()
+                if name.startswith("model.") or name == "training.optimizer"}
+    file = check.out / "runs" / ("-".join([scenario, *map(str, measured.values())]) + ".json")
+    if not file.exists():
+        file.parent.mkdir(exist_ok=True)
+        check.pipewright("profile", "--device", "cuda", "-o", file, *data, scenario=scenario,
+                         sets={**measured, **QUICK})
+    return ["--costs", file]
+
+
+def train(check, *options, sets, scenario="gpt-text", data=()):
     """A training whose bits are those without a pipeline."""
-    require_equal_bits(check.pipewright("train", "--device", "cuda", "--verify", *PATIENCE, *options,
-                                        scenario=scenario, sets={**QUICK, **sets}))
+    require_equal_bits(check.pipewright("train", "--device", "cuda", "--verify", *PATIENCE, *data,
+                                        *costs(check, sets, scenario, data), *options,
+                                        scenario=scenario, sets=sets))
     return {"bit_identical": True}
 
 
@@ -214,9 +227,10 @@ def part_abort(check):
     """A rank is killed in the middle of a training over NCCL: the other ends by itself, and the report
     says who is gone."""
     check.need_gpu()
-    folder = check.folder()
+    sets = usual(check, **{"training.steps": 1000000})
+    measured, folder = costs(check, sets), check.folder()
     words = check.words("train", "--device", "cuda", "--processes", "--out", folder, *PATIENCE,
-                        sets=usual(check, **{"training.steps": 1000000, **QUICK}))
+                        *measured, sets=sets)
     begin = check.log_bytes()
     process = check.start(words, open(os.devnull, "wb"))
     try:
@@ -261,8 +275,9 @@ def part_kernels(check):
     def recorded(name):
         file = check.out / f"kernels-of-{name}.json"
         options = ["--processes"] if name == "processes" else []
-        check.pipewright("train", "--device", "cuda", "--kernels", file, *PATIENCE, *options,
-                         sets=usual(check, **{"training.steps": 8, **QUICK}))
+        sets = usual(check, **{"training.steps": 8})
+        check.pipewright("train", "--device", "cuda", "--kernels", file, *PATIENCE,
+                         *costs(check, sets), *options, sets=sets)
         events = len(json.loads(file.read_text())["traceEvents"])
         if events == 0:
             raise Failed("nothing was recorded")
@@ -308,7 +323,7 @@ def part_alexnet(check):
     steps = {"model.image_size": 64, "training.steps": 2,
              "training.optimizer": "sgd"} if check.small else {"training.steps": 4}
     figures = check.each(["without graphs", "with graphs"], lambda name: train(
-        check, "--data", images, scenario="alexnet-cifar10", sets={
+        check, scenario="alexnet-cifar10", data=["--data", images], sets={
             **steps, "training.cuda_graphs": "true" if name == "with graphs" else "false"}))
     shutil.rmtree(images)
     return figures, passed_table(check)

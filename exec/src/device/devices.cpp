@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <regex>
+#include <atomic>
 
 #include "device/gpu.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
@@ -11,6 +11,8 @@
 
 namespace pipewright::exec {
 namespace {
+
+std::atomic<bool> kernels_as_launched = false;
 
 at::Device gpu(int index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
@@ -39,8 +41,10 @@ OnDevice::~OnDevice() = default;
 void OnDevice::finish() const { state_->stream.finish(); }
 bool OnDevice::is_done() const { return state_->stream.is_done(); }
 
+void load_kernels_as_launched() { kernels_as_launched = true; }
+
 const Gpus& gpus() {
-  static const Gpus found = find_gpus();
+  static const Gpus found = find_gpus(kernels_as_launched);
   return found;
 }
 
@@ -63,15 +67,13 @@ std::string device_in_words(const RankDevice& where) {
   return gpus().names.at(static_cast<std::size_t>(where.device.index()));
 }
 
-plan::Bytes product_workspaces(const RankDevice& where, const std::string& config) {
-  if (where.device.is_cpu())
-    return {};
-  constexpr int threads = 2;
-  static const std::regex sizes(":([0-9]+):([0-9]+)");
-  std::int64_t kib = 0;
-  for (std::sregex_iterator at(config.begin(), config.end(), sizes), end; at != end; ++at)
-    kib += std::stoll((*at)[1]) * std::stoll((*at)[2]);
-  return {threads * kib * 1024};
+plan::Bytes product_workspaces(const RankDevice& where) {
+  return where.device.is_cpu() ? plan::Bytes{} : workspaces_of_stream(where);
+}
+
+void release_product_workspaces() {
+  if (!gpus().names.empty())
+    release_workspaces();
 }
 
 void compute_reproducibly() {

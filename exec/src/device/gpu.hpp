@@ -10,7 +10,13 @@
 
 namespace pipewright::exec {
 
-Gpus find_gpus();
+/// `as_launched`: kernels are loaded with their first launch, not all at once.
+Gpus find_gpus(bool as_launched);
+
+/// What LibTorch keeps for cuBLAS on this thread's stream of the device.
+plan::Bytes workspaces_of_stream(const RankDevice& where);
+/// Of all streams.
+void release_workspaces();
 
 /// The stream on which a rank computes, of its part of the multiprocessors alone where the GPU is
 /// divided. Throws InputError where it cannot be divided so.

@@ -14,13 +14,14 @@ namespace pipewright::exec {
 namespace {
 
 /// They are read when CUDA starts. Where the user has set one, it stays.
-void set_up_environment() {
+void set_up_environment(bool as_launched) {
   // Streams beyond the number of connections share one, and then one that waits holds up the other:
   // a receive that waits for its data would hold up the send that the data depends on.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  // A kernel that is loaded with its first launch may wait for all that runs: for a receive that is
-  // posted, whose sender may wait for that very launch.
-  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  // A kernel that is loaded with its first launch may wait for all that runs: for a receive of NCCL
+  // that is posted, whose sender may wait for that very launch.
+  if (!as_launched)
+    setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   // Without workspaces of a fixed size, cuBLAS adds up in another order from call to call.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
@@ -40,8 +41,8 @@ std::vector<std::string> names_of(int count) {
 
 }  // namespace
 
-Gpus find_gpus() {
-  set_up_environment();
+Gpus find_gpus(bool as_launched) {
+  set_up_environment(as_launched);
   if (dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_GLOBAL) == nullptr)
     return {{}, dlerror()};
   if (!at::globalContext().hasCUDA() && c10::cuda::device_count() > 0)

@@ -10,7 +10,11 @@ constexpr const char* reason = "this Pipewright was built without the CUDA heade
 
 }  // namespace
 
-Gpus find_gpus() { return {{}, reason}; }
+Gpus find_gpus(bool /*as_launched*/) { return {{}, reason}; }
+
+plan::Bytes workspaces_of_stream(const RankDevice&) { return {}; }
+
+void release_workspaces() {}
 
 Stream compute_stream(const RankDevice& where) {
   if (where.device.is_cpu())

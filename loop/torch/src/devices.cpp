@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/exec/job/environment.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::loop {
@@ -15,8 +16,11 @@ void open_devices(const DeviceChoice& choice, plan::CpuBranch branch) {
   // Kernels share their work among threads, and round where a share ends: the bits of first weights
   // and of all else on this thread must not depend on the number of cores.
   at::set_num_threads(1);
-  if (choice.gpu)
-    exec::on_gpus(1);
+  if (!choice.gpu)
+    return;
+  if (!exec::job_from_environment())
+    exec::load_kernels_as_launched();  // ranks are threads
+  exec::on_gpus(1);
 }
 
 std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,

@@ -122,8 +122,8 @@ profiler::Inspection inspect_on_cpu(const plan::Scenario& scenario, const Worklo
 }
 
 /// On this thread, which has the stream of the bench.
-MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload,
-                      const std::atomic<bool>& stop, const MeasureOptions& options) {
+MeasuredLayers on_bench_of_gpu(const plan::Scenario& scenario, const Workload& workload,
+                               const std::atomic<bool>& stop, const MeasureOptions& options) {
   profiler::LayerBench bench(workload.setup(), workload.device(), seat_of(scenario));
   profiler::Profiled profiled = profiler::profile_layers(bench, {.settings = scenario.profile,
                                                                  .report = options.progress,
@@ -131,12 +131,10 @@ MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload,
                                                                  .over = options.over});
   MeasuredLayers measured{std::move(profiled.costs), {}};
   measured.alike = std::move(profiled.alike);
-  const char* const config = std::getenv("CUBLAS_WORKSPACE_CONFIG");  // set where there are GPUs
-  measured.costs.workspaces =
-      exec::product_workspaces(workload.device(), config == nullptr ? "" : config);
+  measured.costs.workspaces = exec::product_workspaces(workload.device());
   std::unique_ptr<profiler::ActivitySource> source;
   try {
-    source = profiler::cupti_source();
+    source = profiler::cupti_source(workload.device().device);
   } catch (const plan::InputError& refused) {
     measured.why_host_clock = refused.what();
     return measured;
@@ -145,6 +143,14 @@ MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload,
       profiler::inspect(bench, *source, inspected_passes, &stop, scenario.training.cuda_graphs);
   measured.costs =
       profiler::with_device_times(std::move(measured.costs), *measured.inspection, measured.alike);
+  return measured;
+}
+
+MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload,
+                      const std::atomic<bool>& stop, const MeasureOptions& options) {
+  MeasuredLayers measured = on_bench_of_gpu(scenario, workload, stop, options);
+  // A rank's stream may be the bench's, and would find workspaces that others are charged for.
+  exec::release_product_workspaces();
   return measured;
 }
 

@@ -88,16 +88,18 @@ plan::Json report_of(const TrainReport& done) {
   return report;
 }
 
-std::unique_ptr<profiler::ActivitySource> kernel_source(const TrainSettings& settings) {
+std::unique_ptr<profiler::ActivitySource> kernel_source(const TrainSettings& settings,
+                                                        const Workload& workload) {
   if (settings.kernels.empty())
     return nullptr;
-  return settings.prepare.devices.gpu ? profiler::cupti_source() : profiler::operator_source();
+  const at::Device device = workload.device().device;
+  return device.is_cpu() ? profiler::operator_source() : profiler::cupti_source(device);
 }
 
 std::optional<TrainReport> train_prepared(const Prepared& prepared, Membership& members,
                                           const TrainSettings& settings) {
   std::optional<StepLog> log = opened_log(prepared, members, settings);
-  const auto source = kernel_source(settings);
+  const auto source = kernel_source(settings, prepared.workload);
   TrainingOptions training = settings.training;
   training.verified = settings.verify;
   training.kernels = source.get();

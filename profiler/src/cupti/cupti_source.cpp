@@ -4,8 +4,11 @@
 
 #include "cupti/cupti_source.hpp"
 
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -16,6 +19,7 @@
 #include "cupti/recorded_calls.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/profiler/activity/attribution.hpp"
 
 namespace pipewright::profiler {
 namespace {
@@ -67,11 +71,11 @@ constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY
 
 class CuptiSource final : public ActivitySource {
  public:
-  explicit CuptiSource(const CuptiLibrary& cupti)
+  CuptiSource(const CuptiLibrary& cupti, const GiveWork& try_it)
       : cupti_(cupti),
         pool_(buffer_size, buffers_ready, buffers_at_most),
-        runtime_calls_(calls_that_give_work(cupti, CUPTI_CB_DOMAIN_RUNTIME_API)),
-        driver_calls_(calls_that_give_work(cupti, CUPTI_CB_DOMAIN_DRIVER_API)) {
+        other_runtime_calls_(known_calls(cupti, CUPTI_CB_DOMAIN_RUNTIME_API).others),
+        other_driver_calls_(known_calls(cupti, CUPTI_CB_DOMAIN_DRIVER_API).others) {
     const std::uint32_t version = required_version();
     subscribe();
     if (!use(pool_)) {
@@ -80,6 +84,10 @@ class CuptiSource final : public ActivitySource {
     }
     try {
       set_up();
+      if (try_it && !tells_calls_of(try_it))
+        throw plan::InputError(
+            "CUPTI tells what the GPU does, but not which calls asked for it: the library and the "
+            "driver may not go together");
       kept_ = KeptBuffers::from_environment(version);
     } catch (...) {
       cupti_.unsubscribe(subscriber_);
@@ -202,27 +210,43 @@ class CuptiSource final : public ActivitySource {
     switch_all(false);
   }
 
+  /// Whether that work comes back with its label and call.
+  bool tells_calls_of(const GiveWork& try_it) {
+    constexpr std::uint64_t label = 1;
+    start();
+    open(label);
+    try_it();
+    close();
+    stop();
+    const Activity activity = collect();
+    const Attribution found =
+        attribute(activity, {{.label = label, .instruction = {}, .start = 0, .end = now()}});
+    const auto labelled = std::count_if(found.range_of.begin(), found.range_of.end(),
+                                        [](int range) { return range != Attribution::none; });
+    return labelled > 0 && found.without_call == 0;
+  }
+
   void switch_all(bool on) {
     for (const CUpti_ActivityKind kind : kinds) {
       const CUptiResult result = on ? cupti_.enable(kind) : cupti_.disable(kind);
       if (on)
         cupti_.require(result, "recording kernels and copies");
     }
-    switch_calls(cupti_.enable_runtime_call, runtime_calls_, CUPTI_ACTIVITY_KIND_RUNTIME, on);
-    switch_calls(cupti_.enable_driver_call, driver_calls_, CUPTI_ACTIVITY_KIND_DRIVER, on);
+    switch_calls(cupti_.enable_runtime_call, other_runtime_calls_, CUPTI_ACTIVITY_KIND_RUNTIME, on);
+    switch_calls(cupti_.enable_driver_call, other_driver_calls_, CUPTI_ACTIVITY_KIND_DRIVER, on);
   }
 
-  /// Where calls cannot be chosen, all are recorded.
+  /// All are switched on, and those that give no work off again: CUPTI 13.0.1 takes a call that is
+  /// switched on by itself, and records none of it (on an H200).
   void switch_calls(decltype(&cuptiActivityEnableRuntimeApi) enable,
-                    const std::vector<CUpti_CallbackId>& calls, CUpti_ActivityKind all, bool on) {
-    std::size_t switched = 0;
-    for (const CUpti_CallbackId call : calls)
-      switched += enable(call, on ? 1 : 0) == CUPTI_SUCCESS ? 1 : 0;
-    if (switched > 0)
+                    const std::vector<CUpti_CallbackId>& others, CUpti_ActivityKind all, bool on) {
+    if (!on) {
+      cupti_.disable(all);
       return;
-    const CUptiResult result = on ? cupti_.enable(all) : cupti_.disable(all);
-    if (on)
-      cupti_.require(result, "recording calls");
+    }
+    cupti_.require(cupti_.enable(all), "recording calls");
+    for (const CUpti_CallbackId call : others)
+      enable(call, 0);
   }
 
   std::string name_of_call(bool of_runtime, std::uint32_t number) const {
@@ -252,21 +276,26 @@ class CuptiSource final : public ActivitySource {
 
   const CuptiLibrary& cupti_;
   BufferPool pool_;
-  std::vector<CUpti_CallbackId> runtime_calls_, driver_calls_;
+  std::vector<CUpti_CallbackId> other_runtime_calls_, other_driver_calls_;
   CUpti_SubscriberHandle subscriber_{};
   std::unique_ptr<KeptBuffers> kept_;
 };
 
 }  // namespace
 
-std::unique_ptr<ActivitySource> watch_by(const CuptiLibrary& cupti) {
-  return std::make_unique<CuptiSource>(cupti);
+std::unique_ptr<ActivitySource> watch_by(const CuptiLibrary& cupti, const GiveWork& try_it) {
+  return std::make_unique<CuptiSource>(cupti, try_it);
 }
 
-std::unique_ptr<ActivitySource> cupti_source() {
+std::unique_ptr<ActivitySource> cupti_source(at::Device device) {
   if (const exec::Gpus& gpus = exec::gpus(); gpus.names.empty())
     throw plan::InputError("CUPTI: no GPU: " + gpus.why_none);
-  return watch_by(CuptiLibrary::get());
+  const c10::impl::VirtualGuardImpl gpu(at::kCUDA);
+  const auto index = device.has_index() ? device.index() : gpu.getDevice().index();
+  return watch_by(CuptiLibrary::get(), [&] {
+    at::zeros({1}, at::TensorOptions(at::Device(at::kCUDA, index)));
+    gpu.synchronizeDevice(index);
+  });
 }
 
 }  // namespace pipewright::profiler

@@ -45,19 +45,18 @@ std::string without_version(std::string_view call) {
   return std::string(call);
 }
 
-std::vector<CUpti_CallbackId> calls_that_give_work(const CuptiLibrary& cupti,
-                                                   CUpti_CallbackDomain domain) {
+KnownCalls known_calls(const CuptiLibrary& cupti, CUpti_CallbackDomain domain) {
   constexpr CUpti_CallbackId first_that_cannot_be = 4096;  // names end where the library's do
   constexpr int unknown_in_a_row = 64;
-  std::vector<CUpti_CallbackId> calls;
+  KnownCalls calls;
   int unknown = 0;
   for (CUpti_CallbackId call = 1; call < first_that_cannot_be && unknown < unknown_in_a_row;
        ++call) {
     const char* name = nullptr;
     const bool is_known = cupti.call_name(domain, call, &name) == CUPTI_SUCCESS && name != nullptr;
     unknown = is_known ? 0 : unknown + 1;
-    if (is_known && gives_work(name))
-      calls.push_back(call);
+    if (is_known)
+      (gives_work(name) ? calls.giving_work : calls.others).push_back(call);
   }
   return calls;
 }

@@ -17,7 +17,9 @@ bool gives_work(std::string_view call);
 std::string without_version(std::string_view call);
 
 /// As this CUPTI numbers them. Newer ones know more of them.
-std::vector<CUpti_CallbackId> calls_that_give_work(const CuptiLibrary& cupti,
-                                                   CUpti_CallbackDomain domain);
+struct KnownCalls {
+  std::vector<CUpti_CallbackId> giving_work, others;
+};
+KnownCalls known_calls(const CuptiLibrary& cupti, CUpti_CallbackDomain domain);
 
 }  // namespace pipewright::profiler

@@ -3,7 +3,7 @@
 
 namespace pipewright::profiler {
 
-std::unique_ptr<ActivitySource> cupti_source() {
+std::unique_ptr<ActivitySource> cupti_source(at::Device /*device*/) {
   throw plan::InputError("this Pipewright was built without the CUPTI headers of LibTorch's wheel");
 }
 

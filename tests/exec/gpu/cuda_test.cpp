@@ -148,7 +148,7 @@ TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda
   }
 }
 
-TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
+TEST_CASE("twenty steps on a GPU hold no more memory than two", "[cuda]") {
   need_gpu();
   const auto s = make("zb-h1", 3, 4);
   std::vector<std::vector<std::int64_t>> held(3);  // at the start of each step
@@ -164,8 +164,12 @@ TEST_CASE("twenty steps on a GPU hold no more memory than one", "[cuda]") {
                      .devices = on_gpus(3)});
   for (; now < 20; ++now)
     executor.step(now);
-  for (const auto& values : held)
-    CHECK(values == std::vector<std::int64_t>(20, values.front()));
+  // What cuBLAS sets aside for a stream comes with the first step and stays.
+  for (const auto& values : held) {
+    CHECK(values.front() <= values.at(1));
+    CHECK(std::vector(values.begin() + 1, values.end()) ==
+          std::vector<std::int64_t>(19, values.at(1)));
+  }
 }
 
 TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {

@@ -39,6 +39,8 @@ void set(Behaviour& behaviour, const std::string& word) {
     behaviour.garbage = true;
   else if (name == "cut")
     behaviour.cut = true;
+  else if (name == "no_calls")
+    behaviour.no_calls = true;
   else if (name == "play")
     behaviour.play = value;
   else

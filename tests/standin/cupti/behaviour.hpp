@@ -22,6 +22,7 @@ struct Behaviour {
   bool newer = false;
   bool garbage = false;
   bool cut = false;
+  bool no_calls = false;
   std::string play;
 };
 

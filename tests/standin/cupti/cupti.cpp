@@ -86,14 +86,17 @@ class Cupti {
       kinds_.insert(kind);
     else
       kinds_.erase(kind);
+    // A kind overrides what was said of its calls before.
+    std::erase_if(switched_off_,
+                  [&](const auto& call) { return kind_of_calls(call.first) == kind; });
   }
 
   void enable(const CallId& call, bool on) {
     const std::lock_guard lock(mutex_);
     if (on)
-      recorded_.insert({call.domain, call.number});
+      switched_off_.erase({call.domain, call.number});
     else
-      recorded_.erase({call.domain, call.number});
+      switched_off_.insert({call.domain, call.number});
   }
 
   void flush() {
@@ -140,15 +143,24 @@ class Cupti {
     const auto id = id_of(work.call);
     if (!id)
       return;
-    const bool is_runtime = id->domain == CUPTI_CB_DOMAIN_RUNTIME_API;
-    const auto whole = is_runtime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
-    if (!kinds_.contains(whole) && !recorded_.contains({id->domain, id->number}))
+    if (!is_recorded(*id))
       return;
     if (kinds_.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
       for (const auto& [kind, labels] : labels_of_thread)
         if (!labels.empty())
           put(label_record(kind, labels.back(), correlation_, behaviour_.longer));
     put(call_record(work, *id, correlation_, behaviour_.longer));
+  }
+
+  static CUpti_ActivityKind kind_of_calls(CUpti_CallbackDomain domain) {
+    return domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
+                                                 : CUPTI_ACTIVITY_KIND_DRIVER;
+  }
+
+  bool is_recorded(const CallId& call) const {
+    // One that is switched on by itself is not recorded, and nothing said (13.0.1 on an H200).
+    return !behaviour_.no_calls && kinds_.contains(kind_of_calls(call.domain)) &&
+           !switched_off_.contains({call.domain, call.number});
   }
 
   void put(const Bytes& record) {
@@ -181,7 +193,7 @@ class Cupti {
   bool subscribed_ = false;
   std::string name_;
   std::set<CUpti_ActivityKind> kinds_;
-  std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> recorded_;
+  std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> switched_off_;
   int collection_ = 0;
   int calls_ = 0;
   std::uint32_t correlation_ = 0;

@@ -20,6 +20,7 @@ extern "C" {
 ///   newer                    before each record comes one of a kind that only CUPTI knows
 ///   garbage                  behind the records of a buffer are bytes that are none
 ///   cut                      a buffer ends within its last record
+///   no_calls                 calls are not recorded, and nothing said
 ///   play=FOLDER              buffers that PIPEWRIGHT_KEEP_CUPTI has kept, instead of its own
 void pipewright_standin_cupti(const char* words);
 

@@ -32,6 +32,11 @@ struct Gpus {
 /// any other way: it looks for them once.
 const Gpus& gpus();
 
+/// Said before the first call of `gpus` by a process that uses no NCCL: kernels are loaded as they
+/// are launched. All at once takes seconds, but launching while a receive of NCCL is posted needs
+/// it.
+void load_kernels_as_launched();
+
 /// A GPU for each of `ranks` ranks of this process, neighbours on the same one where there are more
 /// ranks than GPUs; `partitioned`: each on multiprocessors of its own then.
 std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned);
@@ -57,11 +62,13 @@ class OnDevice {
 /// What decides the bits of what is computed there: the branch of the CPU, or the GPU's name.
 std::string device_in_words(const RankDevice& where);
 
-/// What LibTorch keeps for cuBLAS on a rank's stream, and charges to the rank: a workspace of the
-/// size that CUBLAS_WORKSPACE_CONFIG says (`config`, such as ":4096:8" for 8 of 4096 KiB) for each
-/// thread that asks for products, which are the rank's own and, in a backward, autograd's. Nothing
-/// is kept on the CPU.
-plan::Bytes product_workspaces(const RankDevice& where, const std::string& config);
+/// What LibTorch keeps for cuBLAS on this thread's stream and charges to the rank: a workspace (of
+/// the size that CUBLAS_WORKSPACE_CONFIG says) for each thread that has asked for products there,
+/// which are the rank's own and, in a backward, autograd's; and a smaller one for products with a
+/// bias. They stay. Nothing is kept on the CPU.
+plan::Bytes product_workspaces(const RankDevice& where);
+/// Gives those of all streams free. Nothing may compute on a GPU meanwhile.
+void release_product_workspaces();
 
 /// From now on LibTorch computes on GPUs with the same bits each time, or throws where it cannot:
 /// what exact mode needs there. It holds for the whole process.

@@ -2,6 +2,8 @@
 
 // Who watches what a device does.
 
+#include <c10/core/Device.h>
+
 #include <memory>
 #include <string>
 
@@ -32,8 +34,10 @@ class ActivitySource {
 /// The operators of LibTorch that are computed on the CPU, by the host's clock.
 std::unique_ptr<ActivitySource> operator_source();
 
-/// The kernels, copies and sets of NVIDIA's GPUs, by CUPTI; one at a time. Throws InputError that
-/// says why that cannot be: no library, no GPU, no permission, or somebody else who uses it.
-std::unique_ptr<ActivitySource> cupti_source();
+/// The kernels, copies and sets of NVIDIA's GPUs, by CUPTI; one at a time. It is tried on `device`,
+/// without a number on the one that this thread is at. Throws InputError that says why that cannot
+/// be: no library, no GPU, no permission, somebody else who uses it, or a CUPTI that does not tell
+/// which calls asked for what.
+std::unique_ptr<ActivitySource> cupti_source(at::Device device = at::kCUDA);
 
 }  // namespace pipewright::profiler

@@ -1,0 +1,60 @@
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+
+#include "device/gpu.hpp"
+#include "pipewright/exec/device/loaded_library.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// What LibTorch's CUDA library says of its workspaces. Programs are not linked to it, as most
+/// machines have none.
+struct Workspaces {
+  using Map = at::cuda::WorkspaceMapWithMutex& (*)();
+  using Size = std::size_t (*)();
+
+  Workspaces() {
+    const LoadedLibrary torch_cuda("LibTorch's CUDA library", "libtorch_cuda.so");
+    torch_cuda.find("_ZN2at4cuda33cublas_handle_stream_to_workspaceEv", products);
+    torch_cuda.find("_ZN2at4cuda22getChosenWorkspaceSizeEv", size_for_products);
+    torch_cuda.find("_ZN2at4cuda35cublaslt_handle_stream_to_workspaceEv", products_with_bias);
+    torch_cuda.find("_ZN2at4cuda26getCUDABlasLtWorkspaceSizeEv", size_with_bias);
+    torch_cuda.find("_ZN2at4cuda21clearCublasWorkspacesEv", clear);
+  }
+
+  static const Workspaces& get() {
+    static const Workspaces found;
+    return found;
+  }
+
+  Map products, products_with_bias;
+  Size size_for_products, size_with_bias;
+  void (*clear)();
+};
+
+/// All of them on the stream, whichever handle they are for.
+std::int64_t bytes_on(Workspaces::Map of, Workspaces::Size size, void* stream) {
+  at::cuda::WorkspaceMapWithMutex& workspaces = of();
+  const std::shared_lock lock(workspaces.mutex);
+  const auto count =
+      std::count_if(workspaces.map.begin(), workspaces.map.end(),
+                    [stream](const auto& each) { return std::get<1>(each.first) == stream; });
+  return count * static_cast<std::int64_t>(size());
+}
+
+}  // namespace
+
+plan::Bytes workspaces_of_stream(const RankDevice& where) {
+  void* const stream = c10::cuda::getCurrentCUDAStream(where.device.index()).stream();
+  const Workspaces& all = Workspaces::get();
+  return {bytes_on(all.products, all.size_for_products, stream) +
+          bytes_on(all.products_with_bias, all.size_with_bias, stream)};
+}
+
+void release_workspaces() { Workspaces::get().clear(); }
+
+}  // namespace pipewright::exec

@@ -49,6 +49,7 @@ def keep_profile(check, folder):
 
 
 def keep_train(check, folder):
+    (check.out / "runs").mkdir(exist_ok=True)
     # Without costs it would measure layers first, and that would be kept.
     check.pipewright("train", "--device", "cuda", "--kernels", check.out / "runs/golden.json",
                      "--costs", folder.with_name("costs.json"), sets=TINY,

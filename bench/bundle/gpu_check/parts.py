@@ -53,7 +53,7 @@ def costs(check, sets, scenario="gpt-text", data=()):
     file = check.out / "runs" / ("-".join([scenario, *map(str, measured.values())]) + ".json")
     if not file.exists():
         file.parent.mkdir(exist_ok=True)
-        check.pipewright("profile", "--device", "cuda", "-o", file, *data, scenario=scenario,
+        check.pipewright("profile", "--device", "cuda", "--over", "0", "-o", file, *data, scenario=scenario,
                          sets={**measured, **QUICK})
     return ["--costs", file]
 

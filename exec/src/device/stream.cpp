@@ -83,8 +83,10 @@ bool Stream::is_done() const {
 
 OnStream::OnStream(const Stream& stream) : before_(current_stream) {
   current_stream = &stream;
-  if (stream.native())
-    guard_.emplace(*stream.native());
+  if (!stream.native())
+    return;
+  guard_.emplace(*stream.native());
+  own_backward_.emplace();
 }
 
 OnStream::~OnStream() { current_stream = before_; }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "device/own_backward.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/quantity.hpp"
 
@@ -36,7 +37,8 @@ class Stream {
   std::optional<c10::Stream> stream_;
 };
 
-/// While it lives, what this thread does on the stream's device goes to the stream.
+/// While it lives, what this thread does on the stream's device goes to the stream, and it computes
+/// its backwards itself.
 class OnStream {
  public:
   explicit OnStream(const Stream& stream);
@@ -50,6 +52,7 @@ class OnStream {
  private:
   const Stream* before_;
   std::optional<c10::StreamGuard> guard_;
+  std::optional<OwnBackward> own_backward_;
 };
 
 /// A point in what a stream was given. May be passed to other threads.

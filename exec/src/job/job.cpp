@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "coming_together.hpp"
 #include "first_line.hpp"
 #include "keys.hpp"
 #include "no_timeout.hpp"
@@ -88,6 +89,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
     throw JobFailure(fmt::format("rank {} has lost the job's store at {}: {}", environment_.rank,
                                  place_of(environment_), first_line(error.what())));
   }
+  has_come_together();
   const Store calls = connect(environment_, options_.join_timeout, false);
   calls->setTimeout(no_timeout);
   watch_ = std::make_unique<Watch>(

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -15,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "coming_together.hpp"
+
 namespace pipewright::exec {
 namespace {
 
@@ -22,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int ended_by_signal = 1;
 constexpr int cannot_start = 127;  // as shells have it
+/// For ranks that fail while the job comes together, each for the same reason perhaps.
+constexpr std::chrono::milliseconds to_say_why{1000};
 
 /// A port that nothing listens on now.
 int free_port() {
@@ -41,7 +46,9 @@ int free_port() {
 }
 
 /// In the child: never returns.
-[[noreturn]] void become_rank(const LocalJob& job, int rank, int port) {
+[[noreturn]] void become_rank(const LocalJob& job, int rank, int port,
+                              const ComingTogether& together) {
+  together.hand_on();
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
@@ -59,17 +66,18 @@ int free_port() {
   _exit(cannot_start);
 }
 
-std::vector<pid_t> start(const LocalJob& job) {
+std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
   const int port = free_port();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(job, rank, port);
+      become_rank(job, rank, port, together);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);
   }
+  together.all_started();
   return ranks;
 }
 
@@ -86,7 +94,8 @@ int code_of(const LocalJob& job, int status, std::size_t rank) {
 }  // namespace
 
 int run_local_job(const LocalJob& job) {
-  std::vector<pid_t> ranks = start(job);
+  ComingTogether together;
+  std::vector<pid_t> ranks = start(job, together);
   const auto signal_all = [&](int signal) {
     for (const pid_t rank : ranks)
       if (rank != 0)
@@ -95,7 +104,7 @@ int run_local_job(const LocalJob& job) {
   int code = 0;
   std::size_t left = ranks.size();
   std::optional<Clock::time_point> failed;
-  bool passed_on = false;
+  bool passed_on = false, killed = false;
   while (left > 0) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       int status = 0;
@@ -103,6 +112,8 @@ int run_local_job(const LocalJob& job) {
         continue;
       ranks[rank] = 0;
       --left;
+      if (killed)
+        continue;  // by us, which says nothing of it
       if (const int own = code_of(job, status, rank); own != 0) {
         code = code == 0 ? own : code;
         failed = failed.value_or(Clock::now());
@@ -110,8 +121,12 @@ int run_local_job(const LocalJob& job) {
     }
     if (job.stop != nullptr && *job.stop && !std::exchange(passed_on, true))
       signal_all(SIGTERM);
-    if (failed && Clock::now() - *failed > job.grace)
+    // Who has not met the others cannot learn that one is gone.
+    const auto grace = together.is_going_on() ? std::min(job.grace, to_say_why) : job.grace;
+    if (failed && !killed && Clock::now() - *failed > grace) {
       signal_all(SIGKILL);
+      killed = true;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return code;

@@ -6,6 +6,7 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "exec/support/sharded_gpt.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/skip.hpp"
@@ -52,6 +53,18 @@ TEST_CASE(
   setup.precision = at::kBFloat16;
   setup.loss_scaling = {.scale = 1024, .dynamic = true};
   check_equals_serial(make("zb-h1", 3, 4), setup, {}, false, {.gradient_norm = true});
+}
+
+TEST_CASE("shards of a stage on one GPU wait for each other in their backwards, and end",
+          "[cuda]") {
+  need_gpu();
+  for (const auto& s : {make("1f1b", 2, 4), make("zb-h1", 2, 4)}) {
+    const test::Sizes sizes{s, /*replicas=*/1, /*shards=*/2};
+    ExecutorOptions options = sizes.options();
+    options.devices.assign(4, on_gpus(1).front());
+    test::check_equals_serial(plan::lower(s, {.share_loss = true}), partition_for(s),
+                              test::sharded_setup(2), options);
+  }
 }
 
 TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {
@@ -101,6 +114,7 @@ TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") 
   const auto s = make("gpipe", 2, 4);
   std::vector<std::int64_t> peaks;
   for (const bool graphs : {false, true}) {
+    release_product_workspaces();  // which others may have been charged for
     std::mutex mutex;
     std::int64_t peak = 0;
     Executor executor(plan::lower(s), partition_for(s), small_setup(),
@@ -164,7 +178,7 @@ TEST_CASE("twenty steps on a GPU hold no more memory than two", "[cuda]") {
                      .devices = on_gpus(3)});
   for (; now < 20; ++now)
     executor.step(now);
-  // What cuBLAS sets aside for a stream comes with the first step and stays.
+  // What cuBLAS keeps for a stream comes with the first step and stays.
   for (const auto& values : held) {
     CHECK(values.front() <= values.at(1));
     CHECK(std::vector(values.begin() + 1, values.end()) ==

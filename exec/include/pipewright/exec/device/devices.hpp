@@ -44,7 +44,7 @@ std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned);
 std::vector<RankDevice> on_gpus(int ranks, bool partitioned = false);
 
 /// While it lives, this thread computes on a device as a rank does: on a stream of its own, whose
-/// memory is charged to `account`. On the CPU it is nothing.
+/// memory is charged to `account`, backwards too. On the CPU it is nothing.
 class OnDevice {
  public:
   OnDevice(const RankDevice& where, const MemoryAccount& account);
@@ -64,8 +64,7 @@ std::string device_in_words(const RankDevice& where);
 
 /// What LibTorch keeps for cuBLAS on this thread's stream and charges to the rank: a workspace (of
 /// the size that CUBLAS_WORKSPACE_CONFIG says) for each thread that has asked for products there,
-/// which are the rank's own and, in a backward, autograd's; and a smaller one for products with a
-/// bias. They stay. Nothing is kept on the CPU.
+/// and a smaller one for products with a bias. They stay. Nothing is kept on the CPU.
 plan::Bytes product_workspaces(const RankDevice& where);
 /// Gives those of all streams free. Nothing may compute on a GPU meanwhile.
 void release_product_workspaces();

@@ -14,7 +14,8 @@ struct LocalJob {
   std::string program = "/proc/self/exe";
   std::vector<std::string> words;  // of its command line, its name first
   int ranks = 1;
-  /// Ranks end each other when one fails; who has not ended so long after that is killed.
+  /// Ranks end each other when one fails; who has not ended so long after that is killed. While a
+  /// rank has not met the others yet, all are killed a second after.
   std::chrono::milliseconds grace{40'000};
   /// Once it is set, every rank gets a SIGTERM.
   const std::atomic<bool>* stop = nullptr;

@@ -1,0 +1,79 @@
+// Ranks of this machine that a launcher has started: which of them is said to have failed.
+
+#include "pipewright/exec/job/local_job.hpp"
+
+#include <filesystem>
+
+#include "support/catch.hpp"
+#include "support/temp_folder.hpp"
+
+namespace local_job_test {
+
+using namespace pipewright;
+using exec::LocalJob;
+
+constexpr auto for_ever = std::chrono::hours(1);
+
+struct Ended {
+  int code = 0;
+  std::vector<std::string> said;
+};
+
+/// Three ranks that do what the shell is told.
+Ended ended(const std::string& script, std::chrono::milliseconds grace) {
+  Ended end;
+  end.code =
+      exec::run_local_job({.program = "/bin/sh",
+                           .words = {"sh", "-c", script},
+                           .ranks = 3,
+                           .grace = grace,
+                           .say = [&](const std::string& text) { end.said.push_back(text); }});
+  return end;
+}
+
+const std::string meets_the_others = "eval \"exec $PIPEWRIGHT_COMING_TOGETHER>&-\"; ";
+const std::vector<std::string> rank_1_was_killed{"rank 1 was ended by signal 9 (Killed)"};
+
+TEST_CASE("a rank that is killed before all have met ends the job, and is the one that is named",
+          "[job]") {
+  const Ended end = ended("[ $RANK = 1 ] && kill -9 $$; exec sleep 1000", for_ever);
+  CHECK(end.code == 1);
+  CHECK(end.said == rank_1_was_killed);
+}
+
+TEST_CASE("one that is killed while a single other has not met the rest does so too", "[job]") {
+  const Ended end =
+      ended("[ $RANK = 1 ] && kill -9 $$; [ $RANK = 0 ] && " + meets_the_others + "exec sleep 1000",
+            for_ever);
+  CHECK(end.said == rank_1_was_killed);
+}
+
+TEST_CASE("once all have met, the others end by themselves", "[job]") {
+  const test::TempFolder folder;
+  const std::string ended_itself = folder.path() / "rank";
+  const Ended end = ended(meets_the_others + "[ $RANK = 1 ] && kill -9 $$; sleep 2; touch " +
+                              ended_itself + "$RANK; exit 3",
+                          for_ever);
+  CHECK(end.code == 1);
+  CHECK(end.said == rank_1_was_killed);
+  CHECK(std::filesystem::exists(ended_itself + "0"));
+  CHECK(std::filesystem::exists(ended_itself + "2"));
+}
+
+TEST_CASE("who does not end in time after all have met is killed, and not named", "[job]") {
+  const Ended end = ended(meets_the_others + "[ $RANK = 1 ] && kill -9 $$; exec sleep 1000",
+                          std::chrono::milliseconds(300));
+  CHECK(end.said == rank_1_was_killed);
+}
+
+TEST_CASE("while the job comes together a rank has time to say why it fails", "[job]") {
+  const Ended end = ended("[ $RANK = 1 ] && exit 7; sleep 0.2; exit 8", for_ever);
+  CHECK(end.code == 7);
+  CHECK(end.said.empty());
+}
+
+TEST_CASE("a program that cannot start is told by its code", "[job]") {
+  CHECK(exec::run_local_job({.program = "/no/such/program", .words = {"x"}, .ranks = 2}) == 127);
+}
+
+}  // namespace local_job_test

@@ -110,14 +110,14 @@ void put_executor_layers(const plan::Scenario& scenario, const plan::Transformer
   costs.input = layers.front().input;
   costs.target = costs.input;
   costs.loss.activation = plan::kept_by_loss(training, cut);
-  costs.dtype = !is_mixed                                                    ? "float32"
+  costs.dtype = !is_mixed                                                   ? "float32"
                 : scenario.training.precision == plan::Precision::MixedHalf ? "float16"
-                                                                             : "bfloat16";
+                                                                            : "bfloat16";
 }
 
 plan::LayerCosts costs_of_transformer(const plan::Scenario& scenario) {
-  const auto training = plan::training_of(*plan::transformer_of(scenario.model),
-                                          plan::batch_of(scenario));
+  const auto training =
+      plan::training_of(*plan::transformer_of(scenario.model), plan::batch_of(scenario));
   plan::LayerCosts costs = plan::transformer_costs(with_known_device(scenario.cluster), training,
                                                    plan::cut_of(scenario));
   if (has_executor_layers(scenario))

@@ -14,7 +14,10 @@
 #include "pipewright/exec/memory/memory_meter.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/models/transformer.hpp"
+#include "pipewright/plan/model/encoder_decoder_model.hpp"
+#include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/model/vit_model.hpp"
 #include "support/catch.hpp"
 
 namespace executor_layers_test {
@@ -77,7 +80,9 @@ Bytes held_by_graph(Layer& layer, const Tensors& inputs, bool selective) {
   for (const at::Tensor& input : inputs)
     copies.push_back(input.is_floating_point() ? input + zero.requires_grad_() : input.clone());
   Tensors outputs = layer.forward_all(copies, {.selective_recompute = selective});
-  const auto graph = outputs.front().grad_fn();
+  std::vector<std::shared_ptr<torch::autograd::Node>> graphs;
+  for (const at::Tensor& output : outputs)
+    graphs.push_back(output.grad_fn());
   outputs.clear();
   copies.clear();
   return account.held();
@@ -156,6 +161,38 @@ TEST_CASE("a model in sizes keeps and multiplies what the planner counts of it",
       shape.sequence = shape.config.longest = sizes.sequence;
       check_model(transformer_layers(shape), shape, sizes);
     }
+}
+
+/// `kept_inputs`: which inputs each layer keeps beside what is estimated.
+void check_estimates(const plan::ModelShape& shape, const at::Tensor& first,
+                     const std::vector<std::vector<std::size_t>>& kept_inputs) {
+  const plan::Model model = plan::model_of(shape);
+  const auto layers = test::build_all(builder_of(shape).layers(shape, {.seed = 1}));
+  REQUIRE(kept_inputs.size() == layers.size());
+  Tensors values{first};
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    INFO(shape.kind() << " " << model.layers[at].name);
+    double expected =
+        4.0 * static_cast<double>(first.size(0)) * estimate_of(shape, model.layers[at]).kept;
+    for (const std::size_t input : kept_inputs[at])
+      expected += static_cast<double>(values[input].nbytes());
+    if (values.front().is_floating_point())
+      CHECK(static_cast<double>(held_by_graph(*layers[at], values, false).value) == expected);
+    const at::NoGradGuard no_grad;
+    values = layers[at]->forward_all(values, {});
+  }
+}
+
+TEST_CASE("layers of our own models keep what is estimated of them", "[exec][models]") {
+  check_estimates(plan::GptShape{.blocks = 1, .hidden = 21, .heads = 3, .sequence = 13},
+                  test::formula_tokens("gpt", 3, 13, 256), {{}, {0}, {0}});
+  check_estimates(
+      plan::VitShape{.blocks = 1, .hidden = 21, .heads = 3, .patch = 4, .image_size = 20},
+      at::rand({3, 3, 20, 20}), {{}, {0}, {0}});
+  check_estimates(
+      plan::EncoderDecoderShape{
+          .encoder_blocks = 1, .decoder_blocks = 1, .hidden = 21, .heads = 3, .sequence = 13},
+      test::formula_tokens("both", 6, 13, 256).view({3, 2, 13}), {{}, {0}, {0, 1}, {1}});
 }
 
 }  // namespace executor_layers_test

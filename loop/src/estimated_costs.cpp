@@ -109,7 +109,7 @@ void put_executor_layers(const plan::Scenario& scenario, const plan::Transformer
   }
   costs.input = layers.front().input;
   costs.target = costs.input;
-  costs.loss.activation = plan::kept_by_loss(training, cut);
+  costs.loss.activation = plan::kept_by_loss(training, cut, bytes);
   costs.dtype = !is_mixed                                                   ? "float32"
                 : scenario.training.precision == plan::Precision::MixedHalf ? "float16"
                                                                             : "bfloat16";

@@ -114,6 +114,34 @@ TEST_CASE("Estimated: a folder's layers hold what the executor's own hold", "[lo
   CHECK(mixed.dtype == "bfloat16");
 }
 
+TEST_CASE("Estimated: folders that ship hold what was measured of them", "[loop][costs]") {
+  for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
+    CAPTURE(name);
+    const std::string shipped = fmt::format("{}/scenarios/{}/", PIPEWRIGHT_SOURCE_DIR, name);
+    const auto measured =
+        plan::layer_costs_from_json(plan::JsonDocument::read(shipped + "costs.json"));
+    plan::Scenario scenario =
+        plan::scenario_from_json(plan::JsonDocument::read(shipped + "scenario.json"));
+    scenario.pipeline.expert = 1;  // measured are whole mixtures
+    const auto estimated = estimated_costs(scenario);
+    CHECK(measured.tensor == estimated.tensor);
+    CHECK(measured.dtype == estimated.dtype);
+    CHECK(measured.loss.activation == estimated.loss.activation);
+    REQUIRE(measured.layers.size() == estimated.layers.size());
+    for (std::size_t at = 0; at < measured.layers.size(); ++at) {
+      CAPTURE(measured.layers[at].name);
+      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's input are words
+        const plan::LayerCost& layer = costs.layers[at];
+        return layer.activation + (at == 0 && layer.saves_input ? costs.input : plan::Bytes{});
+      };
+      CHECK(kept(measured).value == kept(estimated).value);
+      CHECK(measured.layers[at].selective_activation == estimated.layers[at].selective_activation);
+      CHECK(measured.layers[at].output == estimated.layers[at].output);
+      CHECK(measured.layers[at].parameters == estimated.layers[at].parameters);
+    }
+  }
+}
+
 TEST_CASE("Estimated: recomputation trades memory for time", "[loop][costs]") {
   const auto answer = [](const std::string& mode) {
     return test::answer_to({scenario({"training.recompute=" + mode})}).figures;

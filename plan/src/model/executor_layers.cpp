@@ -25,6 +25,8 @@ class ExecutorCounting {
   ExecutorLayer embedding() {
     ExecutorLayer layer =
         made("embedding", index_bytes * tokens_, value_ * c_.hidden * own_tokens_);
+    if (t_ > 1)  // words by their place in the shard's part, in place of the input
+      add(layer, "which words others have", tokens_);
     if (c_.embedding_scale != 1)
       add(layer, "the factor of rows", value_);
     if (c_.learned_positions)
@@ -207,9 +209,13 @@ std::vector<ExecutorLayer> executor_layers(const TransformerTraining& training, 
   return layers;
 }
 
-Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut) {
+Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut, int value_bytes) {
   const double tokens = 1.0 * cut.microbatch * training.sequence / cut.context;
-  return whole_bytes(single_bytes * (tokens * training.model.vocabulary / cut.tensor + 1));
+  const double words = 1.0 * training.model.vocabulary / cut.tensor;
+  if (cut.tensor == 1)  // logarithms of probabilities, and how many tokens count
+    return whole_bytes(single_bytes * (tokens * words + 1));
+  // Exponentials, their sums beside the logits that were aimed at, and the tokens' weights.
+  return whole_bytes(value_bytes * tokens * (words + 3));
 }
 
 }  // namespace pipewright::plan

@@ -41,6 +41,6 @@ std::vector<ExecutorLayer> executor_layers(const TransformerTraining& training, 
                                            int value_bytes);
 
 /// What the loss behind the head keeps of a microbatch.
-Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut);
+Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut, int value_bytes);
 
 }  // namespace pipewright::plan

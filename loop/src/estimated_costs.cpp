@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "pipewright/plan/model/executor_layers.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
@@ -80,13 +81,55 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
   return cost;
 }
 
+/// A folder's layers are the executor's own, wherever they run; a model in sizes is taken to run by
+/// the fused kernels that clusters were measured with.
+bool has_executor_layers(const plan::Scenario& scenario) {
+  return scenario.model.find<plan::HuggingFaceShape>() != nullptr &&
+         plan::only_predicted(*plan::transformer_of(scenario.model)).empty();
+}
+
+/// What such layers hold, in the scenario's precision.
+void put_executor_layers(const plan::Scenario& scenario, const plan::TransformerTraining& training,
+                         plan::LayerCosts& costs) {
+  constexpr int half_bytes = 2;  // in which costs of fused kernels count
+  const bool is_mixed = plan::is_mixed(scenario.training.precision);
+  const int bytes = is_mixed ? half_bytes : static_cast<int>(value_bytes);
+  const plan::Cut cut = plan::cut_of(scenario);
+  const auto layers = plan::executor_layers(training, cut, bytes);
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    plan::LayerCost& cost = costs.layers.at(at);
+    cost.activation = layers[at].activation();
+    cost.selective_activation = layers[at].selective_activation();
+    cost.output = layers[at].output;
+    cost.forward_peak = cost.activation + cost.output;
+    cost.saves_input = true;
+    cost.saves_output = false;
+    cost.parameters = cost.parameters * (bytes / half_bytes);
+    cost.expert_parameters = cost.expert_parameters * (bytes / half_bytes);
+  }
+  costs.input = layers.front().input;
+  costs.target = costs.input;
+  costs.loss.activation = plan::kept_by_loss(training, cut, bytes);
+  costs.dtype = !is_mixed                                                   ? "float32"
+                : scenario.training.precision == plan::Precision::MixedHalf ? "float16"
+                                                                            : "bfloat16";
+}
+
+plan::LayerCosts costs_of_transformer(const plan::Scenario& scenario) {
+  const auto training =
+      plan::training_of(*plan::transformer_of(scenario.model), plan::batch_of(scenario));
+  plan::LayerCosts costs = plan::transformer_costs(with_known_device(scenario.cluster), training,
+                                                   plan::cut_of(scenario));
+  if (has_executor_layers(scenario))
+    put_executor_layers(scenario, training, costs);
+  return costs;
+}
+
 }  // namespace
 
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
-  if (const auto* const transformer = plan::transformer_of(scenario.model))
-    return plan::transformer_costs(with_known_device(scenario.cluster),
-                                   plan::training_of(*transformer, plan::batch_of(scenario)),
-                                   plan::cut_of(scenario));
+  if (has_analytic_costs(scenario))
+    return costs_of_transformer(scenario);
   const plan::Model model = model_of(scenario);
   const Device device = device_of(scenario);
   const plan::Sample sample = plan::sample_of(scenario.model);

@@ -83,6 +83,65 @@ TEST_CASE("Estimated: a model of one's own costs what it declares", "[loop][cost
   CHECK(costs.layers[0].selective_forward == costs.layers[0].forward);  // as many FLOPs
 }
 
+/// Llama 3's small folder: 4 heads of 8 channels, 2 of keys, feed-forward 37, hidden 32, 61 words.
+plan::Scenario folder(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> changes{
+      fmt::format(R"(model={{"kind": "hf", "path": "{}", "sequence": 23}})",
+                  PIPEWRIGHT_TEST_DATA_DIR "/hugging_face/llama3"),
+      "data.kind=tokens", "training.microbatch_size=3"};
+  changes.insert(changes.end(), more.begin(), more.end());
+  return scenario(changes);
+}
+
+TEST_CASE("Estimated: a folder's layers hold what the executor's own hold", "[loop][costs]") {
+  constexpr std::int64_t tokens = 3 * 23;
+  // Two norms' outputs, the residual, queries, keys, values, what attention gives, three wide ones.
+  constexpr std::int64_t values = 3 * 32 + 2 * 32 + 2 * 16 + 3 * 37, sums = 4 * 4;
+  const auto full = estimated_costs(folder());
+  CHECK(full.layers[1].activation == plan::Bytes{tokens * (4 * values + sums)});
+  CHECK(full.layers[1].selective_activation == plan::Bytes{tokens * sums});
+  CHECK(full.layers[1].saves_input);
+  CHECK(full.layers[0].activation == plan::Bytes{});
+  CHECK(full.layers[3].activation == plan::Bytes{tokens * 4 * 32});
+  CHECK(full.layers[3].output == plan::Bytes{tokens * 4 * 61});
+  CHECK(full.loss.activation == plan::Bytes{tokens * 4 * 61 + 4});
+  CHECK(full.input == plan::Bytes{tokens * 8});
+  CHECK(full.layers[3].parameters == plan::Bytes{(61 + 1) * 32 * 4});
+  CHECK(full.dtype == "float32");
+  const auto mixed = estimated_costs(folder({"training.precision=mixed"}));
+  CHECK(mixed.layers[1].activation == plan::Bytes{tokens * (2 * values + sums)});
+  CHECK(mixed.layers[3].parameters * 2 == full.layers[3].parameters);
+  CHECK(mixed.dtype == "bfloat16");
+}
+
+TEST_CASE("Estimated: folders that ship hold what was measured of them", "[loop][costs]") {
+  for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
+    CAPTURE(name);
+    const std::string shipped = fmt::format("{}/scenarios/{}/", PIPEWRIGHT_SOURCE_DIR, name);
+    const auto measured =
+        plan::layer_costs_from_json(plan::JsonDocument::read(shipped + "costs.json"));
+    plan::Scenario scenario =
+        plan::scenario_from_json(plan::JsonDocument::read(shipped + "scenario.json"));
+    scenario.pipeline.expert = 1;  // measured are whole mixtures
+    const auto estimated = estimated_costs(scenario);
+    CHECK(measured.tensor == estimated.tensor);
+    CHECK(measured.dtype == estimated.dtype);
+    CHECK(measured.loss.activation == estimated.loss.activation);
+    REQUIRE(measured.layers.size() == estimated.layers.size());
+    for (std::size_t at = 0; at < measured.layers.size(); ++at) {
+      CAPTURE(measured.layers[at].name);
+      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's input are words
+        const plan::LayerCost& layer = costs.layers[at];
+        return layer.activation + (at == 0 && layer.saves_input ? costs.input : plan::Bytes{});
+      };
+      CHECK(kept(measured).value == kept(estimated).value);
+      CHECK(measured.layers[at].selective_activation == estimated.layers[at].selective_activation);
+      CHECK(measured.layers[at].output == estimated.layers[at].output);
+      CHECK(measured.layers[at].parameters == estimated.layers[at].parameters);
+    }
+  }
+}
+
 TEST_CASE("Estimated: recomputation trades memory for time", "[loop][costs]") {
   const auto answer = [](const std::string& mode) {
     return test::answer_to({scenario({"training.recompute=" + mode})}).figures;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/models/causal_attention.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "rotation.hpp"
 

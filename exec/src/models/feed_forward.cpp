@@ -1,6 +1,7 @@
 #include "feed_forward.hpp"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 namespace pipewright::exec {
 
@@ -10,24 +11,47 @@ void add_cuts(std::vector<CutParameter>& all, const std::vector<CutParameter>& m
 
 namespace {
 
-at::Tensor bent(plan::Activation activation, const at::Tensor& value, bool is_gate) {
-  switch (activation) {
-    case plan::Activation::Usual:
-      return is_gate ? at::silu(value) : at::gelu(value);
-    case plan::Activation::Silu:
-      return at::silu(value);
-    case plan::Activation::Gelu:
-      return at::gelu(value);
-    case plan::Activation::Tanh:
-      return at::gelu(value, "tanh");
-  }
-  return value;
+using plan::Activation;
+
+/// What LibTorch calls the kind of a GELU.
+const char* gelu_word(Activation activation) {
+  return activation == Activation::Tanh ? "tanh" : "none";
 }
+
+bool is_silu(Activation activation) {
+  return activation == Activation::Silu || activation == Activation::Usual;
+}
+
+/// Bent gates are not kept beside the gates: the backward bends them again.
+struct Gated : torch::autograd::Function<Gated> {
+  static at::Tensor bent(Activation activation, const at::Tensor& gates) {
+    return is_silu(activation) ? at::silu(gates) : at::gelu(gates, gelu_word(activation));
+  }
+
+  static at::Tensor forward(torch::autograd::AutogradContext* context, Activation activation,
+                            const at::Tensor& gates, const at::Tensor& wide) {
+    context->save_for_backward({gates, wide});
+    context->saved_data["activation"] = static_cast<std::int64_t>(activation);
+    return bent(activation, gates) * wide;
+  }
+
+  static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& gradients) {
+    const Tensors kept = context->get_saved_variables();
+    const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
+    const at::Tensor of_bent = gradients.front() * kept[1];
+    return {at::Tensor(),
+            is_silu(activation) ? at::silu_backward(of_bent, kept[0])
+                                : at::gelu_backward(of_bent, kept[0], gelu_word(activation)),
+            gradients.front() * bent(activation, kept[0])};
+  }
+};
 
 }  // namespace
 
-at::Tensor activated(plan::Activation activation, const at::Tensor& wide, const at::Tensor& gates) {
-  return gates.defined() ? bent(activation, gates, true) * wide : bent(activation, wide, false);
+at::Tensor activated(Activation activation, const at::Tensor& wide, const at::Tensor& gates) {
+  if (gates.defined())
+    return Gated::apply(activation, gates, wide);
+  return activation == Activation::Silu ? at::silu(wide) : at::gelu(wide, gelu_word(activation));
 }
 
 FeedForwardImpl::FeedForwardImpl(const plan::TransformerConfig& c, int width,

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "feed_forward.hpp"
+#include "pipewright/exec/models/causal_attention.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 
 namespace pipewright::exec {

@@ -11,6 +11,7 @@
 #include "feed_forward.hpp"
 #include "mixture.hpp"
 #include "pipewright/exec/data/tokens.hpp"
+#include "pipewright/exec/models/causal_attention.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"

@@ -69,13 +69,16 @@ Sample window_and_answer(const EncoderDecoderShape& shape) {
           .target = {.shape = {shape.sequence}, .is_index = true}};
 }
 
-/// As a GPT's block keeps it, with queries, keys, values, output and projection once more for each
-/// attention behind the first.
+/// A decoder has a second attention: a norm's output and its two numbers, queries, keys, values,
+/// what it gives, its sum with what came in, and sums of exponentials.
 LayerEstimate estimate_of_translation(const EncoderDecoderShape& shape, const Layer& layer) {
+  const double tokens = shape.sequence, width = shape.hidden, heads = shape.heads;
+  if (layer.kind == "norm-and-head")
+    return {.kept = kept_by_head(tokens, width)};
   if (!layer.checkpointable)
     return {};
-  const double values = 1.0 * shape.sequence * shape.hidden;
-  return {.kept = (layer.kind == "decoder" ? 21 : 15) * values};
+  const double second = layer.kind == "decoder" ? tokens * (6 * width + 2 + heads) : 0;
+  return {.kept = kept_by_block(tokens, width, heads) + second};
 }
 
 void check_encoder_decoder(const EncoderDecoderShape& shape, JsonObject& object) {

@@ -29,15 +29,15 @@ Sample text_window(const GptShape& shape) {
   return {.units = shape.sequence, .input = tokens, .target = tokens};
 }
 
-/// A block keeps both norms' outputs, queries, keys and values, what attention gives and its
-/// projection, the wide layer before and behind its GELU, and the weights of attention.
+/// Selective recomputation drops the sums of exponentials alone: scores are not written.
 LayerEstimate estimate_of_gpt(const GptShape& shape, const Layer& layer) {
+  const double tokens = shape.sequence;
+  if (layer.kind == "norm-and-head")
+    return {.kept = kept_by_head(tokens, shape.hidden)};
   if (!layer.checkpointable)
     return {};
-  const double tokens = shape.sequence;
-  const double attention = 2 * shape.heads * tokens * tokens;
-  return {.kept = 15 * tokens * shape.hidden + attention,
-          .attention_kept = attention,
+  return {.kept = kept_by_block(tokens, shape.hidden, shape.heads),
+          .attention_kept = shape.heads * tokens,
           .attention_flops = 4 * tokens * tokens * shape.hidden};
 }
 

@@ -45,6 +45,16 @@ inline Layer planned_block(std::string name, int tokens, int width) {
   return layer;
 }
 
+/// What such a block keeps beside its input, in values: both norms' outputs and their two numbers
+/// for a token, queries, keys, values, what attention gives and its sum with the input, the wide
+/// layer before and behind its GELU, and the sums of exponentials of each head.
+inline double kept_by_block(double tokens, double width, double heads) {
+  return tokens * (15 * width + 4 + heads);
+}
+
+/// … a norm with a product behind it.
+inline double kept_by_head(double tokens, double width) { return tokens * (width + 2); }
+
 /// Why so many heads cannot be shared out in so many parts, and how many would do.
 inline std::vector<std::string> faults_of_head_cut(int heads, int parts) {
   const auto possible = [&](int size) { return heads % size == 0; };

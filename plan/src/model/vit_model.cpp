@@ -48,11 +48,13 @@ Sample image_in_patches(const VitShape& shape) {
           .target = {.shape = {}, .is_index = true}};
 }
 
-/// As a GPT's block keeps it; attention writes no scores.
+/// The head multiplies the mean of its norm's outputs, the first layer a copy of the images.
 LayerEstimate estimate_of_vit(const VitShape& shape, const Layer& layer) {
-  if (!layer.checkpointable)
-    return {};
-  return {.kept = 15.0 * shape.patches() * shape.hidden};
+  if (layer.kind == "patches")
+    return {.kept = 1.0 * colours * shape.image_size * shape.image_size};
+  if (layer.kind == "norm-and-head")
+    return {.kept = shape.hidden + 2.0 * shape.patches()};
+  return {.kept = kept_by_block(shape.patches(), shape.hidden, shape.heads)};
 }
 
 void check_vit(const VitShape& shape, JsonObject& object) {

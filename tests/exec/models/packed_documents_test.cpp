@@ -8,6 +8,7 @@
 #include "exec/support/sharded_gpt.hpp"
 #include "exec/support/small_transformers.hpp"
 #include "pipewright/exec/data/tokens.hpp"
+#include "pipewright/exec/models/causal_attention.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/temp_folder.hpp"

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "exec/support/thread_shards.hpp"
+#include "pipewright/exec/models/causal_attention.hpp"
 #include "pipewright/exec/models/gpt.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/models/transformer.hpp"

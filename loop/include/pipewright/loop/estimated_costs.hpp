@@ -20,6 +20,8 @@ inline constexpr double assumed_efficiency = 0.4;
 /// `assumed_efficiency` of the peak and its bytes at the memory's bandwidth; each half of its
 /// backward takes as long as the forward. It keeps what its backward needs by its shapes
 /// (transformer blocks: Korthikanti et al., 2205.05198, section 4.1). `software` is "estimated".
+/// Transformers in sizes have the costs of `plan::transformer_costs`; of those that a folder has,
+/// memory is what the executor's own layers hold (`plan::executor_layers`).
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario);
 
 /// Whether they follow from the sizes of the scenario's model alone, and are what is planned with.

@@ -30,7 +30,8 @@ struct PrepareOptions {
 
 struct Prepared {
   plan::Scenario scenario;  // as it was given
-  plan::Scenario executed;  // with what follows from where its ranks are: how they hand over
+  plan::Scenario executed;  // with what follows from where its ranks are: how they hand over,
+                            // and whether reading ahead takes their time
   DeviceChoice devices;
   Workload workload;
   plan::LayerCosts costs;

@@ -236,7 +236,8 @@ class Trainer {
       options_.before_step(step);
     if (kernels_)
       kernels_->begin_step();
-    const auto result = executor_.step(step, step + 1 < scenario_.training.steps);
+    const bool goes_on = step + 1 < scenario_.training.steps && !evaluates_after(step);
+    const auto result = executor_.step(step, goes_on);
     doing("the end of a step");
     if (!result)
       return false;

@@ -303,7 +303,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
   for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
     if (scenario.pipeline.expert > 1)
       share_out_experts(*plan.structure, plain, of_all_experts, seconds);
-    if (scenario.data.read_ahead > 0)
+    if (scenario.data.read_ahead > 0 && !costs.reads_on_rank)
       leave_out_loads(*plan.structure, seconds);
     all.push_back(with_measured(*plan.structure, plain, seconds));
   }

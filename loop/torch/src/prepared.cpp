@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "pipewright/exec/checkpoint/crc32c.hpp"
-#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -61,16 +60,11 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& 
       plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
 }
 
-/// Ranks that lie apart from each other copy what they hand over. Where cores are few, reading
-/// beside a rank takes its core from it: as long as reading when it is reached.
+/// Ranks that lie apart from each other copy what they hand over.
 plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
                            const Membership& members) {
   if (members.in_job() || lie_apart(workload.devices()))
     scenario.pipeline.hand_over = plan::HandOver::Copy;
-  const bool share_cores = workload.device().device.is_cpu() &&
-                           !exec::have_second_cores(plan::ranks_of_job(scenario.pipeline));
-  if (members.in_job() ? members.from_first(share_cores ? "yes" : "no") == "yes" : share_cores)
-    scenario.data.read_ahead = 0;
   return scenario;
 }
 

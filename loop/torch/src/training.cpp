@@ -201,7 +201,7 @@ class Trainer {
   exec::ExecutorOptions execution() {
     exec::ExecutorOptions options{.stop = options_.stop,
                                   .cuda_graphs = scenario_.training.cuda_graphs,
-                                  .read_ahead = workload_.read_ahead(),
+                                  .read_ahead = scenario_.data.read_ahead,
                                   .dynamic_shapes = workload_.dynamic_shapes(),
                                   .replicas = scenario_.pipeline.replicas,
                                   .shards = scenario_.pipeline.tensor,

@@ -31,7 +31,7 @@ exec::LossScaling loss_scaling_of(const plan::Training& training) {
 }  // namespace
 
 Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devices)
-    : read_ahead_(scenario.data.read_ahead), devices_(std::move(devices)) {
+    : devices_(std::move(devices)) {
   const auto& training = scenario.training;
   const exec::BatchShape batch{
       plan::microbatch_count(plan::request_of(scenario.pipeline)) * scenario.pipeline.replicas,

@@ -413,7 +413,7 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
     StageCost sum = StageSum(part).run();
     set_standing(sum, costs, training);
     add_loads(sum, costs, stage == 0, last);
-    if (training.reads_ahead)
+    if (training.reads_ahead && !costs.reads_on_rank)
       sum.load = wait_for_read(sum.load, sum);
     if (!last)
       sum.output = output;

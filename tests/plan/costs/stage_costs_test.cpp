@@ -107,6 +107,9 @@ TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
   CHECK(stages[1].load == Seconds{0});
   CHECK(stages[2].load == Seconds{0});
   CHECK(stages[0].loaded == Bytes{7});
+  costs.reads_on_rank = true;
+  CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{10});
+  costs.reads_on_rank = false;
   costs.layers.front().splitting = {2};  // in one go a backward takes 3
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{6});
 }

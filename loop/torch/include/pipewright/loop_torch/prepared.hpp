@@ -30,8 +30,7 @@ struct PrepareOptions {
 
 struct Prepared {
   plan::Scenario scenario;  // as it was given
-  plan::Scenario executed;  // with what follows from where its ranks are: how they hand over,
-                            // and whether reading ahead takes their time
+  plan::Scenario executed;  // with what follows from where its ranks are: how they hand over
   DeviceChoice devices;
   Workload workload;
   plan::LayerCosts costs;

@@ -25,8 +25,6 @@ class Workload {
   /// What is evaluated on; null: nothing.
   const exec::Dataset* evaluation() const { return evaluation_.get(); }
   bool dynamic_shapes() const { return dynamic_shapes_; }
-  /// As the scenario has it.
-  int read_ahead() const { return read_ahead_; }
   double samples_per_step() const { return samples_per_step_; }
   /// What a step consumes, in the unit that the model counts, such as tokens.
   double units_per_step() const { return units_per_step_; }
@@ -39,7 +37,6 @@ class Workload {
   std::unique_ptr<exec::Dataset> data_, evaluation_;
   exec::TrainingSetup setup_;
   bool dynamic_shapes_ = false;
-  int read_ahead_ = 0;
   double samples_per_step_ = 0, units_per_step_ = 0;
   std::string unit_;
   std::vector<exec::RankDevice> devices_;

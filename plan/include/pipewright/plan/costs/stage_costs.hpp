@@ -92,7 +92,8 @@ struct StageCost : PassTimes {
 ///   selective  keeps `selective_activation` less; its backward begins with `selective_forward`
 ///              (Korthikanti et al., 2205.05198)
 ///
-/// Where microbatches are read ahead, a LOAD takes `wait_for_read`.
+/// Where microbatches are read ahead, a LOAD takes `wait_for_read`; with `reads_on_rank` as long as
+/// reading, which takes the rank's time then or earlier.
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
                                    const TrainingMemory& training = {});
 

@@ -91,10 +91,12 @@ void RankWorker::build_stages(const plan::Partition& partition) {
   }
 }
 
-/// What a thread that computes beside the rank does first: it has another core where there is one.
+/// What a thread that computes beside the rank does first: it has another core where there is one,
+/// and else that of the rank while this rests, if it can.
 std::function<void()> RankWorker::beside_rank(int job_ranks) const {
   return [this, job_ranks] {
     at::set_num_threads(1);
+    interrupt_nobody();
     if (options_.pin_threads && compute_.device().is_cpu())
       pin_beside(job_rank_.in_job(), job_ranks);
   };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "pipewright/plan/statistics.hpp"
+#include "pipewright/profiler/activity/joined_passes.hpp"
 #include "pipewright/profiler/activity/work_log.hpp"
 #include "section_pass.hpp"
 #include "walk.hpp"
@@ -31,6 +32,7 @@ constexpr double longest_look = 3;  // seconds for a section, to within two of i
 /// What was recorded of the sections.
 struct Looks {
   std::vector<RecordedPass> recorded;    // of all
+  std::vector<RecordedPass> last;        // of each
   double with_records = 0, without = 0;  // a pass of each, added up
 };
 
@@ -58,6 +60,8 @@ void look_at(Rehearsal& rehearsal, ActivitySource& source, WorkLog& log, int pas
   }
   looks.with_records += plan::median(with_records);
   looks.without += plan::median(without);
+  if (!recorded.empty())
+    looks.last.push_back(recorded.back());
   for (RecordedPass& pass : recorded)
     looks.recorded.push_back(std::move(pass));
 }
@@ -100,7 +104,7 @@ Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
   found.report.overhead = looks.with_records / looks.without - 1;
   for (const RecordedPass& pass : looks.recorded)
     append_samples(pass, found.samples, launches_whole);
-  found.last = std::move(looks.recorded.back());
+  found.last = joined(std::move(looks.last));
   return found;
 }
 

@@ -8,7 +8,8 @@ Each folder gets
     config.json           as transformers writes it
     weights.json          name and shape of each tensor of model.safetensors, and the numbers' middle and spread
     figures.safetensors   tokens, targets (-100: padding), loss, logits, the same in bf16, gradients (every third number, of
-                          many every 61st) and their norms, the last logits of a long sequence, losses of twenty steps of AdamW
+                          many every 61st) and their norms, the last logits of a long sequence, those behind padding on the left,
+                          losses of twenty steps of AdamW
 
 Weights and tokens are made by a formula from names and places (`numbers`), on both sides, and so are not stored.
 """
@@ -27,6 +28,7 @@ from safetensors.torch import load_file, save_file
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "hugging_face"
 STEPS, BATCH, SEQUENCE, LONG = 20, 2, 23, 1501
+LEFT = 5  # places of padding in front of a text
 MANY = 8192  # numbers of a gradient
 
 
@@ -280,6 +282,11 @@ def figures_of(folder: pathlib.Path, vocabulary: int) -> dict[str, torch.Tensor]
     model = loaded(folder, torch.float32)
     with torch.no_grad():
         far = model(input_ids=tokens_of("long", 1, LONG, vocabulary)).logits[0, -3:]
+    left = torch.ones_like(tokens[1:])
+    left[:, :LEFT] = 0
+    with torch.no_grad():
+        places = (left.cumsum(-1) - 1).clamp(min=0)
+        behind = model(input_ids=tokens[1:], attention_mask=left, position_ids=places).logits[0, LEFT:]
     losses = twenty_steps(loaded(folder, torch.float32), vocabulary)
     logits = model(input_ids=tokens, attention_mask=padding).logits
     loss = loss_of(logits, targets)
@@ -294,6 +301,7 @@ def figures_of(folder: pathlib.Path, vocabulary: int) -> dict[str, torch.Tensor]
         "logits": logits.detach(),
         "logits.bf16": rough,
         "logits.long": far,
+        "logits.left": behind,
         "losses": losses,
     }
     for name, gradient in gradients(model).items():

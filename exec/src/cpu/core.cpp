@@ -64,6 +64,8 @@ void pin_beside(int rank, int ranks) {
     pin_to_core(rank, ranks);
 }
 
+bool have_second_cores(int ranks) { return !are_cores_few(cores_of(::getpid()).size(), ranks); }
+
 OnCoreOfRank::OnCoreOfRank(int rank, int ranks) {
   const auto allowed = cores_of(0);
   if (static_cast<int>(allowed.size()) < ranks)

@@ -133,16 +133,36 @@ void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_
 
 AccountEntry* current_account() { return current; }
 
-void take_charge_of(const at::Tensor& tensor) {
+namespace {
+
+/// Of a tensor's memory; null where it is not this meter's.
+Header* header_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.storage().data_ptr().get_deleter() != &release)
-    return;  // not this meter's
+    return nullptr;
   void* const data = tensor.storage().mutable_data();
-  if (data == nullptr)
+  return data == nullptr ? nullptr : static_cast<Header*>(data) - 1;
+}
+
+}  // namespace
+
+void take_charge_of(const at::Tensor& tensor) {
+  Header* const header = header_of(tensor);
+  if (header == nullptr)
     return;
-  auto* const header = static_cast<Header*>(data) - 1;
   header->account->subtract(header->size);
   header->account = account_now();
   header->account->add(header->size);
+}
+
+void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from) {
+  Header* const header = header_of(tensor);
+  AccountEntry* account = from.entry();
+  // Others may have the same tensor of a Dataset that keeps it.
+  if (header == nullptr ||
+      !std::atomic_ref(header->account).compare_exchange_strong(account, account_now()))
+    return;
+  account->subtract(header->size);
+  account_now()->add(header->size);
 }
 
 ChargeTo::ChargeTo(const MemoryAccount& account) : ChargeTo(account.entry_) {}

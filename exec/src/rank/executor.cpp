@@ -76,8 +76,9 @@ struct Executor::State {
     if (setup.tensor_groups == 0)
       setup.tensor_groups = options.shards;
     for (const JobRank& job_rank : local_ranks(grid, options))
-      workers.push_back(std::make_unique<RankWorker>(
-          job_rank, device_of(job_rank.in_job()), program, partition, setup, options, *transport));
+      workers.push_back(std::make_unique<RankWorker>(job_rank, device_of(job_rank.in_job()),
+                                                     program, partition, setup, options, *transport,
+                                                     grid.size()));
     gate.emplace(static_cast<std::ptrdiff_t>(workers.size()) + 1);
     for (std::size_t worker = 0; worker < workers.size(); ++worker)
       threads.emplace_back([this, worker] { serve(worker); });
@@ -108,6 +109,7 @@ struct Executor::State {
         workers[worker]->run(*running, pass, begin);
       } catch (...) {
         end_all(std::current_exception());
+        workers[worker]->stop_reading();
       }
       gate->arrive_and_wait();
     }
@@ -232,8 +234,8 @@ Executor::Executor(plan::Program program, const plan::Partition& partition,
 
 Executor::~Executor() = default;
 
-std::optional<StepResult> Executor::step(int step) {
-  if (!state_->run(state_->program, {.data = state_->setup.data, .step = step}))
+std::optional<StepResult> Executor::step(int step, bool goes_on) {
+  if (!state_->run(state_->program, {.data = state_->setup.data, .step = step, .goes_on = goes_on}))
     return {};
   const std::chrono::duration<double> begin = state_->begin.time_since_epoch();
   const std::chrono::duration<double> duration = Clock::now() - state_->begin;

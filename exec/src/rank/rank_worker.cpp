@@ -14,6 +14,7 @@
 
 #include "device/gpu.hpp"
 #include "named_failure.hpp"
+#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/fused_cell.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -27,7 +28,7 @@ using plan::InstructionKind;
 
 RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
                        const plan::Partition& partition, const TrainingSetup& setup,
-                       const ExecutorOptions& options, Transport& transport)
+                       const ExecutorOptions& options, Transport& transport, int job_ranks)
     : job_rank_(job_rank),
       trained_(program),
       setup_(setup),
@@ -45,6 +46,7 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
              stages_, transport, account_, stopwatch_, progress_),
       collectives_(job_rank_, device.device, program, setup, stages_, transport, account_,
                    stopwatch_),
+      reader_(options.read_ahead, beside_rank(job_ranks)),
       scaler_(setup.loss_scaling) {
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
     charge_stream(stream, account_.entry());
@@ -89,6 +91,32 @@ void RankWorker::build_stages(const plan::Partition& partition) {
   }
 }
 
+/// What a thread that computes beside the rank does first: it has another core where there is one,
+/// and else that of the rank while this rests, if it can.
+std::function<void()> RankWorker::beside_rank(int job_ranks) const {
+  return [this, job_ranks] {
+    at::set_num_threads(1);
+    interrupt_nobody();
+    if (options_.pin_threads && compute_.device().is_cpu())
+      pin_beside(job_rank_.in_job(), job_ranks);
+  };
+}
+
+/// Of this pass, and then of the next one.
+void RankWorker::expect_data() {
+  std::vector<Reading> readings;
+  for (const Instruction& i : program_->ranks[static_cast<std::size_t>(job_rank_.rank)])
+    if (i.kind == InstructionKind::Load)
+      readings.push_back(stages_.at(i.stage)->reading(i));
+  const std::size_t now = readings.size();
+  for (std::size_t at = 0; pass_.goes_on && at < now; ++at) {
+    Reading next = readings[at];
+    ++next.step;
+    readings.push_back(next);
+  }
+  reader_.expect(std::move(readings));
+}
+
 void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
   const ChargeTo charge(account_);
   const OnStream stream(compute_);
@@ -101,6 +129,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
   const auto slots = plan::slot_counts(program);
   for (auto& [index, own] : stages_)
     own->begin(pass_, slots[static_cast<std::size_t>(index)]);
+  expect_data();
   stopwatch_.begin(step_begin, pass.observed);
   shards_.begin();
   experts_.begin();
@@ -195,7 +224,7 @@ void RankWorker::perform(const Instruction& i) {
   Stage* const own = stages_.at(i.stage).get();
   switch (i.kind) {
     case InstructionKind::Load:
-      return timed(i, [&] { own->load(i); });
+      return timed(i, [&] { own->load(i, reader_.take(own->reading(i))); });
     case InstructionKind::Forward:
     case InstructionKind::Recompute:
     case InstructionKind::Backward:

@@ -7,6 +7,7 @@
 
 #include "collectives.hpp"
 #include "inbox.hpp"
+#include "pipewright/exec/data/read_ahead.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/stage/stage.hpp"
 #include "progress.hpp"
@@ -20,15 +21,18 @@ namespace pipewright::exec {
 class RankWorker {
  public:
   /// Builds the rank's stages on its device, charged to the rank's memory account. References are
-  /// kept.
+  /// kept. `job_ranks`: how many the job has.
   RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
-             const ExecutorOptions& options, Transport& transport);
+             const ExecutorOptions& options, Transport& transport, int job_ranks);
 
   /// Runs the list of `program` once, on a GPU until all of it has been computed: the Program that
   /// it was built for, or an inference over the same stages. Throws Aborted when it was stopped,
   /// RankFailure naming rank and instruction when its work threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
+
+  /// After a pass that has failed: from now on nobody reads data.
+  void stop_reading() { reader_.stop(); }
 
   JobRank job_rank() const { return job_rank_; }
   const Stages& stages() const { return stages_; }
@@ -47,6 +51,8 @@ class RankWorker {
  private:
   void build_stages(const plan::Partition& partition);
   ShardPlace place();
+  std::function<void()> beside_rank(int job_ranks) const;
+  void expect_data();
   template <class Work>
   void named(const plan::Instruction& i, const Work& work) const;
   void perform(const plan::Instruction& i);
@@ -80,6 +86,7 @@ class RankWorker {
   Inbox inbox_;
   Collectives collectives_;
   ThreadBeside second_;  // of a pair that takes turns
+  ReadAhead reader_;
 
   const plan::Program* program_ = nullptr;  // that runs
   Pass pass_;

@@ -36,7 +36,8 @@ struct Stage::Segment {
 /// What a stage holds for one microbatch, from its first instruction to its last.
 struct Stage::Buffers {
   Tensors inputs;
-  Tensors targets;  // last stage
+  Tensors targets;    // last stage
+  double weight = 1;  // last stage: of the loss in that of the batch
   std::vector<Segment> segments;
   Tensors outputs;           // until the next stage takes them over; on the last stage the loss
   BackwardKind backward;     // that follows the forward
@@ -438,18 +439,36 @@ Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
   return computed.values;
 }
 
+Reading Stage::reading(const Instruction& i) const {
+  return {pass_.data, pass_.step, pass_.first_microbatch + i.microbatch, is_first(), is_last()};
+}
+
 void Stage::load(const Instruction& i) {
-  const int microbatch = pass_.first_microbatch + i.microbatch;
-  Buffers& held = buffers(i);
-  if (is_first())
-    observed(i, i.kind, spec_.first, [&] {
-      held.inputs =
-          cast(all_on(spec_.device, pass_.data->inputs(pass_.step, microbatch)), setup_.precision);
-    });
-  if (is_last())
+  Reading first = reading(i), last = first;
+  first.targets = last.inputs = false;
+  if (first.inputs)
+    observed(i, i.kind, spec_.first, [&] { take_inputs(i, read(first).inputs); });
+  if (last.targets)
     observed(i, i.kind, loss_layer(), [&] {
-      held.targets = all_on(spec_.device, pass_.data->targets(pass_.step, microbatch));
+      ReadData data = read(last);
+      take_targets(i, std::move(data.targets), data.weight);
     });
+}
+
+void Stage::load(const Instruction& i, ReadData data) {
+  if (is_first())
+    take_inputs(i, std::move(data.inputs));
+  if (is_last())
+    take_targets(i, std::move(data.targets), data.weight);
+}
+
+void Stage::take_inputs(const Instruction& i, Tensors inputs) {
+  buffers(i).inputs = cast(all_on(spec_.device, std::move(inputs)), setup_.precision);
+}
+
+void Stage::take_targets(const Instruction& i, Tensors targets, double weight) {
+  buffers(i).targets = all_on(spec_.device, std::move(targets));
+  buffers(i).weight = weight;
 }
 
 void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
@@ -511,7 +530,7 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
 
 void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
   const auto microbatch = static_cast<std::size_t>(i.microbatch);
-  const double weight = pass_.data->weight(pass_.step, pass_.first_microbatch + i.microbatch);
+  const double weight = buffers(i).weight;
   losses_[microbatch] = weight;
   if (loss.is_cpu())
     losses_[microbatch] *= loss.item<double>();

@@ -282,6 +282,14 @@ void share_out_experts(const sim::Structure& structure, const sim::StepCosts& co
   }
 }
 
+/// What was played reads when it is reached: loads that wait for a reader take what they are priced
+/// at.
+void leave_out_loads(const sim::Structure& structure, std::vector<double>& seconds) {
+  for (int event = 0; event < structure.size(); ++event)
+    if (structure.events()[event].instruction->kind == plan::InstructionKind::Load)
+      seconds[static_cast<std::size_t>(event)] = 0;
+}
+
 }  // namespace
 
 std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
@@ -295,6 +303,8 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
   for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
     if (scenario.pipeline.expert > 1)
       share_out_experts(*plan.structure, plain, of_all_experts, seconds);
+    if (scenario.data.read_ahead > 0 && !costs.reads_on_rank)
+      leave_out_loads(*plan.structure, seconds);
     all.push_back(with_measured(*plan.structure, plain, seconds));
   }
   return all;

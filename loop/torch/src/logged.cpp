@@ -37,6 +37,9 @@ void note_timeline(const plan::Timeline& timeline, StepLine& line) {
   for (std::size_t cause = 0; cause < idle.size(); ++cause)
     if (idle[cause] > plan::Seconds{})
       line.waiting[to_string(static_cast<plan::IdleCause>(cause))] = idle[cause].value;
+  const auto kinds = plan::busy_per_kind(timeline);
+  if (const auto loads = kinds.find("LOAD"); loads != kinds.end())
+    line.waiting["data"] = loads->second.value;  // a LOAD is the wait for a microbatch
 }
 
 /// With the reasons for its idle time, where all of its ranks are here.

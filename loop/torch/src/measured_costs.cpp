@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -168,6 +169,8 @@ MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& wo
   }
   if (stop)
     throw Stopped{};
+  measured.costs.reads_on_rank = workload.device().device.is_cpu() &&
+                                 !exec::have_second_cores(plan::ranks_of_job(scenario.pipeline));
   return measured;
 }
 

@@ -201,6 +201,7 @@ class Trainer {
   exec::ExecutorOptions execution() {
     exec::ExecutorOptions options{.stop = options_.stop,
                                   .cuda_graphs = scenario_.training.cuda_graphs,
+                                  .read_ahead = scenario_.data.read_ahead,
                                   .dynamic_shapes = workload_.dynamic_shapes(),
                                   .replicas = scenario_.pipeline.replicas,
                                   .shards = scenario_.pipeline.tensor,
@@ -235,7 +236,8 @@ class Trainer {
       options_.before_step(step);
     if (kernels_)
       kernels_->begin_step();
-    const auto result = executor_.step(step);
+    const bool goes_on = step + 1 < scenario_.training.steps && !evaluates_after(step);
+    const auto result = executor_.step(step, goes_on);
     doing("the end of a step");
     if (!result)
       return false;

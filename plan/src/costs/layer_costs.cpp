@@ -60,6 +60,7 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.expert = root.integer("expert", size_range, 1);
   costs.load = root.seconds("load_s");
   costs.load_target = root.seconds("load_target_s", Seconds{});
+  costs.reads_on_rank = root.flag("reads_on_rank", false);
   costs.input = root.bytes("input_bytes");
   costs.target = root.bytes("target_bytes");
   costs.workspaces = root.bytes("workspace_bytes", Bytes{});
@@ -173,6 +174,7 @@ Json to_json(const LayerCosts& costs) {
           {"expert", costs.expert},
           {"load_s", costs.load.value},
           {"load_target_s", costs.load_target.value},
+          {"reads_on_rank", costs.reads_on_rank},
           {"input_bytes", costs.input.value},
           {"target_bytes", costs.target.value},
           {"workspace_bytes", costs.workspaces.value},

@@ -413,6 +413,8 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
     StageCost sum = StageSum(part).run();
     set_standing(sum, costs, training);
     add_loads(sum, costs, stage == 0, last);
+    if (training.reads_ahead && !costs.reads_on_rank)
+      sum.load = wait_for_read(sum.load, sum);
     if (!last)
       sum.output = output;
     sum.rerun = training.recompute == RecomputeMode::Full ? rerun_by_layers(by_layers, sum.output)
@@ -422,6 +424,10 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
     stages.push_back(sum);
   }
   return stages;
+}
+
+Seconds wait_for_read(Seconds read, const StageCost& cost) {
+  return std::max(Seconds{}, read - cost.forward - backward_time(cost));
 }
 
 RerunCost rerun_at_once(const StageCost& cost) {

@@ -431,7 +431,8 @@ TrainingMemory training_memory(const Scenario& scenario) {
           .zero = training.zero,
           .shards = training.zero > 0 ? scenario.pipeline.replicas * scenario.pipeline.context : 1,
           .expert = scenario.pipeline.expert,
-          .fp32_gradients = training.fp32_gradients};
+          .fp32_gradients = training.fp32_gradients,
+          .reads_ahead = scenario.data.read_ahead > 0};
 }
 
 std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier) {

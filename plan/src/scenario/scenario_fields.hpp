@@ -42,6 +42,9 @@ void visit_fields(Struct& s, Visit&& visit) {
         "tokens do not see each other's.");
   visit("document_end", s.document_end, within(at_least(-1)),
         "For packed: the token behind each document; -1: the file's .idx says where they end.");
+  visit("read_ahead", s.read_ahead, within(at_least(0)),
+        "Microbatches that a rank reads before it comes to them, beside its compute; 0: each is "
+        "read when it is reached.");
 }
 
 template <MaybeConst<Pipeline> Struct, class Visit>

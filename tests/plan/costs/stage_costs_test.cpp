@@ -98,6 +98,22 @@ TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_co
   CHECK(alone[0].loaded == Bytes{12});
 }
 
+TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
+          "[plan][stage_costs]") {
+  LayerCosts costs = three_layers();
+  costs.load = {10};  // the first layer takes 1 + 2 + 3 seconds for a microbatch
+  const auto stages = stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true});
+  CHECK(stages[0].load == Seconds{4});
+  CHECK(stages[1].load == Seconds{0});
+  CHECK(stages[2].load == Seconds{0});
+  CHECK(stages[0].loaded == Bytes{7});
+  costs.reads_on_rank = true;
+  CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{10});
+  costs.reads_on_rank = false;
+  costs.layers.front().splitting = {2};  // in one go a backward takes 3
+  CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{6});
+}
+
 TEST_CASE("What a stage sends is its last layer's output, and as much comes back",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();

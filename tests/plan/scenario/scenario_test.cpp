@@ -227,14 +227,16 @@ TEST_CASE("What decides how tensors travel is trained where the ranks' carrier d
 TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[plan][scenario]") {
   Scenario scenario = read(least);
   scenario.pipeline.replicas = 4;
-  CHECK(training_memory(scenario) == TrainingMemory{});
+  CHECK(training_memory(scenario) == TrainingMemory{.reads_ahead = true});
   scenario.training.zero = 1;
   CHECK(training_memory(scenario).shards == 4);
   CHECK(training_memory(unusual()) == TrainingMemory{.optimizer = Optimizer::SgdMomentum,
                                                      .precision = Precision::Mixed,
                                                      .recompute = RecomputeMode::Selective,
                                                      .zero = 1,
-                                                     .shards = 3});
+                                                     .shards = 3,
+                                                     .reads_ahead = true});
+  CHECK_FALSE(training_memory(changed(read(least), "data.read_ahead=0")).reads_ahead);
 }
 
 TEST_CASE("A change sets one field and is checked as if it stood in the file", "[plan][scenario]") {

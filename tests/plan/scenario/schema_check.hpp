@@ -78,6 +78,8 @@ class SchemaCheck {
       return value.is_number_integer();
     if (type == "number")
       return value.is_number();
+    if (type == "null")
+      return value.is_null();
     throw std::logic_error("type that the check does not know: " + type);
   }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "pipewright/plan/cluster/topology.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
@@ -30,14 +31,15 @@ SchemaCheck schema(const std::string& name) { return SchemaCheck(schema_json(nam
 
 const std::vector<std::string> none;
 
-/// Keys that the schema describes and `value` lacks; `$schema` is for editors alone, and not every
-/// cluster's machine was measured.
+/// Keys that the schema describes and `value` lacks; `$schema` is for editors alone, not every
+/// cluster's machine was measured, and `profile` adds to costs what they are made of.
 std::vector<std::string> keys_not_written(const SchemaCheck& check, const Json& value) {
   std::vector<std::string> absent;
   check.walk(value, [&](const Json& part, const Json& written, const std::string& pointer) {
+    static const std::set<std::string> may_lack{"$schema", "machine", "work", "alike"};
     const Json described = part.value("properties", Json::object());
     for (const auto& item : described.items())
-      if (item.key() != "$schema" && item.key() != "machine" && !written.contains(item.key()))
+      if (!may_lack.contains(item.key()) && !written.contains(item.key()))
         absent.push_back(pointer + "/" + item.key());
   });
   return absent;

@@ -16,13 +16,13 @@ namespace pipewright::profiler {
 
 struct Inspection {
   WorkReport report;
-  RecordedPass last;                  // of the passes
+  RecordedPass last;                  // of the passes: of all sections, one behind the other
   std::vector<LayerSamples> samples;  // what each part adds to a step; by layer, the loss last
 };
 
 /// Plays the model through in the sections that `profile` measures, but without waiting for the
 /// device in between, `passes` times with records and as often without, in turn; large sections
-/// fewer times. `last` is that of the last section. On the thread of the bench, alone.
+/// fewer times. On the thread of the bench, alone.
 /// `stop` ends it early. `launches_whole`: the samples are for a training that launches a part of a
 /// microbatch at once (training.cuda_graphs), so they leave out what its layers were launching.
 Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,

@@ -25,6 +25,9 @@ void pin_rank(at::Device device, int rank, int ranks);
 /// second core for each rank nothing happens.
 void pin_beside(int rank, int ranks);
 
+/// Whether there is one, so that threads beside the ranks take nothing from them.
+bool have_second_cores(int ranks);
+
 /// While it lives all threads of this process, and those that they start, stand as those of a rank
 /// do: on its core with those beside it where cores are few, otherwise as they were.
 class OnCoreOfRank {

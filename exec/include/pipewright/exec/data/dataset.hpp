@@ -12,7 +12,9 @@ namespace pipewright::exec {
 inline constexpr std::int64_t ignored_target = -100;
 
 /// Microbatches are counted over the whole batch: replica 1 of two with 4 each reads 4 to 7. All
-/// functions are safe to call from several threads.
+/// functions are safe to call from several threads: for each rank one at a time calls them, its
+/// reader, in the order of the rank's LOADs and ahead of them (`read_ahead.hpp`). What they return
+/// lies in the host's memory.
 class Dataset {
  public:
   virtual ~Dataset() = default;

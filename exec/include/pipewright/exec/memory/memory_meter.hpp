@@ -36,6 +36,9 @@ AccountEntry* current_account();
 /// The memory of a CPU tensor is this thread's account's from now on.
 void take_charge_of(const at::Tensor& tensor);
 
+/// The same of one that `from` was charged with; of others nothing changes.
+void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from);
+
 /// While it lives, the allocations of this thread are charged to `account`; null: to nobody's.
 class ChargeTo {
  public:

@@ -66,6 +66,10 @@ struct ExecutorOptions {
   /// each, with the same bits. Sizes must not change, and stages with layers that draw random
   /// numbers or vary run as without. On the CPU all runs as ever, from and to fixed memory.
   bool cuda_graphs = false;
+  /// Microbatches of a rank that are read, on a thread beside its own, before it comes to their
+  /// LOADs, at most; 0: each is read when its LOAD is reached. Those of a step that goes on begin
+  /// in the one before.
+  int read_ahead = 0;
   bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
   int replicas = 1;             // pipelines side by side, whose gradients the Program sums
   int shards = 1;  // that share out what can be cut of each stage, each on a rank of its own
@@ -124,10 +128,11 @@ class Executor {
            ExecutorOptions options = {});
   ~Executor();
 
-  /// Runs one iteration on all ranks. Nothing when it was stopped: the parameters are then between
-  /// two steps. Throws RankFailure, or Aborted when a rank of another process failed; after any of
+  /// Runs one iteration on all ranks; one that `goes_on` is followed by that of `step` + 1, whose
+  /// data is read ahead. Nothing when it was stopped: the parameters are then between two steps.
+  /// Throws RankFailure, or Aborted when a rank of another process failed; after any of
   /// them the executor is spent.
-  std::optional<StepResult> step(int step);
+  std::optional<StepResult> step(int step, bool goes_on = false);
 
   /// Runs a forward-only Program over the same stages: its own number of microbatches, of `data`.
   /// Throws InputError when its stages lie elsewhere; otherwise ends as `step`.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipewright/exec/data/read_ahead.hpp"
 #include "pipewright/exec/stage/stage_spec.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 
@@ -32,6 +33,7 @@ struct Pass {
   double loss_scale = 1;
   bool keep_outputs = false;
   bool observed = true;  // whoever observes instructions hears of it
+  bool goes_on = false;  // the same Program runs the next step behind it
 };
 
 class Stage {
@@ -52,6 +54,9 @@ class Stage {
   void end();
 
   void load(const plan::Instruction& i);
+  /// The same in two: what it reads, which somebody has read by then.
+  Reading reading(const plan::Instruction& i) const;
+  void load(const plan::Instruction& i, ReadData data);
   /// Where a Recompute will come, only the inputs of what runs again at a time are kept.
   void forward(const plan::Instruction& i);
   void recompute(const plan::Instruction& i);
@@ -141,6 +146,8 @@ class Stage {
   CallContext context_of(const plan::Instruction& i, int layer) const;
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i,
                       plan::InstructionKind part);
+  void take_inputs(const plan::Instruction& i, Tensors inputs);
+  void take_targets(const plan::Instruction& i, Tensors targets, double weight);
   void note_loss(const plan::Instruction& i, const at::Tensor& loss);
   Tensors run_without_graph(const plan::Instruction& i);
   Tensors run_with_graph(const plan::Instruction& i);

@@ -102,12 +102,13 @@ struct LayerCosts {
   int tensor = 1;
   int context = 1;
   int expert = 1;
-  Seconds load;           // to produce one microbatch of input
-  Seconds load_target{};  // to produce its targets
-  Bytes input;            // one microbatch, which the first stage holds until its backward
-  Bytes target;           // its targets, which the last stage holds until its backward
-  Bytes workspaces{};     // that a rank's device sets aside for products, beside all layers
-  Seconds iteration{};    // that a rank takes once for each step, beside its layers
+  Seconds load;                // to produce one microbatch of input
+  Seconds load_target{};       // to produce its targets
+  bool reads_on_rank = false;  // what reads ahead has no core but its rank's
+  Bytes input;                 // one microbatch, which the first stage holds until its backward
+  Bytes target;                // its targets, which the last stage holds until its backward
+  Bytes workspaces{};          // that a rank's device sets aside for products, beside all layers
+  Seconds iteration{};         // that a rank takes once for each step, beside its layers
   std::vector<LayerCost> layers;
   LayerCost loss;      // runs after the last layer, on the last stage
   int busy_cores = 1;  // while the contended times were measured; 1: there are none

@@ -91,8 +91,15 @@ struct StageCost : PassTimes {
 ///              those activations as well
 ///   selective  keeps `selective_activation` less; its backward begins with `selective_forward`
 ///              (Korthikanti et al., 2205.05198)
+///
+/// Where microbatches are read ahead, a LOAD takes `wait_for_read`; with `reads_on_rank` as long as
+/// reading, which takes the rank's time then or earlier.
 std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& partition,
                                    const TrainingMemory& training = {});
+
+/// Between two LOADs of a stage lies at least its compute for a microbatch, forward and backward,
+/// and beside that the next one is read: what reading takes longer.
+Seconds wait_for_read(Seconds read, const StageCost& cost);
 
 /// Where the whole stage runs again at once.
 RerunCost rerun_at_once(const StageCost& cost);

@@ -33,6 +33,7 @@ struct TrainingMemory {
   int expert =
       1;  // ranks that share out the experts, of those: a shard of an expert has fewer copies
   bool fp32_gradients = false;  // under mixed precision they are added up in fp32
+  bool reads_ahead = false;     // microbatches are read beside the compute
   friend bool operator==(const TrainingMemory&, const TrainingMemory&) = default;
 };
 

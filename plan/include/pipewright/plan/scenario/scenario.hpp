@@ -36,6 +36,7 @@ struct DataSource {
   std::filesystem::path evaluation{};  // the same of what is not trained on; empty: none
   SampleOrder order = SampleOrder::Anywhere;
   int document_end = -1;  // the token behind each document; -1: the file says where they end
+  int read_ahead = 2;     // microbatches of a rank that are read before it comes to them
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 

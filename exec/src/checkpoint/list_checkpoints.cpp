@@ -53,7 +53,8 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& folder) {
       found.push_back({.folder = entry->path(),
                        .step = said->step,
                        .size = size_of(entry->path()),
-                       .damage = damage_of(entry->path(), *said)});
+                       .damage = damage_of(entry->path(), *said),
+                       .was_complete = said->job.empty() || said->job.ends_with(".old")});
   }
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
     return std::pair(b.step, b.folder) < std::pair(a.step, a.folder);

@@ -13,6 +13,7 @@
 #include "keys.hpp"
 #include "no_timeout.hpp"
 #include "pipewright/exec/job/environment.hpp"
+#include "store_socket.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {
@@ -38,6 +39,8 @@ Store connect(const JobEnvironment& environment, std::chrono::milliseconds timeo
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(environment.port);
   options.isServer = host;
+  if (host)
+    options.masterListenFd = socket_of_launcher();
   options.waitWorkers = false;  // who has not come is said below
   options.timeout = timeout;
   try {

@@ -1,9 +1,7 @@
 #include "pipewright/exec/job/local_job.hpp"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "coming_together.hpp"
+#include "store_socket.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -28,27 +27,12 @@ constexpr int cannot_start = 127;  // as shells have it
 /// For ranks that fail while the job comes together, each for the same reason perhaps.
 constexpr std::chrono::milliseconds to_say_why{1000};
 
-/// A port that nothing listens on now.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const bool found = socket >= 0 && bind(socket, generic, length) == 0 &&
-                     getsockname(socket, generic, &length) == 0;
-  if (socket >= 0)
-    close(socket);
-  if (!found)
-    throw std::runtime_error(fmt::format("no free port: {}", std::strerror(errno)));
-  return ntohs(address.sin_port);
-}
-
 /// In the child: never returns.
-[[noreturn]] void become_rank(const LocalJob& job, int rank, int port,
+[[noreturn]] void become_rank(const LocalJob& job, int rank, const StoreSocket& store,
                               const ComingTogether& together) {
   together.hand_on();
+  if (rank == 0)
+    store.hand_on();
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
@@ -57,7 +41,7 @@ int free_port() {
   set("LOCAL_RANK", std::to_string(rank));
   set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
-  set("MASTER_PORT", std::to_string(port));
+  set("MASTER_PORT", std::to_string(store.port()));
   std::vector<char*> words;
   for (const std::string& word : job.words)
     words.push_back(const_cast<char*>(word.c_str()));
@@ -67,12 +51,12 @@ int free_port() {
 }
 
 std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
-  const int port = free_port();
+  const StoreSocket store;  // rank 0 has it, too
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(job, rank, port, together);
+      become_rank(job, rank, store, together);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);

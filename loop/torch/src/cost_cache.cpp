@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -38,6 +39,13 @@ std::string features_of_cpu() {
   return "";
 }
 
+/// Which program this is: other layers, ours or a user's, cost something else.
+std::string program() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  return fmt::format("{:08x}", exec::crc32c(bytes.data(), bytes.size()));
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 /// Costs of one layer as a document of their own.
@@ -64,6 +72,7 @@ plan::Json facts_of_costs(const plan::Scenario& scenario, const Workload& worklo
   const plan::ProfileSettings& profile = scenario.profile;
   return {
       {"version", PIPEWRIGHT_VERSION},
+      {"program", program()},
       {"software", std::string("LibTorch ") + TORCH_VERSION},
       {"cpu", profiler::cpu_name()},
       {"cpu_features", features_of_cpu()},

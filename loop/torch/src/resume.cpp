@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/rank/training_state.hpp"
@@ -32,7 +34,10 @@ int resume(exec::Executor& executor, const plan::Scenario& scenario, const Plan&
     if (members.is_first())
       say(message);
   };
-  if (exec::list_checkpoints(folder).empty()) {
+  const auto found = exec::list_checkpoints(folder);
+  if (std::ranges::none_of(found, &exec::CheckpointInfo::was_complete)) {
+    for (const exec::CheckpointInfo& unfinished : found)
+      say_once(unfinished.damage);
     say_once(fmt::format("no checkpoint in {}: starting with step 0", folder.string()));
     return 0;
   }

@@ -72,6 +72,16 @@ TEST_CASE("while the job comes together a rank has time to say why it fails", "[
   CHECK(end.said.empty());
 }
 
+TEST_CASE("the store's port is the job's before a rank has started, and on the loopback alone",
+          "[job]") {
+  // /proc/net/tcp has addresses and ports as hexadecimal numbers.
+  const Ended end = ended(
+      "port=$(printf ':%04X' $MASTER_PORT); grep -q \"0100007F$port\" /proc/net/tcp || exit 4; "
+      "! grep -q \"00000000$port\" /proc/net/tcp || exit 5",
+      for_ever);
+  CHECK(end.code == 0);
+}
+
 TEST_CASE("a program that cannot start is told by its code", "[job]") {
   CHECK(exec::run_local_job({.program = "/no/such/program", .words = {"x"}, .ranks = 2}) == 127);
 }

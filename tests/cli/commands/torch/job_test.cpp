@@ -337,6 +337,22 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
     REQUIRE(rest[step] == all[step + static_cast<std::size_t>(from)]);
 }
 
+TEST_CASE("where the first checkpoint was never completed, a resumed training begins afresh",
+          "[cli][job][checkpoint]") {
+  const TempFolder folder;
+  const auto ckpt = folder.path() / "ckpt";
+  std::filesystem::create_directories(ckpt / "step_00000002.killed.tmp");
+  const auto result =
+      run_program(train({}, {"--checkpoints", ckpt.string(), "--resume", "--verify"}));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(
+      result.err.find("step_00000002.killed.tmp: incomplete: its job ended while it was written") !=
+      std::string::npos);
+  CHECK(result.err.find("starting with step 0") != std::string::npos);
+  CHECK(result.out.find("54 of 54 parameter tensors") != std::string::npos);
+}
+
 TEST_CASE("a damaged checkpoint is named, and the one before it is used",
           "[cli][job][checkpoint]") {
   const TempFolder folder;

@@ -18,6 +18,7 @@ struct CheckpointInfo {
   std::int64_t step = 0;
   plan::Bytes size;
   std::string damage;  // empty: nothing is missing; the contents of its files are not looked at
+  bool was_complete = true;  // false: its job ended while it was written
 };
 
 /// Newest first, with those that were never completed. None when there is no such folder.

@@ -1,5 +1,7 @@
 #pragma once
 
+// Who launches the backwards of a GPU: the rank's own thread.
+
 #include <c10/core/AutogradState.h>
 
 namespace pipewright::exec {

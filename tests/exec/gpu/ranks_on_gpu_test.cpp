@@ -81,7 +81,8 @@ TEST_CASE("what graphs set aside on a GPU is what captured work is charged on th
   need_gpu();
   const double on_cpu = set_aside({});
   CHECK(on_cpu > 1e6);
-  CHECK(set_aside(on_gpus(2)) == Approx(on_cpu).epsilon(0.1));
+  // Where a stand-in computes on the CPU, its own results are charged to the rank, too: 12 % here.
+  CHECK(set_aside(on_gpus(2)) == Approx(on_cpu).epsilon(0.15));
 }
 
 }  // namespace ranks_on_gpu_test

@@ -1,9 +1,11 @@
-#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/core/Allocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <tuple>
 
 #include "device/gpu.hpp"
 #include "pipewright/exec/device/loaded_library.hpp"
@@ -11,10 +13,17 @@
 namespace pipewright::exec {
 namespace {
 
+/// As at::cuda::WorkspaceMapWithMutex is: its header (ATen/cuda/CUDAContextLight.h) wants those of
+/// libraries that are not needed here.
+struct WorkspaceMap {
+  std::map<std::tuple<void*, void*>, at::DataPtr> map;  // by handle and stream
+  std::shared_mutex mutex;
+};
+
 /// What LibTorch's CUDA library says of its workspaces. Programs are not linked to it, as most
 /// machines have none.
 struct Workspaces {
-  using Map = at::cuda::WorkspaceMapWithMutex& (*)();
+  using Map = WorkspaceMap& (*)();
   using Size = std::size_t (*)();
 
   Workspaces() {
@@ -38,7 +47,7 @@ struct Workspaces {
 
 /// All of them on the stream, whichever handle they are for.
 std::int64_t bytes_on(Workspaces::Map of, Workspaces::Size size, void* stream) {
-  at::cuda::WorkspaceMapWithMutex& workspaces = of();
+  WorkspaceMap& workspaces = of();
   const std::shared_lock lock(workspaces.mutex);
   const auto count =
       std::count_if(workspaces.map.begin(), workspaces.map.end(),

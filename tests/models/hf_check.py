@@ -13,7 +13,7 @@ try:
     import numpy as np
     import torch
     import transformers  # noqa: F401
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import load_file
 except ImportError as missing:
     print(f"skipped: {missing.name} is not installed for {sys.executable} (pip install transformers)")
     sys.exit(77)
@@ -33,8 +33,7 @@ def folder_of(name, folder):
     """The family's small model, with weights of the formula."""
     folder.mkdir()
     shutil.copy(figures.DATA / name / "config.json", folder)
-    about = json.loads((figures.DATA / name / "weights.json").read_text())
-    save_file({key: figures.weight(key, one) for key, one in about.items()}, folder / "model.safetensors", {"format": "pt"})
+    figures.write_weights(json.loads((figures.DATA / name / "weights.json").read_text()), folder)
     return json.loads((folder / "config.json").read_text())["vocab_size"]
 
 

@@ -57,6 +57,11 @@ def weight(name: str, about: dict) -> torch.Tensor:
     return torch.from_numpy(values.astype(np.float32)).view(about["shape"])
 
 
+def write_weights(about_all: dict, folder: pathlib.Path) -> None:
+    tensors = {name: weight(name, one) for name, one in about_all.items()}
+    save_file(tensors, str(folder / "model.safetensors"), {"format": "pt"})
+
+
 def about(name: str, tensor: torch.Tensor, config) -> dict:
     """A norm's weights lie about 1, or about 0 where 1 is added; all others about 0."""
     is_norm = name.endswith("weight") and tensor.dim() == 1
@@ -322,7 +327,7 @@ def write(name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         model.save_pretrained(temporary)
-        save_file({key: weight(key, one) for key, one in tensors.items()}, f"{temporary}/model.safetensors", {"format": "pt"})
+        write_weights(tensors, pathlib.Path(temporary))
         figures = figures_of(pathlib.Path(temporary), sizes["vocab_size"])
         (folder / "config.json").write_text((pathlib.Path(temporary) / "config.json").read_text())
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in sorted(tensors.items()))

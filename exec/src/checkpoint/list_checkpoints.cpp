@@ -54,7 +54,7 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& folder) {
                        .step = said->step,
                        .size = size_of(entry->path()),
                        .damage = damage_of(entry->path(), *said),
-                       .was_complete = said->job.empty() || said->job.ends_with(".old")});
+                       .was_complete = said->job.empty() || said->is_retired()});
   }
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
     return std::pair(b.step, b.folder) < std::pair(a.step, a.folder);

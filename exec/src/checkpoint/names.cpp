@@ -12,6 +12,16 @@ std::string unfinished_name(std::int64_t step, const std::string& job) {
   return fmt::format("{}.{}.tmp", step_name(step), job);
 }
 
+namespace {
+
+constexpr const char* retired = ".old";
+
+}  // namespace
+
+std::string retired_job(const std::string& job) { return job + retired; }
+
+bool StepFolder::is_retired() const { return job.ends_with(retired); }
+
 std::optional<StepFolder> parse_step_name(const std::string& name) {
   static const std::regex pattern(R"(step_(\d{8,18})(\.(.+)\.tmp)?)");
   std::smatch match;

@@ -21,7 +21,12 @@ std::string unfinished_name(std::int64_t step, const std::string& job);
 struct StepFolder {
   std::int64_t step = 0;
   std::string job;  // empty: it has its final name
+  /// Whether it once had: another took its place, or it was one too many.
+  bool is_retired() const;
 };
+/// What stands for the job in the name of a folder that is about to be removed, so that half a
+/// checkpoint never has the name of a whole one.
+std::string retired_job(const std::string& job);
 /// What a name says; nothing for a name that is neither of these.
 std::optional<StepFolder> parse_step_name(const std::string& name);
 

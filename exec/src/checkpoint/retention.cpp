@@ -23,8 +23,6 @@ bool is_unfinished(const fs::path& checkpoint) {
 
 }  // namespace
 
-std::string retired_job(const std::string& job) { return job + ".old"; }
-
 void remove_left_overs(const fs::path& folder, const std::string& job, std::int64_t step) {
   for (const CheckpointInfo& info : list_checkpoints(folder)) {
     if (!is_unfinished(info.folder))

@@ -8,10 +8,6 @@
 
 namespace pipewright::exec {
 
-/// What stands for the job in the name of a folder that is about to be removed, so that half a
-/// checkpoint never has the name of a whole one.
-std::string retired_job(const std::string& job);
-
 /// Removes unfinished checkpoints, but those of this job from `step` on: other parts may be at
 /// work on them.
 void remove_left_overs(const std::filesystem::path& folder, const std::string& job,

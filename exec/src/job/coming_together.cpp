@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
-#include <string>
+
+#include "handed_on.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -39,10 +39,7 @@ ComingTogether::~ComingTogether() {
   close_once(theirs_);
 }
 
-void ComingTogether::hand_on() const {
-  fcntl(theirs_, F_SETFD, 0);
-  setenv(variable, std::to_string(theirs_).c_str(), /*overwrite=*/1);
-}
+void ComingTogether::hand_on() const { exec::hand_on(theirs_, variable); }
 
 void ComingTogether::all_started() { close_once(theirs_); }
 
@@ -52,11 +49,8 @@ bool ComingTogether::is_going_on() const {
 }
 
 void has_come_together() {
-  const char* const number = std::getenv(variable);
-  if (number == nullptr)
-    return;
-  close(std::atoi(number));
-  unsetenv(variable);
+  if (const auto end = handed_on(variable))
+    close(*end);
 }
 
 }  // namespace pipewright::exec

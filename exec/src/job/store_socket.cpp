@@ -1,16 +1,16 @@
 #include "store_socket.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+
+#include "handed_on.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -38,19 +38,8 @@ StoreSocket::StoreSocket() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
 
 StoreSocket::~StoreSocket() { close(socket_); }
 
-void StoreSocket::hand_on() const {
-  fcntl(socket_, F_SETFD, 0);
-  setenv(variable_of_socket, std::to_string(socket_).c_str(), /*overwrite=*/1);
-}
+void StoreSocket::hand_on() const { exec::hand_on(socket_, variable_of_socket); }
 
-std::optional<int> socket_of_launcher() {
-  const char* const number = std::getenv(variable_of_socket);
-  if (number == nullptr)
-    return std::nullopt;
-  const int socket = std::atoi(number);
-  unsetenv(variable_of_socket);
-  fcntl(socket, F_SETFD, FD_CLOEXEC);
-  return socket;
-}
+std::optional<int> socket_of_launcher() { return handed_on(variable_of_socket); }
 
 }  // namespace pipewright::exec

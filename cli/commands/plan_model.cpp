@@ -8,11 +8,13 @@
 #include "commands/plan_options.hpp"
 #include "exit_code.hpp"
 #include "pipewright/draw/svg.hpp"
+#include "pipewright/plan/cluster/goodput.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
@@ -119,6 +121,20 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
   return answer;
 }
 
+/// A checkpoint has, of each parameter, 2 bytes of weights and the 12 of AdamW's master copy and
+/// moments.
+KeptTime kept_time(const PlanOptions& options, const plan::TransformerConfig& model, int gpus) {
+  constexpr std::int64_t bytes_of_parameter = 14;
+  KeptTime kept{.checkpoint = plan::Bytes{plan::parameters_of(model)} * bytes_of_parameter};
+  kept.costs = {
+      .checkpoint = {static_cast<double>(kept.checkpoint.value) / (1e9 * options.write_rate)},
+      .restart = {60 * options.restart_minutes},
+      .between_failures = plan::between_failures({3600 * options.failure_hours}, gpus)};
+  kept.interval = plan::best_checkpoint_interval(kept.costs);
+  kept.share = plan::goodput(kept.costs, kept.interval);
+  return kept;
+}
+
 void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluster,
                 const plan::TransformerTraining& training, const plan::Cut& cut) {
   std::filesystem::create_directories(folder);
@@ -154,6 +170,8 @@ int plan_model(const PlanOptions& options) {
       write_plan(options.out, cluster, space.training, answer.plans.front().cut);
     if (!options.svg.empty())
       plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(found))));
+    if (options.failure_hours > 0)
+      found.kept = kept_time(options, space.training.model, answer.plans.front().cut.devices());
     if (options.regret > 0)
       found.regret = sim::regret_of(cluster, space.training, answer.plans, options.regret);
   }

@@ -16,6 +16,7 @@ using Holds = bool (*)(const Options&);
 constexpr Holds of_model = [](const Options& o) { return o.scenario.empty(); };
 constexpr Holds of_scenario = [](const Options& o) { return !o.scenario.empty(); };
 constexpr Holds goes_on = [](const Options& o) { return o.replan; };
+constexpr Holds of_failures = [](const Options& o) { return o.failure_hours > 0; };
 constexpr Holds of_front = [](const Options& o) { return o.pareto; };
 
 /// An option that is for one kind of question alone.
@@ -47,6 +48,10 @@ constexpr Belongs belongings[] = {
      "is for --model: measured costs have no constants"},
     {"--explain", [](const Options& o) { return o.explain > 0; }, of_model,
      "is for --model; `pipewright simulate` tells all of a scenario's plan"},
+    {"--failure-hours", [](const Options& o) { return o.failure_hours > 0; }, of_model,
+     "is for --model"},
+    {"--write-rate", [](const Options& o) { return o.write_rate > 0; }, of_failures,
+     "is for --failure-hours"},
     {"--pareto", [](const Options& o) { return o.pareto; }, of_model, "is for --model"},
     {"--exhaustive", [](const Options& o) { return o.exhaustive; }, of_model, "is for --model"},
     {"--svg", [](const Options& o) { return !o.svg.empty(); }, of_model,
@@ -90,6 +95,9 @@ void require_fitting(const PlanOptions& options) {
   for (const Belongs& one : belongings)
     if (one.is_given(options) && !one.belongs_to(options))
       throw plan::InputError(fmt::format("{}: {}", one.option, one.otherwise));
+  if (of_failures(options) && options.write_rate <= 0)
+    throw plan::InputError(
+        "--failure-hours needs --write-rate: GB/s at which checkpoints are written");
 }
 
 std::string progress_words(std::size_t decided, std::size_t candidates, const std::string& best) {

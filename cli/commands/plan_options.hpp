@@ -27,7 +27,10 @@ struct PlanOptions {
   bool exhaustive = false;
   bool pareto = false;
   int regret = 0;
-  int explain = 0;  // the plan of this number
+  int explain = 0;           // the plan of this number
+  double failure_hours = 0;  // mean, between failures of one GPU; 0: nothing fails
+  double write_rate = 0;     // GB/s of checkpoints, of all GPUs together
+  double restart_minutes = 5;
 
   bool replan = false;
   std::vector<int> lost;

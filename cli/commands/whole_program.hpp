@@ -8,7 +8,7 @@ namespace pipewright::cli {
 
 /// The commands that need LibTorch.
 struct TorchCommands {
-  Command run, profile, train, save;
+  Command run, profile, train, save, generate;
 };
 
 /// All commands, in the order of the help, and those that describe them to shells and `man`.

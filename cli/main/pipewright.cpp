@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   return run(whole_program({.run = make_command(describe_run, hand_on<RunOptions>),
                             .profile = make_command(describe_profile, hand_on<ProfileOptions>),
                             .train = make_command(describe_train, hand_on<TrainOptions>),
-                            .save = make_command(describe_save, hand_on<SaveOptions>)}),
+                            .save = make_command(describe_save, hand_on<SaveOptions>),
+                            .generate = make_command(describe_generate, hand_on<GenerateOptions>)}),
              argc, argv);
 }

@@ -3,7 +3,10 @@
 // The options of the commands that need LibTorch. They run in a program of their own, which loads
 // it; the one that people start knows them too, and hands them on.
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "options/scenario_options.hpp"
 
@@ -23,9 +26,16 @@ struct TimeLimits {
   double stall_s = 600;   // while no action ends; 0: for ever
 };
 
+/// What is told of what goes on inside, as exec::LogOptions.
+struct LogWords {
+  std::string subjects;
+  std::string file;
+};
+
 struct RunOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
+  LogWords log;
   std::string costs;
   bool fresh = false;
   std::string out;
@@ -38,6 +48,7 @@ Command describe_run(RunOptions& options);
 struct ProfileOptions {
   ScenarioOptions scenario;
   DeviceOptions device;
+  LogWords log;
   std::string out;
   std::string kernels;
   bool fresh = false;
@@ -54,10 +65,14 @@ struct TrainOptions : RunOptions {
   std::string trace;
   std::string kernels;
   std::string checkpoints;
-  int checkpoint_every = 0;
+  std::string checkpoint_every;  // a number of steps, or auto
+  double failure_hours = 0;
   int keep = 2;
   bool resume = false;
   bool dry_run = false;
+  bool supervise = false;
+  int tries = 3;
+  bool replan = false;
 };
 Command describe_train(TrainOptions& options);
 
@@ -67,5 +82,17 @@ struct SaveOptions {
   std::string out;
 };
 Command describe_save(SaveOptions& options);
+
+struct GenerateOptions {
+  ScenarioOptions scenario;
+  std::vector<std::string> tokens;  // of each prompt, with commas
+  std::string checkpoints;
+  int new_tokens = 32;
+  double temperature = 0;
+  int top_k = 0;
+  std::optional<int> seed;
+  std::vector<std::int64_t> stop;
+};
+Command describe_generate(GenerateOptions& options);
 
 }  // namespace pipewright::cli

@@ -127,6 +127,26 @@ std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut)
   return words;
 }
 
+namespace {
+
+/// "48.8 h", "12.5 min" or "9.9 s".
+std::string duration_words(plan::Seconds time) {
+  if (time.value >= 3600)
+    return fmt::format("{:.1f} h", time.value / 3600);
+  return time.value >= 60 ? fmt::format("{:.1f} min", time.value / 60)
+                          : fmt::format("{:.1f} s", time.value);
+}
+
+std::string kept_words(const KeptTime& kept) {
+  return fmt::format(
+      "\nOne of plan 1's GPUs fails every {}: a checkpoint of {:.1f} GB takes {}, and with one "
+      "every {} {:.2f} % of the time remain for training.\n",
+      duration_words(kept.costs.between_failures), gb(static_cast<double>(kept.checkpoint.value)),
+      duration_words(kept.costs.checkpoint), duration_words(kept.interval), 100 * kept.share);
+}
+
+}  // namespace
+
 std::string plans_table(const PlansFound& found) {
   const sim::PlanAnswer& answer = found.answer;
   std::string text;
@@ -150,6 +170,8 @@ std::string plans_table(const PlansFound& found) {
         "the "
         "draws and takes {:.2f} % longer than the best on average.\n",
         100 * found.regret->best_share, 100 * found.regret->mean);
+  if (found.kept)
+    text += kept_words(*found.kept);
   if (answer.nearest && answer.plans.empty())
     text +=
         fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
@@ -248,6 +270,12 @@ plan::Json to_json(const PlansFound& found) {
     json["regret_percent"] = 100 * found.regret->mean;
     json["best_share"] = found.regret->best_share;
   }
+  if (found.kept)
+    json["failures"] = {{"between_s", found.kept->costs.between_failures.value},
+                        {"checkpoint_bytes", found.kept->checkpoint.value},
+                        {"checkpoint_s", found.kept->costs.checkpoint.value},
+                        {"interval_s", found.kept->interval.value},
+                        {"goodput", found.kept->share}};
   if (answer.nearest)
     json[answer.plans.empty() ? "smallest" : "too_large_but_faster"] =
         json_of(found, *answer.nearest);

@@ -6,10 +6,19 @@
 #include <string>
 
 #include "pipewright/draw/chart.hpp"
+#include "pipewright/plan/cluster/goodput.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
 
 namespace pipewright::cli {
+
+/// What failures leave of the time, with checkpoints as often as loses least.
+struct KeptTime {
+  plan::Bytes checkpoint;
+  plan::FailureCosts costs{};
+  plan::Seconds interval{};  // between checkpoints
+  double share = 1;
+};
 
 /// What was searched and what was found.
 struct PlansFound {
@@ -17,6 +26,7 @@ struct PlansFound {
   const plan::TransformerTraining& training;
   const sim::PlanAnswer& answer;
   std::optional<sim::Regret> regret{};
+  std::optional<KeptTime> kept{};  // of the first plan
 };
 
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".

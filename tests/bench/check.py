@@ -69,6 +69,14 @@ def run():
         expect(sum("frame_p99_ms" in line for line in lines) == 1, "the window's line")
 
 
+def checkpoints():
+    lines = json_lines(output_of(f"{build}/bin/pipewright_bench_checkpoints", "--blocks", 1, "--hidden", 32, "--steps", 2,
+                                 "--rounds", 1, "--slow", 100))
+    expect([line["checkpoints"] for line in lines] == ["local", "slow"], lines)
+    for line in lines:
+        expect(line["bytes"] > 0 and line["write_s"] >= line["pause_s"] > 0 and "cost_percent" in line, line)
+
+
 def start():
     expect_lines(output_of("bench/build.sh", "--start", build), (r" +\d+\.\d ms, \d+ MB$", 7))
 
@@ -115,6 +123,12 @@ def network():
 
 def has(program):
     return subprocess.run(["which", program], capture_output=True).returncode == 0
+
+
+def kill():
+    text = output_of("bench/kill.sh", "--kills", 3)
+    expect_lines(text, (r"^3 kills in \d+ trainings, \d+ resumes, \d+ runs to their end: bits equal, nothing lost", 1),
+                 (r"^from the kill to the end: ", 1))
 
 
 def validation():

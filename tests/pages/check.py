@@ -12,6 +12,8 @@ CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 # A file of ours, named by its path; `<name>` and globs stand for several.
 OWN_FILE = re.compile(r"^(?:plan|sim|draw|exec|profiler|loop|gui|cli|scenarios|tests|bench|docs|cmake)/[\w./+-]+\.\w+$")
+# A test by the name that ctest has for it.
+OWN_TEST = re.compile(r"^(?:plan|sim|draw|exec|profiler|loop|loop/torch|gui|cli)/\w+_test$")
 LEAST_LINKS = 100  # fewer were read than the pages have: the test looks in the wrong place
 
 
@@ -45,10 +47,17 @@ def check(page, project):
     for named in CODE.findall(text):
         if OWN_FILE.match(named) and not any((project / base / named).exists() for base in places_of(named)):
             faults.append(f"`{named}`: there is no such file")
+        if OWN_TEST.match(named) and not test_is_there(named, project):
+            faults.append(f"`{named}`: there is no such test")
     for file, shown in SHOWN.findall(whole):
         if not (project / file).exists() or (project / file).read_text() != shown:
             faults.append(f"{file}: what is shown of it is not what it has")
     return [f"{page.relative_to(project)}: {fault}" for fault in faults], len(links)
+
+
+def test_is_there(named, project):
+    module, name = named.rsplit("/", 1)
+    return any((project / "tests" / module).rglob(f"{name}.cpp"))
 
 
 def places_of(named):

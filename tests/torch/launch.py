@@ -1,9 +1,12 @@
 """torchrun of the wheel starts pipewright as 2 and 4 processes, and what they train is bit-identical
-to training without a pipeline."""
+to training without a pipeline; also with a secret, and where torchrun starts them anew."""
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from pipewright import PROGRAM, run  # first: it skips where torch is missing
@@ -26,14 +29,42 @@ def settings(*more: str) -> list[str]:
     return [word for assignment in [*SMALL, *more] for word in ("--set", assignment)]
 
 
-def launch(processes: int, *words: str) -> subprocess.CompletedProcess[str]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python"]
+SECRET = {**os.environ, "PIPEWRIGHT_JOB_SECRET": "known to all ranks of this job"}
+
+
+def launch(
+    processes: int, *words: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*torchrun, f"--nproc-per-node={processes}", PROGRAM, *words],
+        [*TORCHRUN, f"--nproc-per-node={processes}", PROGRAM, *words],
         capture_output=True,
         text=True,
         timeout=200,
+        env=environment,
     )
+
+
+def weights_in(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (folder / "step_00000200").glob("*.safetensors")}
+
+
+def launch_and_kill_one(folder: Path, *words: str) -> str:
+    """Once there is a checkpoint; torchrun starts all again. What they said."""
+    with open(folder.with_suffix(".log"), "w+") as log:
+        job = subprocess.Popen(
+            [*TORCHRUN, "--nproc-per-node=2", "--max-restarts=1", PROGRAM, *words],
+            stdout=log,
+            stderr=log,
+            env=SECRET,
+        )
+        while not (folder / "step_00000020").exists() and job.poll() is None:
+            time.sleep(0.01)
+        children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        assert job.wait(timeout=200) == 0
+        log.seek(0)
+        return log.read()
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -51,6 +82,22 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.returncode == 0, f"{plan}: exit code {done.returncode}\n{done.stderr}"
         assert "3 of 3 losses and 54 of 54 parameter tensors" in done.stdout, done.stdout
         print(f"{processes} processes by torchrun, {', '.join(plan)}: bit-identical")
+
+    done = launch(
+        2, "train", str(SCENARIO), *settings(), "--costs", costs, "--verify", environment=SECRET
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 losses and 54 of 54 parameter tensors" in done.stdout, done.stdout
+    print("2 processes by torchrun that share a secret: bit-identical")
+
+    words = ["train", str(SCENARIO), *settings("training.steps=200"), "--costs", costs]
+    words += ["--checkpoint-every", "20", "--checkpoints"]
+    undisturbed, killed = Path(folder) / "undisturbed", Path(folder) / "killed"
+    run(*words, str(undisturbed))
+    said = launch_and_kill_one(killed, *words, str(killed), "--supervise")
+    assert "resumed from" in said, said
+    assert weights_in(killed) == weights_in(undisturbed) != {}
+    print("a rank is killed, torchrun starts all anew: bit-identical")
 
     # A rank that disagrees is named. Each process reads its own environment.
     done = launch(2, "train", str(SCENARIO), *settings("pipeline.ranks=3"), "--costs", costs)

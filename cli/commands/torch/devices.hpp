@@ -15,6 +15,9 @@ loop::DeviceChoice choice_of(const DeviceOptions& options);
 /// branch, or the options do not go together.
 void open_devices(const DeviceOptions& options, plan::CpuBranch branch);
 
+/// Sets the log of this process and of those that it starts.
+void open_log(const LogWords& log);
+
 /// Says why, if this process is to say it, and ends the process.
 [[noreturn]] void give_up(const std::string& report);
 

@@ -19,6 +19,7 @@ int profile_scenario(const ProfileOptions& options) {
   if (!options.kernels.empty())
     loop::require_timeline_suffix(options.kernels);
   const auto scenario = read_scenario(options.scenario);
+  open_log(options.log);
   open_devices(options.device, scenario.training.cpu_branch);
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();

@@ -120,12 +120,13 @@ int profile_links(const ProfileOptions& wanted) {
   }
   if (!job && options.between != "threads")
     return start_as_processes(processes, options.limits);
+  open_log(options.log);
   open_devices(options.device, scenario.training.cpu_branch);
   catch_interrupts();
   loop::Membership members(as_large_as_the_job(scenario),
                            membership_options(options.device, options.limits));
   return code_of_part(members, [&] {
-    loop::take_part(members, [&] {
+    exec::take_part(members, [&] {
       const auto links = measured(options, scenario, members);
       if (members.is_first())
         report(options, scenario, links);

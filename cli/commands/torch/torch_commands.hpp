@@ -12,6 +12,7 @@ int profile_scenario(const ProfileOptions& options);
 int profile_links(const ProfileOptions& options);  // the same command with --links
 int train_scenario(const TrainOptions& options);
 int save_scenario(const SaveOptions& options);
+int generate_tokens(const GenerateOptions& options);
 
 /// The commands that do it.
 TorchCommands torch_commands();

@@ -1,4 +1,9 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "commands/torch/job.hpp"
+#include "commands/torch/supervise.hpp"
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/training_console.hpp"
 #include "commands/torch/work_table.hpp"
@@ -43,13 +48,29 @@ int answer(const loop::ResumeAnswer& found) {
   return found.possible() ? Done : NegativeAnswer;
 }
 
+/// Between checkpoints; 0 where that is left to the training.
+int steps_between(const TrainOptions& options) {
+  const std::string& every = options.checkpoint_every;
+  if (every.empty() || every == "auto")
+    return 0;
+  int steps = 0;
+  const char* const end = every.data() + every.size();
+  const auto read = std::from_chars(every.data(), end, steps);
+  if (read.ec != std::errc() || read.ptr != end || steps < 1)
+    throw plan::InputError(fmt::format(
+        "--checkpoint-every: \"{}\" is no number of steps, which is 1 at least, and not auto",
+        every));
+  return steps;
+}
+
 loop::TrainSettings settings_of(const TrainOptions& options, const plan::Scenario& scenario,
                                 TrainingConsole& console) {
   loop::TrainingOptions training = console.training();
   training.checkpoints = {.folder = options.checkpoints,
-                          .every = options.checkpoint_every,
+                          .every = steps_between(options),
+                          .between_failures = {3600 * options.failure_hours},
                           .keep = options.keep,
-                          .resume = options.resume};
+                          .resume = options.resume || options.supervise};
   return {.prepare = console.prepare(scenario),
           .training = std::move(training),
           .trace = options.trace,
@@ -62,15 +83,28 @@ loop::TrainSettings settings_of(const TrainOptions& options, const plan::Scenari
 }
 
 void check(const TrainOptions& options) {
-  const bool about_checkpoints = options.checkpoint_every > 0 || options.resume || options.dry_run;
+  const bool about_checkpoints =
+      !options.checkpoint_every.empty() || options.resume || options.dry_run || options.supervise;
   if (about_checkpoints && options.checkpoints.empty())
-    throw plan::InputError("--checkpoint-every, --resume and --dry-run need --checkpoints FOLDER");
+    throw plan::InputError(
+        "--checkpoint-every, --resume, --dry-run and --supervise need --checkpoints FOLDER");
+  if (options.replan && !options.supervise)
+    throw plan::InputError("--replan needs --supervise");
+  const bool is_auto = options.checkpoint_every == "auto";
+  if (is_auto != (options.failure_hours > 0))
+    throw plan::InputError(
+        is_auto ? "--checkpoint-every auto needs --failure-hours: how often the job fails"
+                : "--failure-hours is for --checkpoint-every auto");
+  steps_between(options);
 }
 
 }  // namespace
 
-int train_scenario(const TrainOptions& options) {
-  check(options);
+int train_scenario(const TrainOptions& given) {
+  check(given);
+  if (is_supervisor(given))
+    return supervise(given);
+  const TrainOptions options = for_ranks_of_launcher(given);
   return as_job(options, [&](const plan::Scenario& scenario, loop::Membership& members) {
     TrainingConsole console(options);
     if (options.dry_run)

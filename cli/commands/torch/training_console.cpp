@@ -62,6 +62,7 @@ void TrainingConsole::serial_step(int step, const exec::StepResult& result) {
 int as_job(const RunOptions& options,
            const std::function<int(const plan::Scenario&, loop::Membership&)>& part) {
   const plan::Scenario scenario = read_scenario(options.scenario);
+  open_log(options.log);
   open_devices(options.device, scenario.training.cpu_branch);
   const bool in_job = exec::job_from_environment().has_value();
   loop::require_trainable(scenario,

@@ -9,6 +9,7 @@
 #include "durable_file.hpp"
 #include "names.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
+#include "pipewright/exec/log.hpp"
 #include "pipewright/plan/error.hpp"
 #include "publish.hpp"
 #include "retention.hpp"
@@ -97,9 +98,13 @@ void CheckpointWriter::write(const Snapshot& snapshot) {
   const fs::path unfinished = folder_ / unfinished_name(step, options_.job);
   bool written = false;
   std::optional<std::string> failure;
+  log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: begins in {}",
+      options_.part, options_.parts, step, unfinished.string());
   try {
     write_to(unfinished, snapshot);
     written = true;
+    log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: written", options_.part,
+        options_.parts, step);
     if (options_.part == 0)
       remove_older(folder_, options_.job, step, options_.keep);
   } catch (const std::exception& error) {
@@ -114,6 +119,8 @@ void CheckpointWriter::write(const Snapshot& snapshot) {
     if (written)
       written_ = step;
   }
+  if (failure)
+    log(LogSubject::Checkpoints, LogLevel::Info, "{}", *failure);
   if (failure && options_.report)
     options_.report(*failure);
 }

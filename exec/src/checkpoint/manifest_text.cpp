@@ -12,17 +12,22 @@ namespace {
 using plan::Json;
 
 Json to_json(const TrainingState& training) {
-  return {{"step", training.step},
-          {"seed", training.seed},
-          {"microbatches", training.microbatches},
-          {"microbatch_size", training.microbatch_size},
-          {"gradient_groups", training.gradient_groups},
-          {"tensor_groups", training.tensor_groups},
-          {"loss_scale", training.loss_scale},
-          {"steps_since_overflow", training.steps_since_overflow},
-          {"optimizer", training.optimizer},
-          {"precision", training.precision},
-          {"device", training.device}};
+  Json json = {{"step", training.step},
+               {"seed", training.seed},
+               {"microbatches", training.microbatches},
+               {"microbatch_size", training.microbatch_size},
+               {"gradient_groups", training.gradient_groups},
+               {"tensor_groups", training.tensor_groups},
+               {"loss_scale", training.loss_scale},
+               {"steps_since_overflow", training.steps_since_overflow},
+               {"optimizer", training.optimizer},
+               {"precision", training.precision},
+               {"device", training.device}};
+  if (training.microbatches_read > 0)
+    json["microbatches_read"] = training.microbatches_read;
+  for (const auto& [key, text] : training.notes)
+    json["notes"].push_back({{"key", key}, {"text", text}});
+  return json;
 }
 
 Json to_json(const StoredTensor& tensor) {

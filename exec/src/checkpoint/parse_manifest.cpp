@@ -18,6 +18,15 @@ using plan::Diagnostics;
 using plan::Json;
 using plan::JsonObject;
 
+std::map<std::string, std::string> read_notes(JsonObject& training) {
+  std::map<std::string, std::string> notes;
+  for (const std::string& pointer : training.elements("notes", /*required=*/false)) {
+    JsonObject note(training.diagnostics(), pointer);
+    notes[note.text("key")] = note.text("text");
+  }
+  return notes;
+}
+
 TrainingState read_training(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
   return {.step = object.big_integer("step", at_least(0)),
@@ -30,7 +39,9 @@ TrainingState read_training(Diagnostics& diagnostics, const std::string& pointer
           .steps_since_overflow = object.integer("steps_since_overflow", at_least(0)),
           .optimizer = object.text("optimizer"),
           .precision = object.text("precision"),
-          .device = object.text("device", "")};
+          .device = object.text("device", ""),
+          .microbatches_read = object.big_integer("microbatches_read", at_least(0), 0),
+          .notes = read_notes(object)};
 }
 
 at::ScalarType read_dtype(JsonObject& object) {

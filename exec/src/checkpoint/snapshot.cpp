@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "pipewright/exec/memory/memory_left.hpp"
+
 namespace pipewright::exec {
 
 plan::Bytes size_of(const Snapshot& snapshot) {
@@ -11,6 +13,11 @@ plan::Bytes size_of(const Snapshot& snapshot) {
       for (const NamedTensor& tensor : *tensors)
         all += {static_cast<std::int64_t>(tensor.value.nbytes())};
   return all;
+}
+
+bool has_room_for_copy(const Snapshot& snapshot) {
+  return 1.1 * static_cast<double>(size_of(snapshot).value) <=
+         static_cast<double>(memory_left().value);
 }
 
 Snapshot copies_of(Snapshot snapshot) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/mapped_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -16,26 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* single_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
-
-std::string_view text_of(const at::Tensor& bytes) {
-  return {static_cast<const char*>(bytes.const_data_ptr()),
-          static_cast<std::size_t>(bytes.numel())};
-}
-
-/// A file's bytes, read when they are looked at.
-at::Tensor mapped(const fs::path& file) {
-  std::error_code error;
-  const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
-  if (error)
-    throw plan::InputError(fmt::format("{}: {}", file.string(), error.message()));
-  if (size == 0)
-    throw plan::InputError(fmt::format("{}: it is empty", file.string()));
-  try {
-    return at::from_file(file.string(), /*shared=*/false, size, at::dtype(at::kByte));
-  } catch (const c10::Error&) {
-    throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
-  }
-}
 
 }  // namespace
 

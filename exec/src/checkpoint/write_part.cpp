@@ -1,7 +1,9 @@
 #include "checkpoint/write_part.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "checkpoint/durable_file.hpp"
@@ -46,7 +48,30 @@ std::vector<NamedTensor> in_file_order(std::vector<NamedTensor> tensors) {
   return tensors;
 }
 
-void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors) {
+/// Holds writing back where it would be faster than it may be.
+class Pace {
+ public:
+  explicit Pace(double most_bytes_per_s) : most_(most_bytes_per_s) {}
+
+  void write(DurableFile& file, const char* data, std::size_t size) {
+    if (most_ <= 0)
+      return file.write(data, size);
+    constexpr std::size_t piece = 1 << 20;
+    for (std::size_t at = 0; at < size; at += piece) {
+      const std::size_t length = std::min(piece, size - at);
+      file.write(data + at, length);
+      written_ += static_cast<double>(length);
+      std::this_thread::sleep_until(began_ + std::chrono::duration<double>(written_ / most_));
+    }
+  }
+
+ private:
+  double most_;
+  double written_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors, Pace& pace) {
   std::vector<TensorShape> shapes;
   shapes.reserve(tensors.size());
   for (const NamedTensor& tensor : tensors)
@@ -55,7 +80,7 @@ void write_tensors(DurableFile& file, const std::vector<NamedTensor>& tensors) {
   file.write(header.data(), header.size());
   for (const NamedTensor& tensor : tensors) {
     const at::Tensor value = tensor.value.detach().cpu().contiguous();
-    file.write(value.data_ptr(), value.nbytes());
+    pace.write(file, static_cast<const char*>(value.const_data_ptr()), value.nbytes());
   }
   file.close();
 }
@@ -85,6 +110,7 @@ Manifest write_part(const fs::path& folder, const Snapshot& snapshot,
                     .training = snapshot.training,
                     .layers = {}};
   MadeFiles made;
+  Pace pace(options.most_bytes_per_s);
   std::map<std::pair<Holds, int>, int> files_of;  // how many, of each layer
   const auto write = [&](const LayerState& layer, Holds holds,
                          const std::vector<NamedTensor>& tensors) {
@@ -94,7 +120,7 @@ Manifest write_part(const fs::path& folder, const Snapshot& snapshot,
     const std::string name = file_name(holds, layer.index, part, before);
     DurableFile file(folder / name);
     made.add(folder / name);
-    write_tensors(file, in_file_order(tensors));
+    write_tensors(file, in_file_order(tensors), pace);
     return StoredFile{name, holds, file.size(), file.checksum(), described(tensors)};
   };
   for (const LayerState& layer : snapshot.layers) {

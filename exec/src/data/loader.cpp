@@ -2,25 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "pipewright/exec/data/sample_loader.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
 namespace {
 
-std::int64_t samples_of(const Batch& all, int size) {
-  std::optional<std::int64_t> samples;
-  for (const Tensors* tensors : {&all.inputs, &all.targets})
-    for (const at::Tensor& tensor : *tensors) {
-      const std::int64_t length = tensor.dim() > 0 ? tensor.size(0) : 0;
-      if (samples && *samples != length)
-        throw plan::InputError(
-            fmt::format("the data has tensors of {} and of {} samples", *samples, length));
-      samples = length;
-    }
-  if (size < 1 || samples.value_or(0) < size)
+std::int64_t samples_for(const Batch& all, int size) {
+  const std::int64_t samples = samples_of(all).count;
+  if (size < 1 || samples < size)
     throw plan::InputError(
-        fmt::format("{} samples of data make no microbatch of {}", samples.value_or(0), size));
-  return *samples;
+        fmt::format("{} samples of data make no microbatch of {}", samples, size));
+  return samples;
 }
 
 Tensors slice(const Tensors& tensors, std::int64_t first, std::int64_t size) {
@@ -33,7 +26,7 @@ Tensors slice(const Tensors& tensors, std::int64_t first, std::int64_t size) {
 }  // namespace
 
 BatchSource batches_of(const Batch& all, int size) {
-  const std::int64_t samples = samples_of(all, size);
+  const std::int64_t samples = samples_for(all, size);
   return [all, size, samples, next = std::int64_t{0}]() mutable -> std::optional<Batch> {
     if (next + size > samples)
       return {};
@@ -46,7 +39,7 @@ BatchSource batches_of(const Dataset& data, int microbatches, int first_step) {
   return
       [&data, microbatches, step = first_step, microbatch = 0]() mutable -> std::optional<Batch> {
         Batch batch{data.inputs(step, microbatch), data.targets(step, microbatch),
-                    data.weight(step, microbatch)};
+                    data.weight(step, microbatch), data.keywords(step, microbatch)};
         if (++microbatch == microbatches) {
           microbatch = 0;
           ++step;
@@ -69,6 +62,9 @@ class FunctionData final : public Dataset {
   }
   double weight(int step, int microbatch) const override {
     return weight_at_ ? weight_at_(step, microbatch) : 1;
+  }
+  NamedTensors keywords(int step, int microbatch) const override {
+    return batch_at_(step, microbatch).keywords;
   }
 
  private:
@@ -95,9 +91,13 @@ std::optional<Batch> RepeatingLoader::operator()() {
 
 bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
   step_ = step;
+  count_ = microbatches;
   microbatches_.clear();
+  follows_ = followed_ != nullptr && !source;
+  if (follows_)
+    return true;
   double counted = 0;
-  if (!needs_.inputs && !needs_.targets)
+  if (!needs_.inputs && !needs_.targets && !needs_.keywords)
     return true;
   for (int m = 0; m < microbatches; ++m) {
     auto batch = source();
@@ -106,7 +106,8 @@ bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
     counted += batch->counts;
     if (m / (microbatches / needs_.parts) == needs_.part || needs_.parts == 1)
       microbatches_[m] = {needs_.inputs ? std::move(batch->inputs) : Tensors{},
-                          needs_.targets ? std::move(batch->targets) : Tensors{}, batch->counts};
+                          needs_.targets ? std::move(batch->targets) : Tensors{}, batch->counts,
+                          needs_.keywords ? std::move(batch->keywords) : NamedTensors{}};
   }
   if (!(counted > 0))
     throw plan::InputError(fmt::format(
@@ -126,11 +127,24 @@ const Batch& StepBuffer::at(int step, int microbatch) const {
   return found->second;
 }
 
-Tensors StepBuffer::inputs(int step, int microbatch) const { return at(step, microbatch).inputs; }
-Tensors StepBuffer::targets(int step, int microbatch) const { return at(step, microbatch).targets; }
+void StepBuffer::follow(std::shared_ptr<const Dataset> data) { followed_ = std::move(data); }
+
+Tensors StepBuffer::inputs(int step, int microbatch) const {
+  return follows_ ? followed_->inputs(step, microbatch) : at(step, microbatch).inputs;
+}
+
+Tensors StepBuffer::targets(int step, int microbatch) const {
+  return follows_ ? followed_->targets(step, microbatch) : at(step, microbatch).targets;
+}
 
 double StepBuffer::weight(int step, int microbatch) const {
-  return at(step, microbatch).counts / mean_count_;
+  if (loss_ == LossOf::Sum)
+    return count_;
+  return follows_ ? followed_->weight(step, microbatch) : at(step, microbatch).counts / mean_count_;
+}
+
+NamedTensors StepBuffer::keywords(int step, int microbatch) const {
+  return follows_ ? followed_->keywords(step, microbatch) : at(step, microbatch).keywords;
 }
 
 }  // namespace pipewright::exec

@@ -8,10 +8,13 @@
 #include <utility>
 
 #include "cpu/unpinned_thread.hpp"
+#include "pipewright/exec/log.hpp"
 
 namespace pipewright::exec {
 
 ReadData read(const Reading& what) {
+  log(LogSubject::Data, LogLevel::Debug, "reads{}{} of microbatch {} of step {}",
+      what.inputs ? " inputs" : "", what.targets ? " targets" : "", what.microbatch, what.step);
   ReadData data;
   if (what.inputs)
     data.inputs = what.data->inputs(what.step, what.microbatch);

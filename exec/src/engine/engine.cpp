@@ -38,7 +38,7 @@ int microbatches_of(const PipelineModule& module, const EngineOptions& options, 
 /// Stages that share a weight with another one.
 std::vector<int> tied_stages(const PipelineModule& module) {
   std::map<std::string, std::set<int>> stages_of_key;
-  for (const PipelineStage& stage : module.stages())
+  for (const StageDescription& stage : module.stages())
     for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
       if (const auto& key = module.layers()[static_cast<std::size_t>(layer)].tied_key; !key.empty())
         stages_of_key[key].insert(stage.index);
@@ -77,12 +77,15 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
   return plan::lower(request, plan::make_training_schedule(request), options);
 }
 
-DataNeeds needs_of(const plan::Program& program, const ExecutorOptions& options) {
+DataNeeds needs_of(const PipelineModule& module, const plan::Program& program,
+                   const ExecutorOptions& options) {
   if (!options.only_rank)
     return {};
   const JobRank own = grid_of(program, options).rank(*options.only_rank);
   return {.inputs = program.placement.holds(own.rank, 0),
           .targets = program.placement.holds(own.rank, plan::stage_count(program) - 1),
+          .keywords = std::any_of(module.layers().begin(), module.layers().end(),
+                                  [](const LayerSpec& layer) { return !layer.keywords.empty(); }),
           .part = own.replica,
           .parts = own.replicas};
 }
@@ -110,6 +113,7 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
   setup.precision = options.precision;
   setup.loss_scaling = options.loss_scaling;
   setup.clip_norm = options.clip_norm;
+  setup.before_step = options.before_step;
   setup.exact = options.exact;
   setup.gradient_groups = options.gradient_groups;
   setup.tensor_groups = options.tensor_groups > 0 ? options.tensor_groups : module.shards();
@@ -128,8 +132,8 @@ PipelineEngine::PipelineEngine(PipelineModule module, EngineOptions options)
   options_.execution.axes = module_.options().topology.axes();
   program_ = training_program(module_, options_, setup_,
                               microbatches_of(module_, options_, options_.train_batch_size));
-  needs_ = needs_of(program_, options_.execution);
-  buffer_ = StepBuffer(needs_);
+  needs_ = needs_of(module_, program_, options_.execution);
+  buffer_ = StepBuffer(needs_, options_.loss);
   setup_.data = &buffer_;
   executor_ = make_executor(program_);
 }
@@ -149,35 +153,127 @@ std::unique_ptr<Executor> PipelineEngine::make_executor(const plan::Program& pro
                                     std::move(execution));
 }
 
-void PipelineEngine::set_data(BatchSource source) { source_ = std::move(source); }
+void PipelineEngine::set_data(BatchSource source) {
+  source_ = std::move(source);
+  buffer_.follow(nullptr);
+}
 
-std::optional<StepResult> PipelineEngine::train_batch() {
-  if (!source_ && (needs_.inputs || needs_.targets))
-    throw plan::InputError("there is no data to train on: call set_data first");
-  if (!all_agree(buffer_.fill(source_, step_, microbatches() * module_.replicas())))
+void PipelineEngine::set_data(std::shared_ptr<const Dataset> data) {
+  source_ = {};
+  buffer_.follow(std::move(data));
+}
+
+void PipelineEngine::set_batch_function(std::function<Batch(Batch)> function) {
+  batch_function_ = std::move(function);
+}
+
+/// Reads a batch of all pipelines. False when the data of one process has ended.
+bool PipelineEngine::fill(StepBuffer& buffer, BatchSource& data, int microbatches) const {
+  if (!batch_function_ || !data)
+    return all_agree(buffer.fill(data, step_, microbatches));
+  BatchSource changed = [&]() -> std::optional<Batch> {
+    auto batch = data();
+    return batch ? batch_function_(std::move(*batch)) : std::optional<Batch>();
+  };
+  return all_agree(buffer.fill(changed, step_, microbatches));
+}
+
+std::optional<StepResult> PipelineEngine::run_step(BatchSource& data, bool outputs) {
+  if (!setup_.loss)
+    throw plan::InputError("the module has no loss to train by: set PipelineOptions::loss");
+  if (!fill(buffer_, data, microbatches() * module_.replicas()))
     return {};
   backwards_left_ = count_backwards(program_, options_.execution);
-  const auto result = executor_->step(step_);
+  auto result = executor_->step(step_, {.outputs = outputs});
   if (result)
     ++step_;
   return result;
 }
 
+std::optional<StepResult> PipelineEngine::train_batch() {
+  if (!source_ && !buffer_.follows_data() && (needs_.inputs || needs_.targets))
+    throw plan::InputError("there is no data to train on: call set_data first");
+  leave_out_data();
+  auto result = run_step(source_, false);
+  if (result)
+    microbatches_read_ += microbatches() * module_.replicas();
+  return result;
+}
+
+std::optional<StepResult> PipelineEngine::train_batch(BatchSource& data) {
+  return run_step(data, false);
+}
+
+/// Throws on every process what is wrong with the batch of one.
+BatchSource PipelineEngine::source_of(const WholeBatch& batch, int microbatches) const {
+  std::vector<Batch> parts;
+  std::string fault;
+  try {
+    parts = microbatches_of(batch, microbatches * module_.replicas());
+    if (!options_.execution.dynamic_shapes && !are_even(parts))
+      fault = fmt::format(
+          "the samples of the batch do not divide into {} microbatches, so they differ in size: "
+          "set "
+          "`execution.dynamic_shapes`",
+          parts.size());
+  } catch (const plan::InputError& error) {
+    fault = error.what();
+  }
+  if (!all_agree(fault.empty()))
+    throw plan::InputError(fault.empty() ? "another process has no batch that can be cut" : fault);
+  return [parts = std::move(parts), next = std::size_t{0}]() mutable -> std::optional<Batch> {
+    return next < parts.size() ? std::optional(parts[next++]) : std::nullopt;
+  };
+}
+
+namespace {
+
+/// Of several processes, each has the outputs of its own microbatches.
+Tensors merged_outputs(std::vector<Tensors> by_microbatch, const std::vector<Merge>& merges) {
+  std::erase_if(by_microbatch, [](const Tensors& outputs) { return outputs.empty(); });
+  return by_microbatch.empty() ? Tensors() : merge_outputs(by_microbatch, merges);
+}
+
+}  // namespace
+
+std::optional<BatchStep> PipelineEngine::step(const WholeBatch& batch, const OutputOptions& how) {
+  BatchSource source = source_of(batch, microbatches());
+  auto result = run_step(source, how.outputs);
+  if (!result)
+    return {};
+  Tensors outputs = merged_outputs(result->outputs, how.merges);
+  return BatchStep{std::move(*result), std::move(outputs)};
+}
+
+std::optional<BatchEvaluation> PipelineEngine::evaluate(const WholeBatch& batch,
+                                                        const EvaluationOptions& how) {
+  BatchSource source = source_of(batch, how.microbatches > 0 ? how.microbatches : microbatches());
+  return eval_batch(source, how);
+}
+
 std::optional<BatchEvaluation> PipelineEngine::eval_batch(BatchSource& data,
                                                           const EvaluationOptions& how) {
+  if (how.loss && !setup_.loss)
+    throw plan::InputError(
+        "the module has no loss to evaluate: set PipelineOptions::loss, or `loss` of the "
+        "EvaluationOptions to false");
   const int count = how.microbatches > 0 ? how.microbatches : microbatches();
-  StepBuffer buffer(needs_);
-  if (!all_agree(buffer.fill(data, step_, count * module_.replicas())))
+  DataNeeds needs = needs_;
+  needs.targets = needs.targets && how.loss;
+  StepBuffer buffer(needs);
+  if (!fill(buffer, data, count * module_.replicas()))
     return {};
-  const auto program = plan::evaluation_program(program_, count, module_.replicas());
-  auto evaluation = executor_->evaluate(program, buffer, step_, how.outputs);
+  const auto program =
+      plan::evaluation_program(program_, count, module_.replicas(), how.loss && how.share_loss);
+  auto evaluation =
+      executor_->evaluate(program, buffer, step_, {.outputs = how.outputs, .loss = how.loss});
   if (!evaluation)
     return {};
-  // The outputs of other processes' microbatches are not here.
-  std::erase_if(evaluation->outputs, [](const Tensors& outputs) { return outputs.empty(); });
-  BatchEvaluation result{evaluation->loss};
-  if (!evaluation->outputs.empty())
-    result.outputs = merge_outputs(evaluation->outputs, how.merges);
+  BatchEvaluation result;
+  if (!evaluation->losses.empty())
+    result.loss = evaluation->loss;
+  result.losses = std::move(evaluation->losses);
+  result.outputs = merged_outputs(std::move(evaluation->outputs), how.merges);
   return result;
 }
 
@@ -196,9 +292,7 @@ bool PipelineEngine::all_agree(bool here) const {
   const ExecutorOptions& execution = options_.execution;
   if (!execution.only_rank)
     return here;
-  std::vector<int> everybody(static_cast<std::size_t>(grid_of(program_, execution).size()));
-  std::iota(everybody.begin(), everybody.end(), 0);
-  const auto answers = execution.transport->all_gather(everybody, *execution.only_rank,
+  const auto answers = execution.transport->all_gather(everybody(), *execution.only_rank,
                                                        {at::full({1}, here, at::kLong)});
   return std::all_of(answers.begin(), answers.end(),
                      [](const Tensors& answer) { return answer.at(0).item<bool>(); });
@@ -207,7 +301,8 @@ bool PipelineEngine::all_agree(bool here) const {
 void PipelineEngine::refuse(const char* call) {
   throw plan::InputError(
       fmt::format("a pipeline cannot run {} by itself: its schedule runs forwards, backwards and "
-                  "optimizer steps of several microbatches in turn; call train_batch or eval_batch",
+                  "optimizer steps of several microbatches in turn; call train_batch, eval_batch, "
+                  "or step with a batch",
                   call));
 }
 

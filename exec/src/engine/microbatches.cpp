@@ -58,27 +58,14 @@ std::int64_t samples_of(const Tensors& batch, const Cuts& cuts) {
   return batch[*first].size(*cuts[*first]);
 }
 
-/// "2 or 4": the numbers around `wrong` that divide `samples`.
-std::string nearest_divisors(std::int64_t samples, std::int64_t wrong) {
-  std::int64_t below = std::min(samples, wrong), above = wrong;
-  while (samples % below != 0)
-    --below;
-  while (above < samples && samples % above != 0)
-    ++above;
-  return above <= samples ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
-}
-
-void check_divides(std::int64_t samples, int chunks) {
+void check_fills(std::int64_t samples, int chunks) {
   if (chunks < 1)
     throw plan::InputError(fmt::format("{} microbatches asked for, the least is 1", chunks));
-  if (samples % chunks == 0)
-    return;
-  const std::int64_t below = samples / chunks * chunks;
-  throw plan::InputError(fmt::format(
-      "a batch of {} samples cannot be cut into {} equal microbatches: the nearest numbers of "
-      "microbatches that divide it are {}, the nearest batches {}{} samples",
-      samples, chunks, nearest_divisors(samples, chunks),
-      below > 0 ? fmt::format("{} or ", below) : "", below + chunks));
+  if (samples > 0 && samples < chunks)
+    throw plan::InputError(fmt::format(
+        "a batch of {} samples does not fill {} microbatches: give at least {} samples, "
+        "or have at most {} microbatches",
+        samples, chunks, chunks, samples));
 }
 
 Tensors defined_parts(const Tensors& parts) {
@@ -110,14 +97,17 @@ std::vector<Tensors> split_batch(const Tensors& batch, int chunks,
                                  const std::vector<ChunkSpec>& specs) {
   const Cuts cuts = cuts_of(batch, specs);
   const std::int64_t samples = samples_of(batch, cuts);
-  check_divides(samples, chunks);
+  check_fills(samples, chunks);
 
-  const std::int64_t size = samples / chunks;
   std::vector<Tensors> microbatches(static_cast<std::size_t>(chunks));
-  for (int chunk = 0; chunk < chunks; ++chunk)
+  std::int64_t begin = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t size = samples / chunks + (chunk < samples % chunks ? 1 : 0);
     for (std::size_t i = 0; i < batch.size(); ++i)
       microbatches[static_cast<std::size_t>(chunk)].push_back(
-          cuts[i] ? batch[i].narrow(*cuts[i], chunk * size, size) : batch[i]);
+          cuts[i] ? batch[i].narrow(*cuts[i], begin, size) : batch[i]);
+    begin += size;
+  }
   return microbatches;
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "first_line.hpp"
+#include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/partitioners/name_pattern.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -45,6 +47,7 @@ LayerSpec copied_layer(const std::string& name, const nn::AnyModule& module) {
                        });
                  }};
   spec.random = drops_out(*module.ptr());
+  spec.type = module.ptr()->name();
   return spec;
 }
 
@@ -73,6 +76,16 @@ void WrappedLayer::train(bool on) {
     module_->train(on);
 }
 
+std::vector<CutParameter> WrappedLayer::cut_parameters() const {
+  const auto* const layer = dynamic_cast<const Layer*>(module_.get());
+  return layer == nullptr ? std::vector<CutParameter>() : layer->cut_parameters();
+}
+
+std::vector<ParameterAlias> WrappedLayer::aliases() {
+  auto* const layer = dynamic_cast<Layer*>(module_.get());
+  return layer == nullptr ? std::vector<ParameterAlias>() : layer->aliases();
+}
+
 const at::Tensor& only(const Tensors& inputs) {
   if (inputs.size() != 1)
     throw plan::InputError(
@@ -94,19 +107,47 @@ bool drops_out(const nn::Module& module) {
   });
 }
 
+namespace {
+
+/// `prefix`: of their names. Lists in the list are layers, or else their modules are.
+void append_layers(const nn::SequentialImpl& list, const std::string& prefix, bool nested,
+                   std::vector<LayerSpec>& layers) {
+  auto module = list.begin();
+  for (const auto& child : list.named_children()) {
+    const std::string name = prefix + child.key();
+    if (const auto* const inner = child.value()->as<nn::SequentialImpl>();
+        inner != nullptr && nested)
+      append_layers(*inner, name + ".", nested, layers);
+    else
+      layers.push_back(copied_layer(name, *module));
+    ++module;
+  }
+}
+
+}  // namespace
+
 std::vector<LayerSpec> layers_of(const nn::Sequential& list) {
   std::vector<LayerSpec> layers;
-  auto module = list->begin();
-  for (const auto& child : list->named_children())
-    layers.push_back(copied_layer(child.key(), *module++));
+  append_layers(*list, "", /*nested=*/false, layers);
+  return layers;
+}
+
+std::vector<LayerSpec> nested_layers_of(const nn::Sequential& list) {
+  std::vector<LayerSpec> layers;
+  append_layers(*list, "", /*nested=*/true, layers);
   return layers;
 }
 
 TiedLayerSpec::operator LayerSpec() const {
   LayerSpec spec = layer;
   spec.tied_key = key;
-  spec.tied_weight = weight;
+  spec.tied_weights = weight.all;
   return spec;
+}
+
+LayerSpec keyword_layer(LayerSpec layer, std::vector<std::string> keywords) {
+  layer.keywords = std::move(keywords);
+  return layer;
 }
 
 LayerSpec random_layer(LayerSpec layer) {
@@ -117,6 +158,38 @@ LayerSpec random_layer(LayerSpec layer) {
 LayerSpec varying_layer(LayerSpec layer) {
   layer.varies = true;
   return layer;
+}
+
+namespace {
+
+LayerSpec frozen_where(LayerSpec layer, const std::function<bool(const std::string&)>& is_frozen) {
+  const auto freeze = [is_frozen](std::shared_ptr<Layer> built) {
+    for (auto& parameter : built->named_parameters())
+      if (is_frozen(parameter.key()))
+        parameter.value().set_requires_grad(false);
+    return built;
+  };
+  layer.build = [build = layer.build, freeze] { return freeze(build()); };
+  if (layer.build_shard)
+    layer.build_shard = [build = layer.build_shard, freeze](const ShardPlace& place) {
+      return freeze(build(place));
+    };
+  return layer;
+}
+
+}  // namespace
+
+LayerSpec frozen(LayerSpec layer, const std::string& pattern) {
+  return frozen_where(std::move(layer),
+                      [expression = plan::NamePattern("frozen", pattern)](const std::string& name) {
+                        return expression.is_in(name);
+                      });
+}
+
+LayerSpec frozen_parameters(LayerSpec layer, const std::vector<std::string>& names) {
+  return frozen_where(std::move(layer), [names](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
 }
 
 }  // namespace pipewright::exec

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/training/without_memory.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/partitioners/name_pattern.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -28,8 +30,6 @@ void check(const std::vector<LayerSpec>& layers, const PipelineOptions& options)
     if (!names.insert(layer.name).second)
       throw plan::InputError(
           fmt::format("two layers have the name \"{}\": each needs a name of its own", layer.name));
-  if (!options.loss)
-    throw plan::InputError("the model has no loss function");
   if (options.stages_per_rank < 1)
     throw plan::InputError(
         fmt::format("stages_per_rank is {}, the least is 1", options.stages_per_rank));
@@ -51,15 +51,71 @@ int length_of(const plan::Topology& topology, const std::string& axis) {
   return std::find(axes.begin(), axes.end(), axis) == axes.end() ? 1 : topology.length_of(axis);
 }
 
-/// What "type:REGEX" looks at: a layer's name stands for its kind.
-plan::Model named_model(const std::vector<LayerSpec>& layers) {
-  plan::Model model;
+std::vector<plan::LayerWords> words_of(const std::vector<LayerSpec>& layers) {
+  std::vector<plan::LayerWords> words;
   for (const LayerSpec& layer : layers) {
-    plan::Layer entry;
-    entry.name = entry.kind = layer.name;
-    model.layers.push_back(std::move(entry));
+    words.push_back({layer.name});
+    if (!layer.type.empty())
+      words.back().push_back(layer.type);
   }
-  return model;
+  return words;
+}
+
+bool is_called(const LayerSpec& layer, const plan::NamePattern& pattern) {
+  return pattern.is_in(layer.name) || pattern.is_in(layer.type);
+}
+
+/// The layers, of which those that say so run again by themselves.
+std::vector<LayerSpec> with_checkpoints(std::vector<LayerSpec> layers,
+                                        const PipelineOptions& options) {
+  if (options.checkpoint_interval != 1)
+    throw plan::InputError(
+        fmt::format("checkpoint_interval is {}, but with checkpointable_layers or a checkpoint "
+                    "function layers run again one by one: set it to 1",
+                    options.checkpoint_interval));
+  const plan::NamePattern pattern("checkpointable_layers", options.checkpointable_layers);
+  bool found = false;
+  for (LayerSpec& layer : layers)
+    if (is_called(layer, pattern)) {
+      layer = checkpointed(std::move(layer), options.checkpoint);
+      found = true;
+    }
+  if (!found)
+    throw plan::InputError(fmt::format("checkpointable_layers:{} matches no layer (possible: {})",
+                                       options.checkpointable_layers,
+                                       plan::listed(names_of(layers))));
+  return layers;
+}
+
+std::vector<LayerSpec> with_seeds(std::vector<LayerSpec> layers, const PipelineOptions& options) {
+  if (!options.seed && !options.seed_layers)
+    return seeded_in_a_row(std::move(layers));
+  for (LayerSpec& layer : layers)
+    if (options.seed)
+      layer.seed = options.seed;
+  return layers;
+}
+
+/// The layers, with those of their parameters frozen in whose names the pattern is found.
+std::vector<LayerSpec> with_frozen(std::vector<LayerSpec> layers, const std::string& pattern) {
+  const plan::NamePattern expression("frozen", pattern);
+  const std::vector<LayerSpec> trained = layers;  // what is tied is frozen together
+  bool found = false;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    std::vector<std::string> names;
+    for (const auto& parameter :
+         build_without_memory(trained, static_cast<int>(layer))->named_parameters())
+      if (expression.is_in(layers[layer].name + "." + parameter.key()))
+        names.push_back(parameter.key());
+    found = found || !names.empty();
+    if (!names.empty())
+      layers[layer] = frozen_parameters(std::move(layers[layer]), names);
+  }
+  if (!found)
+    throw plan::InputError(
+        fmt::format("frozen:{} matches no parameter, by LAYER.PARAMETER, of the layers {}", pattern,
+                    plan::listed(names_of(layers))));
+  return layers;
 }
 
 std::vector<double> weights_by(const std::string& method, const std::vector<LayerSpec>& layers) {
@@ -70,7 +126,7 @@ std::vector<double> weights_by(const std::string& method, const std::vector<Laye
         "(pipewright/loop_torch/measured_partition.hpp), or the boundaries that `pipewright "
         "partition --costs FILE` finds");
   if (const auto pattern = plan::type_pattern(method))
-    return plan::type_weights(named_model(layers), *pattern);
+    return plan::type_weights(words_of(layers), *pattern);
   if (method == "uniform")
     return std::vector<double>(layers.size(), 1.0);
   const auto counts = parameter_counts(layers);
@@ -116,6 +172,13 @@ PipelineModule::PipelineModule(std::vector<LayerSpec> layers, PipelineOptions op
     : layers_(std::move(layers)), options_(std::move(options)) {
   check(layers_, options_);
   check_axes(options_.topology);
+  layers_ = with_seeds(std::move(layers_), options_);
+  if (options_.checkpoint || !options_.checkpointable_layers.empty()) {
+    layers_ = with_checkpoints(std::move(layers_), options_);
+    options_.checkpoint_interval = 0;  // no action recomputes
+  }
+  if (!options_.frozen.empty())
+    layers_ = with_frozen(std::move(layers_), options_.frozen);
   const int count = static_cast<int>(layers_.size());
   const int stages = pipeline_ranks() * options_.stages_per_rank;
   if (stages > count)
@@ -125,11 +188,11 @@ PipelineModule::PipelineModule(std::vector<LayerSpec> layers, PipelineOptions op
   check_boundaries(boundaries_, count, stages);
 }
 
-std::vector<PipelineStage> PipelineModule::stages() const {
+std::vector<StageDescription> PipelineModule::stages() const {
   const auto names = names_of(layers_);
-  std::vector<PipelineStage> stages;
+  std::vector<StageDescription> stages;
   for (int index = 0; index < stage_count(); ++index) {
-    PipelineStage stage;
+    StageDescription stage;
     stage.index = index;
     stage.first_layer = boundaries_[static_cast<std::size_t>(index)];
     stage.end_layer = boundaries_[static_cast<std::size_t>(index) + 1];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/plan/error.hpp"
@@ -51,12 +52,14 @@ LayerSpec pop_layer(const PopSkip& pop, std::ptrdiff_t from_end) {
 /// Goes through the items with the names of the skips that are open, the earliest first.
 class SkipTracker {
  public:
-  LayerSpec operator()(const LayerSpec& layer) const {
+  std::optional<LayerSpec> operator()(const LayerSpec& layer) const {
     const std::ptrdiff_t count = std::ssize(open_);
     return count == 0 ? layer : with_passing(layer, [count](std::ptrdiff_t) { return count; });
   }
 
-  LayerSpec operator()(const PushSkip& push) {
+  std::optional<LayerSpec> operator()(const PipeSplit&) const { return {}; }
+
+  std::optional<LayerSpec> operator()(const PushSkip& push) {
     if (std::find(open_.begin(), open_.end(), push.name) != open_.end())
       throw plan::InputError(
           fmt::format("skip \"{}\" is pushed again before it is popped", push.name));
@@ -64,7 +67,7 @@ class SkipTracker {
     return push_layer(push.name);
   }
 
-  LayerSpec operator()(const PopSkip& pop) {
+  std::optional<LayerSpec> operator()(const PopSkip& pop) {
     const auto found = std::find(open_.begin(), open_.end(), pop.name);
     if (found == open_.end())
       throw plan::InputError(
@@ -92,9 +95,29 @@ std::vector<LayerSpec> with_skips(const std::vector<ModelItem>& items) {
   SkipTracker tracker;
   std::vector<LayerSpec> layers;
   for (const ModelItem& item : items)
-    layers.push_back(std::visit(tracker, item));
+    if (auto layer = std::visit(tracker, item))
+      layers.push_back(std::move(*layer));
   tracker.check_all_popped();
   return layers;
+}
+
+std::vector<int> boundaries_at_marks(const std::vector<ModelItem>& items) {
+  std::vector<int> boundaries{0};
+  int layers = 0;
+  for (const ModelItem& item : items)
+    if (!std::holds_alternative<PipeSplit>(item))
+      ++layers;
+    else if (layers == boundaries.back())
+      throw plan::InputError(fmt::format("there is no layer {} mark {} of a split: leave it out",
+                                         layers == 0 ? "in front of" : "between the one before and",
+                                         boundaries.size()));
+    else
+      boundaries.push_back(layers);
+  if (layers == boundaries.back())
+    throw plan::InputError(fmt::format("there is no layer behind mark {} of a split: leave it out",
+                                       boundaries.size() - 1));
+  boundaries.push_back(layers);
+  return boundaries;
 }
 
 LayerSpec relay(const LayerSpec& layer) {

@@ -16,13 +16,17 @@ std::string to_string(const SplitPoint& point) {
 }
 
 int border_of(const SplitPoint& point, const std::vector<std::string>& layers) {
-  const auto found = std::find(layers.begin(), layers.end(), point.layer);
+  const auto is_meant = [&](const std::string& layer) {
+    return layer == point.layer || layer.starts_with(point.layer + ".");
+  };
+  const auto found = std::find_if(layers.begin(), layers.end(), is_meant);
   if (found == layers.end())
     throw plan::InputError(fmt::format("there is no layer \"{}\" to split at{} (possible: {})",
                                        point.layer, plan::did_you_mean(point.layer, layers),
                                        plan::listed(layers)));
-  const auto index = static_cast<int>(found - layers.begin());
-  return point.side == SplitPoint::Side::Beginning ? index : index + 1;
+  const auto end = std::find_if_not(found, layers.end(), is_meant);
+  return static_cast<int>((point.side == SplitPoint::Side::Beginning ? found : end) -
+                          layers.begin());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "handed_on.hpp"
 #include "node_list.hpp"
 #include "pipewright/exec/job/job.hpp"
 #include "pipewright/plan/error.hpp"
@@ -118,18 +119,36 @@ JobEnvironment from_open_mpi(const VariableLookup& lookup) {
   return job;
 }
 
-}  // namespace
+/// What a rank has to know to be believed; empty where it was given none.
+std::string secret_from(const VariableLookup& lookup) {
+  constexpr std::size_t shortest = 16;
+  const std::string secret = lookup(variable_of_secret).value_or("");
+  if (!secret.empty() && secret.size() < shortest)
+    throw plan::InputError(fmt::format(
+        "{} has {} characters, but must have at least {}, such as those of `openssl rand -hex 32`",
+        variable_of_secret, secret.size(), shortest));
+  return secret;
+}
 
 // A launcher that was started by another one is the one that counts: mpirun and torchrun run inside
 // Slurm's jobs.
-std::optional<JobEnvironment> job_from_environment(const VariableLookup& variable) {
-  if (variable("RANK") || variable("WORLD_SIZE"))
-    return from_torchrun(variable);
-  if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE"))
-    return from_open_mpi(variable);
-  if (variable("SLURM_PROCID"))
-    return from_slurm(variable);
+std::optional<JobEnvironment> of_launcher(const VariableLookup& lookup) {
+  if (lookup("RANK") || lookup("WORLD_SIZE"))
+    return from_torchrun(lookup);
+  if (lookup("OMPI_COMM_WORLD_RANK") || lookup("OMPI_COMM_WORLD_SIZE"))
+    return from_open_mpi(lookup);
+  if (lookup("SLURM_PROCID"))
+    return from_slurm(lookup);
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<JobEnvironment> job_from_environment(const VariableLookup& lookup) {
+  auto job = of_launcher(lookup);
+  if (job)
+    job->secret = secret_from(lookup);
+  return job;
 }
 
 std::optional<JobEnvironment> job_from_environment() {

@@ -1,11 +1,14 @@
 #pragma once
 
-// A file that a launcher leaves open for the program of a rank, which the environment gives the
-// number of.
+// What a launcher gives the program of a rank: a secret in its environment, and files that it
+// leaves open, which the environment gives the number of.
 
 #include <optional>
 
 namespace pipewright::exec {
+
+/// Has the secret of a job. Others than its user cannot read the environment of a process.
+constexpr const char* variable_of_secret = "PIPEWRIGHT_JOB_SECRET";
 
 /// In a child that becomes a rank: its program has `file`.
 void hand_on(int file, const char* variable);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +16,8 @@
 #include <utility>
 
 #include "coming_together.hpp"
+#include "handed_on.hpp"
+#include "sha256.hpp"
 #include "store_socket.hpp"
 
 namespace pipewright::exec {
@@ -22,26 +25,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds between_looks{20};
 constexpr int ended_by_signal = 1;
 constexpr int cannot_start = 127;  // as shells have it
 /// For ranks that fail while the job comes together, each for the same reason perhaps.
 constexpr std::chrono::milliseconds to_say_why{1000};
 
-/// In the child: never returns.
-[[noreturn]] void become_rank(const LocalJob& job, int rank, const StoreSocket& store,
-                              const ComingTogether& together) {
-  together.hand_on();
-  if (rank == 0)
-    store.hand_on();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
+/// Says that a launcher has started this process, and no job.
+constexpr const char* variable_of_alone = "PIPEWRIGHT_ALONE";
+
+/// In a child: what it will be as a rank, as its environment says.
+void set_place(const LocalJob& job, int rank, const StoreSocket& store, const std::string& secret) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
   };
+  if (job.alone)
+    return set(variable_of_alone, "1");
+  if (rank == 0)
+    store.hand_on();
   set("RANK", std::to_string(rank));
   set("LOCAL_RANK", std::to_string(rank));
   set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", std::to_string(store.port()));
+  set(variable_of_secret, secret);
+}
+
+/// In the child: never returns.
+[[noreturn]] void become_rank(const LocalJob& job, int rank, const StoreSocket& store,
+                              const std::string& secret, const ComingTogether& together) {
+  if (!job.alone)
+    together.hand_on();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
+  set_place(job, rank, store, secret);
   std::vector<char*> words;
   for (const std::string& word : job.words)
     words.push_back(const_cast<char*>(word.c_str()));
@@ -52,11 +68,12 @@ constexpr std::chrono::milliseconds to_say_why{1000};
 
 std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
   const StoreSocket store;  // rank 0 has it, too
+  const std::string secret = in_hex(random_bytes(32));
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(job, rank, store, together);
+      become_rank(job, rank, store, secret, together);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);
@@ -65,55 +82,112 @@ std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
   return ranks;
 }
 
-/// What a rank's end says.
-int code_of(const LocalJob& job, int status, std::size_t rank) {
-  if (WIFEXITED(status))
-    return WEXITSTATUS(status);
-  if (job.say)
-    job.say(fmt::format("rank {} was ended by signal {} ({})", rank, WTERMSIG(status),
-                        strsignal(WTERMSIG(status))));
-  return ended_by_signal;
-}
+/// The ranks under way, as their launcher sees them.
+class Children {
+ public:
+  Children(const LocalJob& job, std::vector<pid_t> ranks)
+      : job_(job), ranks_(std::move(ranks)), stopped_for_(ranks_.size()), left_(ranks_.size()) {}
+
+  bool any() const { return left_ > 0; }
+  int code() const { return code_; }
+  std::optional<Clock::time_point> failed() const { return failed_; }
+
+  void signal_all(int signal) const {
+    for (const pid_t rank : ranks_)
+      if (rank != 0)
+        kill(rank, signal);
+  }
+  void kill_late() {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (ranks_[rank] != 0 && is_stopped(rank))
+        tell_lost(rank);
+    signal_all(SIGKILL);
+    killed_ = true;
+  }
+  bool were_killed() const { return killed_; }
+
+  void look() {
+    const auto now = Clock::now();
+    // This process may have been stopped itself.
+    const auto elapsed = std::min<Clock::duration>(now - last_look_, 2 * between_looks);
+    last_look_ = now;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      look_at(rank, elapsed);
+  }
+
+ private:
+  void look_at(std::size_t rank, Clock::duration elapsed) {
+    int status = 0;
+    if (ranks_[rank] == 0)
+      return;
+    if (waitpid(ranks_[rank], &status, WNOHANG | WUNTRACED | WCONTINUED) == ranks_[rank]) {
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        stopped_for_[rank] = WIFSTOPPED(status) ? Clock::duration{1} : Clock::duration{0};
+        return;
+      }
+      ranks_[rank] = 0;
+      --left_;
+      if (!killed_)  // by us, which would say nothing of it
+        note_end(rank, status);
+      return;
+    }
+    if (!is_stopped(rank) || job_.stopped.count() == 0)
+      return;
+    stopped_for_[rank] += elapsed;
+    if (stopped_for_[rank] > job_.stopped)
+      kill(ranks_[rank], SIGKILL);
+  }
+
+  void note_end(std::size_t rank, int status) {
+    const int own = WIFEXITED(status) ? WEXITSTATUS(status) : ended_by_signal;
+    if (own == 0)
+      return;
+    code_ = code_ == 0 ? own : code_;
+    failed_ = failed_.value_or(Clock::now());
+    if (WIFEXITED(status))
+      return;
+    tell_lost(rank);
+    if (job_.say)
+      job_.say(fmt::format("rank {} was ended by signal {} ({}){}", rank, WTERMSIG(status),
+                           strsignal(WTERMSIG(status)),
+                           is_stopped(rank) ? ", as it had been stopped" : ""));
+  }
+
+  bool is_stopped(std::size_t rank) const { return stopped_for_[rank].count() > 0; }
+  void tell_lost(std::size_t rank) const {
+    if (job_.lost)
+      job_.lost(static_cast<int>(rank));
+  }
+
+  const LocalJob& job_;
+  std::vector<pid_t> ranks_;                  // 0: it has ended
+  std::vector<Clock::duration> stopped_for_;  // 0: it runs
+  std::size_t left_;
+  int code_ = 0;
+  bool killed_ = false;
+  std::optional<Clock::time_point> failed_;
+  Clock::time_point last_look_ = Clock::now();
+};
 
 }  // namespace
 
+bool is_alone_in_local_job() { return std::getenv(variable_of_alone) != nullptr; }
+
 int run_local_job(const LocalJob& job) {
   ComingTogether together;
-  std::vector<pid_t> ranks = start(job, together);
-  const auto signal_all = [&](int signal) {
-    for (const pid_t rank : ranks)
-      if (rank != 0)
-        kill(rank, signal);
-  };
-  int code = 0;
-  std::size_t left = ranks.size();
-  std::optional<Clock::time_point> failed;
-  bool passed_on = false, killed = false;
-  while (left > 0) {
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      int status = 0;
-      if (ranks[rank] == 0 || waitpid(ranks[rank], &status, WNOHANG) != ranks[rank])
-        continue;
-      ranks[rank] = 0;
-      --left;
-      if (killed)
-        continue;  // by us, which says nothing of it
-      if (const int own = code_of(job, status, rank); own != 0) {
-        code = code == 0 ? own : code;
-        failed = failed.value_or(Clock::now());
-      }
-    }
+  Children children(job, start(job, together));
+  bool passed_on = false;
+  while (children.any()) {
+    children.look();
     if (job.stop != nullptr && *job.stop && !std::exchange(passed_on, true))
-      signal_all(SIGTERM);
+      children.signal_all(SIGTERM);
     // Who has not met the others cannot learn that one is gone.
     const auto grace = together.is_going_on() ? std::min(job.grace, to_say_why) : job.grace;
-    if (failed && !killed && Clock::now() - *failed > grace) {
-      signal_all(SIGKILL);
-      killed = true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (children.failed() && !children.were_killed() && Clock::now() - *children.failed() > grace)
+      children.kill_late();
+    std::this_thread::sleep_for(between_looks);
   }
-  return code;
+  return children.code();
 }
 
 }  // namespace pipewright::exec

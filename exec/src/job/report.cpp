@@ -16,7 +16,8 @@ std::string to_text(const Beat& beat) {
   for (const Wait& wait : beat.waits)
     waits.push_back({{"for", wait.ranks}, {"in", wait.where}});
   return Json{{"count", beat.count}, {"at", beat.at},  {"in_action", beat.in_action},
-              {"moves", beat.moves}, {"waits", waits}, {"left", beat.left}}
+              {"moves", beat.moves}, {"waits", waits}, {"note", beat.note},
+              {"left", beat.left}}
       .dump();
 }
 
@@ -27,6 +28,7 @@ Beat beat_from_text(const std::string& text) {
             .in_action = json.at("in_action"),
             .moves = json.at("moves"),
             .waits = {},
+            .note = json.at("note"),
             .left = json.at("left")};
   for (const Json& wait : json.at("waits"))
     beat.waits.push_back({wait.at("for"), wait.at("in")});

@@ -22,7 +22,8 @@ struct Beat {
   bool in_action = false;  // and not in a phase
   long moves = 0;          // how often it has begun something or ended a wait
   std::vector<Wait> waits;
-  bool left = false;  // its last: the rank has ended in peace
+  std::string note{};  // whatever it tells the others
+  bool left = false;   // its last: the rank has ended in peace
 };
 
 std::string to_text(const Beat& beat);

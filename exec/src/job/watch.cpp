@@ -46,6 +46,20 @@ void Watch::doing(std::uint64_t activity) {
   state_->moves.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Watch::tell(std::string note) {
+  const std::lock_guard lock(state_->mutex);
+  state_->note = std::move(note);
+}
+
+std::vector<std::string> Watch::told() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::string> notes;
+  for (const Beat& beat : state_->beats)
+    notes.push_back(beat.note);
+  notes[static_cast<std::size_t>(state_->site.rank)] = state_->note;
+  return notes;
+}
+
 void Watch::abort(const std::string& why) { state_->post(why); }
 
 void Watch::lost(int rank, const std::string& what) {

@@ -40,6 +40,8 @@ class Watch {
   Store store(const std::string& prefix) const;
 
   void doing(std::uint64_t activity);
+  void tell(std::string note);
+  std::vector<std::string> told() const;
 
   void abort(const std::string& why);
   /// To be called when the connection to `rank` has failed: gives the cause a moment to arrive, as

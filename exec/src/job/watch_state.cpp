@@ -119,6 +119,7 @@ Beat Watch::State::next_beat() {
          .in_action = is_action(now_at),
          .moves = moves.load(std::memory_order_relaxed),
          .waits = {waits.begin(), waits.end()},
+         .note = note,
          .left = leaving};
   return own;
 }

@@ -51,6 +51,7 @@ struct Watch::State {
   bool leaving = false;
   bool beater_done = false;
   bool guard_told = false;
+  std::string note;     // for the others, with each beat
   std::string to_post;  // our report of a failure; empty: none
   bool failed = false;
   int reporter = -1;

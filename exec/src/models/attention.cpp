@@ -25,6 +25,24 @@ Attending within(Attending how, const at::Tensor& documents) {
   return how;
 }
 
+MixHeads of_whole(Attending how, bool core_again) {
+  return [how = std::move(how), core_again](std::size_t, const at::Tensor& queries,
+                                            const at::Tensor& keys, const at::Tensor& values) {
+    return causal_attention(queries, keys, values, how, core_again);
+  };
+}
+
+MixHeads of_next(const Attending& how, SequenceMemory& memory) {
+  return [&](std::size_t group, const at::Tensor& queries, const at::Tensor& keys,
+             const at::Tensor& values) {
+    return next_attention(queries, keys, values, how, memory, group);
+  };
+}
+
+PartOfSequence next_part(const SequenceMemory& memory) {
+  return Rotation::Part{memory.tokens(), memory.room()};
+}
+
 /// These norms have an ε of their own, whatever the model's others have.
 NormSizes latent_norm_of(const TransformerConfig& c, std::int64_t width) {
   NormSizes sizes = norm_of(c, width);
@@ -61,15 +79,23 @@ AttentionImpl::AttentionImpl(const TransformerConfig& c, int layer, const ShardP
 
 at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& documents,
                                   bool core_again) {
-  const Attending how = within(how_, documents);
+  return mixed(input, {}, of_whole(within(how_, documents), core_again));
+}
+
+at::Tensor AttentionImpl::go_on(const at::Tensor& input, SequenceMemory& memory) {
+  return mixed(input, next_part(memory), of_next(how_, memory));
+}
+
+at::Tensor AttentionImpl::mixed(const at::Tensor& input, const PartOfSequence& part,
+                                const MixHeads& mix) {
   const Tensors inputs = for_own_groups(input, place_, tokens_);
-  const Tensors queries = placed(query_->of_groups(inputs), query_norm_);
-  const Tensors keys = placed(key_->of_groups(inputs), key_norm_);
+  const Tensors queries = placed(query_->of_groups(inputs), query_norm_, part);
+  const Tensors keys = placed(key_->of_groups(inputs), key_norm_, part);
   const Tensors values = value_->of_groups(inputs);
-  Tensors mixed;
+  Tensors all;
   for (std::size_t own = 0; own < queries.size(); ++own)
-    mixed.push_back(causal_attention(queries[own], keys[own], values[own], how, core_again));
-  return project_->sum_over(mixed);
+    all.push_back(mix(own, queries[own], keys[own], values[own]));
+  return project_->sum_over(all);
 }
 
 std::vector<CutParameter> AttentionImpl::cut_parameters(const std::string& name) const {
@@ -82,13 +108,13 @@ std::vector<CutParameter> AttentionImpl::cut_parameters(const std::string& name)
 }
 
 /// Normed head by head and turned, where the model does that.
-Tensors AttentionImpl::placed(Tensors groups, const GroupNorm& norm) {
+Tensors AttentionImpl::placed(Tensors groups, const GroupNorm& norm, const PartOfSequence& part) {
   for (at::Tensor& group : groups)
     group = group.view({group.size(0), group.size(1), -1, how_.width});
   if (!norm.is_empty())
     groups = norm->of_groups(groups);
   for (at::Tensor& group : groups)
-    group = (turns_ ? rotation_(group) : group).flatten(2);
+    group = (turns_ ? rotation_(group, part) : group).flatten(2);
   return groups;
 }
 
@@ -122,7 +148,15 @@ LatentAttentionImpl::LatentAttentionImpl(const TransformerConfig& c, int layer,
 
 at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, const at::Tensor& documents,
                                         bool core_again) {
-  const Attending how = within(how_, documents);
+  return mixed(input, {}, of_whole(within(how_, documents), core_again));
+}
+
+at::Tensor LatentAttentionImpl::go_on(const at::Tensor& input, SequenceMemory& memory) {
+  return mixed(input, next_part(memory), of_next(how_, memory));
+}
+
+at::Tensor LatentAttentionImpl::mixed(const at::Tensor& input, const PartOfSequence& part,
+                                      const MixHeads& mix) {
   const auto normed = [](const GroupNorm& norm, const at::Tensor& value) {
     return norm.is_empty() ? value : norm->forward(value);
   };
@@ -134,26 +168,28 @@ at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, const at::Tenso
       for_own_groups(normed(latent_norm_, latent[0].contiguous()), place_, tokens_));
   const Tensors shared_keys = for_own_groups(latent[1].contiguous(), place_, tokens_);
   Tensors all;
-  for (std::size_t own = 0; own < queries.size(); ++own)
-    all.push_back(mixed(queries[own], keys_and_values[own], shared_keys[own], how, core_again));
+  for (std::size_t own = 0; own < queries.size(); ++own) {
+    const Heads heads = heads_of(queries[own], keys_and_values[own], shared_keys[own], part);
+    all.push_back(mix(own, heads.queries, heads.keys, heads.values));
+  }
   return project_->sum_over(all);
 }
 
-/// Of the heads of one group.
-at::Tensor LatentAttentionImpl::mixed(const at::Tensor& queries, const at::Tensor& keys_and_values,
-                                      const at::Tensor& shared_key, const Attending& how,
-                                      bool core_again) {
+/// Of one group.
+LatentAttentionImpl::Heads LatentAttentionImpl::heads_of(const at::Tensor& queries,
+                                                         const at::Tensor& keys_and_values,
+                                                         const at::Tensor& shared_key,
+                                                         const PartOfSequence& part) {
   const auto parts = [](const at::Tensor& value, std::int64_t first, std::int64_t second) {
     return value.view({value.size(0), value.size(1), -1, first + second})
         .split_with_sizes({first, second}, -1);
   };
   const auto of_queries = parts(queries, channels_, turning_);
   const auto of_latent = parts(keys_and_values, channels_, values_);
-  const at::Tensor turned = rotation_(shared_key.unsqueeze(2));
+  const at::Tensor turned = rotation_(shared_key.unsqueeze(2), part);
   const at::Tensor of_each_head = turned.expand({-1, -1, of_latent[0].size(2), -1});
-  return causal_attention(at::cat({of_queries[0], rotation_(of_queries[1])}, -1).flatten(2),
-                          at::cat({of_latent[0], of_each_head}, -1).flatten(2),
-                          of_latent[1].flatten(2), how, core_again);
+  return {at::cat({of_queries[0], rotation_(of_queries[1], part)}, -1).flatten(2),
+          at::cat({of_latent[0], of_each_head}, -1).flatten(2), of_latent[1].flatten(2)};
 }
 
 std::vector<CutParameter> LatentAttentionImpl::cut_parameters(const std::string& name) const {

@@ -4,6 +4,8 @@
 
 #include <torch/nn/module.h>
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,13 @@
 #include "rotation.hpp"
 
 namespace pipewright::exec {
+
+/// What becomes of queries, keys and values of the heads of a group.
+using MixHeads = std::function<at::Tensor(std::size_t group, const at::Tensor& queries,
+                                          const at::Tensor& keys, const at::Tensor& values)>;
+
+/// None: all of it.
+using PartOfSequence = std::optional<Rotation::Part>;
 
 /// Queries, keys and values of the hidden state, with fewer heads of keys and values than of
 /// queries where the model has them.
@@ -23,10 +32,13 @@ class AttentionImpl final : public torch::nn::Module {
   /// [batch, tokens, hidden], of this shard's tokens. `documents`: as Attending has them;
   /// `core_again`: as causal_attention has it.
   at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
+  /// Of a sequence's tokens that come next.
+  at::Tensor go_on(const at::Tensor& input, SequenceMemory& memory);
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  Tensors placed(Tensors groups, const GroupNorm& norm);
+  at::Tensor mixed(const at::Tensor& input, const PartOfSequence& part, const MixHeads& mix);
+  Tensors placed(Tensors groups, const GroupNorm& norm, const PartOfSequence& part);
 
   ShardPlace place_;
   Tokens tokens_;
@@ -47,11 +59,17 @@ class LatentAttentionImpl final : public torch::nn::Module {
                       Tokens tokens);
 
   at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
+  at::Tensor go_on(const at::Tensor& input, SequenceMemory& memory);
   std::vector<CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  at::Tensor mixed(const at::Tensor& queries, const at::Tensor& keys_and_values,
-                   const at::Tensor& shared_key, const Attending& how, bool core_again);
+  /// Of a group.
+  struct Heads {
+    at::Tensor queries, keys, values;
+  };
+  at::Tensor mixed(const at::Tensor& input, const PartOfSequence& part, const MixHeads& mix);
+  Heads heads_of(const at::Tensor& queries, const at::Tensor& keys_and_values,
+                 const at::Tensor& shared_key, const PartOfSequence& part);
 
   ShardPlace place_;
   Tokens tokens_;

@@ -160,7 +160,7 @@ void copy_companions(const fs::path& from, const fs::path& to) {
 ReadLayer layers_of(const Checkpoint& checkpoint) {
   return [checkpoint](int index) {
     std::map<std::string, std::vector<NamedTensor>> parts;
-    for (NamedTensor& tensor : checkpoint.layer(index).parameters)
+    for (NamedTensor& tensor : checkpoint.parameters_of(index).parameters)
       parts[tensor.name].push_back(std::move(tensor));
     std::map<std::string, at::Tensor> wholes;
     for (const auto& [name, of_one] : parts) {

@@ -14,16 +14,23 @@
 namespace pipewright::exec {
 namespace {
 
-class Embedding final : public Layer {
+class Embedding final : public Layer, public GeneratingLayer {
  public:
   Embedding(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
       : tokens_(register_module("tokens",
                                 GroupEmbedding(shape.vocabulary, shape.hidden, place, tokens))),
         positions_(register_module("positions",
-                                   GroupPositions(shape.sequence, shape.hidden, place, tokens))) {}
+                                   GroupPositions(shape.sequence, shape.hidden, place, tokens))),
+        longest_(shape.sequence) {}
 
   at::Tensor forward(const at::Tensor& input, const CallContext&) override {
     return positions_->added_to(tokens_->rows_of(input));
+  }
+  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+    return positions_->added_to(tokens_->rows_of(next), next_places(next, memory));
+  }
+  void check_length(std::int64_t, std::int64_t all) const override {
+    require_positions("model.sequence", longest_, all);
   }
   std::vector<CutParameter> cut_parameters() const override {
     return tokens_->cut_parameters("tokens");
@@ -32,13 +39,18 @@ class Embedding final : public Layer {
  private:
   GroupEmbedding tokens_;
   GroupPositions positions_;
+  std::int64_t longest_;
 };
 
 /// No token sees a later one.
-class Block final : public PlainBlock {
+class Block final : public PlainBlock, public GeneratingLayer {
  public:
   Block(const plan::GptShape& shape, const ShardPlace& place, Tokens tokens)
       : PlainBlock(shape.hidden, shape.heads, /*causal=*/true, place, tokens) {}
+
+  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+    return next_tokens(next, memory);
+  }
 };
 
 class GptHead final : public WordScores {

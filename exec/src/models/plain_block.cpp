@@ -23,10 +23,25 @@ PlainBlock::PlainBlock(int hidden, int heads, bool causal, const ShardPlace& pla
                             RowLinear(4 * hidden, hidden, place, /*has_bias=*/true, tokens))) {}
 
 at::Tensor PlainBlock::forward(const at::Tensor& input, const CallContext& context) {
+  return through(input, [&](std::size_t, const at::Tensor& qkv) {
+    return attended(qkv, context.selective_recompute);
+  });
+}
+
+at::Tensor PlainBlock::next_tokens(const at::Tensor& next, SequenceMemory& memory) {
+  return through(next, [&](std::size_t group, const at::Tensor& qkv) {
+    const auto parts = qkv.chunk(3, -1);
+    return next_attention(parts[0], parts[1], parts[2], {.width = head_width_}, memory, group);
+  });
+}
+
+/// `attend`: of each group, what its heads make of queries, keys and values.
+template <class Attend>
+at::Tensor PlainBlock::through(const at::Tensor& input, const Attend& attend) {
   Tensors mixed;
   for (const at::Tensor& qkv :
        qkv_->of_groups(for_own_groups(norm1_->forward(input), place_, tokens_)))
-    mixed.push_back(attended(qkv, context.selective_recompute));
+    mixed.push_back(attend(mixed.size(), qkv));
   const at::Tensor seen = input + project_->sum_over(mixed);
   Tensors wide = up_->of_groups(for_own_groups(norm2_->forward(seen), place_, tokens_));
   for (at::Tensor& of_group : wide)

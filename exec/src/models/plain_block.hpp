@@ -2,6 +2,7 @@
 
 // The block of a plain transformer.
 
+#include "pipewright/exec/models/generating_layer.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 
@@ -17,7 +18,13 @@ class PlainBlock : public Layer {
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override;
   std::vector<CutParameter> cut_parameters() const override;
 
+ protected:
+  /// As GeneratingLayer has it, of a causal block.
+  at::Tensor next_tokens(const at::Tensor& next, SequenceMemory& memory);
+
  private:
+  template <class Attend>
+  at::Tensor through(const at::Tensor& input, const Attend& attend);
   at::Tensor attended(const at::Tensor& qkv, bool core_again) const;
 
   ShardPlace place_;

@@ -72,33 +72,51 @@ at::Tensor rotary_speeds(const Rotary& r, std::int64_t channels, std::int64_t le
   return speeds;
 }
 
-at::Tensor Rotation::operator()(const at::Tensor& heads) {
+std::int64_t turns_otherwise_beyond(const Rotary& r, bool in_window) {
+  return r.scaling == plan::RotaryScaling::Long && !(in_window && r.window_base > 0) ? r.longest
+                                                                                     : 0;
+}
+
+at::Tensor Rotation::operator()(const at::Tensor& heads, const std::optional<Part>& of_longer) {
+  const Part part = of_longer.value_or(Part{0, heads.size(1)});
   const std::int64_t channels = heads.size(3);
   const auto turning =
       static_cast<std::int64_t>(rotary_.share * static_cast<double>(channels)) / 2 * 2;
   if (turning == channels)
-    return turned(heads);
+    return turned(heads, part);
   const auto parts = heads.split_with_sizes({turning, channels - turning}, -1);
-  return at::cat({turned(parts[0]), parts[1]}, -1);
+  return at::cat({turned(parts[0], part), parts[1]}, -1);
 }
 
-at::Tensor Rotation::turned(const at::Tensor& heads) {
-  make_tables(heads);
+at::Tensor Rotation::turned(const at::Tensor& heads, const Part& part) {
+  make_tables(heads, part.all);
+  const at::Tensor cosine = cosine_.narrow(0, part.first, heads.size(1)),
+                   sine = sine_.narrow(0, part.first, heads.size(1));
   if (!rotary_.neighbours) {
     const auto halves = heads.chunk(2, -1);
-    return heads * cosine_ + at::cat({-halves[1], halves[0]}, -1) * sine_;
+    return heads * cosine + at::cat({-halves[1], halves[0]}, -1) * sine;
   }
   // Neighbours are put apart first: queries and keys alike, so that scores stay what they are.
   const at::Tensor pairs = heads.unflatten(-1, {-1, 2});
   const at::Tensor first = pairs.select(-1, 0), second = pairs.select(-1, 1);
-  return at::cat({first, second}, -1) * cosine_ + at::cat({-second, first}, -1) * sine_;
+  return at::cat({first, second}, -1) * cosine + at::cat({-second, first}, -1) * sine;
 }
 
-void Rotation::make_tables(const at::Tensor& heads) {
-  const std::int64_t length = heads.size(1), channels = heads.size(3);
-  if (cosine_.defined() && cosine_.size(0) == length && cosine_.dtype() == heads.dtype() &&
-      cosine_.device() == heads.device())
+/// Parts of sequences take their rows of tables that were made for longer ones.
+bool Rotation::are_right(const at::Tensor& heads, std::int64_t all) const {
+  if (!cosine_.defined() || cosine_.dtype() != heads.dtype() || cosine_.device() != heads.device())
+    return false;
+  const std::int64_t rows = cosine_.size(0);
+  if (rows == all || heads.size(1) == all)
+    return rows == all;
+  const std::int64_t otherwise = turns_otherwise_beyond(rotary_, in_window_);
+  return rows > all && (otherwise == 0 || (rows > otherwise) == (all > otherwise));
+}
+
+void Rotation::make_tables(const at::Tensor& heads, std::int64_t length) {
+  if (are_right(heads, length))
     return;
+  const std::int64_t channels = heads.size(3);
   // In single precision, as models were trained: far out in a sequence this makes other angles.
   const at::Tensor angles = at::outer(at::arange(length, at::kFloat),
                                       rotary_speeds(rotary_, channels, length, in_window_))

@@ -5,6 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <optional>
+
 #include "pipewright/plan/model/transformer_config.hpp"
 
 namespace pipewright::exec {
@@ -19,16 +22,24 @@ class Rotation {
   Rotation(plan::Rotary rotary, bool in_window)
       : rotary_(std::move(rotary)), in_window_(in_window) {}
 
-  /// [batch, sequence, heads, channels].
-  at::Tensor operator()(const at::Tensor& heads);
+  /// Of a sequence: where it begins, and how many tokens the sequence will have at most.
+  struct Part {
+    std::int64_t first = 0, all = 0;
+  };
+  /// [batch, sequence, heads, channels], or those of a part of a sequence.
+  at::Tensor operator()(const at::Tensor& heads, const std::optional<Part>& part = {});
 
  private:
-  at::Tensor turned(const at::Tensor& heads);
-  void make_tables(const at::Tensor& heads);
+  at::Tensor turned(const at::Tensor& heads, const Part& part);
+  bool are_right(const at::Tensor& heads, std::int64_t all) const;
+  void make_tables(const at::Tensor& heads, std::int64_t all);
 
   plan::Rotary rotary_;
   bool in_window_;
   at::Tensor cosine_, sine_;  // [sequence, 1, channels] each, made once
 };
+
+/// The length beyond which a model turns all positions of a sequence otherwise; 0: none.
+std::int64_t turns_otherwise_beyond(const plan::Rotary& rotary, bool in_window);
 
 }  // namespace pipewright::exec

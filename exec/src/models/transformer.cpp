@@ -31,13 +31,14 @@ Tensors followed_by_documents(at::Tensor first, const Tensors& inputs) {
   return outputs;
 }
 
-class TokenTable final : public Layer {
+class TokenTable final : public Layer, public GeneratingLayer {
  public:
   TokenTable(const TransformerShape& shape, const ShardPlace& place, Tokens tokens)
       : tokens_(
             register_module("tokens", GroupEmbedding(shape.config.vocabulary, shape.config.hidden,
                                                      place, tokens, shape.config.padding_token))),
-        scale_(shape.config.embedding_scale) {
+        scale_(shape.config.embedding_scale),
+        longest_(shape.config.longest) {
     constexpr double deviation = 0.02;
     nn::init::normal_(tokens_->weight, 0, deviation);
     if (!shape.config.learned_positions)
@@ -60,6 +61,14 @@ class TokenTable final : public Layer {
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     return forward_all({input}, context).front();
   }
+  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+    const at::Tensor rows = scaled_rows_of(next);
+    return positions_.is_empty() ? rows : positions_->added_to(rows, next_places(next, memory));
+  }
+  void check_length(std::int64_t, std::int64_t all) const override {
+    if (!positions_.is_empty())
+      require_positions("model.longest", longest_, all);
+  }
   std::vector<CutParameter> cut_parameters() const override {
     return tokens_->cut_parameters("tokens");
   }
@@ -73,6 +82,7 @@ class TokenTable final : public Layer {
 
   GroupEmbedding tokens_;
   double scale_;
+  std::int64_t longest_;
   GroupPositions positions_{nullptr};
 };
 
@@ -87,14 +97,16 @@ std::vector<std::string> faults_of_decoder_cut(const DecoderShape& shape, int pa
 
 /// Attention and a feed-forward of these kinds, each behind a norm and around a residual.
 template <class AttentionKind, class Kind>
-class DecoderLayer final : public Layer {
+class DecoderLayer final : public Layer, public GeneratingLayer {
  public:
   DecoderLayer(const DecoderShape& shape, const ShardPlace& place, Tokens tokens)
       : norm1_(norm("norm1", shape, place, tokens)),
         attention_(
             register_module("attention", AttentionKind(shape.config, shape.layer, place, tokens))),
         norm2_(norm("norm2", shape, place, tokens)),
-        feed_forward_(register_module("feed_forward", Kind(shape.config, place, tokens))) {
+        feed_forward_(register_module("feed_forward", Kind(shape.config, place, tokens))),
+        turns_otherwise_beyond_(
+            turns_otherwise_beyond(shape.config.rotary, shape.config.has_window(shape.layer))) {
     if (!shape.config.post_norms)
       return;
     post_norm1_ = norm("post_norm1", shape, place, tokens);
@@ -102,16 +114,28 @@ class DecoderLayer final : public Layer {
   }
 
   Tensors forward_all(const Tensors& inputs, const CallContext& context) override {
-    const at::Tensor& input = inputs.at(0);
     const at::Tensor documents = inputs.size() > 1 ? inputs[1] : at::Tensor();
-    const at::Tensor attended =
-        input + behind(post_norm1_, attention_->forward(norm1_->forward(input), documents,
-                                                        context.selective_recompute));
-    return followed_by_documents(
-        attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended))), inputs);
+    return followed_by_documents(through(inputs.at(0),
+                                         [&](const at::Tensor& normed) {
+                                           return attention_->forward(normed, documents,
+                                                                      context.selective_recompute);
+                                         }),
+                                 inputs);
   }
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     return forward_all({input}, context).front();
+  }
+  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+    return through(next,
+                   [&](const at::Tensor& normed) { return attention_->go_on(normed, memory); });
+  }
+  void check_length(std::int64_t prompt, std::int64_t all) const override {
+    if (prompt <= turns_otherwise_beyond_ && all > turns_otherwise_beyond_)
+      throw plan::InputError(fmt::format(
+          "model.rotary_scaling \"long\": a sequence that begins with {} tokens would come to {}, "
+          "and beyond {} all its positions turn otherwise, so that no keys of it hold: begin with "
+          "more, or end there",
+          prompt, all, turns_otherwise_beyond_));
   }
   std::vector<CutParameter> cut_parameters() const override {
     auto all = attention_->cut_parameters("attention");
@@ -126,6 +150,11 @@ class DecoderLayer final : public Layer {
   }
 
  private:
+  template <class Attend>
+  at::Tensor through(const at::Tensor& input, const Attend& attend) {
+    const at::Tensor attended = input + behind(post_norm1_, attend(norm1_->forward(input)));
+    return attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended)));
+  }
   GroupNorm norm(const char* name, const DecoderShape& shape, const ShardPlace& place,
                  Tokens tokens) {
     return register_module(name,
@@ -139,6 +168,7 @@ class DecoderLayer final : public Layer {
   AttentionKind attention_;
   GroupNorm norm2_;
   Kind feed_forward_;
+  std::int64_t turns_otherwise_beyond_;
   GroupNorm post_norm1_{nullptr}, post_norm2_{nullptr};
 };
 
@@ -189,7 +219,7 @@ LayerSpec decoder_layer(const DecoderShape& shape, Tokens tokens) {
 
 void tie(LayerSpec& layer, const char* weight) {
   layer.tied_key = "embedding";
-  layer.tied_weight = weight;
+  layer.tied_weights = {weight};
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ at::Tensor WordScores::forward(const at::Tensor& input, const CallContext& conte
   return at::cat(forward_all({input}, context), -1);
 }
 
+at::Tensor WordScores::go_on(const at::Tensor& next, SequenceMemory&) {
+  return forward(next.narrow(1, next.size(1) - 1, 1), {.training = false});
+}
+
 std::vector<CutParameter> WordScores::cut_parameters() const {
   return logits_->cut_parameters("logits");
 }

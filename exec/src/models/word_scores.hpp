@@ -2,13 +2,14 @@
 
 // The head of a language model whose vocabulary shards share out.
 
+#include "pipewright/exec/models/generating_layer.hpp"
 #include "pipewright/exec/models/group_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 
 namespace pipewright::exec {
 
 /// A norm, and behind it the logits of each group of words that the shard has.
-class WordScores : public Layer {
+class WordScores : public Layer, public GeneratingLayer {
  public:
   struct Sizes {
     NormSizes norm;
@@ -21,6 +22,7 @@ class WordScores : public Layer {
   Tensors forward_all(const Tensors& inputs, const CallContext& context) override;
   /// Of all words of the shard.
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override;
+  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override;
   std::vector<CutParameter> cut_parameters() const override;
 
  private:

@@ -238,10 +238,8 @@ void check(const plan::Program& program, const plan::Partition& partition,
   gradient_groups(program, setup, options.replicas);
 }
 
-void check_evaluation(const plan::Program& program, const plan::Program& trained,
-                      const ExecutorOptions& options) {
+void check_evaluation(const plan::Program& program, const plan::Program& trained) {
   plan::validate(program);
-  check_loss(program, options);
   if (!plan::is_forward_only(program))
     throw plan::InputError("an evaluation runs forwards only, but the program has a backward");
   if (plan::stage_count(program) != plan::stage_count(trained) ||

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "named_failure.hpp"
+#include "pipewright/exec/log.hpp"
 
 namespace pipewright::exec {
 
@@ -13,7 +14,7 @@ using plan::Instruction;
 using plan::InstructionKind;
 
 void note_known_losses(const plan::Program& program, const JobRank& job_rank, const Stages& stages,
-                       std::vector<double>& losses) {
+                       std::vector<MicrobatchLoss>& losses) {
   const int last = plan::stage_count(program) - 1;
   const auto holder = stages.find(last);
   if (holder == stages.end())
@@ -63,6 +64,9 @@ void Collectives::submit(const Instruction& i) {
   const auto number = beside_.submit([this, &i, gradients, done, computed = Event::now()] {
     const ChargeTo charge(account_);
     const OnStream stream(stream_);
+    log_in_step(pass_.step);
+    log_at(i);
+    log(LogSubject::Collectives, LogLevel::Debug, "begins");
     Tensors own = adopt(std::exchange(*gradients, {}), computed);
     const Timestamp begin = stopwatch_.now();
     const auto held_before = account_.held();
@@ -70,6 +74,7 @@ void Collectives::submit(const Instruction& i) {
         job_rank_.in_job(), pass_.step, [&] { return in_words(i); },
         [&] { perform(i, std::move(own)); });
     stopwatch_.note_beside(i, begin, held_before);
+    log(LogSubject::Collectives, LogLevel::Debug, "ends");
     done_ = Event::now();
     *done = Event::now();
   });
@@ -185,7 +190,7 @@ void Collectives::take_norm() {
   GradientNorm own, norm;
   for (auto& [index, held] : stages_) {
     finish_gradients(*held);
-    own.add(*held, setup_, copies_of(index).seat(), copies_of_experts(index).seat());
+    own.add(*held, setup_, seat_in(copies_of(index)), seat_in(copies_of_experts(index)));
   }
   for (const Tensors& from_each : everybody().all_gather(own.to_tensors()))
     norm.add(from_each);
@@ -198,13 +203,19 @@ void Collectives::share_loss() {
   transport_.wait_for_device([&] { return stream_.is_done(); }, "the losses of a step");
   for (auto& [index, held] : stages_)
     held->read_losses();
-  std::vector<double> own(static_cast<std::size_t>(pass_.microbatches));
+  std::vector<MicrobatchLoss> own(static_cast<std::size_t>(pass_.microbatches));
   note_known_losses(*program_, job_rank_, stages_, own);
-  const at::Tensor known = at::tensor(own, at::kDouble);
+  at::Tensor known = at::empty({pass_.microbatches, 2}, at::kDouble);
+  for (std::size_t m = 0; m < own.size(); ++m) {
+    known[static_cast<std::int64_t>(m)][0] = own[m].loss;
+    known[static_cast<std::int64_t>(m)][1] = own[m].weight;
+  }
   at::Tensor all = at::zeros_like(known);
   for (const Tensors& theirs : of_same_shard().all_gather({known}))
     all += theirs.at(0);
-  losses_.assign(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+  const auto rows = all.accessor<double, 2>();
+  for (std::int64_t m = 0; m < rows.size(0); ++m)
+    losses_.push_back({rows[m][0], rows[m][1], true});
 }
 
 Members Collectives::copies_of(int stage) const {

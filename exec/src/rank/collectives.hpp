@@ -20,7 +20,7 @@ namespace pipewright::exec {
 /// Puts the losses of a pass, by microbatch of the whole batch, that this rank's last stage has
 /// read into `losses`.
 void note_known_losses(const plan::Program& program, const JobRank& job_rank, const Stages& stages,
-                       std::vector<double>& losses);
+                       std::vector<MicrobatchLoss>& losses);
 
 class Collectives {
  public:
@@ -54,7 +54,7 @@ class Collectives {
   /// The norm of the gradients as they are; undefined where nobody asked.
   const at::Tensor& scaled_norm() const { return scaled_norm_; }
   /// By microbatch of the whole batch, where the Program shares them; else empty.
-  const std::vector<double>& losses() const { return losses_; }
+  const std::vector<MicrobatchLoss>& losses() const { return losses_; }
 
  private:
   /// One that runs beside, and when the device has done it.
@@ -91,7 +91,7 @@ class Collectives {
   std::set<int> ties_summed_, finished_;  // stages
   at::Tensor scaled_norm_;
   GradientUse use_;
-  std::vector<double> losses_;
+  std::vector<MicrobatchLoss> losses_;
   Event done_;
   std::optional<Submitted> scatter_;   // the newest
   std::map<int, Submitted> unshards_;  // likewise, by stage

@@ -8,13 +8,13 @@
 #include <barrier>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
 #include "checks.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/cpu/core.hpp"
+#include "pipewright/exec/log.hpp"
 #include "pipewright/exec/rank/training_state.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
@@ -99,6 +99,7 @@ struct Executor::State {
   void serve(std::size_t worker) {
     at::set_num_threads(1);
     const int rank = workers[worker]->job_rank().in_job();
+    log_as_rank(rank);
     if (options.pin_threads)
       pin_rank(device_of(rank).device, rank, grid.size());
     for (;;) {
@@ -189,19 +190,50 @@ struct Executor::State {
   };
 
   /// By microbatch of the batch: as the Program shares them, or else as the ranks here know them.
-  std::vector<double> losses() const {
+  std::vector<MicrobatchLoss> losses() const {
     if (const auto& shared = workers.front()->losses(); !shared.empty())
       return shared;
-    std::vector<double> losses(static_cast<std::size_t>(running->microbatches * options.replicas));
+    std::vector<MicrobatchLoss> losses(
+        static_cast<std::size_t>(running->microbatches * options.replicas));
     for (const auto& worker : workers)
       note_known_losses(*running, worker->job_rank(), worker->stages(), losses);
     return losses;
   }
 
-  /// Over the batch, added up in the order of microbatches.
-  double mean_loss() const {
+  /// Puts the losses of a pass into its result, where they are known.
+  template <class Result>
+  void tell_losses(Result& result) const {
     const auto all = losses();
-    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+    if (!std::all_of(all.begin(), all.end(), [](const auto& own) { return own.is_known; }))
+      return;
+    result.loss = mean_loss(all);
+    for (const MicrobatchLoss& own : all)
+      result.losses.push_back(own.loss);
+  }
+
+  /// By microbatch of the batch, from the last stages of this process.
+  std::vector<Tensors> outputs() const {
+    const int last = plan::stage_count(*running) - 1;
+    std::vector<Tensors> outputs;
+    for (const auto& worker : workers) {
+      const auto found = worker->stages().find(last);
+      if (found == worker->stages().end())
+        continue;
+      outputs.resize(static_cast<std::size_t>(running->microbatches * options.replicas));
+      const int first = running->microbatches * worker->job_rank().replica;
+      for (int m = 0; m < running->microbatches; ++m)
+        if (running->placement.rank_of(last, m) == worker->job_rank().rank)
+          outputs.at(static_cast<std::size_t>(first + m)) =
+              std::move(found->second->kept_outputs()[static_cast<std::size_t>(m)]);
+    }
+    return outputs;
+  }
+
+  void require_whole_outputs() const {
+    if (options.shards > 1 && setup.layers.back().build_shard)
+      throw plan::InputError(fmt::format(
+          "the outputs of layer {} are asked for, but shards share them out: one shard is needed",
+          setup.layers.back().name));
   }
 
   plan::Program program, gathers;
@@ -234,40 +266,43 @@ Executor::Executor(plan::Program program, const plan::Partition& partition,
 
 Executor::~Executor() = default;
 
-std::optional<StepResult> Executor::step(int step, bool goes_on) {
-  if (!state_->run(state_->program, {.data = state_->setup.data, .step = step, .goes_on = goes_on}))
+std::optional<StepResult> Executor::step(int step, StepOptions how) {
+  if (how.outputs)
+    state_->require_whole_outputs();
+  if (!state_->run(state_->program, {.data = state_->setup.data,
+                                     .step = step,
+                                     .keep_outputs = how.outputs,
+                                     .goes_on = how.goes_on}))
     return {};
   const std::chrono::duration<double> begin = state_->begin.time_since_epoch();
   const std::chrono::duration<double> duration = Clock::now() - state_->begin;
   const RankWorker& any = *state_->workers.front();
-  return StepResult{
-      state_->mean_loss(), {begin.count()}, {duration.count()}, any.gradient_norm(), any.skipped()};
+  StepResult result{.begin = {begin.count()},
+                    .duration = {duration.count()},
+                    .gradient_norm = any.gradient_norm(),
+                    .skipped = any.skipped()};
+  state_->tell_losses(result);
+  if (how.outputs)
+    result.outputs = state_->outputs();
+  return result;
 }
 
 std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const Dataset& data,
-                                             int step, bool keep_outputs) {
-  check_evaluation(program, state_->program, state_->options);
-  if (keep_outputs && state_->options.shards > 1 && state_->setup.layers.back().build_shard)
-    throw plan::InputError(fmt::format(
-        "the outputs of layer {} are asked for, but shards share them out: one shard is needed",
-        state_->setup.layers.back().name));
-  if (!state_->run(program,
-                   {.data = &data, .step = step, .training = false, .keep_outputs = keep_outputs}))
+                                             int step, EvaluationPass how) {
+  check_evaluation(program, state_->program);
+  if (how.outputs)
+    state_->require_whole_outputs();
+  if (!state_->run(program, {.data = &data,
+                             .step = step,
+                             .training = false,
+                             .keep_outputs = how.outputs,
+                             .loss = how.loss}))
     return {};
-  Evaluation result{state_->mean_loss()};
-  const int last = plan::stage_count(program) - 1;
-  for (const auto& worker : state_->workers) {
-    const auto found = worker->stages().find(last);
-    if (found == worker->stages().end() || !keep_outputs)
-      continue;
-    const int batch = program.microbatches * state_->options.replicas;
-    const int first = program.microbatches * worker->job_rank().replica;
-    result.outputs.resize(static_cast<std::size_t>(batch));
-    for (int m = 0; m < program.microbatches; ++m)
-      if (program.placement.rank_of(last, m) == worker->job_rank().rank)
-        result.outputs.at(static_cast<std::size_t>(first) + static_cast<std::size_t>(m)) =
-            std::move(found->second->kept_outputs()[static_cast<std::size_t>(m)]);
-  }
+  Evaluation result;
+  if (how.loss)
+    state_->tell_losses(result);
+  if (how.outputs)
+    result.outputs = state_->outputs();
   return result;
 }
 
@@ -311,14 +346,27 @@ Snapshot Executor::snapshot(int next_step, bool copied) const {
   return snapshot;
 }
 
-void Executor::restore(const Checkpoint& checkpoint) {
+void Executor::restore(const Checkpoint& checkpoint, bool weights) {
+  for (const auto& worker : state_->workers) {
+    const ChargeTo charge(worker->account());
+    const OnStream stream(worker->stream());
+    for (const auto& [index, stage] : worker->stages()) {
+      if (weights)
+        restore_weights(*stage, checkpoint);
+      restore_optimizer(*stage, checkpoint);
+    }
+    worker->scaler().restore(checkpoint.training().loss_scale,
+                             checkpoint.training().steps_since_overflow);
+  }
+}
+
+void Executor::visit_stages(const std::function<void(Stage&)>& visit) const {
+  const State::WholeParameters whole(*state_);
   for (const auto& worker : state_->workers) {
     const ChargeTo charge(worker->account());
     const OnStream stream(worker->stream());
     for (const auto& [index, stage] : worker->stages())
-      restore_state(*stage, checkpoint);
-    worker->scaler().restore(checkpoint.training().loss_scale,
-                             checkpoint.training().steps_since_overflow);
+      visit(*stage);
   }
 }
 

@@ -1,11 +1,27 @@
 #include "inbox.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "pipewright/exec/log.hpp"
 
 namespace pipewright::exec {
 
 using plan::Instruction;
 using plan::InstructionKind;
+
+namespace {
+
+std::string in_words(const Tensors& tensors) {
+  std::size_t bytes = 0;
+  for (const at::Tensor& tensor : tensors)
+    bytes += tensor.defined() ? tensor.nbytes() : 0;
+  return fmt::format("{} tensor{}, {} bytes", tensors.size(), tensors.size() == 1 ? "" : "s",
+                     bytes);
+}
+
+}  // namespace
 
 Inbox::Inbox(const JobRank& job_rank, at::Device device, Shapes shapes, Stages& stages,
              Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
@@ -42,6 +58,14 @@ void Inbox::post(const Instruction& receive) {
   transport_.post(transfer_of(receive));
 }
 
+void Inbox::send(const Instruction& i, Tensors tensors) {
+  const Transfer transfer = transfer_of(i);
+  if (logs(LogSubject::Transfers, LogLevel::Debug))
+    write_log(LogSubject::Transfers, LogLevel::Debug,
+              fmt::format("sends {} to rank {}", in_words(tensors), transfer.to));
+  transport_.send(transfer, std::move(tensors));
+}
+
 void Inbox::complete(const Instruction& receive) {
   progress_.starting(receive);
   Tensors tensors;
@@ -52,6 +76,9 @@ void Inbox::complete(const Instruction& receive) {
     progress_.waits_for(transfer.from);
     tensors = transport_.receive(transfer);
     progress_.waits_for(-1);
+    if (logs(LogSubject::Transfers, LogLevel::Debug))
+      write_log(LogSubject::Transfers, LogLevel::Debug,
+                fmt::format("has {} from rank {}", in_words(tensors), transfer.from));
     there = Event::now();
     stopwatch_.note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
   }

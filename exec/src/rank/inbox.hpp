@@ -30,6 +30,8 @@ class Inbox {
   Transfer transfer_of(const plan::Instruction& i) const;
 
   /// The rank has come to this receive.
+  /// What the instruction sends.
+  void send(const plan::Instruction& i, Tensors tensors);
   void post(const plan::Instruction& receive);
   /// Waits for the data of a posted receive and lays it where its action looks for it. On a GPU it
   /// comes in beside the compute, which waits for it there.

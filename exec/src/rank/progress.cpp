@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "job/watch.hpp"
+#include "pipewright/exec/log.hpp"
 
 namespace pipewright::exec {
 
@@ -17,6 +18,8 @@ void Progress::starting(std::uint64_t activity) {
 
 /// By itself, whatever it is fused with.
 void Progress::starting(const plan::Instruction& i) {
+  log_at(i);
+  log(LogSubject::Schedule, LogLevel::Debug, "begins");
   starting(activity_of(i));
   if (!told_)
     return;
@@ -26,6 +29,8 @@ void Progress::starting(const plan::Instruction& i) {
 }
 
 void Progress::starting(const plan::Instruction& first, const plan::Instruction& second) {
+  log_at(first);
+  log(LogSubject::Schedule, LogLevel::Debug, "begins, in turns with {}", plan::to_string(second));
   starting(activity_of(first, second));
   if (!told_)
     return;

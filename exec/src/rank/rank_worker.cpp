@@ -16,6 +16,7 @@
 #include "device/gpu.hpp"
 #include "named_failure.hpp"
 #include "pipewright/exec/cpu/core.hpp"
+#include "pipewright/exec/log.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/fused_cell.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -85,7 +86,7 @@ void RankWorker::build_stages(const plan::Partition& partition) {
       spec.shard.count = static_cast<int>(copies.ranks.size());
       spec.shard.parameters = spec.shard.parameters && spec.shard.count > 1;
       if (job_rank_.expert_ranks > 1)
-        spec.shard.of_experts = collectives_.copies_of_experts(spec.index).seat();
+        spec.shard.of_experts = seat_in(collectives_.copies_of_experts(spec.index));
     }
     const int index = spec.index;
     stages_[index] = std::make_unique<Stage>(std::move(spec), setup_);
@@ -98,6 +99,7 @@ std::function<void()> RankWorker::beside_rank(int job_ranks) const {
   return [this, job_ranks] {
     at::set_num_threads(1);
     interrupt_nobody();
+    log_as_rank(job_rank_.in_job());
     if (options_.pin_threads && compute_.device().is_cpu())
       pin_beside(job_rank_.in_job(), job_ranks);
   };
@@ -121,6 +123,9 @@ void RankWorker::expect_data() {
 void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin) {
   const ChargeTo charge(account_);
   const OnStream stream(compute_);
+  log_in_step(pass.step);
+  log(LogSubject::Schedule, LogLevel::Info, "begins {}",
+      pass.training ? "a step" : "a forward pass");
   program_ = &program;
   pass_ = pass;
   pass_.first_microbatch = job_rank_.replica * program.microbatches;
@@ -153,6 +158,9 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
       job_rank_.in_job(), pass_.step, [] { return Progress::end_of_step; }, [&] { end_pass(); });
   if (pass.training)
     scaler_.update(!skipped_);
+  log_in_step(pass.step);
+  log(LogSubject::Schedule, LogLevel::Info, "ends it{}",
+      skipped_ ? ", skipped: a gradient was not finite" : "");
 }
 
 /// The one place where a rank waits for its device.
@@ -203,6 +211,19 @@ void RankWorker::await_input(const Instruction& i) {
 
 /// An action whose input is there.
 void RankWorker::compute(const Instruction& i) {
+  if (!options_.run_action)
+    return compute_as_it_is(i);
+  bool has_run = false;
+  options_.run_action({job_rank_.in_job(), pass_.step, i, [&] {
+                         if (std::exchange(has_run, true))
+                           throw std::logic_error("the function for actions runs it twice");
+                         compute_as_it_is(i);
+                       }});
+  if (!has_run)
+    throw std::logic_error("the function for actions has not run it");
+}
+
+void RankWorker::compute_as_it_is(const Instruction& i) {
   Stage& own = *stages_.at(i.stage);
   switch (*plan::traits_of(i.kind).action) {
     case plan::ActionKind::Forward:
@@ -234,10 +255,9 @@ void RankWorker::perform(const Instruction& i) {
       await_input(i);
       return timed(i, [&] { compute(i); });
     case InstructionKind::SendActivation:
-      return timed(i, [&] { transport_.send(inbox_.transfer_of(i), own->outputs_for_next(i)); });
+      return timed(i, [&] { inbox_.send(i, own->outputs_for_next(i)); });
     case InstructionKind::SendGradient:
-      return timed(i,
-                   [&] { transport_.send(inbox_.transfer_of(i), own->take_input_gradients(i)); });
+      return timed(i, [&] { inbox_.send(i, own->take_input_gradients(i)); });
     case InstructionKind::ReceiveActivation:
     case InstructionKind::ReceiveGradient:
       inbox_.post(i);

@@ -46,7 +46,7 @@ class RankWorker {
   /// Whether the last step was skipped.
   bool skipped() const { return skipped_; }
   /// The losses of the last pass, as Collectives::losses.
-  const std::vector<double>& losses() const { return collectives_.losses(); }
+  const std::vector<MicrobatchLoss>& losses() const { return collectives_.losses(); }
 
  private:
   void build_stages(const plan::Partition& partition);
@@ -58,6 +58,7 @@ class RankWorker {
   void perform(const plan::Instruction& i);
   void await_input(const plan::Instruction& i);
   void compute(const plan::Instruction& i);
+  void compute_as_it_is(const plan::Instruction& i);
   bool takes_turns(const plan::Instruction& first, const plan::Instruction& second) const;
   void run_pair(const plan::Instruction& first, const plan::Instruction& second);
   void run_in_turns(const plan::Instruction& first, const plan::Instruction& second);

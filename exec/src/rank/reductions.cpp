@@ -4,8 +4,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "stage/gradient_sums.hpp"
 #include "stage/scattered_gradients.hpp"
@@ -43,55 +44,50 @@ void add_to(at::Tensor& sum, const at::Tensor& value) {
     sum = value.clone();
 }
 
-}  // namespace
-
-int Members::index() const {
-  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), self) - ranks.begin());
-}
-
-namespace {
-
-/// A weight of a stage here that other layers share, and the key of them all.
+/// A weight of a stage here that other layers share, and which it is: the key of them all, and its
+/// place among the weights of that key.
 struct TiedWeight {
   Stage* stage;
-  std::int64_t parameter, key;
+  std::int64_t parameter;
+  std::pair<std::int64_t, std::int64_t> shared;
 };
 
-/// The weights of these stages that are tied. `parts`: gets their gradients so far, by key, layer
-/// and group.
+/// The weights of these stages that are tied. `parts`: gets their gradients so far, by key, place,
+/// layer and group.
 std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, const TrainingSetup& setup,
                                      Labelled& parts) {
   std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
-    for (int layer = stage->spec().first; layer < stage->spec().last; ++layer) {
-      const auto tied = stage->tied_parameter(layer);
+    for (std::size_t p = 0; p < stage->optimizer().parameters().size(); ++p) {
+      const auto tied = stage->tied_place(p);
       if (!tied)
         continue;
-      const auto parameter = static_cast<std::int64_t>(*tied);
+      const auto parameter = static_cast<std::int64_t>(p), place = static_cast<std::int64_t>(*tied);
+      const int layer = stage->layer_of(p);
       const std::int64_t key = tied_owner(setup.layers, layer);
-      weights.push_back({stage, parameter, key});
+      weights.push_back({stage, parameter, {key, place}});
       for (const GradientPart& part : stage->gradients().parts()) {
         if (part.parameter != parameter)
           continue;
-        parts.labels.insert(parts.labels.end(), {key, layer, part.group});
+        parts.labels.insert(parts.labels.end(), {key, place, layer, part.group});
         parts.tensors.push_back(part.value);
       }
     }
   return weights;
 }
 
-/// By key and group: the sum over layers, in the order of layers.
-using TiedSums = std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor>;
+/// By key, place and group: the sum over layers, in the order of layers.
+using TiedSums = std::map<std::array<std::int64_t, 3>, at::Tensor>;
 
 TiedSums sums_over_layers(const std::vector<Tensors>& gathered) {
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, at::Tensor> parts;
+  std::map<std::array<std::int64_t, 4>, at::Tensor> parts;
   for (const Tensors& packed : gathered)
     unpack(packed, [&](const std::int64_t* label, const at::Tensor& value) {
-      parts[{label[0], label[2], label[1]}] = value;  // by key, group, layer
+      parts[{label[0], label[1], label[3], label[2]}] = value;  // by key, place, group, layer
     });
   TiedSums sums;
   for (const auto& [name, value] : parts)
-    add_to(sums[{std::get<0>(name), std::get<1>(name)}], value);
+    add_to(sums[{name[0], name[1], name[2]}], value);
   return sums;
 }
 
@@ -102,13 +98,13 @@ void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
   const at::NoGradGuard no_grad;
   Labelled mine;
   const std::vector<TiedWeight> weights = tied_weights(stages, setup, mine);
-  const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(3)));
+  const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(4)));
   members.all_gather({});  // all have read
   for (const TiedWeight& weight : weights) {
     std::vector<GradientPart> replaced;
     for (const auto& [name, sum] : sums)
-      if (name.first == weight.key)
-        replaced.push_back({weight.parameter, name.second, sum});
+      if (std::pair(name[0], name[1]) == weight.shared)
+        replaced.push_back({weight.parameter, name[2], sum});
     weight.stage->gradients().replace(std::move(replaced));
   }
 }
@@ -210,7 +206,7 @@ void sum_microbatch(Stage& stage, const Members& members, CopiesOf of, const Ten
   if (chosen.empty())
     return;
   const std::size_t pipelines = stage.scattered().gradients_of(chosen.front()).size();
-  const auto outgoing = slices_for_each(stage, members.seat().count, of, gradients, pipelines);
+  const auto outgoing = slices_for_each(stage, seat_in(members).count, of, gradients, pipelines);
   const auto received =
       members.ranks.size() == 1
           ? outgoing

@@ -5,23 +5,13 @@
 #include <vector>
 
 #include "pipewright/exec/stage/stage.hpp"
-#include "pipewright/exec/transport/transport.hpp"
+#include "pipewright/exec/transport/rank_group.hpp"
 
 namespace pipewright::exec {
 
-/// The ranks of a job that do a collective, and which of them this is.
-struct Members {
-  std::vector<int> ranks;  // in rising order
-  int self = 0;            // a rank of the job
-  Transport* transport = nullptr;
+using Members = RankGroup;
 
-  std::vector<Tensors> all_gather(const Tensors& mine) const {
-    return ranks.size() == 1 ? std::vector<Tensors>{mine}
-                             : transport->all_gather(ranks, self, mine);
-  }
-  int index() const;
-  CopySeat seat() const { return {index(), static_cast<int>(ranks.size())}; }
-};
+inline CopySeat seat_in(const Members& members) { return {members.index(), members.size()}; }
 
 /// Sums the gradients of each tied weight over its layers, in the order of layers. `stages`: those
 /// of this rank that hold such a layer.

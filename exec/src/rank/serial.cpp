@@ -58,11 +58,11 @@ struct SerialTrainer::State {
     scaler.update(!result.skipped);
   }
 
-  double mean_loss() const {
-    double sum = 0;
-    for (const double loss : stage->losses())
-      sum += loss;
-    return sum / static_cast<double>(stage->losses().size());
+  std::vector<double> losses() const {
+    std::vector<double> losses;
+    for (const MicrobatchLoss& own : stage->losses())
+      losses.push_back(own.loss);
+    return losses;
   }
 
   TrainingSetup setup;
@@ -96,7 +96,8 @@ StepResult SerialTrainer::step(int step) {
   }
   stage.end();
   StepResult result;
-  result.loss = state_->mean_loss();
+  result.loss = mean_loss(stage.losses());
+  result.losses = state_->losses();
   state_->update(step, result);
   state_->stream.finish();
   const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
@@ -119,7 +120,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
     stage.forward(action(plan::InstructionKind::Forward, m));
   }
   stage.end();
-  return {state_->mean_loss(), std::move(stage.kept_outputs())};
+  return {mean_loss(stage.losses()), state_->losses(), std::move(stage.kept_outputs())};
 }
 
 std::vector<at::Tensor> SerialTrainer::parameters() const {

@@ -19,7 +19,7 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
           .gradient_groups = 1 + *std::max_element(groups.begin(), groups.end()),
           .tensor_groups = std::max(1, setup.tensor_groups),
           .loss_scale = setup.loss_scaling.scale,
-          .optimizer = plan::to_string(setup.optimizer.kind),
+          .optimizer = name_of(setup.optimizer),
           .precision = word_of(setup.precision),
           .device = device};
 }

@@ -8,7 +8,7 @@ namespace {
 bool counts(const Stage& stage, const TrainingSetup& setup, std::size_t parameter) {
   const int layer = stage.layer_of(parameter);
   const bool is_repeated =
-      tied_owner(setup.layers, layer) != layer && stage.tied_parameter(layer) == parameter;
+      tied_owner(setup.layers, layer) != layer && stage.tied_place(parameter).has_value();
   return !is_repeated && (stage.cut_of(parameter) != nullptr || stage.spec().place.index == 0);
 }
 

@@ -36,7 +36,8 @@ struct Stage::Segment {
 /// What a stage holds for one microbatch, from its first instruction to its last.
 struct Stage::Buffers {
   Tensors inputs;
-  Tensors targets;    // last stage
+  Tensors targets;  // last stage
+  NamedTensors keywords;
   double weight = 1;  // last stage: of the loss in that of the batch
   std::vector<Segment> segments;
   Tensors outputs;           // until the next stage takes them over; on the last stage the loss
@@ -60,13 +61,16 @@ bool can_have_gradient(const at::Tensor& tensor) {
          (at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type()));
 }
 
+/// Which of some tensors get a gradient, beside those that are in a graph and say so.
+enum class Gradients { OfGraph, OfAll };
+
 /// The same values as the leaves of a new graph. What is computed again has no graph yet, so there
-/// every tensor that can have a gradient gets one.
-Tensors leaves_of(const Tensors& values, bool from_graph) {
+/// every tensor that can have a gradient gets one, if anything before it needs one.
+Tensors leaves_of(const Tensors& values, Gradients wanted) {
   Tensors leaves;
   for (const at::Tensor& value : values) {
     leaves.push_back(value.defined() ? value.detach() : value);
-    if (can_have_gradient(value) && (!from_graph || value.requires_grad()))
+    if (can_have_gradient(value) && (wanted == Gradients::OfAll || value.requires_grad()))
       leaves.back().requires_grad_();
   }
   return leaves;
@@ -192,25 +196,38 @@ void add_aliases(Layer& layer, const std::vector<std::string>& names, std::size_
   for (const ParameterAlias& alias : layer.aliases()) {
     const auto named = std::find(names.begin() + static_cast<std::ptrdiff_t>(first_of_layer),
                                  names.end(), alias.parameter);
+    if (named == names.end()) {  // it is frozen
+      at::Tensor(alias.leaf).set_requires_grad(false);
+      continue;
+    }
     sources.aliases.push_back(
         {static_cast<std::size_t>(named - names.begin()), alias.source, alias.leaf});
   }
 }
 
+/// What each parameter is called everywhere.
+std::vector<RuledParameter> named_by(const TrainingSetup& setup,
+                                     const std::vector<at::Tensor>& parameters,
+                                     const std::vector<int>& layers,
+                                     const std::vector<std::string>& names) {
+  std::vector<RuledParameter> named;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const LayerSpec& own = setup.layers[static_cast<std::size_t>(layers[p])];
+    const auto tied = tied_place(own, names[p]);
+    const LayerSpec& owner =
+        tied ? setup.layers[static_cast<std::size_t>(tied_owner(setup.layers, layers[p]))] : own;
+    named.push_back(
+        {owner.name, tied ? owner.tied_weights[*tied] : names[p], parameters[p].sizes().vec()});
+  }
+  return named;
+}
+
 /// The rule of each parameter; empty: all have the same.
 std::vector<ParameterRule> rules_of(const TrainingSetup& setup,
-                                    const std::vector<at::Tensor>& parameters,
-                                    const std::vector<int>& layers,
-                                    const std::vector<std::string>& names) {
+                                    const std::vector<RuledParameter>& named) {
   std::vector<ParameterRule> rules;
-  for (std::size_t p = 0; p < parameters.size() && setup.optimizer.rule; ++p) {
-    const LayerSpec& own = setup.layers[static_cast<std::size_t>(layers[p])];
-    const bool is_tied = !own.tied_key.empty() && names[p] == own.tied_weight;
-    const LayerSpec& owner =
-        is_tied ? setup.layers[static_cast<std::size_t>(tied_owner(setup.layers, layers[p]))] : own;
-    rules.push_back(setup.optimizer.rule(
-        {owner.name, is_tied ? owner.tied_weight : names[p], parameters[p].sizes().vec()}));
-  }
+  for (std::size_t p = 0; p < named.size() && setup.optimizer.rule; ++p)
+    rules.push_back(setup.optimizer.rule(named[p]));
   return rules;
 }
 
@@ -229,6 +246,13 @@ bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
 }
 
 }  // namespace
+
+double mean_loss(const std::vector<MicrobatchLoss>& losses) {
+  double sum = 0;
+  for (const MicrobatchLoss& own : losses)
+    sum += own.loss * own.weight;
+  return sum / static_cast<double>(losses.size());
+}
 
 Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)), setup_(setup) {
   if (spec_.device.is_cpu())
@@ -254,11 +278,13 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
     for (const at::Tensor& buffer : layers_.back()->buffers())
       buffers.push_back(buffer.variable_data());
   }
+  auto named = named_by(setup, parameters, layer_of_parameter_, name_of_parameter_);
+  const auto rules = rules_of(setup, named);
+  first_trained_ = layer_of_parameter_.empty() ? layer_end() : layer_of_parameter_.front();
   optimizer_ = std::make_unique<Optimizer>(
       parameters, setup.optimizer, spec_.shard,
       may_be_cut(setup, spec_.place) ? Places::MayDiffer : Places::AreKept,
-      of_experts(sources, parameters.size()),
-      rules_of(setup, parameters, layer_of_parameter_, name_of_parameter_));
+      of_experts(sources, parameters.size()), rules, std::move(named));
   const bool exact = setup.exact && spec_.step_every == 0;
   if (spec_.shard.gradients)
     scattered_ =
@@ -345,18 +371,29 @@ const std::vector<int>& Stage::bounds(const Buffers& held) const {
   return held.backward.recomputed && spec_.recompute_layers > 0 ? rerun_bounds_ : graph_bounds_;
 }
 
+void Stage::expect_shapes(const Tensors& inputs, const Tensors& outputs) {
+  const auto shapes_of = [](const Tensors& tensors) {
+    std::vector<PayloadShape> shapes;
+    for (const at::Tensor& tensor : tensors)
+      shapes.push_back(shape_of(tensor));
+    return shapes;
+  };
+  known_inputs_ = shapes_of(inputs);
+  known_outputs_ = shapes_of(outputs);
+}
+
 void Stage::begin(const Pass& pass, int slots) {
   pass_ = pass;
   slots_.clear();
   slots_.resize(static_cast<std::size_t>(slots));
-  losses_.assign(static_cast<std::size_t>(pass.microbatches), 0.0);
+  losses_.assign(static_cast<std::size_t>(pass.microbatches), {});
   loss_gradient_.reset();
   kept_outputs_.clear();
   if (pass.keep_outputs && is_last())
     kept_outputs_.resize(static_cast<std::size_t>(pass.microbatches));
   // An evaluation may have microbatches of its own size.
-  input_shapes_.clear();
-  output_shapes_.clear();
+  input_shapes_ = pass.training ? known_inputs_ : std::vector<PayloadShape>();
+  output_shapes_ = pass.training ? known_outputs_ : std::vector<PayloadShape>();
   for (const auto& layer : layers_)
     if (layer->is_training() != pass.training)
       layer->train(pass.training);
@@ -372,13 +409,13 @@ void Stage::end() {
 
 void Stage::read_losses() {
   for (const auto& [microbatch, loss] : unread_losses_)
-    losses_[microbatch] *= loss.item<double>();
+    losses_[microbatch].loss = loss.item<double>();
   unread_losses_.clear();
 }
 
-CallContext Stage::context_of(const Instruction& i, int layer) const {
+CallContext Stage::context_of(const Instruction& i, int layer) {
   CallContext context{pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
-                      spec_.selective_recompute};
+                      spec_.selective_recompute, &buffers(i).keywords};
   if (captures_ && layer != loss_layer())
     context.step = context.microbatch = CallNumber::hidden_from(spec_of(layer).name);
   return context;
@@ -440,7 +477,8 @@ Tensors Stage::with_gradients(const Instruction& i, const Work& part) {
 }
 
 Reading Stage::reading(const Instruction& i) const {
-  return {pass_.data, pass_.step, pass_.first_microbatch + i.microbatch, is_first(), is_last()};
+  return {pass_.data, pass_.step, pass_.first_microbatch + i.microbatch, is_first(),
+          is_last() && pass_.loss};
 }
 
 void Stage::load(const Instruction& i) {
@@ -458,7 +496,7 @@ void Stage::load(const Instruction& i) {
 void Stage::load(const Instruction& i, ReadData data) {
   if (is_first())
     take_inputs(i, std::move(data.inputs));
-  if (is_last())
+  if (is_last() && pass_.loss)
     take_targets(i, std::move(data.targets), data.weight);
 }
 
@@ -469,6 +507,18 @@ void Stage::take_inputs(const Instruction& i, Tensors inputs) {
 void Stage::take_targets(const Instruction& i, Tensors targets, double weight) {
   buffers(i).targets = all_on(spec_.device, std::move(targets));
   buffers(i).weight = weight;
+}
+
+/// They come with the data to whatever stage has a layer that names them.
+void Stage::take_keywords(const Instruction& i) {
+  const auto first = setup_.layers.begin();
+  if (pass_.data == nullptr ||
+      std::all_of(first + spec_.first, first + spec_.last,
+                  [](const LayerSpec& layer) { return layer.keywords.empty(); }))
+    return;
+  for (auto& [name, value] :
+       pass_.data->keywords(pass_.step, pass_.first_microbatch + i.microbatch))
+    buffers(i).keywords[name] = cast(all_on(spec_.device, {value}), setup_.precision).front();
 }
 
 void Stage::receive_inputs(const Instruction& i, Tensors inputs) {
@@ -506,7 +556,8 @@ void Stage::check_shapes(const char* what, const Tensors& tensors, std::vector<P
 Tensors Stage::run_layer(int layer, const Tensors& inputs, const Tensors& targets,
                          const CallContext& context) const {
   if (layer == loss_layer())
-    return {loss_of(setup_, setup_.precision == at::kFloat ? inputs : cast(inputs, at::kFloat),
+    return {loss_of(setup_,
+                    c10::elementSize(setup_.precision) < 4 ? cast(inputs, at::kFloat) : inputs,
                     targets, spec_.place)};
   return exec::run_layer(spec_of(layer), *layers_[static_cast<std::size_t>(layer - spec_.first)],
                          layer, setup_.base_seed, inputs, context);
@@ -522,6 +573,8 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
     for (int layer = borders[segment]; layer < borders[segment + 1]; ++layer) {
       if (layer == loss_layer() && pass_.keep_outputs)
         kept_outputs_[static_cast<std::size_t>(i.microbatch)] = values;
+      if (layer == loss_layer() && !pass_.loss)
+        return;
       values = run_layer(layer, values, held.targets, context_of(i, layer));
     }
   });
@@ -531,9 +584,9 @@ Tensors Stage::run_segment(std::size_t segment, const Tensors& inputs, const Ins
 void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
   const auto microbatch = static_cast<std::size_t>(i.microbatch);
   const double weight = buffers(i).weight;
-  losses_[microbatch] = weight;
+  losses_[microbatch] = {0, weight, true};
   if (loss.is_cpu())
-    losses_[microbatch] *= loss.item<double>();
+    losses_[microbatch].loss = loss.item<double>();
   else
     unread_losses_.emplace_back(microbatch, captures_ ? loss.detach().clone() : loss.detach());
   if (!pass_.training)
@@ -543,6 +596,13 @@ void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
     loss_gradient_ = at::full_like(loss, pass_.loss_scale / averaged);
   }
   buffers(i).output_gradients = {weight == 1 ? loss_gradient_ : loss_gradient_ * weight};
+}
+
+/// Whether what comes into this layer may depend on something that is trained, or on an input that
+/// the stage before wants the gradient of.
+bool Stage::has_gradient_before(const Buffers& held, int layer) const {
+  return first_trained_ < layer ||
+         std::any_of(held.inputs.begin(), held.inputs.end(), has_gradient);
 }
 
 /// Keeps what runs again needs: the inputs of the segments, if not all of them run at a time.
@@ -557,7 +617,10 @@ Tensors Stage::run_without_graph(const Instruction& i) {
   for (std::size_t segment = 0; segment + 1 < borders.size(); ++segment) {
     if (keeps_inputs && rerun_begin(borders[segment]) == borders[segment])
       held.segments[segment].inputs =
-          segment == 0 ? values : leaves_of(values, /*from_graph=*/false);
+          segment == 0
+              ? values
+              : leaves_of(values, has_gradient_before(held, borders[segment]) ? Gradients::OfAll
+                                                                              : Gradients::OfGraph);
     values = run_segment(segment, values, i, InstructionKind::Forward);
   }
   return values;
@@ -583,7 +646,7 @@ void Stage::build_graphs(const Instruction& i, std::size_t first, std::size_t la
   for (std::size_t segment = first; segment <= last; ++segment) {
     Segment& own = held.segments[segment];
     if (segment > first)
-      own.inputs = leaves_of(held.segments[segment - 1].outputs, /*from_graph=*/true);
+      own.inputs = leaves_of(held.segments[segment - 1].outputs, Gradients::OfGraph);
     own.outputs = run_segment(segment, own.inputs, i, part);
   }
 }
@@ -603,13 +666,15 @@ void Stage::run_again_up_to(const Instruction& i, std::size_t segment) {
 void Stage::forward(const Instruction& i) {
   Buffers& held = buffers(i);
   held.backward = backward_kind(i);
+  take_keywords(i);
   if (pass_.training && spec_.step_every > 0)
     for (const at::Tensor& parameter : optimizer_->parameters())
       held.weights.push_back(parameter.variable_data());
   Tensors values =
       perform(i, [this, i] { return has_graph(i) ? run_with_graph(i) : run_without_graph(i); });
   if (is_last()) {
-    note_loss(i, values.front());
+    if (pass_.loss)
+      note_loss(i, values.front());
   } else {
     check_shapes("output", values, output_shapes_, i.microbatch);
     held.outputs = std::move(values);
@@ -625,7 +690,8 @@ Tensors Stage::outputs_for_next(const Instruction& i) {
   Tensors outputs;
   for (const at::Tensor& output : held.outputs) {
     outputs.push_back(output.defined() ? output.detach() : output);
-    if (pass_.training && can_have_gradient(output) && (output.requires_grad() || !has_graph(i)))
+    if (pass_.training && can_have_gradient(output) &&
+        (output.requires_grad() || (!has_graph(i) && has_gradient_before(held, spec_.last))))
       outputs.back().requires_grad_();
   }
   held.outputs.clear();
@@ -709,6 +775,17 @@ void Stage::finish_gradients() {
     scattered_->finish();
   else
     gradients_->finish();
+  if (setup_.before_step)
+    show_gradients();
+}
+
+void Stage::show_gradients() const {
+  const at::NoGradGuard no_grad;
+  StepGradients shown{spec_.rank, spec_.index, pass_.step, pass_.loss_scale, {}};
+  for (const Optimizer::State& slice : optimizer_->gradient_slices())
+    shown.gradients.push_back(
+        {optimizer_->named()[slice.parameter], slice.value, slice.begin, slice.whole});
+  setup_.before_step(shown);
 }
 
 void Stage::update(const Instruction& i, double learning_rate, const GradientUse& use) {
@@ -733,19 +810,6 @@ Tensors Stage::take_input_gradients(const Instruction& i) {
   Tensors gradients = std::move(buffers(i).input_gradients);
   // The slot's next microbatch may come before they have been read.
   return captures_ ? copies_of(std::move(gradients)) : gradients;
-}
-
-std::optional<std::size_t> Stage::tied_parameter(int layer) const {
-  const LayerSpec& spec = setup_.layers[static_cast<std::size_t>(layer)];
-  if (spec.tied_key.empty())
-    return {};
-  const auto named = layers_[static_cast<std::size_t>(layer - spec_.first)]->named_parameters();
-  const at::Tensor* const weight = named.find(spec.tied_weight);
-  const auto& parameters = optimizer_->parameters();
-  for (std::size_t p = 0; p < parameters.size(); ++p)
-    if (weight != nullptr && parameters[p].is_same(*weight))
-      return p;
-  return {};
 }
 
 }  // namespace pipewright::exec

@@ -28,6 +28,7 @@ std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Par
     const auto at = static_cast<std::size_t>(index);
     StageSpec& spec = specs.emplace_back();
     spec.index = index;
+    spec.rank = rank.in_job();
     spec.first = partition.boundaries[at];
     spec.last = partition.boundaries[at + 1];
     spec.groups_of_pipeline = groups_of_pipeline;

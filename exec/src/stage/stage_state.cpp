@@ -67,10 +67,7 @@ Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
 /// What of a stored tensor is `wanted`, which has these sizes, whatever parts it was stored in.
 at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart& wanted,
                        Sizes sizes, const LayerState& layer) {
-  if (wanted.count > 1) {
-    sizes[static_cast<std::size_t>(wanted.dimension)] = wanted.length;
-    sizes[0] *= wanted.experts;
-  }
+  sizes = whole_sizes(std::move(sizes), wanted);
   Tensors parts;
   for (const NamedTensor& each : stored) {
     const bool has_dimension = each.part.dimension < static_cast<int>(sizes.size());
@@ -87,6 +84,19 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
 }
 
 }  // namespace
+
+TensorPart part_held(const Stage& stage, const Layer& layer, const std::string& name) {
+  const auto cut = find_cut(layer, name);
+  return part_in(stage.spec(), cut ? &*cut : nullptr);
+}
+
+std::vector<std::int64_t> whole_sizes(std::vector<std::int64_t> sizes, const TensorPart& part) {
+  if (part.count > 1) {
+    sizes[static_cast<std::size_t>(part.dimension)] = part.length;
+    sizes[0] *= part.experts;
+  }
+  return sizes;
+}
 
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
   const Stage& first = *shards.front();
@@ -135,8 +145,7 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
     const auto at = static_cast<std::size_t>(layer - stage.spec().first);
     LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
     for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
-      const auto cut = find_cut(*stage.layers()[at], name);
-      const TensorPart part = part_in(stage.spec(), cut ? &*cut : nullptr);
+      const TensorPart part = part_held(stage, *stage.layers()[at], name);
       if (is_first_copy(part) && speaks_for(part))
         state.parameters.push_back({.name = name,
                                     .value = taken(tensor, copied || stage.spec().shard.parameters),
@@ -147,7 +156,7 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
     const bool is_first_slice =
         kept.begin == 0 && (!optimizer.copied().is_of_experts(kept.parameter) ||
                             stage.spec().place.experts.index == 0);
-    if (kept.name == "step" && !is_first_slice)
+    if (kept.value.dim() == 0 && !is_first_slice)
       continue;
     const bool all_have_alike = !optimizer.is_divided(kept.parameter);
     const TensorPart part = part_of_state(stage, kept);
@@ -180,18 +189,14 @@ namespace {
 void restore_parameters(Stage& stage, int layer, const Checkpoint& checkpoint) {
   const LayerState stored = checkpoint.parameters_of(layer);
   const Layer& own = *stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)];
-  for (const auto& [name, tensor] : tensors_of(own)) {
-    const auto cut = find_cut(own, name);
-    tensor.copy_(stored_part(find(stored.parameters, name, stored),
-                             part_in(stage.spec(), cut ? &*cut : nullptr), tensor.sizes().vec(),
-                             stored));
-  }
+  for (const auto& [name, tensor] : tensors_of(own))
+    tensor.copy_(stored_part(find(stored.parameters, name, stored), part_held(stage, own, name),
+                             tensor.sizes().vec(), stored));
 }
 
 }  // namespace
 
-/// Layer by layer, of each first its parameters: no more than that is held beside the stage.
-void restore_state(Stage& stage, const Checkpoint& checkpoint) {
+void restore_weights(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   const bool sharded = stage.spec().shard.parameters;
   if (sharded)
@@ -201,6 +206,10 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
   stage.optimizer().refresh_masters();
   if (sharded)
     stage.let_go();
+}
+
+void restore_optimizer(Stage& stage, const Checkpoint& checkpoint) {
+  const at::NoGradGuard no_grad;
   LayerState stored{.index = -1, .name = {}, .parameters = {}, .optimizer = {}};
   for (const Optimizer::State& own : stage.optimizer().states()) {
     if (const int layer = stage.layer_of(own.parameter); layer != stored.index) {
@@ -210,6 +219,7 @@ void restore_state(Stage& stage, const Checkpoint& checkpoint) {
     own.value.copy_(
         stored_state(stage, own, find(stored.optimizer, state_name(stage, own), stored), stored));
   }
+  stage.optimizer().states_were_set();
 }
 
 void copy_state(const Stage& from, Stage& to) {
@@ -229,6 +239,7 @@ void copy_state(const Stage& from, Stage& to) {
   const auto source = from.optimizer().states(), target = to.optimizer().states();
   for (std::size_t s = 0; s < target.size(); ++s)
     target[s].value.copy_(source.at(s).value);
+  to.optimizer().states_were_set();
 }
 
 }  // namespace pipewright::exec

@@ -34,8 +34,16 @@ struct Speaks {
 void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
                   bool copied = true);
 
-/// Throws InputError that names what the checkpoint lacks.
-void restore_state(Stage& stage, const Checkpoint& checkpoint);
+/// What part of a layer's tensor the stage has.
+TensorPart part_held(const Stage& stage, const Layer& layer, const std::string& name);
+/// The sizes of all of a tensor of which a part has these.
+std::vector<std::int64_t> whole_sizes(std::vector<std::int64_t> sizes, const TensorPart& part);
+
+/// Layer by layer: no more than one is held beside the stage. Throws InputError that names what the
+/// checkpoint lacks.
+void restore_weights(Stage& stage, const Checkpoint& checkpoint);
+/// The same of what the optimizer keeps; behind the weights, whose masters are among it.
+void restore_optimizer(Stage& stage, const Checkpoint& checkpoint);
 
 /// Between two stages with the same layers and the same shard.
 void copy_state(const Stage& from, Stage& to);

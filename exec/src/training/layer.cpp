@@ -27,18 +27,49 @@ const LayerSpec& spec_of(const std::vector<LayerSpec>& specs, int index) {
 }
 
 std::shared_ptr<Layer> build_seeded(const std::vector<LayerSpec>& specs, int index, int base_seed) {
-  at::manual_seed(static_cast<std::uint64_t>(base_seed) * 1'000'003 +
-                  static_cast<std::uint64_t>(index));
-  return spec_of(specs, index).build();
+  const LayerSpec& spec = spec_of(specs, index);
+  if (spec.seed)
+    spec.seed(base_seed, index);
+  else
+    at::manual_seed(static_cast<std::uint64_t>(base_seed) * 1'000'003 +
+                    static_cast<std::uint64_t>(index));
+  return spec.build();
 }
 
-at::Tensor tied_parameter(const LayerSpec& spec, const Layer& layer) {
+Tensors tied_parameters(const LayerSpec& spec, const Layer& layer) {
   const auto parameters = layer.named_parameters();
-  const at::Tensor* const found = parameters.find(spec.tied_weight);
-  if (found == nullptr)
-    throw plan::InputError(fmt::format("layer {}: tied by key '{}', but it has no parameter '{}'",
-                                       spec.name, spec.tied_key, spec.tied_weight));
-  return *found;
+  Tensors tied;
+  for (const std::string& weight : spec.tied_weights) {
+    const at::Tensor* const found = parameters.find(weight);
+    if (found == nullptr)
+      throw plan::InputError(fmt::format("layer {}: tied by key '{}', but it has no parameter '{}'",
+                                         spec.name, spec.tied_key, weight));
+    tied.push_back(*found);
+  }
+  return tied;
+}
+
+/// Throws InputError where two layers cannot share these.
+void check_tied(const LayerSpec& owner, const Tensors& shared, const LayerSpec& spec,
+                const Tensors& weights) {
+  if (shared.size() != weights.size())
+    throw plan::InputError(
+        fmt::format("layers {} and {} are tied by key '{}', but one shares {} weights, the other "
+                    "{}",
+                    owner.name, spec.name, spec.tied_key, shared.size(), weights.size()));
+  for (std::size_t w = 0; w < weights.size(); ++w) {
+    if (shared[w].sizes() != weights[w].sizes())
+      throw plan::InputError(
+          fmt::format("layers {} and {} are tied by key '{}', but their weights "
+                      "'{}' and '{}' have {} and {} numbers",
+                      owner.name, spec.name, spec.tied_key, owner.tied_weights[w],
+                      spec.tied_weights[w], shared[w].numel(), weights[w].numel()));
+    if (shared[w].requires_grad() != weights[w].requires_grad())
+      throw plan::InputError(fmt::format(
+          "layers {} and {} are tied by key '{}', but of their weights '{}' and '{}' one is frozen "
+          "and one is not",
+          owner.name, spec.name, spec.tied_key, owner.tied_weights[w], spec.tied_weights[w]));
+  }
 }
 
 }  // namespace
@@ -55,6 +86,30 @@ int CallNumber::refuse() const {
       "captured once and replayed for others: set `varies` in its LayerSpec, or leave "
       "training.cuda_graphs out",
       *hidden_from_));
+}
+
+at::Tensor CallContext::find_keyword(const std::string& name) const {
+  if (keywords == nullptr)
+    return {};
+  const auto found = keywords->find(name);
+  return found == keywords->end() ? at::Tensor() : found->second;
+}
+
+const at::Tensor& CallContext::keyword(const std::string& name) const {
+  if (keywords == nullptr || keywords->count(name) == 0)
+    throw plan::InputError(
+        fmt::format("no keyword argument '{}' came with the batch: give it in `keywords`, and name "
+                    "it in the `keywords` of the layer that takes it",
+                    name));
+  return keywords->at(name);
+}
+
+std::optional<std::size_t> tied_place(const LayerSpec& layer, const std::string& parameter) {
+  const auto& weights = layer.tied_weights;
+  const auto found = std::find(weights.begin(), weights.end(), parameter);
+  if (layer.tied_key.empty() || found == weights.end())
+    return {};
+  return static_cast<std::size_t>(found - weights.begin());
 }
 
 int tied_owner(const std::vector<LayerSpec>& specs, int layer) {
@@ -84,18 +139,15 @@ std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int inde
   const LayerSpec& spec = spec_of(specs, index);
   if (spec.tied_key.empty())
     return layer;
-  at::Tensor weight = tied_parameter(spec, *layer);
+  const Tensors weights = tied_parameters(spec, *layer);
   if (const int owner = tied_owner(specs, index); owner != index) {
     const auto first = build_seeded(specs, owner, base_seed);
-    const at::Tensor shared = tied_parameter(spec_of(specs, owner), *first);
-    if (shared.sizes() != weight.sizes())
-      throw plan::InputError(fmt::format(
-          "layers {} and {} are tied by key '{}', but their weights "
-          "'{}' and '{}' have {} and {} numbers",
-          spec_of(specs, owner).name, spec.name, spec.tied_key, spec_of(specs, owner).tied_weight,
-          spec.tied_weight, shared.numel(), weight.numel()));
+    const LayerSpec& other = spec_of(specs, owner);
+    const Tensors shared = tied_parameters(other, *first);
+    check_tied(other, shared, spec, weights);
     const at::NoGradGuard no_grad;
-    weight.copy_(shared);
+    for (std::size_t w = 0; w < weights.size(); ++w)
+      weights[w].copy_(shared[w]);
   }
   return layer;
 }

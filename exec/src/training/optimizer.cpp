@@ -64,7 +64,13 @@ bool is_matrix(const RuledParameter& parameter) {
   return parameter.sizes.size() > 1 && !parameter.name.ends_with("bias");
 }
 
+std::string name_of(const OptimizerOptions& options) {
+  return options.own ? options.own_name : plan::to_string(options.kind);
+}
+
 double learning_rate_at(const OptimizerOptions& options, int step) {
+  if (options.rate_at)
+    return options.rate_at(step);
   const double highest = options.learning_rate, lowest = options.lowest_learning_rate;
   if (step < options.warm_up_steps)
     return highest * (step + 1) / options.warm_up_steps;
@@ -79,12 +85,13 @@ double learning_rate_at(const OptimizerOptions& options, int step) {
 
 Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options,
                      Shard shard, Places places, std::vector<bool> of_experts,
-                     const std::vector<ParameterRule>& rules)
+                     const std::vector<ParameterRule>& rules, std::vector<RuledParameter> named)
     : options_(options),
       shard_(shard),
       places_(places),
       parameters_(std::move(parameters)),
-      copied_(parameters_, std::move(of_experts)) {
+      copied_(parameters_, std::move(of_experts)),
+      named_(std::move(named)) {
   const at::NoGradGuard no_grad;
   const auto zeroed = [&](const at::Tensor& like) {
     return at::zeros_like(like, options.fp32_gradients ? at::kFloat : like.scalar_type());
@@ -107,6 +114,8 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     if (shard_.gradients)
       gradients_.push_back(zeroed(value));
     updated_.push_back(has_masters_ ? value.detach().to(at::kFloat, false, /*copy=*/true) : value);
+    if (options_.own)
+      continue;
     if (plan::states_of(options_.kind) > 0)
       first_moments_.push_back(at::zeros_like(updated_.back()));
     if (options_.kind != plan::Optimizer::AdamW)
@@ -114,6 +123,31 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     second_moments_.push_back(at::zeros_like(updated_.back()));
     step_counts_.push_back(at::zeros({}, updated_.back().options().dtype(at::kFloat)));
   }
+  if (options_.own && !own_.empty())
+    make_own();
+}
+
+/// A group for each rule, in the order of their first parameters.
+void Optimizer::make_own() {
+  std::vector<ParameterGroup> groups;
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    seen_.push_back(updated_[s].detach());
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const ParameterGroup& each) { return each.rule == rules_[s]; });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), ParameterGroup{rules_[s], {}});
+    group->parameters.push_back(
+        {named_.empty() ? RuledParameter() : named_.at(own_[s].parameter), seen_[s]});
+  }
+  own_optimizer_ = options_.own(groups);
+  if (own_optimizer_ == nullptr)
+    throw plan::InputError("the function that makes an optimizer has made none");
+  for (const State& state : own_states())
+    if (state.value.dim() > 0 && state.value.numel() != seen_[slice_at(state.parameter)].numel())
+      throw plan::InputError(
+          fmt::format("the optimizer keeps '{}' with {} numbers for a parameter that has {}: it "
+                      "needs as many, or none and no dimension",
+                      state.name, state.value.numel(), seen_[slice_at(state.parameter)].numel()));
 }
 
 Tensors Optimizer::slices(int shard, CopiesOf copies) const {
@@ -161,13 +195,17 @@ std::size_t Optimizer::slice_at(std::size_t parameter) const {
 void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
                      const GradientUse& use) {
   const at::NoGradGuard no_grad;
+  if (own_optimizer_) {
+    if (first < last && last == parameters_.size())
+      step_own(learning_rate, use);
+    return;
+  }
   const std::size_t end = slice_at(last);
   for (std::size_t begin = slice_at(first); begin < end;) {
     Tensors gradients;
     std::size_t bytes = 0;
     for (std::size_t s = begin; s < end && (s == begin || bytes < most_cast); ++s) {
-      at::Tensor gradient =
-          shard_.gradients ? gradients_[s] : own_[s].of(parameters_[own_[s].parameter].grad());
+      at::Tensor gradient = gradient_of(s);
       if (has_masters_) {
         gradient = gradient.to(at::kFloat);
         bytes += gradient.nbytes();
@@ -177,15 +215,46 @@ void Optimizer::step(std::size_t first, std::size_t last, double learning_rate,
       gradients.push_back(std::move(gradient));
     }
     update(gradients, begin, learning_rate, use.overflow);
-    for (std::size_t s = begin; has_masters_ && s < begin + gradients.size(); ++s)
-      (shard_.parameters ? values_[s] : own_[s].of(parameters_[own_[s].parameter]))
-          .copy_(updated_[s]);
+    write_back(begin, begin + gradients.size());
     begin += gradients.size();
   }
-  for (std::size_t s = slice_at(first); shard_.gradients && s < end; ++s)
+  zero_gradients(first, last);
+}
+
+at::Tensor Optimizer::gradient_of(std::size_t slice) const {
+  return shard_.gradients ? gradients_[slice]
+                          : own_[slice].of(parameters_[own_[slice].parameter].grad());
+}
+
+/// What was updated are master copies: the parameters get their values.
+void Optimizer::write_back(std::size_t first_slice, std::size_t end) {
+  for (std::size_t s = first_slice; has_masters_ && s < end; ++s)
+    (shard_.parameters ? values_[s] : own_[s].of(parameters_[own_[s].parameter]))
+        .copy_(updated_[s]);
+}
+
+void Optimizer::zero_gradients(std::size_t first, std::size_t last) {
+  for (std::size_t s = slice_at(first); shard_.gradients && s < slice_at(last); ++s)
     gradients_[s].zero_();
   for (std::size_t p = first; !shard_.gradients && p < last; ++p)
     parameters_[p].grad().zero_();
+}
+
+/// It steps all parameters at once, and so has all their gradients in its type. Whether they are
+/// finite it is asked on the host, which waits for the device.
+void Optimizer::step_own(double learning_rate, const GradientUse& use) {
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    at::Tensor gradient = gradient_of(s);
+    if (use.scale.defined())
+      gradient.mul_(use.scale);
+    seen_[s].mutable_grad() = gradient.to(seen_[s].scalar_type());
+  }
+  if (!use.overflow.defined() || use.overflow.item<float>() == 0)
+    own_optimizer_->step(learning_rate);
+  for (at::Tensor& seen : seen_)
+    seen.mutable_grad().reset();
+  write_back(0, own_.size());
+  zero_gradients(0, parameters_.size());
 }
 
 /// Slices of one rule at a time.
@@ -255,30 +324,66 @@ void Optimizer::leave_weights(std::size_t first, std::size_t last) {
     // would take it for changed.
     if (!has_masters_)
       updated_[s] = parameter.variable_data();
+    if (own_optimizer_)
+      seen_[s].set_data(updated_[s]);
   }
 }
 
-std::vector<Optimizer::State> Optimizer::states() const {
+Optimizer::State Optimizer::state_of(std::size_t slice, std::string name, at::Tensor value) const {
+  const Slice& own = own_[slice];
+  const std::int64_t numbers = parameters_[own.parameter].numel();
+  const bool all = own.end - own.begin == numbers || value.dim() == 0;
+  return {own.parameter, std::move(name), std::move(value), own.begin, all ? -1 : numbers};
+}
+
+std::vector<Optimizer::State> Optimizer::gradient_slices() const {
+  std::vector<State> slices;
+  for (std::size_t s = 0; s < own_.size(); ++s)
+    slices.push_back(state_of(s, {}, gradient_of(s)));
+  return slices;
+}
+
+std::vector<Optimizer::State> Optimizer::own_states() const {
   std::vector<State> states;
+  for (OwnState& kept : own_optimizer_->states()) {
+    const auto seen = std::find_if(seen_.begin(), seen_.end(), [&](const at::Tensor& each) {
+      return each.is_same(kept.parameter);
+    });
+    if (seen == seen_.end())
+      throw plan::InputError(fmt::format(
+          "the optimizer keeps '{}' for a tensor that it was not given as a parameter", kept.name));
+    states.push_back(state_of(static_cast<std::size_t>(seen - seen_.begin()), std::move(kept.name),
+                              std::move(kept.value)));
+  }
+  return states;
+}
+
+std::vector<Optimizer::State> Optimizer::states() const {
+  std::vector<State> states = own_optimizer_ ? own_states() : std::vector<State>();
   for (std::size_t s = 0; s < own_.size(); ++s) {
-    const Slice& slice = own_[s];
-    const std::int64_t numbers = parameters_[slice.parameter].numel();
-    const bool all = slice.end - slice.begin == numbers;
     const auto add = [&](const char* name, const at::Tensor& value) {
-      states.push_back({slice.parameter, name, value, slice.begin, all ? -1 : numbers});
+      states.push_back(state_of(s, name, value));
     };
     if (has_masters_)
       add("master", updated_[s]);
+    if (options_.own)
+      continue;
     if (options_.kind == plan::Optimizer::SgdMomentum)
       add("momentum", first_moments_[s]);
     if (options_.kind != plan::Optimizer::AdamW)
       continue;
     add("exp_avg", first_moments_[s]);
     add("exp_avg_sq", second_moments_[s]);
-    // Every slice counts the same steps: the first speaks for all.
-    states.push_back({slice.parameter, "step", step_counts_[s], slice.begin});
+    add("step", step_counts_[s]);  // every slice counts the same steps: the first speaks for all
   }
+  std::stable_sort(states.begin(), states.end(),
+                   [](const State& a, const State& b) { return a.parameter < b.parameter; });
   return states;
+}
+
+void Optimizer::states_were_set() {
+  if (own_optimizer_)
+    own_optimizer_->states_were_set();
 }
 
 void Optimizer::refresh_masters() {

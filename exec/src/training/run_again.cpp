@@ -9,49 +9,79 @@
 namespace pipewright::exec {
 namespace {
 
-using Work = std::function<at::Tensor(const Tensors&)>;
+using Work = std::function<Tensors(const Tensors&)>;
 
 struct Kept final : torch::CustomClassHolder {
   explicit Kept(Work w) : work(std::move(w)) {}
   Work work;
 };
 
+/// Of `all` the first `inputs` are those of the work, and behind them stand its parameters.
 struct RunAgain : torch::autograd::Function<RunAgain> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const Work& work,
-                            const at::TensorList& inputs) {
+  static Tensors forward(torch::autograd::AutogradContext* context, const Work& work,
+                         std::int64_t inputs, const at::TensorList& all) {
     context->saved_data["work"] = c10::IValue::make_capsule(c10::make_intrusive<Kept>(work));
-    context->save_for_backward(inputs.vec());
-    return work(inputs.vec());
+    context->saved_data["inputs"] = inputs;
+    context->save_for_backward(all.vec());
+    return work(all.slice(0, static_cast<std::size_t>(inputs)).vec());
   }
 
   static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& gradients) {
     const auto kept =
         c10::static_intrusive_pointer_cast<Kept>(context->saved_data["work"].toCapsule());
+    const auto inputs = static_cast<std::size_t>(context->saved_data["inputs"].toInt());
+    const Tensors all = context->get_saved_variables();
     Tensors leaves, wanted;
-    for (const at::Tensor& input : context->get_saved_variables()) {
-      leaves.push_back(input.detach());
-      if (input.requires_grad()) {
-        leaves.back().requires_grad_();
-        wanted.push_back(leaves.back());
+    std::vector<bool> is_wanted;
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      is_wanted.push_back(all[t].defined() && all[t].requires_grad());
+      if (t < inputs) {
+        leaves.push_back(all[t].defined() ? all[t].detach() : all[t]);
+        if (is_wanted.back())
+          leaves.back().requires_grad_();
       }
+      if (is_wanted.back())
+        wanted.push_back(t < inputs ? leaves.back() : all[t]);
     }
-    Tensors found;
-    {
-      const at::AutoGradMode with_graph(true);
-      found = torch::autograd::grad({kept->work(leaves)}, wanted, gradients);
-    }
-    Tensors results(1);  // for `work` there is none
+    const Tensors found = found_of(kept->work, leaves, gradients, wanted);
+    Tensors results(2);  // for the work and for their number there is none
     std::size_t next = 0;
-    for (const at::Tensor& leaf : leaves)
-      results.push_back(leaf.requires_grad() ? found.at(next++) : at::Tensor());
+    for (const bool is : is_wanted)
+      results.push_back(is ? found.at(next++) : at::Tensor());
     return results;
+  }
+
+ private:
+  static Tensors found_of(const Work& work, const Tensors& leaves, const Tensors& gradients,
+                          const Tensors& wanted) {
+    const at::AutoGradMode with_graph(true);
+    const Tensors outputs = work(leaves);
+    Tensors roots, root_gradients;
+    for (std::size_t t = 0; t < outputs.size(); ++t)
+      if (outputs[t].defined() && outputs[t].requires_grad() && gradients[t].defined()) {
+        roots.push_back(outputs[t]);
+        root_gradients.push_back(gradients[t]);
+      }
+    return torch::autograd::grad(roots, wanted, root_gradients, /*retain_graph=*/{},
+                                 /*create_graph=*/false, /*allow_unused=*/true);
   }
 };
 
 }  // namespace
 
-at::Tensor run_again_in_backward(Work work, const Tensors& inputs) {
-  return RunAgain::apply(work, at::TensorList(inputs));  // in a vector it sees no tensors
+Tensors run_again_in_backward(Work work, const Tensors& inputs, const Tensors& parameters) {
+  Tensors all = inputs;
+  all.insert(all.end(), parameters.begin(), parameters.end());
+  return RunAgain::apply(work, static_cast<std::int64_t>(inputs.size()),
+                         at::TensorList(all));  // in a vector it sees no tensors
+}
+
+at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
+                                 const Tensors& inputs) {
+  const Work one = [work = std::move(work)](const Tensors& values) {
+    return Tensors{work(values)};
+  };
+  return run_again_in_backward(one, inputs, {}).front();
 }
 
 }  // namespace pipewright::exec

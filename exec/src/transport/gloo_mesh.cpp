@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "job/no_timeout.hpp"
+#include "job/sha256.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
 #include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/job.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
@@ -36,6 +40,64 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& 
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(
       local_address_towards(job.address, job.port), false));
   return options;
+}
+
+/// One side of a connection shows the other who it is. `a` and `b`: ranks, with what each of them
+/// has drawn for this mesh.
+struct Introduction {
+  std::string secret, mesh;
+
+  std::string proof(int a, int b, const std::string& of_a, const std::string& of_b) const {
+    return hmac_sha256(secret, fmt::format("mesh {} {} {} ", mesh, a, b) + of_a + of_b);
+  }
+};
+
+/// What every other rank says to this one; `words`: what it is told.
+template <class Words>
+std::vector<std::string> told_by_all(ProcessGroupGloo& group, const JobEnvironment& job,
+                                     std::size_t length, std::chrono::milliseconds timeout,
+                                     const Words& words) {
+  constexpr int tag = 0;
+  const auto count = static_cast<std::int64_t>(length);
+  std::vector<c10::intrusive_ptr<c10d::Work>> under_way;
+  std::vector<at::Tensor> received;
+  for (int other = 0; other < job.size; ++other) {
+    received.push_back(at::zeros({count}, at::kByte));
+    if (other == job.rank)
+      continue;
+    const std::string own = words(other);
+    std::vector<at::Tensor> sent{at::zeros({count}, at::kByte)};
+    std::copy(own.begin(), own.end(), static_cast<char*>(sent.front().data_ptr()));
+    under_way.push_back(group.send(sent, other, tag));
+    std::vector<at::Tensor> taken{received.back()};
+    under_way.push_back(group.recv(taken, other, tag));
+  }
+  for (const auto& work : under_way)
+    work->wait(timeout);
+  std::vector<std::string> texts;
+  for (const at::Tensor& bytes : received)
+    texts.emplace_back(static_cast<const char*>(bytes.const_data_ptr()), length);
+  return texts;
+}
+
+/// Gloo takes whoever connects to a rank's port in the moment in which it waits for another. Where
+/// the job has a secret, both ends of every connection prove that they know it, and which ranks
+/// they are, before anything else goes over it.
+void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::string& name,
+               std::chrono::milliseconds timeout) {
+  constexpr std::size_t drawn = 16, proven = 32;
+  const Introduction introduction{job.secret, name};
+  const std::string own = random_bytes(drawn);
+  const auto theirs = told_by_all(group, job, drawn, timeout, [&](int) { return own; });
+  const auto of = [&](int rank) { return theirs[static_cast<std::size_t>(rank)]; };
+  const auto proofs = told_by_all(group, job, proven, timeout, [&](int other) {
+    return introduction.proof(job.rank, other, own, of(other));
+  });
+  for (int other = 0; other < job.size; ++other)
+    if (other != job.rank && !equal_proofs(proofs[static_cast<std::size_t>(other)],
+                                           introduction.proof(other, job.rank, of(other), own)))
+      throw JobFailure(fmt::format(
+          "rank {}: who has connected as rank {} does not know the job's secret", job.rank, other));
 }
 
 }  // namespace
@@ -69,7 +131,8 @@ GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
-      "the making of connections", [made, store, arrivals, environment = job.environment()] {
+      "the making of connections", [made, store, arrivals, name, environment = job.environment(),
+                                    timeout = job.options().join_timeout] {
         // Gloo's own threads, in ordinary slices: a rank that they interrupt in the middle of a
         // call to Gloo holds a lock that they would spin for.
         pin_beside(environment.rank, environment.size);
@@ -77,6 +140,8 @@ GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
           interrupt_nobody();
         *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
                                                       options_for(environment));
+        if (!environment.secret.empty())
+          introduce(**made, environment, name, timeout);
       });
   state_->group = *made;
 }

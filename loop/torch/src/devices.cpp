@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/exec/engine/member.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -27,12 +28,7 @@ std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
                                           const exec::Job* job) {
   if (!choice.gpu)
     return {};
-  if (job == nullptr)
-    return exec::on_gpus(ranks, choice.own_multiprocessors);
-  std::vector<exec::RankDevice> devices(static_cast<std::size_t>(ranks));
-  devices.at(static_cast<std::size_t>(job->rank())) =
-      exec::gpu_of_process(job->environment().local_rank);
-  return devices;
+  return exec::gpus_of(ranks, job, choice.own_multiprocessors);
 }
 
 bool lie_apart(const std::vector<exec::RankDevice>& devices) {

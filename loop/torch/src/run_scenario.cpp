@@ -46,7 +46,7 @@ RunReport run_and_write(const Prepared& prepared, Membership& members,
 std::optional<RunReport> run_scenario(const plan::Scenario& scenario, Membership& members,
                                       const RunSettings& settings) {
   std::optional<RunReport> done;
-  take_part(members, [&] {
+  exec::take_part(members, [&] {
     require_trainable(scenario, carrier_of(members.in_job(), settings.prepare.devices),
                       settings.verify);
     const Prepared prepared = prepare(scenario, members, settings.prepare);

@@ -15,14 +15,16 @@ namespace {
 /// What makes ranks talk to each other.
 exec::Facts facts_of(const TrainSettings& settings) {
   const CheckpointSettings& checkpoints = settings.training.checkpoints;
-  return {{"--verify", given(settings.verify)},
-          {"--trace", given(!settings.trace.empty())},
-          {"--kernels", given(!settings.kernels.empty())},
-          {"--out", given(!settings.folder.empty())},
-          {"--checkpoints", checkpoints.folder.empty()
-                                ? given(false)
-                                : fmt::format("given, every {}", checkpoints.every)},
-          {"--resume", given(checkpoints.resume)}};
+  return {
+      {"--verify", given(settings.verify)},
+      {"--trace", given(!settings.trace.empty())},
+      {"--kernels", given(!settings.kernels.empty())},
+      {"--out", given(!settings.folder.empty())},
+      {"--checkpoints", checkpoints.folder.empty()
+                            ? given(false)
+                            : fmt::format("given, every {}{}", checkpoints.every,
+                                          checkpoints.between_failures.value > 0 ? ", auto" : "")},
+      {"--resume", given(checkpoints.resume)}};
 }
 
 void check(const plan::Scenario& scenario, const TrainSettings& settings) {
@@ -130,7 +132,7 @@ std::optional<TrainReport> train_prepared(const Prepared& prepared, Membership& 
 std::optional<TrainReport> train_scenario(const plan::Scenario& scenario, Membership& members,
                                           const TrainSettings& settings) {
   std::optional<TrainReport> done;
-  take_part(members, [&] {
+  exec::take_part(members, [&] {
     check(scenario, settings);
     require_trainable(scenario, carrier_of(members.in_job(), settings.prepare.devices),
                       settings.verify);

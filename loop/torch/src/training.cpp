@@ -1,16 +1,20 @@
 #include "pipewright/loop_torch/training.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <exception>
 #include <map>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
-#include "pipewright/exec/memory/memory_left.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/loop_torch/slow_ranks.hpp"
+#include "pipewright/plan/cluster/goodput.hpp"
 #include "pipewright/plan/generators/evaluation_program.hpp"
 #include "pipewright/plan/statistics.hpp"
 
@@ -21,7 +25,7 @@ namespace {
 class Saver {
  public:
   Saver(const CheckpointSettings& settings, int steps, const Membership& members, const Say& say)
-      : settings_(settings), steps_(steps) {
+      : settings_(settings), steps_(steps), members_(members), say_(say) {
     if (settings.folder.empty())
       return;
     exec::CheckpointOptions options;
@@ -37,10 +41,17 @@ class Saver {
       writer_->abandon();
   }
 
-  void after(int step, const exec::Executor& executor) {
+  void after(int step, const exec::Executor& executor, const std::vector<double>& durations) {
     const int done = step + 1;
-    if (writer_ && (done == steps_ || (settings_.every > 0 && done % settings_.every == 0)))
-      save(executor.snapshot(done, /*copied=*/false));
+    const bool measures = settings_.between_failures.value > 0 && settings_.every == 0 &&
+                          durations.size() == measured_steps;
+    if (!writer_ ||
+        !(done == steps_ || measures || (settings_.every > 0 && done % settings_.every == 0)))
+      return;
+    const auto began = std::chrono::steady_clock::now();
+    save(executor.snapshot(done, /*copied=*/false));
+    if (measures)
+      choose_interval(began, durations.back());
   }
   void finish() {
     if (writer_)
@@ -48,18 +59,35 @@ class Saver {
   }
 
  private:
-  /// Training goes on beside it where there is memory for a copy, and a tenth more.
+  /// Training goes on beside it where there is memory for a copy.
   void save(exec::Snapshot snapshot) {
     writer_->wait();  // the one before has had a copy, too
-    const bool fits = 1.1 * static_cast<double>(exec::size_of(snapshot).value) <=
-                      static_cast<double>(exec::memory_left().value);
+    const bool fits = exec::has_room_for_copy(snapshot);
     writer_->save(fits ? exec::copies_of(std::move(snapshot)) : std::move(snapshot));
     if (!fits)
       writer_->wait();
   }
 
+  /// As the first process finds it, for all; waits for the first checkpoint.
+  void choose_interval(std::chrono::steady_clock::time_point began, double step_s) {
+    writer_->wait();
+    const std::chrono::duration<double> write = std::chrono::steady_clock::now() - began;
+    const plan::FailureCosts costs{.checkpoint = {write.count()},
+                                   .between_failures = settings_.between_failures};
+    const double best = plan::best_checkpoint_interval(costs).value / step_s;
+    const int own = static_cast<int>(std::clamp(std::round(best), 1.0, 1e9));
+    settings_.every = std::stoi(members_.from_first(std::to_string(own)));
+    if (members_.is_first())
+      say_(fmt::format("a checkpoint takes {:.3g} s and a step {:.3g} s: one every {} steps",
+                       write.count(), step_s, settings_.every));
+  }
+
+  static constexpr std::size_t measured_steps = 3;
+
   CheckpointSettings settings_;
   int steps_;
+  const Membership& members_;
+  const Say& say_;
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 
@@ -151,6 +179,7 @@ class Trainer {
         members_(members),
         options_(options),
         recorder_(plan.program(), grid_of(scenario.pipeline)),
+        slow_ranks_(scenario, plan, members),
         kernels_(kernels()),
         evaluation_(evaluation()),
         executor_(plan.program(), plan.partition, workload.setup(), execution()) {}
@@ -160,12 +189,13 @@ class Trainer {
     if (options_.checkpoints.resume)
       outcome_.first_step = resume(executor_, scenario_, plan_, workload_, members_,
                                    options_.checkpoints.folder, say());
-    Saver saver(options_.checkpoints, steps, members_, say());
+    const Say told = say();
+    Saver saver(options_.checkpoints, steps, members_, told);
     for (int step = outcome_.first_step; step < steps; ++step) {
       outcome_.interrupted = !train_step(step);
       if (outcome_.interrupted)
         break;
-      saver.after(step, executor_);
+      saver.after(step, executor_, durations_);
     }
     note_steps();
     if (!outcome_.interrupted)
@@ -215,6 +245,7 @@ class Trainer {
         return;
       if (kernels_)
         kernels_->ended(r);
+      slow_ranks_.ran(r);
       record(r);
     };
     if (kernels_ || members_.in_job())
@@ -237,11 +268,12 @@ class Trainer {
     if (kernels_)
       kernels_->begin_step();
     const bool goes_on = step + 1 < scenario_.training.steps && !evaluates_after(step);
-    const auto result = executor_.step(step, goes_on);
+    const auto result = executor_.step(step, {.goes_on = goes_on});
     doing("the end of a step");
     if (!result)
       return false;
     recorder_.end_step(*result);
+    slow_ranks_.end_step(result->duration.value, say());
     if (kernels_)
       kernels_->end_step(result->duration);
     outcome_.losses.push_back(result->loss);
@@ -298,6 +330,7 @@ class Trainer {
   Membership& members_;
   const TrainingOptions& options_;
   Recorder recorder_;
+  SlowRanks slow_ranks_;
   std::optional<KernelSteps> kernels_;
   plan::Program evaluation_;
   exec::Executor executor_;

@@ -40,12 +40,21 @@ int Grid::model_index_of(int rank) const {
   return has_axis(topology_, "model") ? topology_.coordinate_of(rank, "model") : 0;
 }
 
-int Grid::stage_to_global(int rank, int stage) const {
-  std::vector<int> coordinate = topology_.coordinate_of(rank);
-  const auto& axes = topology_.axes();
-  const auto pipe = std::find(axes.begin(), axes.end(), "pipe") - axes.begin();
-  coordinate[static_cast<std::size_t>(pipe)] = stage;
-  return topology_.rank_of(coordinate);
+int Grid::stage_to_global(int rank, int stage) const { return stage_to_global(rank, stage, {}); }
+
+int Grid::stage_to_global(int rank, int stage, const std::vector<AxisIndex>& elsewhere) const {
+  std::vector<AxisIndex> coordinate{{"pipe", stage}};
+  for (const std::string& axis : topology_.axes())
+    if (axis != "pipe" && std::none_of(elsewhere.begin(), elsewhere.end(),
+                                       [&](const AxisIndex& given) { return given.axis == axis; }))
+      coordinate.push_back({axis, topology_.coordinate_of(rank, axis)});
+  coordinate.insert(coordinate.end(), elsewhere.begin(), elsewhere.end());
+  return topology_.rank_at(coordinate);
+}
+
+int Grid::model_parallel_rank(int rank) const {
+  const std::vector<int> replica = topology_.ranks_at("data", data_index_of(rank));
+  return static_cast<int>(std::lower_bound(replica.begin(), replica.end(), rank) - replica.begin());
 }
 
 RankGroups Grid::model_groups() const {

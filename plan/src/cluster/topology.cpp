@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -48,6 +50,11 @@ std::size_t Topology::index_of(const std::string& axis) const {
 
 int Topology::length_of(const std::string& axis) const { return lengths_[index_of(axis)]; }
 
+int Topology::find_length(const std::string& axis) const {
+  const auto found = std::find(axes_.begin(), axes_.end(), axis);
+  return found == axes_.end() ? 0 : lengths_[static_cast<std::size_t>(found - axes_.begin())];
+}
+
 std::vector<int> Topology::coordinate_of(int rank) const {
   if (rank < 0 || rank >= rank_count())
     throw InputError(fmt::format("there is no rank {}: the {} ranks are 0 to {}", rank,
@@ -74,6 +81,21 @@ int Topology::rank_of(const std::vector<int>& coordinate) const {
     rank = rank * lengths_[i] + coordinate[i];
   }
   return rank;
+}
+
+int Topology::rank_at(const std::vector<AxisIndex>& coordinate) const {
+  std::vector<std::optional<int>> indices(axes_.size());
+  for (const AxisIndex& given : coordinate)
+    if (std::exchange(indices[index_of(given.axis)], given.index))
+      throw InputError(fmt::format("the axis \"{}\" stands twice in a coordinate", given.axis));
+  std::vector<int> all;
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (!indices[i])
+      throw InputError(fmt::format("the coordinate has no index of the axis \"{}\" (needed: {})",
+                                   axes_[i], listed(axes_)));
+    all.push_back(*indices[i]);
+  }
+  return rank_of(all);
 }
 
 std::vector<int> Topology::ranks_where(const std::vector<AxisIndex>& conditions) const {

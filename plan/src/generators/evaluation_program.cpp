@@ -33,11 +33,12 @@ Schedule along_routes(const Program& trained, int microbatches) {
 
 }  // namespace
 
-Program evaluation_program(const Program& trained, int microbatches, int replicas) {
+Program evaluation_program(const Program& trained, int microbatches, int replicas,
+                           bool share_loss) {
   const std::vector<int>& route = trained.placement.routes.front();
   const bool lie_on_it = std::set<int>(route.begin(), route.end()).size() == trained.ranks.size();
   LoweringOptions options;
-  options.share_loss = true;
+  options.share_loss = share_loss;
   options.replicas = replicas;
   options.zero = gathers_parameters(trained) ? 3 : 0;
   return lower(lie_on_it ? along_route(trained, microbatches) : along_routes(trained, microbatches),

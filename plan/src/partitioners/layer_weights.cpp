@@ -4,51 +4,25 @@
 
 #include <algorithm>
 #include <numeric>
-#include <regex>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/balanced.hpp"
+#include "pipewright/plan/partitioners/name_pattern.hpp"
 
 namespace pipewright::plan {
 namespace {
 
 constexpr std::string_view type_prefix = "type:";
 
-/// The library recurses over a pattern and counts repeats without a check for overflow.
-void check_size(const std::string& pattern) {
-  constexpr std::size_t most_letters = 200;
-  constexpr std::ptrdiff_t most_digits = 3;
-  if (pattern.size() > most_letters)
-    throw InputError(fmt::format("type: the pattern has {} letters, the most is {}", pattern.size(),
-                                 most_letters));
-  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
-  for (auto at = pattern.begin(); at != pattern.end();) {
-    const auto end = std::find_if_not(at, pattern.end(), is_digit);
-    if (end - at > most_digits)
-      throw InputError(fmt::format(
-          "type:{}: {} is too large a number for a pattern, which has at most {} digits", pattern,
-          std::string(at, end), most_digits));
-    at = end == pattern.end() ? end : end + 1;
-  }
-}
-
-std::regex compiled(const std::string& pattern) {
-  check_size(pattern);
-  try {
-    return std::regex(pattern, std::regex::ECMAScript | std::regex::icase);
-  } catch (const std::regex_error& error) {
-    throw InputError(
-        fmt::format("type:{}: this is no regular expression: {}", pattern, error.what()));
-  }
-}
-
-std::vector<std::string> kinds_of(const Model& model) {
-  std::vector<std::string> kinds;
-  for (const Layer& layer : model.layers)
-    if (std::find(kinds.begin(), kinds.end(), layer.kind) == kinds.end())
-      kinds.push_back(layer.kind);
-  return kinds;
+/// Each once.
+std::vector<std::string> words_of(const std::vector<LayerWords>& layers) {
+  std::vector<std::string> all;
+  for (const LayerWords& words : layers)
+    for (const std::string& word : words)
+      if (std::find(all.begin(), all.end(), word) == all.end())
+        all.push_back(word);
+  return all;
 }
 
 }  // namespace
@@ -67,7 +41,7 @@ std::optional<std::string> type_pattern(const std::string& method) {
 void check_partition_method(const std::string& method) {
   const auto& methods = partition_methods();
   if (const auto pattern = type_pattern(method))
-    compiled(*pattern);
+    NamePattern("type", *pattern);
   else if (std::find(methods.begin(), methods.end(), method) == methods.end())
     throw InputError(fmt::format("\"{}\" is not known here{} (possible: {})", method,
                                  did_you_mean(method, methods), listed(methods)));
@@ -96,15 +70,24 @@ std::vector<double> parameter_weights(const Model& model) {
   return weights;
 }
 
-std::vector<double> type_weights(const Model& model, const std::string& pattern) {
-  const std::regex expression = compiled(pattern);
+std::vector<double> type_weights(const std::vector<LayerWords>& layers,
+                                 const std::string& pattern) {
+  const NamePattern expression("type", pattern);
   std::vector<double> weights;
-  for (const Layer& layer : model.layers)
-    weights.push_back(std::regex_search(layer.kind, expression) ? 1 : 0);
+  for (const LayerWords& words : layers)
+    weights.push_back(std::any_of(words.begin(), words.end(),
+                                  [&](const std::string& word) { return expression.is_in(word); }));
   if (std::accumulate(weights.begin(), weights.end(), 0.0) == 0)
     throw InputError(
-        fmt::format("type:{} matches no layer (possible: {})", pattern, listed(kinds_of(model))));
+        fmt::format("type:{} matches no layer (possible: {})", pattern, listed(words_of(layers))));
   return weights;
+}
+
+std::vector<double> type_weights(const Model& model, const std::string& pattern) {
+  std::vector<LayerWords> layers;
+  for (const Layer& layer : model.layers)
+    layers.push_back({layer.kind});
+  return type_weights(layers, pattern);
 }
 
 std::vector<double> weights_by(const std::string& method, const Model& model,

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
@@ -49,6 +50,39 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
   CHECK(!json.at("plans")[0].at("change_to_next").get<std::string>().empty());
   CHECK(json.at("plans")[3].at("change_to_next") == "");
   CHECK(json.at("too_large_but_faster").at("fits") == false);
+}
+
+TEST_CASE("plan --failure-hours: what remains for training, and how often to save",
+          "[cli][planner]") {
+  const auto plan_with = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"plan",   "--model",    "llama3-8b", "--cluster", h100,
+                                   "--gpus", "64",         "--batch",   "256",       "--top",
+                                   "1",      "--schedule", "1f1b"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const auto found = plan_with({"--failure-hours", "6400", "--write-rate", "20", "--json"});
+  REQUIRE(found.exit_code == 0);
+  const auto failures = nlohmann::json::parse(found.out).at("failures");
+  CHECK(failures.at("between_s").get<double>() == Approx(360'000));  // 100 h
+  const double bytes = 14 * 8'030'261'248.0;
+  CHECK(failures.at("checkpoint_bytes").get<double>() == bytes);
+  CHECK(failures.at("checkpoint_s").get<double>() == Approx(bytes / 20e9));
+  CHECK(failures.at("interval_s").get<double>() == Approx(std::sqrt(2 * bytes / 20e9 * 360'000)));
+  const double kept = failures.at("goodput");
+  CHECK(kept < 1);
+  CHECK(kept > 0.99);
+  const auto table = plan_with({"--failure-hours", "6400", "--write-rate", "20"}).out;
+  CHECK(
+      table.find("One of plan 1's GPUs fails every 100.0 h: a checkpoint of 112.4 GB takes 5.6 s, "
+                 "and with one every 33.5 min ") != std::string::npos);
+  const auto longer = plan_with(
+      {"--failure-hours", "6400", "--write-rate", "20", "--restart-minutes", "60", "--json"});
+  CHECK(nlohmann::json::parse(longer.out).at("failures").at("goodput").get<double>() ==
+        Approx(kept * std::exp(-(3600.0 - 300) / 360'000)));
+  CHECK(plan_with({"--failure-hours", "6400"}).err ==
+        "--failure-hours needs --write-rate: GB/s at which checkpoints are written\n");
+  CHECK(plan_with({"--write-rate", "5"}).err == "--write-rate: is for --failure-hours\n");
 }
 
 TEST_CASE("plan --zero: a stage that there is not is refused", "[cli][planner]") {

@@ -1,5 +1,6 @@
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -196,6 +197,18 @@ TEST_CASE("checkpoint: a snapshot that cannot be stored is a failure that is tol
 
   CHECK(save(writer, snapshot_of(4, {0})).empty());
   CHECK_FALSE(writer.failure());
+}
+
+TEST_CASE("checkpoint: a write that is held back is no faster than it may be, and the same",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  const auto began = std::chrono::steady_clock::now();
+  CheckpointWriter writer(folder.path(), {.most_bytes_per_s = 2000});
+  const Snapshot snapshot = snapshot_of(3, {0, 1});
+  CHECK(save(writer, snapshot).empty());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  CHECK(took.count() >= static_cast<double>(size_of(snapshot).value) / 2000);
+  CHECK(holds_its_step(open_newest(folder.path(), no_report), 2));
 }
 
 TEST_CASE("checkpoint: a layer that is not there is refused", "[exec][checkpoint]") {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/nn.h>
+#include <torch/optim/adagrad.h>
 
 #include <bit>
 
@@ -10,8 +11,10 @@
 #include "exec/support/processes.hpp"
 #include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/exec/engine/engine.hpp"
+#include "pipewright/exec/engine/gradient_contract.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
+#include "pipewright/exec/training/torch_optimizer.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
 #include "support/catch.hpp"
 
@@ -32,33 +35,47 @@ struct Case {
   int data = 1;
   std::string schedule = "1f1b";
   int zero = 0;
+  bool own = false;  // an optimizer and a rate of one's own, changed gradients, a frozen layer
   int ranks() const { return pipe * data; }
 };
 
-const std::map<std::string, Case> cases{{"two-ranks", {.pipe = 2}},
-                                        {"split-backward", {.pipe = 3, .schedule = "zb-h1"}},
-                                        {"replicas", {.pipe = 2, .data = 2}},
-                                        {"zero", {.pipe = 2, .data = 2, .zero = 1}}};
+const std::map<std::string, Case> cases{
+    {"two-ranks", {.pipe = 2}},
+    {"split-backward", {.pipe = 3, .schedule = "zb-h1"}},
+    {"replicas", {.pipe = 2, .data = 2}},
+    {"zero", {.pipe = 2, .data = 2, .zero = 1}},
+    {"own", {.pipe = 2, .data = 2, .own = true}},
+    {"own-zero", {.pipe = 2, .data = 2, .zero = 1, .own = true}}};
 
 PipelineModule module_of(const Case& wanted) {
   const auto linear = [](const std::string& name, int in, int out) {
     return module_layer(name, [in, out] { return nn::Linear(in, out); });
   };
   const auto tanh = [](const at::Tensor& input) { return input.tanh(); };
-  return {{linear("a", 4, 8), function_layer("t", tanh), linear("b", 8, 8),
-           function_layer("u", tanh), linear("c", 8, 2)},
-          {.topology = plan::pipe_data_topology(wanted.pipe, wanted.data),
-           .partition = std::string("uniform"),
-           .loss = [](const Tensors& outputs, const Tensors& targets) {
-             return at::mse_loss(outputs.at(0), targets.at(0));
-           }}};
+  return {
+      {linear("a", 4, 8), function_layer("t", tanh), linear("b", 8, 8), function_layer("u", tanh),
+       linear("c", 8, 2)},
+      {.topology = plan::pipe_data_topology(wanted.pipe, wanted.data),
+       .partition = std::string("uniform"),
+       .loss = [](const Tensors& outputs,
+                  const Tensors& targets) { return at::mse_loss(outputs.at(0), targets.at(0)); },
+       .frozen = wanted.own ? "^a\\." : ""}};
 }
 
 EngineOptions options_of(const Case& wanted) {
-  return {.train_batch_size = 3 * microbatches,
-          .microbatch_size = 3,
-          .schedule = wanted.schedule,
-          .zero = wanted.zero};
+  EngineOptions options{.train_batch_size = 3 * microbatches,
+                        .microbatch_size = 3,
+                        .schedule = wanted.schedule,
+                        .zero = wanted.zero};
+  if (!wanted.own)
+    return options;
+  options.optimizer.own = torch_optimizer<torch::optim::Adagrad>(torch::optim::AdagradOptions());
+  options.optimizer.rate_at = [](int step) { return 0.1 / (1 + step); };
+  options.before_step = [](const StepGradients& shown) {
+    for (const NamedGradient& gradient : shown.gradients)
+      gradient.value.clamp_(-0.01, 0.01);
+  };
+  return options;
 }
 
 std::string bits_of(double number) {
@@ -89,8 +106,12 @@ TEST_CASE("rank of an engine over Gloo", "[.]") {
     for (int step = 0; step < steps; ++step)
       say("loss " + bits_of(engine.train_batch().value().loss));
     BatchSource other = batches_of(data, microbatches);
-    say("evaluation " + bits_of(engine.eval_batch(other).value().loss));
+    say("evaluation " + bits_of(engine.eval_batch(other).value().loss.value()));
     say(line_of_weights(engine.executor().parameters()));
+    if (!wanted.own)
+      say(gradient_contract(module_of(wanted), options, batches_of(data, microbatches)).holds()
+              ? "gradients hold"
+              : "gradients do not hold");
   } catch (const std::exception& error) {
     say(error.what());
   }
@@ -113,12 +134,13 @@ std::vector<std::string> expected_of(const Case& wanted) {
   const auto weights = serial.parameters();
   std::vector<std::string> expected;
   auto next = weights.begin();
-  for (const PipelineStage& stage : engine.module().stages()) {
+  for (const StageDescription& stage : engine.module().stages()) {
     std::vector<at::Tensor> own;
     for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
       for (std::size_t p = build_layer(setup, layer)->parameters().size(); p > 0; --p)
         own.push_back(*next++);
-    expected.push_back(losses + line_of_weights(own) + "\n");
+    expected.push_back(losses + line_of_weights(own) + "\n" +
+                       (wanted.own ? "" : "gradients hold\n"));
   }
   CHECK(next == weights.end());
   return expected;
@@ -138,7 +160,7 @@ TEST_CASE("an engine over Gloo has the bits of serial training on every rank", "
       ++ranks_seen;
     }
   }
-  CHECK(ranks_seen == 13);
+  CHECK(ranks_seen == 21);
 }
 
 }  // namespace engine_over_gloo_test

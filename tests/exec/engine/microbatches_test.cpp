@@ -54,13 +54,16 @@ TEST_CASE("single numbers, empty tensors and tensors that are not there", "[exec
         "argument 0 of the batch is a single number, which cannot be cut: replicate it");
 }
 
-TEST_CASE("a batch that does not divide is refused with the nearest sizes that do", "[exec]") {
-  CHECK(split_error({numbers({12})}, 5) ==
-        "a batch of 12 samples cannot be cut into 5 equal microbatches: the nearest numbers of "
-        "microbatches that divide it are 4 or 6, the nearest batches 10 or 15 samples");
+TEST_CASE("where a batch does not divide the first microbatches have one sample more", "[exec]") {
+  const at::Tensor samples = numbers({12, 2});
+  const auto microbatches = split_batch({samples}, 5);
+  const Tensors expected = at::tensor_split(samples, 5);
+  for (std::size_t m = 0; m < 5; ++m)
+    CHECK(microbatches[m][0].equal(expected[m]));
+  CHECK(microbatches[4][0].size(0) == 2);
   CHECK(split_error({numbers({3})}, 4) ==
-        "a batch of 3 samples cannot be cut into 4 equal microbatches: the nearest numbers of "
-        "microbatches that divide it are 3, the nearest batches 4 samples");
+        "a batch of 3 samples does not fill 4 microbatches: give at least 4 samples, or have at "
+        "most 3 microbatches");
   CHECK(split_error({numbers({3})}, 0) == "0 microbatches asked for, the least is 1");
 }
 

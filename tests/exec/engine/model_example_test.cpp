@@ -50,7 +50,7 @@ std::vector<double> train(const Batch& all, int steps) {
   for (int step = 0; step < steps; ++step)
     losses.push_back(engine.train_batch()->loss);
   BatchSource test_data = batches_of(all, /*size=*/4);
-  losses.push_back(engine.eval_batch(test_data, {.microbatches = 2})->loss);
+  losses.push_back(*engine.eval_batch(test_data, {.microbatches = 2})->loss);
   return losses;
 }
 // end of example

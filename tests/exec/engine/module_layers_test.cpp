@@ -124,6 +124,47 @@ TEST_CASE("a list of modules is a list of layers", "[exec]") {
   CHECK(value.equal(list->forward(x)));
 }
 
+/// LibTorch takes no Sequential in a Sequential but by a class that says what its forward takes.
+struct BlocksImpl : nn::SequentialImpl {
+  using nn::SequentialImpl::SequentialImpl;
+  at::Tensor forward(const at::Tensor& x) { return nn::SequentialImpl::forward(x); }
+};
+TORCH_MODULE(Blocks);
+
+TEST_CASE("lists in a list are layers of nested names, or one layer", "[exec]") {
+  Blocks inner, blocks;
+  inner->push_back(nn::Tanh());
+  inner->push_back(nn::Linear(4, 4));
+  blocks->push_back(nn::Linear(4, 4));
+  blocks->push_back(inner);
+  nn::Sequential list;
+  list->push_back("encoder", blocks);
+  list->push_back("head", nn::Linear(4, 2));
+  const auto names = [](const std::vector<LayerSpec>& layers) {
+    std::vector<std::string> all;
+    for (const LayerSpec& layer : layers)
+      all.push_back(layer.name);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(names(layers_of(list)) == Names{"encoder", "head"});
+  const auto layers = nested_layers_of(list);
+  CHECK(names(layers) == Names{"encoder.0", "encoder.1.0", "encoder.1.1", "head"});
+  CHECK(layers[1].type == "torch::nn::TanhImpl");
+  at::Tensor value = at::ones({2, 4});
+  for (const auto& layer : test::build_all(layers))
+    value = layer->forward_all({value}, {}).front();
+  CHECK(value.equal(list->forward(at::ones({2, 4}))));
+}
+
+TEST_CASE("a layer knows the class of its module", "[exec]") {
+  CHECK(module_layer("a", [] { return nn::Linear(4, 4); }).type == "torch::nn::LinearImpl");
+  CHECK(module_layer("a", [] { return std::make_shared<nn::TanhImpl>(); }).type ==
+        "torch::nn::TanhImpl");
+  CHECK(copied_layer("a", nn::Linear(4, 4)).type == "torch::nn::LinearImpl");
+  CHECK(function_layer("a", [](const at::Tensor& x) { return x; }).type.empty());
+}
+
 TEST_CASE("a tied layer starts with the weight of the first, and has a forward of its own",
           "[exec]") {
   const auto build = [] { return nn::Embedding(5, 3); };

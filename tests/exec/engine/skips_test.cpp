@@ -70,7 +70,7 @@ TEST_CASE("a relay acts on the first tensor and passes the others on", "[exec]")
 TEST_CASE("what relays a layer keeps its parameters and what is said of it", "[exec]") {
   LayerSpec head = module_layer("head", [] { return torch::nn::Linear(2, 2); });
   head.tied_key = "key";
-  head.tied_weight = "weight";
+  head.tied_weights = {"weight"};
   head.random = true;
   head.varies = true;
   const LayerSpec relayed = relay(head);
@@ -91,6 +91,23 @@ TEST_CASE("pushes and pops that do not match are refused", "[exec]") {
   CHECK(refusal({PushSkip{"residual"}, PopSkip{"residul", add}}) ==
         "skip \"residul\" is popped, but it is not open there, did you mean \"residual\"? "
         "(open: residual)");
+}
+
+TEST_CASE("marks between items say where stages begin, and are no layers", "[exec]") {
+  const std::vector<ModelItem> items{times(2),    PushSkip{"a"},     PipeSplit{}, times(3),
+                                     PipeSplit{}, PopSkip{"a", add}, times(5)};
+  CHECK(with_skips(items).size() == 5);
+  CHECK(boundaries_at_marks(items) == std::vector<int>{0, 2, 3, 5});
+  CHECK(boundaries_at_marks({times(2)}) == std::vector<int>{0, 1});
+  const auto error = [](const std::vector<ModelItem>& marked) {
+    return test::error_of([&] { boundaries_at_marks(marked); });
+  };
+  CHECK(error({PipeSplit{}, times(2)}) ==
+        "there is no layer in front of mark 1 of a split: leave it out");
+  CHECK(error({times(2), PipeSplit{}, PipeSplit{}, times(3)}) ==
+        "there is no layer between the one before and mark 2 of a split: leave it out");
+  CHECK(error({times(2), PipeSplit{}}) ==
+        "there is no layer behind mark 1 of a split: leave it out");
 }
 
 }  // namespace skips_test

@@ -25,6 +25,19 @@ TEST_CASE("stages begin where a layer begins, or where one ends", "[exec]") {
         std::vector<int>{0, 1, 4, 5});
 }
 
+TEST_CASE("a name stands for all layers in it", "[exec]") {
+  const std::vector<std::string> nested{"embedding", "encoder.0", "encoder.1.0", "encoder.1.1",
+                                        "encoders"};
+  const auto at = [&](const std::string& name, Side side) {
+    return exec::boundaries_at({{name, side}}, nested);
+  };
+  CHECK(at("encoder", Side::Beginning) == std::vector<int>{0, 1, 5});
+  CHECK(at("encoder", Side::End) == std::vector<int>{0, 4, 5});
+  CHECK(at("encoder.1", Side::Beginning) == std::vector<int>{0, 2, 5});
+  CHECK(at("encoder.1.0", Side::End) == std::vector<int>{0, 3, 5});
+  CHECK(at("encoders", Side::Beginning) == std::vector<int>{0, 4, 5});
+}
+
 TEST_CASE("points that make no stages are refused", "[exec]") {
   CHECK(refusal({{"blok2", Side::Beginning}}) ==
         "there is no layer \"blok2\" to split at, did you mean \"block2\"? (possible: embedding, "

@@ -154,4 +154,18 @@ TEST_CASE("job: mpirun inside a job of Slurm is the launcher, and torchrun befor
   CHECK(job_in(both)->launcher == "torchrun");
 }
 
+TEST_CASE(
+    "job: the secret is that of PIPEWRIGHT_JOB_SECRET with every launcher; a short one is refused",
+    "[exec][job]") {
+  for (Variables variables : {torchrun, slurm, open_mpi}) {
+    CHECK(job_in(variables)->secret.empty());
+    variables["PIPEWRIGHT_JOB_SECRET"] = "0123456789abcdef";
+    CHECK(job_in(variables)->secret == "0123456789abcdef");
+    variables["PIPEWRIGHT_JOB_SECRET"] = "0123456789abcde";
+    CHECK(error_in(variables) ==
+          "PIPEWRIGHT_JOB_SECRET has 15 characters, but must have at least 16, such as those of "
+          "`openssl rand -hex 32`");
+  }
+}
+
 }  // namespace job_environment_test

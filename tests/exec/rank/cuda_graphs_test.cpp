@@ -77,8 +77,8 @@ TEST_CASE("stages with random layers, and evaluations, run as without graphs", "
   const auto forwards = plan::lower(make("inference", 3, 6));
   for (int step = 0; step < 3; ++step) {
     CHECK(test::same_bits(executor.step(step)->loss, plain.step(step)->loss));
-    const auto own = executor.evaluate(forwards, *setup.data, step, true).value();
-    const auto expected = plain.evaluate(forwards, *setup.data, step, true).value();
+    const auto own = executor.evaluate(forwards, *setup.data, step, {.outputs = true}).value();
+    const auto expected = plain.evaluate(forwards, *setup.data, step, {.outputs = true}).value();
     CHECK(test::same_bits(own.loss, expected.loss));
     REQUIRE(own.outputs.size() == expected.outputs.size());
     for (std::size_t m = 0; m < own.outputs.size(); ++m)

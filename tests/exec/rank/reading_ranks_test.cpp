@@ -77,7 +77,7 @@ TEST_CASE(
   const auto s = make("1f1b", 2, 4);
   Executor executor(plan::lower(s, {.replicas = 2}), partition_for(s), setup,
                     {.read_ahead = 2, .replicas = 2});
-  executor.step(5, /*goes_on=*/true);
+  executor.step(5, {.goes_on = true});
   for (int read = 0; read < 2 * (4 + 2); ++read)  // of two first ranks, and two each ahead
     REQUIRE(data.begun.try_acquire_for(std::chrono::minutes(1)));
   executor.step(6);
@@ -104,7 +104,7 @@ TEST_CASE("an evaluation reads its own data, and the training goes on with its",
     Executor executor(program, partition_for(s), setup, {.read_ahead = 2});
     SerialTrainer serial(setup, program.microbatches, gradient_groups(program, setup, 1));
     for (int step = 0; step < 3; ++step) {
-      CHECK(executor.step(step, /*goes_on=*/true).value().loss == serial.step(step).loss);
+      CHECK(executor.step(step, {.goes_on = true}).value().loss == serial.step(step).loss);
       const auto seen = executor.evaluate(inference, others, step).value();
       CHECK(seen.loss == serial.evaluate(others, 4, step).loss);
     }
@@ -129,7 +129,7 @@ TEST_CASE("what reading throws is told where the microbatch is loaded, in the sa
   for (const int ahead : {0, 1, 8}) {
     Executor executor(plan::lower(plan::make_1f1b(3, 4)), test::small_partition(3), setup,
                       {.read_ahead = ahead});
-    REQUIRE(executor.step(0, /*goes_on=*/true));  // though it has been read by now
+    REQUIRE(executor.step(0, {.goes_on = true}));  // though it has been read by now
     CHECK_THROWS_WITH(executor.step(1),
                       "rank 0, action 0LOAD2, step 1: tokens.bin: it ends within microbatch 2");
   }
@@ -146,7 +146,7 @@ TEST_CASE("what is read ahead of one action at a time is held when it is loaded"
                              held[ahead].push_back(record.held_after.value);
                            },
                        .read_ahead = ahead});
-    executor.step(0, /*goes_on=*/true);
+    executor.step(0, {.goes_on = true});
     executor.step(1);
   }
   CHECK(held[0] == held[3]);

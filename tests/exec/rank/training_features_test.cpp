@@ -227,9 +227,9 @@ class TiedHead final : public Layer {
 
 TrainingSetup tied_setup() {
   auto setup = small_setup();
-  setup.layers.front() = {"embedding", [] { return std::make_shared<TiedEmbedding>(); }, "words",
-                          "table"};
-  setup.layers.back() = {"head", [] { return std::make_shared<TiedHead>(); }, "words", "weight"};
+  setup.layers.front() = {
+      "embedding", [] { return std::make_shared<TiedEmbedding>(); }, "words", {"table"}};
+  setup.layers.back() = {"head", [] { return std::make_shared<TiedHead>(); }, "words", {"weight"}};
   setup.clip_norm = 0.5;  // counts the shared weight once
   return setup;
 }
@@ -263,7 +263,7 @@ TEST_CASE("tied weights that the program does not sum are refused", "[exec]") {
         "stages 0, 1 share the weight 'words', but the program does not sum its gradients on all "
         "of them: lower the schedule with these tied stages");
   auto setup = tied_setup();
-  setup.layers.back().tied_weight = "wheight";
+  setup.layers.back().tied_weights = {"wheight"};
   CHECK(test::error_of([&] {
           Executor(plan::lower(s, {.tied_stages = {0, 1}, .gradient_norm = true}), partition_for(s),
                    setup);
@@ -291,7 +291,7 @@ TEST_CASE("an evaluation between two steps changes nothing, and equals the seria
     const auto inference = plan::lower(plan::make_schedule(request));
     for (int step = 0; step < 2; ++step) {
       CHECK(executor.step(step).value().loss == serial.step(step).loss);
-      const auto seen = executor.evaluate(inference, data, step + 7, /*keep_outputs=*/true).value();
+      const auto seen = executor.evaluate(inference, data, step + 7, {.outputs = true}).value();
       const auto expected = serial.evaluate(data, 3, step + 7);
       CHECK(seen.loss == expected.loss);
       REQUIRE(seen.outputs.size() == 3);

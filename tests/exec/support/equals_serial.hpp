@@ -32,7 +32,8 @@ inline void check_equals_serial(const plan::Program& program, const plan::Partit
                              options.devices.empty() ? exec::RankDevice() : options.devices[0]);
   for (int step = 0; step < steps; ++step) {
     const bool goes_on = step + 1 < steps;
-    const auto result = executor.step(step, goes_on).value(), expected = serial.step(step);
+    const auto result = executor.step(step, {.goes_on = goes_on}).value(),
+               expected = serial.step(step);
     CHECK(same_bits(result.loss, expected.loss));
     CHECK(same_bits(result.gradient_norm, expected.gradient_norm));
     CHECK(result.skipped == expected.skipped);

@@ -133,6 +133,13 @@ void Ranks::signal(int rank, int number) const {
   ::kill(processes_.at(static_cast<std::size_t>(rank)).id, number);
 }
 
+std::vector<int> Ranks::ids() const {
+  std::vector<int> ids;
+  for (const Process& each : processes_)
+    ids.push_back(each.id);
+  return ids;
+}
+
 std::string Ranks::said(int rank) {
   Process& of_rank = process(rank);
   while (read_more(of_rank)) {

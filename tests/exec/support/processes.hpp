@@ -46,6 +46,8 @@ class Ranks {
   /// Until this rank has said that line; false when it has ended without.
   bool await_line(int rank, const std::string& line);
   void signal(int rank, int number) const;
+  /// Of all processes.
+  std::vector<int> ids() const;
   /// All that the rank has said, once its process has ended.
   std::string said(int rank);
   /// Of the process: its exit code, or 128 and the signal that ended it. After `said`.

@@ -32,6 +32,28 @@ TEST_CASE("A rank finds the other stages of its own pipeline and slice", "[plan]
         "pipe 3 does not exist: the axis has 0 to 2");
 }
 
+TEST_CASE("A rank finds stages of other pipelines and slices by name", "[plan][grid]") {
+  const Grid grid(pipe_data_model_topology(3, 2, 2));
+  CHECK(grid.stage_to_global(7, 0, {{"data", 0}}) == 1);
+  CHECK(grid.stage_to_global(7, 2, {{"model", 0}, {"data", 0}}) == 8);
+  CHECK(error_of([&] {
+          grid.stage_to_global(7, 0, {{"tensor", 0}});
+        }) == "no axis is called \"tensor\" (known: pipe, data or model)");
+  CHECK(error_of([&] {
+          grid.stage_to_global(7, 0, {{"pipe", 0}});
+        }) == "the axis \"pipe\" stands twice in a coordinate");
+}
+
+TEST_CASE("A rank knows its place among those that hold one replica", "[plan][grid]") {
+  const Grid grid(pipe_data_model_topology(2, 2, 2));
+  CHECK(grid.replica_groups() == RankGroups{{0, 1, 4, 5}, {2, 3, 6, 7}});
+  CHECK(grid.model_parallel_size() == 4);
+  CHECK(grid.model_parallel_rank(5) == 3);
+  CHECK(grid.model_parallel_rank(2) == 0);
+  CHECK(Grid(pipe_data_topology(3, 2)).model_parallel_size() == 3);
+  CHECK(Grid(pipe_data_topology(3, 2)).model_parallel_rank(4) == 2);
+}
+
 TEST_CASE("With an axis model, stages have slices; without, every rank is alone", "[plan][grid]") {
   const Grid sliced(pipe_data_model_topology(2, 1, 2));
   CHECK(sliced.model_size() == 2);

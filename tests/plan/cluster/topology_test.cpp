@@ -18,6 +18,28 @@ TEST_CASE("Of pipe 2 and data 4, rank 5 is pipe 1, data 1", "[plan][topology]") 
   CHECK(topology.rank_of({1, 1}) == 5);
 }
 
+TEST_CASE("A rank is found by the names of its axes, in any order", "[plan][topology]") {
+  const Topology topology({"pipe", "data"}, {2, 4});
+  for (int rank = 0; rank < 8; ++rank) {
+    const auto coordinate = topology.coordinate_of(rank);
+    CHECK(topology.rank_at({{"data", coordinate[1]}, {"pipe", coordinate[0]}}) == rank);
+  }
+  CHECK(topology.find_length("data") == 4);
+  CHECK(topology.find_length("tensor") == 0);
+  CHECK(error_of([&] {
+          topology.rank_at({{"pipe", 1}});
+        }) == "the coordinate has no index of the axis \"data\" (needed: pipe or data)");
+  CHECK(error_of([&] {
+          topology.rank_at({{"pipe", 1}, {"pipe", 1}});
+        }) == "the axis \"pipe\" stands twice in a coordinate");
+  CHECK(error_of([&] {
+          topology.rank_at({{"pipe", 1}, {"data", 4}});
+        }) == "data 4 does not exist: the axis has 0 to 3");
+  CHECK(error_of([&] {
+          topology.rank_at({{"pipe", 1}, {"tensor", 0}});
+        }) == "no axis is called \"tensor\" (known: pipe or data)");
+}
+
 TEST_CASE("A group holds the ranks that differ along its axis alone", "[plan][topology]") {
   const Topology topology({"pipe", "data"}, {2, 3});
   CHECK(topology.groups_along("pipe") == std::vector<std::vector<int>>{{0, 3}, {1, 4}, {2, 5}});

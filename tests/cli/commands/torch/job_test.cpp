@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -367,6 +368,49 @@ TEST_CASE("a damaged checkpoint is named, and the one before it is used",
   CHECK(result.err.find("layer_001.safetensors") != std::string::npos);
   CHECK(result.err.find("resumed from") != std::string::npos);
   CHECK(result.out.find("2 of 2 losses and 54 of 54 parameter tensors") != std::string::npos);
+}
+
+TEST_CASE("checkpoints come as often as loses least, by the first one's time",
+          "[cli][job][checkpoint]") {
+  const TempFolder folder;
+  const auto auto_every = [&](const char* name, const char* hours) {
+    return run_program(train({"training.steps=6"},
+                             {"--keep", "9", "--checkpoints", (folder.path() / name).string(),
+                              "--checkpoint-every", "auto", "--failure-hours", hours}));
+  };
+  // A failure each microsecond: a checkpoint after every step from the third on.
+  const auto often = auto_every("often", "1e-10");
+  CAPTURE(often.err);
+  CHECK(often.exit_code == 0);
+  CHECK(often.err.find(": one every 1 steps") != std::string::npos);
+  // Hardly any: the one that is measured, and the last.
+  const auto seldom = auto_every("seldom", "1e6");
+  CHECK(seldom.exit_code == 0);
+  const auto saved = [&](const char* name) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() / name))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  CHECK(saved("often") == std::vector<std::string>{"step_00000003", "step_00000004",
+                                                   "step_00000005", "step_00000006"});
+  CHECK(saved("seldom") == std::vector<std::string>{"step_00000003", "step_00000006"});
+}
+
+TEST_CASE("--checkpoint-every takes a number of steps, or auto with how often the job fails",
+          "[cli][job][checkpoint]") {
+  const auto said = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--checkpoints", "ckpt"});
+    return run_program(train({}, words)).err;
+  };
+  CHECK(said({"--checkpoint-every", "auto"}) ==
+        "--checkpoint-every auto needs --failure-hours: how often the job fails\n");
+  CHECK(said({"--checkpoint-every", "2", "--failure-hours", "5"}) ==
+        "--failure-hours is for --checkpoint-every auto\n");
+  CHECK(said({"--checkpoint-every", "2.5"}) ==
+        "--checkpoint-every: \"2.5\" is no number of steps, which is 1 at least, and not auto\n");
+  CHECK(said({"--checkpoint-every", "0"}).find("is no number of steps") != std::string::npos);
 }
 
 }  // namespace job_test

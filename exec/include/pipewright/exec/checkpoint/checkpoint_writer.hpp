@@ -28,8 +28,9 @@ struct CheckpointOptions {
   /// The same for all parts, and another whenever the job is started: drawn by part 0 and sent to
   /// the others. It tells a part from one that a killed job has left. May be empty with one part.
   std::string job{};
-  int keep = 2;                // newest whole checkpoints; older ones are removed
-  plan::Seconds timeout{600};  // how long part 0 waits for the others
+  int keep = 2;                 // newest whole checkpoints; older ones are removed
+  plan::Seconds timeout{600};   // how long part 0 waits for the others
+  double most_bytes_per_s = 0;  // that this part writes, where a folder is shared; 0: all it can
   std::function<void(const std::string&)> report{};  // of failures, on the writing thread
 };
 

@@ -3,6 +3,7 @@
 // What of a training goes into a checkpoint.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ struct TrainingState {
   std::string optimizer;  // its kind, such as "adamw"
   std::string precision;  // such as "float32"
   std::string device;  // that computed: "avx2", "the best of …", "NVIDIA H200"; empty: not known
+  /// Of the data, where an engine reads them one by one; 0: `microbatches` a step.
+  std::int64_t microbatches_read = 0;
+  std::map<std::string, std::string> notes{};  // of whoever trains, such as a number of a run
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
@@ -65,6 +69,8 @@ struct Snapshot {
 
 /// Of all its tensors.
 plan::Bytes size_of(const Snapshot& snapshot);
+/// Whether this process has memory for copies of them, and a tenth more.
+bool has_room_for_copy(const Snapshot& snapshot);
 /// With copies of the tensors that somebody else has, too.
 Snapshot copies_of(Snapshot snapshot);
 

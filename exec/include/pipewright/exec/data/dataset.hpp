@@ -27,6 +27,8 @@ class Dataset {
   /// Of the microbatch's mean loss in that of the whole batch, whose microbatches have a mean
   /// weight of 1: what it counts of the batch, such as tokens that are no padding, over the mean.
   virtual double weight(int /*step*/, int /*microbatch*/) const { return 1; }
+  /// Keyword arguments of the microbatch, for layers of any stage that name them.
+  virtual NamedTensors keywords(int /*step*/, int /*microbatch*/) const { return {}; }
 };
 
 struct BatchShape {

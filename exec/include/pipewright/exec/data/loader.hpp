@@ -16,7 +16,8 @@ namespace pipewright::exec {
 struct Batch {
   Tensors inputs;
   Tensors targets;
-  double counts = 1;  // in the batch's mean loss: such as its tokens that are no padding
+  double counts = 1;        // in the batch's mean loss: such as its tokens that are no padding
+  NamedTensors keywords{};  // of layers that name them (LayerSpec::keywords)
 };
 
 /// The next microbatch; nothing at the end of the data, and from then on.
@@ -52,31 +53,47 @@ class RepeatingLoader {
 struct DataNeeds {
   bool inputs = true;
   bool targets = true;
+  bool keywords = true;
   int part = 0;
   int parts = 1;  // 1: the whole batch
 };
+
+/// What of a batch is trained on: the mean loss over what its microbatches count, or the sum of
+/// their losses as they are.
+enum class LossOf { Mean, Sum };
 
 /// Gives the ranks of this process the microbatches of one step by index, read ahead from an
 /// iterator. What is not needed here is let go at once; where nothing is, nothing is read.
 class StepBuffer final : public Dataset {
  public:
-  explicit StepBuffer(DataNeeds needs = {}) : needs_(needs) {}
+  explicit StepBuffer(DataNeeds needs = {}, LossOf loss = LossOf::Mean)
+      : needs_(needs), loss_(loss) {}
 
   /// Reads the batch of `step`, in place of the one before. False when the data ends before it is
   /// complete: the rest of the data is let go. Not while ranks read.
   bool fill(BatchSource& source, int step, int microbatches);
 
+  /// From now on, where `fill` has an empty source, all that is asked for is asked of `data`, which
+  /// has no end. Null: no longer.
+  void follow(std::shared_ptr<const Dataset> data);
+  bool follows_data() const { return followed_ != nullptr; }
+
   /// Throws InputError for another step, or a microbatch that it does not have.
   Tensors inputs(int step, int microbatch) const override;
   Tensors targets(int step, int microbatch) const override;
   double weight(int step, int microbatch) const override;
+  NamedTensors keywords(int step, int microbatch) const override;
 
  private:
   const Batch& at(int step, int microbatch) const;
 
   DataNeeds needs_;
+  LossOf loss_;
+  std::shared_ptr<const Dataset> followed_;
+  bool follows_ = false;  // in this step
   int step_ = 0;
-  double mean_count_ = 1;              // of all microbatches of the batch
+  int count_ = 0;                      // microbatches of the batch
+  double mean_count_ = 1;              // of all of them
   std::map<int, Batch> microbatches_;  // of this part
 };
 

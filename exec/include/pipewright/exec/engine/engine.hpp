@@ -4,14 +4,19 @@
 // one call.
 
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pipewright/exec/data/loader.hpp"
+#include "pipewright/exec/engine/engine_checkpoints.hpp"
 #include "pipewright/exec/engine/microbatches.hpp"
+#include "pipewright/exec/engine/module_state.hpp"
 #include "pipewright/exec/engine/pipeline_module.hpp"
+#include "pipewright/exec/engine/whole_batch.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/generators/schedule_choice.hpp"
 
@@ -28,24 +33,42 @@ struct EngineOptions {
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};
   double clip_norm = 0;
-  int zero = 0;  // the stage of ZeRO, as in plan::LoweringOptions
+  GradientHook before_step{};  // sees the gradients of each step, and may change them
+  int zero = 0;                // the stage of ZeRO, as in plan::LoweringOptions
   bool exact = true;
+  LossOf loss = LossOf::Mean;  // that is trained
   int gradient_groups = 0;
-  int tensor_groups = 0;  // 0: one for each shard
-  int first_step = 0;     // after a checkpoint: the step that it was taken at
+  int tensor_groups = 0;            // 0: one for each shard
+  int first_step = 0;               // after a checkpoint: the step that it was taken at
+  std::vector<StateHooks> hooks{};  // when weights and checkpoints are saved and loaded
   /// Sizes and order of axes come from the module's topology.
   ExecutorOptions execution{};
 };
 
-struct EvaluationOptions {
-  int microbatches = 0;         // of a pipeline; 0: as in training
+struct OutputOptions {
   bool outputs = false;         // hand out the last stage's outputs
   std::vector<Merge> merges{};  // how they go together; none: along dimension 0
 };
 
+struct EvaluationOptions {
+  int microbatches = 0;  // of a pipeline; 0: as in training
+  bool outputs = false;  // as of OutputOptions
+  std::vector<Merge> merges{};
+  bool loss = true;  // without one, no targets are needed
+  bool share_loss =
+      true;  // every process knows it; else those with the last stage of all pipelines
+};
+
 struct BatchEvaluation {
-  double loss = 0;    // mean over the batch; known to every process
-  Tensors outputs{};  // of the batch's microbatches whose last stage is in this process
+  std::optional<double> loss{};  // over the batch, where it is wanted and known
+  std::vector<double> losses{};  // of each microbatch, there
+  Tensors outputs{};             // of the batch's microbatches whose last stage is in this process
+};
+
+/// A step on a whole batch.
+struct BatchStep {
+  StepResult step{};  // its losses are those of the microbatches
+  Tensors outputs{};  // as of a BatchEvaluation
 };
 
 class PipelineEngine {
@@ -58,14 +81,30 @@ class PipelineEngine {
   /// process is given the same data and keeps what its stages need; where none needs any it is not
   /// read.
   void set_data(BatchSource source);
+  /// What is made of each microbatch that any data gives, before its stages get it.
+  void set_batch_function(std::function<Batch(Batch)> function);
+  /// Each rank asks `data` for its own microbatches alone, by step and microbatch of the batch, as
+  /// the executor does: safe to call from several threads (dataset.hpp).
+  void set_data(std::shared_ptr<const Dataset> data);
 
   /// One step on the next batch. Nothing when the data has ended (the same on every rank) or when
   /// it was stopped. Throws as Executor::step.
   std::optional<StepResult> train_batch();
+  /// The same on the next batch of `data`, whatever was set.
+  std::optional<StepResult> train_batch(BatchSource& data);
+
+  /// One step on this batch, cut into the microbatches of all pipelines; each weighs as much in the
+  /// mean loss as it has samples. Where they are not equally large, `execution.dynamic_shapes` is
+  /// needed. Every process calls it. Nothing when it was stopped. Throws InputError when the batch
+  /// cannot be cut so, before anything is computed, and as Executor::step.
+  std::optional<BatchStep> step(const WholeBatch& batch, const OutputOptions& how = {});
 
   /// Loss and outputs of the next microbatches of `data`, with layers in evaluation mode. Changes
   /// nothing that is trained. Nothing at the end of `data`.
   std::optional<BatchEvaluation> eval_batch(BatchSource& data, const EvaluationOptions& how = {});
+  /// The same on this batch.
+  std::optional<BatchEvaluation> evaluate(const WholeBatch& batch,
+                                          const EvaluationOptions& how = {});
 
   /// The microbatch keeps its size, so their number changes; weights and optimizer stay. Throws
   /// InputError with the nearest sizes when that does not divide.
@@ -74,6 +113,25 @@ class PipelineEngine {
   /// Microbatches of a step in one pipeline.
   int microbatches() const { return program_.microbatches; }
 
+  /// As `module_state` and `load_module_state` (module_state.hpp), with the engine's hooks.
+  StateDict module_state_dict(const StateOptions& options = {}) const;
+  IncompatibleKeys load_module_state_dict(NamedWeights weights, const LoadOptions& options = {});
+  IncompatibleKeys load_module_state_dict(StateDict state, const LoadOptions& options = {});
+
+  /// Adds one of the next step to the checkpoints of `folder`. Every process of a job calls it at
+  /// once, with a folder that all of them see. Throws std::runtime_error when it was not written
+  /// (on the first process, and on one that could not write its part); of one that is written in
+  /// the background the next `wait_for_checkpoint` does.
+  void save_checkpoint(const std::filesystem::path& folder, const SaveOptions& options = {});
+  void wait_for_checkpoint();
+  /// Goes on where the checkpoint was taken, under whatever plan. The data are to be set from their
+  /// beginning: what had been read of them is read again and left out. Every process of a job calls
+  /// it at once. Throws InputError with all that does not fit, before anything is changed.
+  LoadedCheckpoint load_checkpoint(const std::filesystem::path& folder,
+                                   const ResumeOptions& options = {});
+
+  /// Whether this is the only process, or the one with the first rank of the job.
+  bool is_first_process() const;
   /// Whether a rank of this process holds the first stage, and so reads inputs.
   bool is_first_stage() const { return needs_.inputs; }
   /// Whether one holds the last stage, and so reads targets.
@@ -85,6 +143,7 @@ class PipelineEngine {
   /// The step that comes next.
   int next_step() const { return step_; }
   const PipelineModule& module() const { return module_; }
+  const EngineOptions& options() const { return options_; }
   /// What is trained, for a SerialTrainer to do the same.
   const TrainingSetup& setup() const { return setup_; }
   Executor& executor() { return *executor_; }
@@ -99,15 +158,24 @@ class PipelineEngine {
   [[noreturn]] void backward(const Arguments&...) const {
     refuse("backward");
   }
-  template <class... Arguments>
-  [[noreturn]] void step(const Arguments&...) const {
-    refuse("step");
-  }
+  [[noreturn]] void step() const { refuse("step"); }
 
  private:
   [[noreturn]] static void refuse(const char* call);
   std::unique_ptr<Executor> make_executor(const plan::Program& program);
   bool all_agree(bool here) const;
+  BatchSource source_of(const WholeBatch& batch, int microbatches) const;
+  bool fill(StepBuffer& buffer, BatchSource& data, int microbatches) const;
+  std::optional<StepResult> run_step(BatchSource& data, bool outputs);
+  std::vector<int> everybody() const;
+  std::string from_first(const std::string& text) const;
+  TrainingState wanted_state() const;
+  IncompatibleKeys restore(const Checkpoint& checkpoint, const ResumeOptions& options,
+                           std::vector<std::string>& differences);
+  std::filesystem::path looked_up(const std::filesystem::path& folder,
+                                  const ResumeOptions& options) const;
+  CheckpointWriter& writer_for(const std::filesystem::path& folder, const SaveOptions& options);
+  void leave_out_data();
 
   PipelineModule module_;
   EngineOptions options_;
@@ -115,10 +183,14 @@ class PipelineEngine {
   TrainingSetup setup_;
   plan::Program program_;
   BatchSource source_;
+  std::function<Batch(Batch)> batch_function_;
   StepBuffer buffer_;
   std::unique_ptr<Executor> executor_;
   std::atomic<int> backwards_left_{0};  // of the step under way, on the ranks of this process
   int step_;
+  std::int64_t microbatches_read_ = 0;        // of the data, since their beginning
+  std::int64_t to_leave_out_ = 0;             // of data that are read from their beginning again
+  std::unique_ptr<CheckpointWriter> writer_;  // while something may be written
 };
 
 }  // namespace pipewright::exec

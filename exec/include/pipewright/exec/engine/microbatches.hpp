@@ -17,9 +17,10 @@ struct ChunkSpec {
 inline constexpr ChunkSpec replicate{.dimension = 0, .replicated = true};
 
 /// The arguments of each of `chunks` microbatches: views of the batch, no copies. An undefined
-/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0.
-/// Throws InputError when the cut arguments are not equally long, when there is none, or when their
-/// length does not divide: with the nearest numbers of microbatches and of samples that do.
+/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0. Where
+/// the samples do not divide, the first microbatches have one more than the last, as torch's
+/// tensor_split has it. Throws InputError when the cut arguments are not equally long, when there
+/// is none, or when they have fewer samples than there are microbatches.
 std::vector<Tensors> split_batch(const Tensors& batch, int chunks,
                                  const std::vector<ChunkSpec>& specs = {});
 

@@ -2,9 +2,11 @@
 
 // Layers from what users have: LibTorch modules, plain functions, and layers that share a weight.
 
+#include <c10/util/Type.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -27,6 +29,9 @@ class WrappedLayer final : public Layer {
     return body_(inputs, context);
   }
   void train(bool on = true) override;
+  /// Those of a module that is a layer itself.
+  std::vector<CutParameter> cut_parameters() const override;
+  std::vector<ParameterAlias> aliases() override;
 
  private:
   std::shared_ptr<torch::nn::Module> module_;
@@ -39,10 +44,17 @@ const at::Tensor& only(const Tensors& inputs);
 inline Tensors as_tensors(at::Tensor output) { return {std::move(output)}; }
 inline Tensors as_tensors(Tensors outputs) { return outputs; }
 
-/// Calls a function of all tensors, or of the only one; `leading` arguments stand before them.
+/// Calls a function of all tensors, or of the only one; `leading` arguments stand before them, and
+/// behind them the call's context, if the function takes it.
 template <class Function, class... Leading>
-Tensors call_with(Function& function, const Tensors& inputs, Leading&... leading) {
-  if constexpr (std::is_invocable_v<Function&, Leading&..., const Tensors&>)
+Tensors call_with(Function& function, const Tensors& inputs, const CallContext& context,
+                  Leading&... leading) {
+  if constexpr (std::is_invocable_v<Function&, Leading&..., const Tensors&, const CallContext&>)
+    return as_tensors(function(leading..., inputs, context));
+  else if constexpr (std::is_invocable_v<Function&, Leading&..., const at::Tensor&,
+                                         const CallContext&>)
+    return as_tensors(function(leading..., only(inputs), context));
+  else if constexpr (std::is_invocable_v<Function&, Leading&..., const Tensors&>)
     return as_tensors(function(leading..., inputs));
   else
     return as_tensors(function(leading..., only(inputs)));
@@ -53,8 +65,8 @@ template <class Function>
 LayerSpec function_layer(std::string name, Function function) {
   return {std::move(name), [function] {
             return std::make_shared<WrappedLayer>(
-                nullptr, [function](const Tensors& inputs, const CallContext&) mutable {
-                  return call_with(function, inputs);
+                nullptr, [function](const Tensors& inputs, const CallContext& context) mutable {
+                  return call_with(function, inputs, context);
                 });
           }};
 }
@@ -77,17 +89,20 @@ inline std::shared_ptr<torch::nn::Module> pointer_of(std::shared_ptr<torch::nn::
 
 /// A layer from a module that each rank builds only where it needs it: `build` returns a holder or
 /// a shared pointer, such as [] { return torch::nn::Linear(4, 2); }. `forward` takes it and a
-/// tensor, or Tensors, and returns either.
+/// tensor, or Tensors, and maybe the CallContext, and returns either.
 template <class Build, class Forward = OwnForward>
 LayerSpec module_layer(std::string name, Build build, Forward forward = {}) {
-  return {std::move(name), [build, forward] {
-            auto module = build();
-            return std::make_shared<WrappedLayer>(
-                pointer_of(module),
-                [module, forward](const Tensors& inputs, const CallContext&) mutable {
-                  return call_with(forward, inputs, module);
-                });
-          }};
+  LayerSpec spec{std::move(name), [build, forward] {
+                   auto module = build();
+                   return std::make_shared<WrappedLayer>(
+                       pointer_of(module), [module, forward](const Tensors& inputs,
+                                                             const CallContext& context) mutable {
+                         return call_with(forward, inputs, context, module);
+                       });
+                 }};
+  using Module = std::remove_cvref_t<decltype(*std::declval<std::invoke_result_t<Build&>&>())>;
+  spec.type = c10::demangle_type<Module>();
+  return spec;
 }
 
 /// A copy of `module` for layer `name`; what is frozen stays so. Throws InputError for a module
@@ -107,6 +122,7 @@ LayerSpec copied_layer(const std::string& name, const std::shared_ptr<Module>& m
       name, [name, module] { return std::dynamic_pointer_cast<Module>(copy_of(name, *module)); },
       forward);
   spec.random = drops_out(*module);
+  spec.type = module->name();
   return spec;
 }
 template <class Module, class Forward = OwnForward>
@@ -117,15 +133,31 @@ LayerSpec copied_layer(const std::string& name, const torch::nn::ModuleHolder<Mo
 
 /// A layer for each module of a list, copied, under the names that they have there.
 std::vector<LayerSpec> layers_of(const torch::nn::Sequential& list);
+/// The same, but of a list in the list its own modules, as deep as there are lists: the second
+/// module of a list "encoder" is the layer "encoder.1". What is derived from SequentialImpl is a
+/// list, whose forward must be one of its modules behind the other.
+std::vector<LayerSpec> nested_layers_of(const torch::nn::Sequential& list);
 
-/// A layer that shares the parameter `weight` with all others of the same key, such as a head with
-/// the embedding. Its forward is that of `layer`.
+/// The name of a parameter, or several of them.
+struct WeightNames {
+  WeightNames(const char* name) : all{name} {}
+  WeightNames(std::string name) : all{std::move(name)} {}
+  WeightNames(std::initializer_list<std::string> names) : all(names) {}
+  std::vector<std::string> all;
+};
+
+/// A layer that shares parameters with all others of the same key, such as a head's weight with the
+/// embedding's: `weight`, or {"weight", "bias"} with what others name in these places. Its forward
+/// is that of `layer`.
 struct TiedLayerSpec {
   std::string key;
-  std::string weight;
+  WeightNames weight;
   LayerSpec layer;
   operator LayerSpec() const;
 };
+
+/// `layer`, whose forward takes these keyword arguments of the batch from its CallContext.
+LayerSpec keyword_layer(LayerSpec layer, std::vector<std::string> keywords);
 
 /// `layer`, which draws from LibTorch's own generator: a dropout, say.
 LayerSpec random_layer(LayerSpec layer);
@@ -133,5 +165,12 @@ LayerSpec random_layer(LayerSpec layer);
 /// `layer`, which may give something else in another call: it draws from a generator of its own,
 /// say, or counts its calls.
 LayerSpec varying_layer(LayerSpec layer);
+
+/// `layer` with its parameters frozen, all or those in whose names `pattern` is found (ECMAScript,
+/// any case): they get no gradient, no state of an optimizer and no update, but checkpoints have
+/// them. Throws InputError when it is no pattern.
+LayerSpec frozen(LayerSpec layer, const std::string& pattern = "");
+/// The same of those with these names.
+LayerSpec frozen_parameters(LayerSpec layer, const std::vector<std::string>& names);
 
 }  // namespace pipewright::exec

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "pipewright/exec/engine/layer_changes.hpp"
 #include "pipewright/exec/engine/split_points.hpp"
 #include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/cluster/topology.hpp"
@@ -19,7 +20,8 @@ using Partitioner = std::function<std::vector<int>(const std::vector<LayerSpec>&
 
 /// How layers are cut into stages: by a method, at explicit boundaries such as {0, 2, 5}, at
 /// points, or by a function, such as `loop::by_measured_cost`. Methods: "uniform" counts layers,
-/// "parameters" balances parameters, "type:REGEX" balances the layers in whose name REGEX is found.
+/// "parameters" balances parameters, "type:REGEX" balances the layers in whose name or class
+/// (LayerSpec::type) REGEX is found.
 using PartitionBy =
     std::variant<std::string, std::vector<int>, std::vector<SplitPoint>, Partitioner>;
 
@@ -28,13 +30,25 @@ struct PipelineOptions {
   plan::Topology topology = plan::pipe_data_topology(1, 1);
   int stages_per_rank = 1;
   PartitionBy partition = std::string("parameters");
-  Loss loss;
+  Loss loss{};                  // none: the module is for inference
   int base_seed = 0;            // weights depend on it and the layer alone, not on the partition
   int checkpoint_interval = 0;  // layers that are recomputed together in the backward; 0: none are
+  /// Of a checkpoint_interval of 1: layers in whose name or class this pattern is found run again,
+  /// all others keep what they need. Empty: all do.
+  std::string checkpointable_layers{};
+  /// Of a checkpoint_interval of 1: runs each of those layers in place of `run_again_in_backward`.
+  CheckpointFunction checkpoint{};
+  /// False: layers draw their first weights one behind the other (`seeded_in_a_row`).
+  bool seed_layers = true;
+  /// Seeds LibTorch's generator before each layer is built, in place of both.
+  std::function<void(int base_seed, int layer)> seed{};
+  /// Parameters that are not trained, as `frozen` has it: those in whose LAYER.PARAMETER this
+  /// pattern is found. Empty: none beside those whose layers say so.
+  std::string frozen{};
 };
 
 /// One stage, for those who look.
-struct PipelineStage {
+struct StageDescription {
   int index = 0;
   int first_layer = 0;
   int end_layer = 0;  // the first layer after it
@@ -46,15 +60,16 @@ struct PipelineStage {
 class PipelineModule {
  public:
   /// Layers are built where a stage needs them; "parameters" counts them without their numbers
-  /// (without_memory.hpp). Throws InputError when two layers have the same name, there is no loss,
-  /// or the partition does not fit layers and topology.
+  /// (without_memory.hpp), and so is what `frozen` names. Throws InputError when two layers have
+  /// the same name, nothing is found to freeze, or the partition does not fit
+  /// layers and topology.
   PipelineModule(std::vector<LayerSpec> layers, PipelineOptions options);
 
   const std::vector<LayerSpec>& layers() const { return layers_; }
   const std::vector<int>& boundaries() const { return boundaries_; }
   const PipelineOptions& options() const { return options_; }
 
-  std::vector<PipelineStage> stages() const;
+  std::vector<StageDescription> stages() const;
   int stage_count() const { return static_cast<int>(boundaries_.size()) - 1; }
   /// Ranks of one pipeline.
   int pipeline_ranks() const;

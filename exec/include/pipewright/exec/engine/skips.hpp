@@ -24,12 +24,19 @@ struct PopSkip {
   std::function<at::Tensor(const at::Tensor& value, const at::Tensor& skip)> combine;
 };
 
-using ModelItem = std::variant<LayerSpec, PushSkip, PopSkip>;
+/// A mark between two items: a stage ends here, and the next one begins.
+struct PipeSplit {};
+
+using ModelItem = std::variant<LayerSpec, PushSkip, PopSkip, PipeSplit>;
 
 /// The items as layers. The layers between a push and its pop do not see the skip. A push is a
 /// layer "push NAME" of its own, a pop a layer "pop NAME". Throws InputError for a push without a
 /// pop, a pop without a push, or a second push while the first is open.
 std::vector<LayerSpec> with_skips(const std::vector<ModelItem>& items);
+
+/// Where the marks stand, for PipelineOptions::partition: {0, 2, 5} for a mark behind the second of
+/// five layers. Throws InputError for a mark in front of or behind all layers, or two at one place.
+std::vector<int> boundaries_at_marks(const std::vector<ModelItem>& items);
 
 /// The layer acts on the first tensor; the others, such as a mask, are passed on behind what it
 /// gives.

@@ -7,7 +7,8 @@
 
 namespace pipewright::exec {
 
-/// A border between two stages, by the name of a layer.
+/// A border between two stages, by the name of a layer, or of what has layers in it: "encoder" for
+/// "encoder.0" to "encoder.5".
 struct SplitPoint {
   enum class Side { Beginning, End };
   std::string layer;

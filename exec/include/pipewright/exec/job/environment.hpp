@@ -18,6 +18,7 @@ struct JobEnvironment {
   bool launcher_hosts_store = false;
   std::string launcher;       // torchrun, Slurm or Open MPI, for messages
   std::string attempt = "0";  // tells the keys of a restarted job from those of the one before
+  std::string secret;         // that only its ranks know; empty: who connects is believed
 
   bool hosts_store() const { return rank == 0 && !launcher_hosts_store; }
 };

@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/plan/program/instruction.hpp"
@@ -57,6 +58,11 @@ class Job {
   /// A phase, which may take as long as it likes: text that lives as long as the process, such as a
   /// literal.
   void doing(const char* phase);
+
+  /// A few words of this rank for all others, which go with its signs of life and replace the last.
+  void tell(std::string note);
+  /// What the ranks have told last, by rank: half a second old, perhaps.
+  std::vector<std::string> told() const;
 
   /// Ends the job on every rank, unless it has failed already.
   void abort(const std::string& why);

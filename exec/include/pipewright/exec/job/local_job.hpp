@@ -14,13 +14,21 @@ struct LocalJob {
   std::string program = "/proc/self/exe";
   std::vector<std::string> words;  // of its command line, its name first
   int ranks = 1;
+  /// A single process that is told of no job: it has all ranks itself.
+  bool alone = false;
   /// Ranks end each other when one fails; who has not ended so long after that is killed. While a
   /// rank has not met the others yet, all are killed a second after.
   std::chrono::milliseconds grace{40'000};
   /// Once it is set, every rank gets a SIGTERM.
   const std::atomic<bool>* stop = nullptr;
+  /// Who is stopped (SIGSTOP) for so long is killed. 0: never.
+  std::chrono::milliseconds stopped{0};
   std::function<void(const std::string& message)> say{};  // which rank a signal has ended
+  std::function<void(int rank)> lost{};  // the same, or that it did not end in time
 };
+
+/// Whether this process is the single one of a job that is `alone`.
+bool is_alone_in_local_job();
 
 /// Starts the ranks, each told by its environment which one it is (environment.hpp), and waits for
 /// them. Returns 0, or the exit code of the first that failed: 1 where a signal ended it, 127 where

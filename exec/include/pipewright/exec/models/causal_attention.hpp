@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "pipewright/exec/models/generating_layer.hpp"
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
@@ -31,5 +32,11 @@ at::Tensor places_in_documents(const at::Tensor& documents);
 /// computes scores anew.
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Attending& how, bool core_again);
+
+/// The same of the tokens of a sequence that come next, which see all before them as well: all of
+/// one that begins, or one more. `group`: of the heads that the layer has.
+at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
+                          const at::Tensor& values, const Attending& how, SequenceMemory& memory,
+                          std::size_t group);
 
 }  // namespace pipewright::exec

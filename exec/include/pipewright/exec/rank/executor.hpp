@@ -54,6 +54,9 @@ struct ExecutorOptions {
   /// Called on the rank's own thread in place of a fused pair; what it throws is named as the pair.
   /// One that has not run both when it returns is a failure. Empty: both, as `FusedPair::run_both`.
   std::function<void(const FusedPair&)> run_pair{};
+  /// Called on the rank's own thread in place of each action (F, B, I, W and R), also of a pair's;
+  /// what it throws is named as the action. One that has not run it when it returns is a failure.
+  std::function<void(const OwnAction&)> run_action{};
   const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
   bool pin_threads = true;  // a core for each rank that computes on the CPU, when there are enough
   /// Where all ranks are threads of this process: called on another thread, once, when no rank has
@@ -92,16 +95,33 @@ class RankFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct StepOptions {
+  bool goes_on = false;  // the next step is that of `step` + 1, whose data is read ahead
+  bool outputs = false;  // hand out the last stage's outputs
+};
+
 struct StepResult {
-  double loss = 0;           // mean over the step's microbatches, of all replicas
+  double loss = 0;           // over the step's microbatches, of all replicas: their weighted mean
   plan::Seconds begin;       // by the machine's steady clock
   plan::Seconds duration;    // until the last rank of this process was done
   double gradient_norm = 0;  // before clipping; 0 unless gradients are clipped or scaled
   bool skipped = false;      // a gradient was not finite: no parameter was changed
+  /// By microbatch of the batch, as the loss function gave them.
+  std::vector<double> losses{};
+  /// As of an Evaluation.
+  std::vector<Tensors> outputs{};
+};
+
+struct EvaluationPass {
+  bool outputs = false;  // hand out the last stage's outputs
+  bool loss = true;      // without one, targets are not read
 };
 
 struct Evaluation {
+  /// Over the batch and by microbatch, as of a step. Without a loss, or where the Program does not
+  /// share it and the last stage is in another process: 0, and none.
   double loss = 0;
+  std::vector<double> losses{};
   /// By microbatch of the batch, where asked for and where the last stage is in this process.
   std::vector<Tensors> outputs{};
 };
@@ -119,6 +139,8 @@ void require_trainable(const plan::Program& program, int expert_ranks = 1);
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas);
 
+class Stage;
+
 class Executor {
  public:
   /// Builds every stage's layers, each on its rank's memory account. Throws InputError when the
@@ -128,16 +150,15 @@ class Executor {
            ExecutorOptions options = {});
   ~Executor();
 
-  /// Runs one iteration on all ranks; one that `goes_on` is followed by that of `step` + 1, whose
-  /// data is read ahead. Nothing when it was stopped: the parameters are then between two steps.
-  /// Throws RankFailure, or Aborted when a rank of another process failed; after any of
+  /// Runs one iteration on all ranks. Nothing when it was stopped: the parameters are then between
+  /// two steps. Throws RankFailure, or Aborted when a rank of another process failed; after any of
   /// them the executor is spent.
-  std::optional<StepResult> step(int step, bool goes_on = false);
+  std::optional<StepResult> step(int step, StepOptions how = {});
 
   /// Runs a forward-only Program over the same stages: its own number of microbatches, of `data`.
   /// Throws InputError when its stages lie elsewhere; otherwise ends as `step`.
   std::optional<Evaluation> evaluate(const plan::Program& program, const Dataset& data, int step,
-                                     bool keep_outputs = false);
+                                     EvaluationPass how = {});
 
   /// In the order of layers; of one copy of each stage, of those in this process. What shards share
   /// out is put together, where all of them are here. Where parameters are sharded (ZeRO-3) they
@@ -149,9 +170,14 @@ class Executor {
   /// sharded, every process of a job calls it at once. Not `copied`: what lies on the CPU is that
   /// of the training, which the next step changes (`copies_of` makes it the caller's own).
   Snapshot snapshot(int next_step, bool copied = true) const;
-  /// Takes parameters, the optimizers' states and the loss scale of a checkpoint. Throws InputError
-  /// when it does not fit (`check_load` tells all reasons) or is damaged.
-  void restore(const Checkpoint& checkpoint);
+  /// Takes parameters, the optimizers' states and the loss scale of a checkpoint; of not `weights`
+  /// the last two alone. Throws InputError when it does not fit (`check_load` tells all reasons) or
+  /// is damaged.
+  void restore(const Checkpoint& checkpoint, bool weights = true);
+  /// Calls `visit` with each stage of this process, one after the other, while its parameters are
+  /// whole: what it changes of them stays once the optimizer's masters are refreshed. Where
+  /// parameters are sharded, every process of a job calls it at once. Not while a step runs.
+  void visit_stages(const std::function<void(Stage&)>& visit) const;
   /// The same from another executor with the same layers on the same ranks.
   void take_over(const Executor& other);
   double loss_scale() const;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A fused pair of a schedule, (1F2;0B1)OVERLAP_F_B, as a function of one's own runs it
-// (ExecutorOptions::run_pair).
+// Actions of a schedule as a function of one's own runs them: a fused pair, (1F2;0B1)OVERLAP_F_B
+// (ExecutorOptions::run_pair), or any one, 1F2 (ExecutorOptions::run_action).
 
 #include <functional>
 
@@ -21,6 +21,14 @@ struct FusedPair {
   std::function<void()> run_second;
   /// Both, as where there is no function: in turns where there is something to hide.
   std::function<void()> run_both;
+};
+
+/// What it takes in is there. It runs once, on the thread that was called.
+struct OwnAction {
+  int rank = 0;  // of the job
+  int step = 0;
+  plan::Instruction instruction;
+  std::function<void()> run;
 };
 
 }  // namespace pipewright::exec

@@ -32,9 +32,20 @@ struct Pass {
   bool training = true;
   double loss_scale = 1;
   bool keep_outputs = false;
+  bool loss = true;      // without one, targets are not read: for passes that do not train
   bool observed = true;  // whoever observes instructions hears of it
   bool goes_on = false;  // the same Program runs the next step behind it
 };
+
+/// Of one microbatch: the loss, as its function gave it, and its weight in that of the batch.
+struct MicrobatchLoss {
+  double loss = 0;
+  double weight = 0;
+  bool is_known = false;  // here
+};
+
+/// Over the batch, added up in the order of microbatches.
+double mean_loss(const std::vector<MicrobatchLoss>& losses);
 
 class Stage {
  public:
@@ -48,6 +59,9 @@ class Stage {
   void make_room();
   void let_go();
 
+  /// Of what comes in and goes out in training, where that is known beforehand: tensors that have
+  /// these types and sizes, with numbers or without. Else the first microbatch of a pass says it.
+  void expect_shapes(const Tensors& inputs, const Tensors& outputs);
   /// Before the first instruction of a pass. `slots`: buffers held at once.
   void begin(const Pass& pass, int slots);
   /// After the last one: nothing of the pass is kept but losses and outputs. Waits for the device.
@@ -66,7 +80,8 @@ class Stage {
   /// Where gradients are sharded: those of the newest microbatch, whole, as ScatteredGradients has
   /// them. They are the caller's from here on.
   Tensors take_gradients();
-  /// Adds up the gradients of the microbatches since the last step, before an `update` with them.
+  /// Adds up the gradients of the microbatches since the last step, before an `update` with them,
+  /// and shows them to the training's hook.
   void finish_gradients();
   /// Steps with them. In an asynchronous Program the weights that microbatches under way have used
   /// stay what they were.
@@ -106,11 +121,12 @@ class Stage {
     const auto& cut = cut_of_parameter_[parameter];
     return cut ? &*cut : nullptr;
   }
-  /// The parameter that this layer shares with others, if any.
-  std::optional<std::size_t> tied_parameter(int layer) const;
-  /// By microbatch of this replica, each times its weight in the batch; of the last stage, after
-  /// its forwards.
-  const std::vector<double>& losses() const { return losses_; }
+  /// Whether the parameter is one that its layer shares with others, and which of these.
+  std::optional<std::size_t> tied_place(std::size_t parameter) const {
+    return exec::tied_place(spec_of(layer_of(parameter)), name_of(parameter));
+  }
+  /// By microbatch of this replica; of the last stage, after its forwards.
+  const std::vector<MicrobatchLoss>& losses() const { return losses_; }
   /// Brings them from the device, for which it waits.
   void read_losses();
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
@@ -127,6 +143,8 @@ class Stage {
   /// One behind the last layer, or the loss.
   int layer_end() const { return is_last() ? spec_.last + 1 : spec_.last; }
   void cut_segments();
+  void show_gradients() const;
+  bool has_gradient_before(const Buffers& held, int layer) const;
   Buffers& buffers(const plan::Instruction& i);
   BackwardKind backward_kind(const plan::Instruction& i) const;
   bool has_graph(const plan::Instruction& i) const {
@@ -143,10 +161,11 @@ class Stage {
   Tensors perform(const plan::Instruction& i, const Work& part);
   template <class Work>
   Tensors with_gradients(const plan::Instruction& i, const Work& part);
-  CallContext context_of(const plan::Instruction& i, int layer) const;
+  CallContext context_of(const plan::Instruction& i, int layer);
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i,
                       plan::InstructionKind part);
   void take_inputs(const plan::Instruction& i, Tensors inputs);
+  void take_keywords(const plan::Instruction& i);
   void take_targets(const plan::Instruction& i, Tensors targets, double weight);
   void note_loss(const plan::Instruction& i, const at::Tensor& loss);
   Tensors run_without_graph(const plan::Instruction& i);
@@ -163,6 +182,7 @@ class Stage {
   std::vector<int> graph_bounds_, rerun_bounds_;
   std::vector<std::shared_ptr<Layer>> layers_;
   std::vector<Tensors> buffers_of_layer_;
+  int first_trained_ = 0;  // layer that has something to train; none: the end
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
   std::vector<std::optional<CutParameter>> cut_of_parameter_;
@@ -175,10 +195,11 @@ class Stage {
   bool has_trained_ = false;  // in a pass before
   std::vector<std::unique_ptr<CapturedSlot>> captured_;
   at::Tensor loss_gradient_;  // of a microbatch of weight 1
-  std::vector<double> losses_;
+  std::vector<MicrobatchLoss> losses_;
   std::vector<std::pair<std::size_t, at::Tensor>> unread_losses_;  // by microbatch, on the device
   std::vector<Tensors> kept_outputs_;
-  std::vector<PayloadShape> input_shapes_, output_shapes_;
+  std::vector<PayloadShape> known_inputs_, known_outputs_;  // beforehand
+  std::vector<PayloadShape> input_shapes_, output_shapes_;  // of the pass; none: not known yet
 };
 
 }  // namespace pipewright::exec

@@ -30,6 +30,7 @@ struct BackwardKind {
 
 struct StageSpec {
   int index = 0;
+  int rank = 0;                                    // of the job
   int first = 0, last = 0;                         // layers of the model
   std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
   int groups_of_pipeline = 1;                      // gradient groups, in all its directions

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,13 @@ struct CallContext {
   /// Whether the layer leaves out what is large to keep and quick to compute, and computes it again
   /// in its backward (`run_again_in_backward`).
   bool selective_recompute = false;
+  /// Of the microbatch, those of the names that the layer declares (LayerSpec::keywords).
+  const NamedTensors* keywords = nullptr;
+
+  /// A keyword argument of the microbatch. Throws InputError where there is none of this name.
+  const at::Tensor& keyword(const std::string& name) const;
+  /// The same; undefined where there is none.
+  at::Tensor find_keyword(const std::string& name) const;
 };
 
 class Layer;  // in layer.hpp
@@ -46,10 +54,11 @@ class Layer;  // in layer.hpp
 struct LayerSpec {
   std::string name;
   std::function<std::shared_ptr<Layer>()> build;
-  /// Layers with the same key share the parameter `tied_weight`: each holds a copy, the copies
-  /// start equal, and their gradients are added up before each step. Empty: not tied.
+  /// Layers with the same key share the parameters `tied_weights`, the first of each layer with the
+  /// first of all others: each holds a copy, the copies start equal, and their gradients are added
+  /// up before each step. Empty: not tied.
   std::string tied_key{};
-  std::string tied_weight{};
+  std::vector<std::string> tied_weights{};
   /// The layer draws from LibTorch's own generator, which the whole process shares. It is then
   /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
   bool random = false;
@@ -75,10 +84,23 @@ struct LayerSpec {
   /// layers of one kind whose inputs have equal shapes cost the same, so one of them is measured
   /// for all, and for other trainings. Empty: it is a kind by itself.
   std::string kind{};
+  /// Which keyword arguments of a batch the layer takes from its CallContext, on whatever stage it
+  /// is: they come with the data and not from the stage before, and have no gradient. With any, the
+  /// layer cannot be captured and replayed.
+  std::vector<std::string> keywords{};
+  /// The class of what it is made of, such as "torch::nn::LinearImpl". Empty: nobody says.
+  std::string type{};
+  /// Seeds LibTorch's generator before the layer is built. Empty: by seed and place in the list.
+  std::function<void(int base_seed, int layer)> seed{};
 };
 
 /// Whether the layer's work on one microbatch can be replayed for another.
-inline bool can_be_replayed(const LayerSpec& layer) { return !layer.random && !layer.varies; }
+inline bool can_be_replayed(const LayerSpec& layer) {
+  return !layer.random && !layer.varies && layer.keywords.empty();
+}
+
+/// Which of the layer's tied weights has this name; nothing for another parameter.
+std::optional<std::size_t> tied_place(const LayerSpec& layer, const std::string& parameter);
 
 /// The first layer that has this one's tied key: itself where it is not tied.
 int tied_owner(const std::vector<LayerSpec>& specs, int layer);

@@ -2,32 +2,18 @@
 
 // Optimizers over one stage's parameters, in full or mixed precision, whole or a shard of them.
 
-#include <compare>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
+#include "pipewright/exec/training/own_optimizer.hpp"
 #include "pipewright/exec/training/shards.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::exec {
-
-/// What an update does to a parameter beside its gradient.
-struct ParameterRule {
-  double weight_decay = 0.01;
-  double rate = 1;  // its part of the learning rate
-  friend auto operator<=>(const ParameterRule&, const ParameterRule&) = default;
-};
-
-/// A parameter, for those who say its rule. A tied one is that of the first layer with its key; of
-/// one that shards cut, the sizes of a part.
-struct RuledParameter {
-  std::string layer;
-  std::string name;  // in the layer
-  std::vector<std::int64_t> sizes;
-};
 
 /// Whether a weight decay is usual for it: not for biases and norms, which are small and of one
 /// dimension.
@@ -45,12 +31,21 @@ struct OptimizerOptions {
   plan::Decay decay = plan::Decay::None;
   int decay_steps = 0;  // after the warm-up, until the lowest rate is reached
   double lowest_learning_rate = 0;
+  /// The rate of each step, counted from 0, in place of all of these; the same on every rank.
+  std::function<double(int step)> rate_at{};
   /// Gradients are added up in float32, whatever the parameters' type, and so are stepped with.
   bool fp32_gradients = false;
   /// Parameter groups: what holds for each parameter. The same on every rank. Empty: all decay
   /// alike.
   std::function<ParameterRule(const RuledParameter&)> rule{};
+  /// An optimizer of one's own in place of `kind`, such as
+  /// `torch_optimizer<torch::optim::Adagrad>`.
+  MakeOptimizer own{};
+  std::string own_name = "own";  // for checkpoints, which load under the same name alone
 };
+
+/// As checkpoints call it.
+std::string name_of(const OptimizerOptions& options);
 
 /// The rate of a step, counted from 0.
 double learning_rate_at(const OptimizerOptions& options, int step);
@@ -95,17 +90,18 @@ class Optimizer {
 
   /// Allocates the states, and zeroed gradients for parameters that have none: from here on a
   /// backward only adds to them. Of sharded gradients, those of its shard. `of_experts`: as in
-  /// CopiedParameters. `rules`: by parameter; empty: all decay as the options say. Throws
-  /// InputError when a parameter to be sliced is not contiguous.
+  /// CopiedParameters. `rules`: by parameter; empty: all decay as the options say. `named`: what an
+  /// optimizer of one's own is told of each; empty: nothing. Throws InputError when a parameter to
+  /// be sliced is not contiguous, or the own optimizer's states do not fit their parameters.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
             Places places = Places::AreKept, std::vector<bool> of_experts = {},
-            const std::vector<ParameterRule>& rules = {});
+            const std::vector<ParameterRule>& rules = {}, std::vector<RuledParameter> named = {});
 
   /// One update; zeroes the gradients.
   void step(double learning_rate, const GradientUse& use = {}) {
     step(0, parameters_.size(), learning_rate, use);
   }
-  /// The same for parameters [first, last) alone.
+  /// The same for parameters [first, last) alone. One of one's own steps all of them with the last.
   void step(std::size_t first, std::size_t last, double learning_rate, const GradientUse& use = {});
   /// Before a `step` that must not change what others still hold of the parameters' memory: the
   /// parameters move to memory of their own.
@@ -127,14 +123,26 @@ class Optimizer {
   std::vector<std::size_t> own_places(CopiesOf copies) const;
   /// What `step` steps with, by slice, where gradients are sharded.
   const Tensors& gradients() const { return gradients_; }
+  /// The same as `states` are, named as nothing: what a step will step with, before it is scaled.
+  std::vector<State> gradient_slices() const;
+  const std::vector<RuledParameter>& named() const { return named_; }
   /// Changing a value changes the optimizer.
   std::vector<State> states() const;
+  /// Call after they were set from outside.
+  void states_were_set();
   /// Call after a parameter was set from outside: its shard and master copies take its value.
   void refresh_masters();
 
  private:
   std::size_t slice_at(std::size_t parameter) const;
   at::Tensor updated_part(std::size_t slice) const;
+  at::Tensor gradient_of(std::size_t slice) const;
+  State state_of(std::size_t slice, std::string name, at::Tensor value) const;
+  void write_back(std::size_t first_slice, std::size_t end);
+  void zero_gradients(std::size_t first, std::size_t last);
+  void make_own();
+  std::vector<State> own_states() const;
+  void step_own(double learning_rate, const GradientUse& use);
   /// Of some slices, what an update reads and writes; of each list none or as many as gradients.
   struct Updated {
     Tensors values, gradients, first_moments, second_moments, step_counts;
@@ -158,6 +166,9 @@ class Optimizer {
   Tensors values_;                    // likewise
   Tensors first_moments_, second_moments_, step_counts_;
   bool has_masters_ = false;
+  std::vector<RuledParameter> named_;  // by parameter
+  Tensors seen_;                       // by slice: what an optimizer of one's own steps
+  std::unique_ptr<OwnOptimizer> own_optimizer_;
 };
 
 }  // namespace pipewright::exec

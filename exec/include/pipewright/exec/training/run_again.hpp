@@ -13,4 +13,8 @@ namespace pipewright::exec {
 at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
                                  const Tensors& inputs);
 
+/// The same of work with several outputs, and with parameters of its own: those that it trains.
+Tensors run_again_in_backward(std::function<Tensors(const Tensors&)> work, const Tensors& inputs,
+                              const Tensors& parameters);
+
 }  // namespace pipewright::exec

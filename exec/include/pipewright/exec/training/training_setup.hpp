@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/training/gradient_hook.hpp"
 #include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/exec/training/optimizer.hpp"
 
@@ -32,7 +33,8 @@ struct TrainingSetup {
   /// optimizer then still compute in float32.
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};
-  double clip_norm = 0;  // the largest global norm of the gradients; 0: any
+  double clip_norm = 0;        // the largest global norm of the gradients; 0: any
+  GradientHook before_step{};  // sees each step's gradients, and may change them
   /// Gradients are added up in an order that does not depend on the plan: results have the same
   /// bits under every schedule, partition and number of ranks.
   bool exact = true;

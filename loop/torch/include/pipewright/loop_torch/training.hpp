@@ -23,8 +23,12 @@ namespace pipewright::loop {
 struct CheckpointSettings {
   std::filesystem::path folder;  // empty: no checkpoints
   int every = 0;                 // steps between them; 0: at the end alone
-  int keep = 2;                  // newest ones
-  bool resume = false;           // go on from the newest one, if there is any
+  /// Instead: the mean time between failures. The first checkpoint, after the third step, is waited
+  /// for; from its time and the steps' follows how many steps lie between checkpoints that lose
+  /// least (plan/cluster/goodput.hpp). 0: `every` says it.
+  plan::Seconds between_failures{0};
+  int keep = 2;         // newest ones
+  bool resume = false;  // go on from the newest one, if there is any
 };
 
 /// What became of a step, for whoever looks on.

@@ -26,6 +26,13 @@ class Grid {
   bool is_last_stage(int rank) const { return stage_of(rank) == pipe_size() - 1; }
   /// The rank that has `stage` and is like `rank` along every other axis.
   int stage_to_global(int rank, int stage) const;
+  /// The same, but along these axes elsewhere: {{"data", 1}} in the second pipeline. Throws
+  /// InputError for an axis that does not exist, pipe, or an index outside its axis.
+  int stage_to_global(int rank, int stage, const std::vector<AxisIndex>& elsewhere) const;
+  /// Of all ranks that together hold one replica of the model, which this is, and how many there
+  /// are: DeepSpeed's get_model_parallel_rank and get_model_parallel_world_size.
+  int model_parallel_rank(int rank) const;
+  int model_parallel_size() const { return topology_.rank_count() / data_size(); }
 
   /// The stages of one pipeline, in order.
   RankGroups pipe_groups() const { return topology_.groups_along("pipe"); }

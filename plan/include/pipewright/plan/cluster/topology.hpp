@@ -29,11 +29,16 @@ class Topology {
   const std::vector<int>& lengths() const { return lengths_; }
   /// Throws InputError for an axis that does not exist.
   int length_of(const std::string& axis) const;
+  /// The same, but 0 for an axis that does not exist, as DeepSpeed's get_dim.
+  int find_length(const std::string& axis) const;
 
   /// One entry an axis. Throws InputError when the rank is out of range.
   std::vector<int> coordinate_of(int rank) const;
   int coordinate_of(int rank, const std::string& axis) const;
   int rank_of(const std::vector<int>& coordinate) const;
+  /// The same by names, in any order, such as {{"data", 1}, {"pipe", 0}}. Throws InputError unless
+  /// each axis is there once.
+  int rank_at(const std::vector<AxisIndex>& coordinate) const;
 
   /// The ranks that meet every condition: all of them when there is none, and none when an index
   /// lies outside its axis. Throws InputError for an axis that does not exist.

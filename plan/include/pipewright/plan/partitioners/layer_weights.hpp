@@ -35,6 +35,12 @@ std::vector<double> parameter_weights(const Model& model);
 /// with class names. Throws InputError when it is no pattern, or found in no layer.
 std::vector<double> type_weights(const Model& model, const std::string& pattern);
 
+/// What a layer is called: its name and its class, say.
+using LayerWords = std::vector<std::string>;
+
+/// The same of layers with several words, in one of which it is found.
+std::vector<double> type_weights(const std::vector<LayerWords>& layers, const std::string& pattern);
+
 /// By any method but `uniform`, which has no weights.
 std::vector<double> weights_by(const std::string& method, const Model& model,
                                const LayerCosts& costs);

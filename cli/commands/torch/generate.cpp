@@ -1,0 +1,89 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "commands/torch/torch_commands.hpp"
+#include "exit_code.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/engine/token_generator.hpp"
+#include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/plan/error.hpp"
+#include "print/console.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// Numbers with commas between them.
+exec::Sequence tokens_of(const std::string& text) {
+  exec::Sequence tokens;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::int64_t token = 0;
+    const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, token);
+    if (fault != std::errc() || stop != text.data() + end || token < 0)
+      throw plan::InputError(
+          fmt::format("--tokens {}: \"{}\" is no token; say numbers such as 5,11,2", text,
+                      text.substr(begin, end - begin)));
+    tokens.push_back(token);
+    begin = end + 1;
+  }
+  return tokens;
+}
+
+exec::PipelineModule module_of(const plan::Scenario& scenario) {
+  const int seed = scenario.training.seed;
+  return {exec::builder_of(scenario.model).layers(scenario.model, {.seed = seed}),
+          {.topology = plan::pipe_data_topology(scenario.pipeline.ranks, /*data=*/1),
+           .base_seed = seed}};
+}
+
+at::ScalarType precision_of(plan::Precision precision) {
+  switch (precision) {
+    case plan::Precision::Full:
+      return at::kFloat;
+    case plan::Precision::Mixed:
+      return at::kBFloat16;
+    case plan::Precision::MixedHalf:
+      return at::kHalf;
+  }
+  return at::kFloat;
+}
+
+plan::Json as_json(const std::vector<exec::Sequence>& prompts,
+                   const std::vector<exec::Sequence>& answers) {
+  plan::Json all = plan::Json::array();
+  for (std::size_t p = 0; p < prompts.size(); ++p)
+    all.push_back({{"prompt", prompts[p]}, {"tokens", answers[p]}});
+  return {{"sequences", std::move(all)}};
+}
+
+}  // namespace
+
+int generate_tokens(const GenerateOptions& options) {
+  std::vector<exec::Sequence> prompts;
+  for (const std::string& text : options.tokens)
+    prompts.push_back(tokens_of(text));
+  const plan::Scenario scenario = read_scenario(options.scenario);
+  exec::TokenGenerator generator(module_of(scenario),
+                                 {.precision = precision_of(scenario.training.precision)});
+  if (!options.checkpoints.empty())
+    generator.restore(
+        exec::open_newest(options.checkpoints, [](const std::string& line) { say(line); }));
+  const auto answers = generator.generate(
+      prompts, {.new_tokens = options.new_tokens,
+                .choice = {.temperature = options.temperature,
+                           .top_k = options.top_k,
+                           .seed = options.seed.value_or(scenario.training.seed)},
+                .stop = options.stop});
+  if (options.scenario.json) {
+    fmt::print("{}\n", as_json(prompts, answers).dump(2));
+    return Done;
+  }
+  for (const exec::Sequence& answer : answers)
+    fmt::print("{}\n", fmt::join(answer, ","));
+  return Done;
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+// Weights by name, wherever they lie: in memory, in a checkpoint, in files of other toolkits. A
+// tensor is read when it is asked for, so a rank reads what it has and no more.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pipewright::exec {
+
+/// Tensors by name, such as "block1.0.weight": a layer's name, and the name in the layer.
+using StateDict = std::map<std::string, at::Tensor>;
+
+struct NamedWeights {
+  std::string where;  // a file or folder, for messages
+  std::map<std::string, std::vector<std::int64_t>> sizes{};
+  /// Of a name that is there. Throws InputError where the file cannot be read.
+  std::function<at::Tensor(const std::string& name)> read{};
+};
+
+class WeightFolder;
+
+NamedWeights weights_of(StateDict state);
+NamedWeights weights_of(const WeightFolder& folder);
+
+/// All of them, read.
+StateDict read_all(const NamedWeights& weights);
+
+}  // namespace pipewright::exec

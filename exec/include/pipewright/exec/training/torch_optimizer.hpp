@@ -1,0 +1,34 @@
+#pragma once
+
+// LibTorch's optimizers as those of a pipeline: OptimizerOptions::own = torch_optimizer<Adagrad>().
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "pipewright/exec/training/own_optimizer.hpp"
+
+namespace pipewright::exec {
+
+/// `optimizer` has a group for each of `groups`, in their order. Throws InputError for another one
+/// than Adagrad, Adam, AdamW, RMSprop and SGD without dampening.
+std::unique_ptr<OwnOptimizer> wrapped(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                                      const std::vector<ParameterGroup>& groups);
+
+/// `Kind`: torch::optim::Adagrad, Adam, AdamW, RMSprop or SGD. Learning rate and weight decay are
+/// those of OptimizerOptions and its rule; those of `options` are not looked at.
+template <class Kind, class Options>
+MakeOptimizer torch_optimizer(const Options& options) {
+  return [options](const std::vector<ParameterGroup>& groups) {
+    std::vector<torch::optim::OptimizerParamGroup> theirs;
+    for (const ParameterGroup& group : groups) {
+      auto own = std::make_unique<Options>(options);
+      own->weight_decay(group.rule.weight_decay);
+      theirs.emplace_back(group.values(), std::move(own));
+    }
+    return wrapped(std::make_unique<Kind>(theirs, options), groups);
+  };
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,29 @@
+#include "checkpoint/mapped_file.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::exec {
+
+at::Tensor mapped(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file, error));
+  if (error)
+    throw plan::InputError(fmt::format("{}: {}", file.string(), error.message()));
+  if (size == 0)
+    throw plan::InputError(fmt::format("{}: it is empty", file.string()));
+  try {
+    return at::from_file(file.string(), /*shared=*/false, size, at::dtype(at::kByte));
+  } catch (const c10::Error&) {
+    throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
+  }
+}
+
+std::string_view text_of(const at::Tensor& bytes) {
+  return {static_cast<const char*>(bytes.const_data_ptr()),
+          static_cast<std::size_t>(bytes.numel())};
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,37 @@
+#include "pipewright/exec/engine/whole_model.hpp"
+
+#include "pipewright/exec/engine/module_layers.hpp"
+
+namespace pipewright::exec {
+
+WholeModel::WholeModel(const PipelineModule& module, at::Device device)
+    : specs_(module.layers()), base_seed_(module.options().base_seed) {
+  for (int layer = 0; layer < static_cast<int>(specs_.size()); ++layer) {
+    layers_.push_back(build_layer(specs_, layer, base_seed_));
+    if (!device.is_cpu())
+      layers_.back()->to(device);
+  }
+}
+
+Tensors WholeModel::forward(const Tensors& inputs, const CallContext& context) {
+  Tensors values = inputs;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    if (layers_[layer]->is_training() != context.training)
+      layers_[layer]->train(context.training);
+    values = run_layer(specs_[layer], *layers_[layer], static_cast<int>(layer), base_seed_, values,
+                       context);
+  }
+  return values;
+}
+
+at::Tensor WholeModel::forward(const at::Tensor& input) { return only(forward(Tensors{input})); }
+
+std::vector<at::Tensor> WholeModel::parameters() const {
+  std::vector<at::Tensor> parameters;
+  for (const auto& layer : layers_)
+    for (const at::Tensor& parameter : layer->parameters())
+      parameters.push_back(parameter);
+  return parameters;
+}
+
+}  // namespace pipewright::exec

@@ -1,0 +1,189 @@
+#include "pipewright/loop_torch/slow_ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/statistics.hpp"
+#include "pipewright/plan/timeline/timeline.hpp"
+
+namespace pipewright::loop {
+namespace {
+
+constexpr std::size_t least_steps = 5, steps_to_compare_with = 8;
+constexpr double least_window_s = 1;
+/// Times what it should take. A prediction may be off by more than earlier steps are.
+constexpr double slow_beside_prediction = 2, slow_beside_earlier = 1.5;
+
+plan::Json json_of(const PaceBeside& beside) {
+  return plan::Json::array({beside.usual_s, beside.least, beside.most});
+}
+
+PaceBeside beside_from(const plan::Json& json) { return {json.at(0), json.at(1), json.at(2)}; }
+
+/// Whether one is slow by this measure, and is so beside the others. Of one that is alone nobody
+/// can tell whether it is the machine.
+bool is_slow(std::size_t rank, const std::vector<std::optional<Pace>>& paces,
+             PaceBeside Pace::*measure, double slow) {
+  const auto beside = [&](std::size_t each) { return (*paces[each]).*measure; };
+  if (!paces[rank] || beside(rank).usual_s == 0)
+    return false;
+  std::vector<double> others;
+  for (std::size_t other = 0; other < paces.size(); ++other)
+    if (other != rank && paces[other] && beside(other).usual_s > 0)
+      others.push_back(beside(other).most);
+  return !others.empty() &&
+         beside(rank).least > slow * std::max(1.0, plan::median(std::move(others)));
+}
+
+/// A rank's compute in a step, as predicted; in the order of the pipeline's ranks.
+std::vector<double> predicted_compute(const Plan& plan) {
+  std::vector<double> compute(static_cast<std::size_t>(plan.predicted.ranks));
+  for (const plan::Span& span : plan.predicted.spans)
+    if (span.row == plan::Row::Compute)
+      compute.at(static_cast<std::size_t>(span.rank)) += (span.end - span.start).value;
+  return compute;
+}
+
+}  // namespace
+
+std::string to_text(const Pace& pace) {
+  return plan::Json::array({pace.compute_s, pace.usual_step_s, pace.step_s, pace.steps,
+                            json_of(pace.prediction), json_of(pace.earlier)})
+      .dump();
+}
+
+std::optional<Pace> pace_from_text(const std::string& text) {
+  if (text.empty())
+    return {};
+  const auto json = plan::Json::parse(text);
+  return Pace{json.at(0),
+              json.at(1),
+              json.at(2),
+              json.at(3),
+              beside_from(json.at(4)),
+              beside_from(json.at(5))};
+}
+
+void PaceOfRank::add_step(double compute_s, double step_s) {
+  if (warm_up_left_ > 0) {
+    --warm_up_left_;
+    return;
+  }
+  if (first_.size() < steps_to_compare_with)
+    first_.push_back({compute_s, step_s});
+  latest_.push_back({compute_s, step_s});
+  double behind_first = 0;  // what is left of them without the one that came first
+  for (std::size_t step = 1; step < latest_.size(); ++step)
+    behind_first += latest_[step].step_s;
+  for (; latest_.size() > least_steps && behind_first >= least_window_s; latest_.pop_front())
+    behind_first -= latest_[1].step_s;
+}
+
+std::optional<Pace> PaceOfRank::pace() const {
+  std::vector<double> compute, steps;
+  double all = 0;
+  for (const Step& step : latest_) {
+    compute.push_back(step.compute_s);
+    steps.push_back(step.step_s);
+    all += step.step_s;
+  }
+  if (latest_.size() < least_steps || all < least_window_s)
+    return {};
+  const auto [least, most] = std::ranges::minmax(compute);
+  const auto beside = [least = least, most = most](double usual_s) {
+    return usual_s > 0 ? PaceBeside{usual_s, least / usual_s, most / usual_s} : PaceBeside{};
+  };
+  Pace pace{.compute_s = plan::median(compute),
+            .usual_step_s = 0,
+            .step_s = plan::median(steps),
+            .steps = static_cast<int>(latest_.size()),
+            .prediction = beside(predicted_s_),
+            .earlier = {}};
+  if (first_.size() < steps_to_compare_with)
+    return pace;
+  std::vector<double> first_compute, first_steps;
+  for (const Step& step : first_) {
+    first_compute.push_back(step.compute_s);
+    first_steps.push_back(step.step_s);
+  }
+  pace.earlier = beside(plan::median(std::move(first_compute)));
+  pace.usual_step_s = plan::median(std::move(first_steps));
+  return pace;
+}
+
+std::vector<bool> slow_ranks(const std::vector<std::optional<Pace>>& paces) {
+  std::vector<bool> slow;
+  for (std::size_t rank = 0; rank < paces.size(); ++rank)
+    slow.push_back(is_slow(rank, paces, &Pace::earlier, slow_beside_earlier) ||
+                   is_slow(rank, paces, &Pace::prediction, slow_beside_prediction));
+  return slow;
+}
+
+std::string slow_words(int rank, const Pace& pace) {
+  const bool by_earlier = pace.earlier.least > slow_beside_earlier;
+  const PaceBeside& beside = by_earlier ? pace.earlier : pace.prediction;
+  std::string words =
+      fmt::format("rank {} is slow: in each of {} steps it computes for {:.3g} s, {:.1f} times {}",
+                  rank, pace.steps, pace.compute_s, pace.compute_s / beside.usual_s,
+                  by_earlier ? "what it took before" : "its prediction");
+  if (by_earlier)
+    words += fmt::format("; a step takes {:.3g} s, before it took {:.3g} s", pace.step_s,
+                         pace.usual_step_s);
+  else
+    words += fmt::format(", which costs each step up to {:.3g} s", pace.compute_s - beside.usual_s);
+  return words;
+}
+
+SlowRanks::SlowRanks(const plan::Scenario& scenario, const Plan& plan, Membership& members)
+    : members_(members) {
+  const exec::JobGrid grid = grid_of(scenario.pipeline);
+  const std::vector<double> predicted = predicted_compute(plan);
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const auto place = static_cast<std::size_t>(grid.rank(rank).rank);
+    ranks_.emplace_back(place < predicted.size() ? predicted[place] : 0);
+  }
+  compute_s_.resize(ranks_.size());
+  named_.resize(ranks_.size());
+}
+
+void SlowRanks::ran(const exec::InstructionRecord& record) {
+  if (plan::row_of(record.instruction.kind) == plan::Row::Compute)
+    compute_s_.at(static_cast<std::size_t>(record.rank)) +=
+        (record.end - record.start - record.shards).value;
+}
+
+void SlowRanks::end_step(double step_s, const Say& say) {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    ranks_[rank].add_step(std::exchange(compute_s_[rank], 0), step_s);
+  const auto latest = paces();
+  if (!members_.is_first())
+    return;
+  const std::vector<bool> slow = slow_ranks(latest);
+  for (std::size_t rank = 0; rank < slow.size(); ++rank) {
+    if (slow[rank] && !named_[rank])
+      say(slow_words(static_cast<int>(rank), *latest[rank]));
+    if (!slow[rank] && named_[rank])
+      say(fmt::format("rank {} is no longer slow", rank));
+    named_[rank] = slow[rank];
+  }
+}
+
+std::vector<std::optional<Pace>> SlowRanks::paces() const {
+  std::vector<std::optional<Pace>> paces;
+  exec::Job* const job = members_.job();
+  if (job == nullptr) {
+    for (const PaceOfRank& rank : ranks_)
+      paces.push_back(rank.pace());
+    return paces;
+  }
+  const auto own = ranks_[static_cast<std::size_t>(job->rank())].pace();
+  job->tell(own ? to_text(*own) : "");
+  for (const std::string& note : job->told())
+    paces.push_back(pace_from_text(note));
+  return paces;
+}
+
+}  // namespace pipewright::loop

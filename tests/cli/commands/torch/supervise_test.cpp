@@ -1,0 +1,221 @@
+// Trainings that go on by themselves: ranks are killed and stopped for real, and the weights at the
+// end are those of a training that nobody disturbed.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+#include "support/uninvited.hpp"
+
+namespace supervise_test {
+
+using namespace pipewright;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using test::run_program;
+using test::Running;
+using test::TempFolder;
+using Words = std::vector<std::string>;
+
+constexpr int steps = 240;
+
+/// The small GPT with clipping, whose costs are measured once for all tests of this file.
+Words words_of(const std::string& command, const Words& more) {
+  static const TempFolder folder;
+  static const std::string costs = [] {
+    auto name = (folder.path() / "costs.json").string();
+    REQUIRE(run_program(test::small_gpt("profile", {"--over", "0", "-o", name})).exit_code == 0);
+    return name;
+  }();
+  Words words{"--costs", costs,
+              "--set",   "training.clip_norm=0.5",
+              "--set",   "pipeline.ranks=3",
+              "--set",   "training.steps=" + std::to_string(steps)};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::small_gpt(command, words);
+}
+
+Words train_into(const fs::path& checkpoints, Words more, const std::string& every = "5") {
+  more.insert(more.end(), {"--checkpoints", checkpoints.string(), "--checkpoint-every", every});
+  return words_of("train", more);
+}
+
+int newest_step_in(const fs::path& checkpoints) {
+  int newest = -1;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(checkpoints, none))
+    if (const std::string name = entry.path().filename(); name.find('.') == std::string::npos)
+      newest = std::max(newest, std::stoi(name.substr(name.find('_') + 1)));
+  return newest;
+}
+
+/// Until it holds; false where it never does.
+bool await(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + 90s;
+  while (!condition() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(2ms);
+  return condition();
+}
+
+/// The bytes of all layers after the last step, by file.
+std::map<std::string, std::string> weights_in(const fs::path& checkpoints) {
+  std::map<std::string, std::string> files;
+  const fs::path last = checkpoints / ("step_00000" + std::to_string(steps));
+  REQUIRE(fs::exists(last));
+  for (const auto& entry : fs::directory_iterator(last))
+    if (entry.path().extension() == ".safetensors")
+      files[entry.path().filename()] = test::text_of(entry.path());
+  CHECK(files.size() > 8);
+  return files;
+}
+
+const std::map<std::string, std::string>& undisturbed_weights() {
+  static const TempFolder folder;
+  static const auto weights = [] {
+    REQUIRE(run_program(train_into(folder.path(), {})).exit_code == 0);
+    return weights_in(folder.path());
+  }();
+  return weights;
+}
+
+int count_of(const std::string& words, const std::string& text) {
+  int count = 0;
+  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
+    ++count;
+  return count;
+}
+
+/// Sends a signal to a child of a training that has come to that checkpoint, all of whose ranks are
+/// there.
+void signal_after(const Running& training, const fs::path& checkpoints, int step,
+                  std::size_t children, std::size_t child, int signal) {
+  REQUIRE(await([&] {
+    return newest_step_in(checkpoints) >= step && training.children().size() == children;
+  }));
+  kill(training.children().at(child), signal);
+}
+
+TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of what is trained",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(
+      train_into(folder.path(), {"--processes", "--supervise", "--timeout", "2"}));
+  signal_after(training, folder.path(), 10, 3, 1, SIGKILL);
+  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  const int first = newest_step_in(folder.path());
+  signal_after(training, folder.path(), first + 20, 3, 0, SIGKILL);
+  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 2; }));
+  const int second = newest_step_in(folder.path());
+  signal_after(training, folder.path(), second + 20, 3, 2, SIGSTOP);
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+  CHECK(result.err.find("rank 1 was ended by signal 9") != std::string::npos);
+  CHECK(result.err.find("rank 0 was ended by signal 9") != std::string::npos);
+  CHECK(count_of("after 1 of 3 failures without a newer checkpoint", result.err) == 3);
+  CHECK(result.err.find("not bit-identical") == std::string::npos);
+}
+
+TEST_CASE("supervise: a training of threads has a parent that starts it anew", "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(train_into(folder.path(), {"--supervise", "--timeout", "2"}));
+  signal_after(training, folder.path(), 10, 1, 0, SIGKILL);
+  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  const int first = newest_step_in(folder.path());
+  signal_after(training, folder.path(), first + 20, 1, 0, SIGSTOP);
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+  CHECK(count_of("goes on from step", result.err) == 2);
+}
+
+TEST_CASE("supervise: what fails again and again without getting further ends, and says so",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(train_into(folder.path(), {"--processes", "--supervise", "--tries", "2"}));
+  for (int failure = 1; failure <= 2; ++failure) {
+    REQUIRE(await([&] {
+      return training.children().size() == 3 &&
+             count_of("goes on from step", training.err()) == failure - 1;
+    }));
+    kill(training.children().at(2), SIGKILL);
+    if (failure < 2)
+      REQUIRE(await([&] { return count_of("goes on from step", training.err()) == failure; }));
+  }
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("goes on from step 0, after 1 of 2 failures without a newer checkpoint") !=
+        std::string::npos);
+  CHECK(result.err.find("gives up: 2 failures without a checkpoint after step 0") !=
+        std::string::npos);
+}
+
+TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoints",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const auto bad = run_program(
+      train_into(folder.path(), {"--processes", "--supervise", "--data", "/no/such/file"}));
+  CAPTURE(bad.err);
+  CHECK(bad.exit_code == 2);
+  CHECK(bad.err.find("goes on") == std::string::npos);
+  const auto none = run_program(words_of("train", {"--supervise"}));
+  CHECK(none.exit_code == 2);
+  CHECK(none.err.find("--supervise need --checkpoints FOLDER") != std::string::npos);
+  const auto alone = run_program(train_into(folder.path(), {"--replan"}));
+  CHECK(alone.exit_code == 2);
+  CHECK(alone.err.find("--replan needs --supervise") != std::string::npos);
+}
+
+TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bits stay",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(
+      train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
+  signal_after(training, folder.path(), 20, 3, 1, SIGKILL);
+  // Again before there is a newer checkpoint.
+  REQUIRE(await([&] {
+    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
+  }));
+  kill(training.children().at(1), SIGKILL);
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("gives up rank 1: goes on from step 20 with pipeline.ranks=2") !=
+        std::string::npos);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+}
+
+TEST_CASE("job: who knocks at the ports of a training without its secret changes nothing",
+          "[cli][job]") {
+  const TempFolder folder;
+  const Running training(train_into(folder.path(), {"--processes"}));
+  const test::Uninvited uninvited([&] { return training.children(); });
+  REQUIRE(await([&] { return newest_step_in(folder.path()) >= 10; }));
+  for (const pid_t rank : training.children()) {
+    const std::string process = "/proc/" + std::to_string(rank);
+    const std::string environment = test::text_of(process + "/environ");
+    const auto at = environment.find("PIPEWRIGHT_JOB_SECRET=");
+    REQUIRE(at != std::string::npos);
+    const std::string secret = environment.substr(at + 22, 64);
+    CHECK(secret.find_first_not_of("0123456789abcdef") == std::string::npos);
+    CHECK(test::text_of(process + "/cmdline").find(secret) == std::string::npos);
+    CHECK((fs::status(process + "/environ").permissions() &
+           (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none);
+  }
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(uninvited.visits() > 20);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+}
+
+}  // namespace supervise_test

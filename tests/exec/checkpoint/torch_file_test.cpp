@@ -1,0 +1,151 @@
+// Files that Python's torch has written (tests/models/torch_files.py): their tensors are read, what
+// they would run is not.
+
+#include "pipewright/exec/checkpoint/torch_file.hpp"
+
+#include <ATen/ATen.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "pipewright/exec/checkpoint/deepspeed_files.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace torch_file_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::error_of;
+
+const std::filesystem::path data = std::filesystem::path(PIPEWRIGHT_TEST_DATA_DIR) / "torch_files";
+
+/// 100·index, and on from there.
+at::Tensor numbers(int index, at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
+  return (100 * index + at::arange(c10::multiply_integers(sizes))).to(type).view(sizes);
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string with(std::string bytes, const std::string& old, const std::string& now) {
+  const auto at = bytes.find(old);
+  REQUIRE(at != std::string::npos);
+  REQUIRE(old.size() == now.size());
+  return bytes.replace(at, old.size(), now);
+}
+
+TEST_CASE("tensors of a state_dict are read with their types, sizes and strides", "[exec]") {
+  const StateDict first = read_torch_file(data / "layers/layer_00-model_00-model_states.pt");
+  CHECK(first.size() == 2);
+  CHECK(at::equal(first.at("weight"), numbers(1, {2, 3})));
+  CHECK(at::equal(first.at("bias"), numbers(2, {2})));
+  CHECK(read_torch_file(data / "layers/layer_01-model_00-model_states.pt").empty());
+  const StateDict last = read_torch_file(data / "layers/layer_02-model_00-model_states.pt");
+  CHECK(last.at("weight").scalar_type() == at::kBFloat16);
+  CHECK(last.at("weight").strides() == at::IntArrayRef({1, 4}));
+  CHECK(at::equal(last.at("weight"), numbers(1, {2, 4}, at::kBFloat16).t()));
+}
+
+TEST_CASE("an engine's file gives its module's weights, and what lies beside them does not matter",
+          "[exec]") {
+  const auto file = data / "mp_rank_00_model_states.pt";
+  const StateDict all = below(read_torch_file(file), "module");
+  CHECK(all.size() == 3);
+  CHECK(at::equal(all.at("0.weight"), numbers(1, {2, 3})));
+  CHECK(at::equal(all.at("0.bias"), at::tensor({201.0F, 202.0F})));  // a view within its storage
+  CHECK(at::equal(all.at("steps"), at::scalar_tensor(7, at::kLong)));
+  const NamedWeights weights = deepspeed_module(file);
+  CHECK(at::equal(weights.read("0.weight"), all.at("0.weight")));
+  CHECK(weights.sizes.at("0.bias") == std::vector<std::int64_t>{2});
+  CHECK(error_of([&] { deepspeed_module(data / "refused.pt"); }).find("posix system") !=
+        std::string::npos);
+  const auto layer = data / "layers/layer_00-model_00-model_states.pt";
+  CHECK(error_of([&] { deepspeed_module(layer); }) ==
+        layer.string() +
+            ": no tensor under \"module\": a PipelineModule's weights lie in the "
+            "layers' files beside it");
+}
+
+TEST_CASE("a pickle that would run something is refused by its name and offset", "[exec]") {
+  const auto file = data / "refused.pt";
+  CHECK(error_of([&] { read_torch_file(file); }) ==
+        file.string() +
+            ", data.pkl: byte 178: the name 'posix system' is none that such a file "
+            "needs; nothing is run");
+}
+
+TEST_CASE("a torch file that is cut off or changed is refused in words", "[exec]") {
+  const test::TempFolder folder;
+  const std::string whole = bytes_of(data / "layers/layer_00-model_00-model_states.pt");
+  const auto refusal = [&](const std::string& bytes) {
+    const auto file = folder.write("file.pt", bytes);
+    const std::string said = error_of([&] { read_torch_file(file); });
+    REQUIRE(said.starts_with(file.string()));
+    return said.substr(file.string().size());
+  };
+  CHECK(refusal("hello") == ": it is no zip archive, or is cut off: no directory at its end");
+  CHECK(refusal(whole.substr(0, whole.size() - 1)) ==
+        ": it is no zip archive, or is cut off: no directory at its end");
+  CHECK(refusal("") == ": it is empty");
+  CHECK(
+      refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
+      ", data.pkl: byte 98: the name 'torch OtherStorage' is none that such a file needs; nothing "
+      "is run");
+  CHECK(refusal(with(whole, "little", "bigger")) ==
+        ": its numbers have another byte order than this machine");
+  // The number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
+  CHECK(refusal(with(whole, "K\x02K\x03", "K\x03K\x03")) ==
+        ", data.pkl: byte 170: a tensor [3, 3] with strides [3, 1] from number 0 on is not in its "
+        "storage of 6");
+  CHECK(refusal(with(whole, "K\x06tq", "K\x07tq")) ==
+        ", data.pkl: byte 140: storage '0' of 7 numbers has 24 bytes");
+  CHECK(refusal(with(whole, "u}q", "\xff}q")) ==
+        ", data.pkl: byte 233: opcode 0xff is none that such a file needs");
+  // Every file that is cut short is refused.
+  for (std::size_t length = 1; length < whole.size(); length += 7)
+    CHECK(refusal(whole.substr(0, length)) != "no error");
+}
+
+TEST_CASE("layers' files are weights of a model with these layers", "[exec]") {
+  const NamedWeights weights = deepspeed_layers(data / "layers", {"first", "act", "last"});
+  std::vector<std::string> names;
+  for (const auto& [name, sizes] : weights.sizes)
+    names.push_back(name);
+  CHECK(names ==
+        std::vector<std::string>{"first.bias", "first.weight", "last.bias", "last.weight"});
+  CHECK(at::equal(weights.read("first.weight"), numbers(1, {2, 3})));
+
+  CHECK(error_of([&] {
+          deepspeed_layers(data / "layers", {"first", "act"});
+        }) == (data / "layers/layer_02-model_00-model_states.pt").string() +
+                  ": a file of layer 2, the model has 2 layers");
+  CHECK(error_of([&] { deepspeed_layers(data, {"first"}); }) ==
+        data.string() + ": no file of a layer in it, such as layer_00-model_00-model_states.pt");
+  const test::TempFolder folder;
+  for (const char* const name :
+       {"layer_00-model_00-model_states.pt", "layer_00-model_01-model_states.pt"})
+    folder.write(name, bytes_of(data / "layers/layer_00-model_00-model_states.pt"));
+  CHECK(error_of([&] { deepspeed_layers(folder.path(), {"first"}); }) ==
+        folder.path().string() +
+            ": layer 0 lies in 2 files, one for each rank that has a part of "
+            "it: those of one rank are read");
+}
+
+TEST_CASE("DeepSpeed's files are called by layer and by the rank's place", "[exec]") {
+  const auto topology = plan::pipe_data_model_topology(2, 2, 2);
+  CHECK(ckpt_prefix("ckpt", "global_step10", topology, 5) ==
+        "ckpt/global_step10/module-pipe_01-model_01");
+  CHECK(ckpt_prefix("ckpt", "t", plan::pipe_data_topology(2, 2), 3) == "ckpt/t/module-pipe_01");
+  CHECK(ckpt_layer_path("ckpt", 3, topology, 5) == "ckpt/layer_03-model_01-model_states.pt");
+  CHECK(ckpt_layer_path("ckpt", 12, plan::pipe_data_topology(2, 2), 0) ==
+        "ckpt/layer_12-model_states.pt");
+  CHECK(ckpt_layer_path_list(data / "layers", 2) ==
+        std::vector{data / "layers/layer_02-model_00-model_states.pt"});
+  CHECK(ckpt_layer_path_list(data / "layers", 7).empty());
+}
+
+}  // namespace torch_file_test

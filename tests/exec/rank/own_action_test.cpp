@@ -1,0 +1,65 @@
+// Actions that a function of one's own runs.
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <set>
+
+#include "exec/support/equals_serial.hpp"
+#include "exec/support/sample_schedules.hpp"
+
+namespace own_action_test {
+
+using namespace pipewright;
+using namespace pipewright::exec;
+using test::make;
+using test::partition_for;
+using test::small_setup;
+
+TEST_CASE("a function of one's own runs each action, with the bits of serial training", "[exec]") {
+  const auto schedule = make("zb-h1", 2, 3);
+  std::mutex mutex;
+  std::multiset<std::string> ran;
+  ExecutorOptions options;
+  options.run_action = [&](const OwnAction& action) {
+    action.run();
+    const std::lock_guard lock(mutex);
+    ran.insert(fmt::format("{} {}", action.rank, to_string(action.instruction)));
+  };
+  test::check_equals_serial(plan::lower(schedule), partition_for(schedule), small_setup(), options,
+                            /*steps=*/2);
+  std::multiset<std::string> expected;
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+    for (const plan::Action& action : schedule.ranks[rank])
+      for (int step = 0; step < 2; ++step)
+        expected.insert(fmt::format("{} {}", rank, to_string(action)));
+  CHECK(ran == expected);
+}
+
+TEST_CASE("what a function for actions does wrong is named with its rank and action", "[exec]") {
+  const auto schedule = make("1f1b", 2, 2);
+  const auto error = [&](const std::function<void(const OwnAction&)>& run) {
+    try {
+      ExecutorOptions options;
+      options.run_action = [&](const OwnAction& action) {
+        if (to_string(action.instruction).starts_with("1B0"))
+          return run(action);
+        action.run();
+      };
+      Executor(plan::lower(schedule), partition_for(schedule), small_setup(), options).step(0);
+    } catch (const RankFailure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  CHECK(error([](const OwnAction&) {}) ==
+        "rank 1, action 1B0, step 0: the function for actions has not run it");
+  CHECK(error([](const OwnAction& action) {
+          action.run();
+          action.run();
+        }) == "rank 1, action 1B0, step 0: the function for actions runs it twice");
+  CHECK(error([](const OwnAction&) { throw std::runtime_error("not today"); }) ==
+        "rank 1, action 1B0, step 0: not today");
+}
+
+}  // namespace own_action_test

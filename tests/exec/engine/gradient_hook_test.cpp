@@ -75,7 +75,7 @@ TEST_CASE("each rank is shown the sums that serial training steps with", "[exec]
   auto setup = engine.setup();
   setup.data = &data;
   setup.before_step = alone.hook();
-  SerialTrainer serial(setup, 4, test::groups_of_four(2, zero));
+  SerialTrainer serial(setup, 4, test::groups_of_four(2));
   engine.train_batch();
   serial.step(0);
 
@@ -164,7 +164,7 @@ TEST_CASE("under ZeRO a copy of a stage is shown its slice, and says where it li
     auto setup = engine.setup();
     setup.data = &data;
     setup.before_step = alone.hook();
-    SerialTrainer serial(setup, 4, test::groups_of_four(2));
+    SerialTrainer serial(setup, 4, test::groups_of_four(2, zero));
     engine.train_batch();
     serial.step(0);
     CHECK(all_say_where);

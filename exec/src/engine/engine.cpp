@@ -37,13 +37,8 @@ int microbatches_of(const PipelineModule& module, const EngineOptions& options, 
 
 /// Stages that share a weight with another one.
 std::vector<int> tied_stages(const PipelineModule& module) {
-  std::map<std::string, std::set<int>> stages_of_key;
-  for (const StageDescription& stage : module.stages())
-    for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
-      if (const auto& key = module.layers()[static_cast<std::size_t>(layer)].tied_key; !key.empty())
-        stages_of_key[key].insert(stage.index);
   std::set<int> tied;
-  for (const auto& [key, stages] : stages_of_key)
+  for (const auto& [key, stages] : stages_of_keys(module.layers(), module.boundaries()))
     if (stages.size() > 1)
       tied.insert(stages.begin(), stages.end());
   return {tied.begin(), tied.end()};

@@ -75,7 +75,8 @@ class PlainModel {
         if (!parameter.value().requires_grad())
           continue;
         at::Tensor& own = parameter.value().mutable_grad();
-        at::Tensor& sum = found[name_of(layer, parameter.key())];
+        at::Tensor& sum =
+            found[owner_name(setup_.layers, static_cast<int>(layer), parameter.key())];
         if (!sum.defined())
           sum = at::zeros_like(parameter.value());
         if (own.defined())
@@ -83,16 +84,6 @@ class PlainModel {
         own.reset();
       }
     return found;
-  }
-
-  ParameterName name_of(std::size_t layer, const std::string& parameter) const {
-    const LayerSpec& own = setup_.layers[layer];
-    const auto tied = tied_place(own, parameter);
-    if (!tied)
-      return {own.name, parameter};
-    const int owner = tied_owner(setup_.layers, static_cast<int>(layer));
-    const LayerSpec& first = setup_.layers[static_cast<std::size_t>(owner)];
-    return {first.name, first.tied_weights[*tied]};
   }
 
   const TrainingSetup& setup_;

@@ -150,13 +150,8 @@ Crossing crossing_of(const TrainingSetup& setup, const StageSpec& spec,
 
 /// By stage, those that share a weight with it; itself not.
 std::map<int, std::set<int>> tied_to(const PipelineModule& module) {
-  std::map<std::string, std::set<int>> of_key;
-  for (const StageDescription& stage : module.stages())
-    for (int layer = stage.first_layer; layer < stage.end_layer; ++layer)
-      if (const auto& key = module.layers()[static_cast<std::size_t>(layer)].tied_key; !key.empty())
-        of_key[key].insert(stage.index);
   std::map<int, std::set<int>> tied;
-  for (const auto& [key, stages] : of_key)
+  for (const auto& [key, stages] : stages_of_keys(module.layers(), module.boundaries()))
     for (const int stage : stages)
       for (const int other : stages)
         if (other != stage)

@@ -57,12 +57,7 @@ void check_scattered(const plan::Program& program, const std::vector<LayerSpec>&
 /// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
 void check_tied(const plan::Program& program, const plan::Partition& partition,
                 const std::vector<LayerSpec>& layers) {
-  std::map<std::string, std::set<int>> stages_of_key;
-  for (std::size_t stage = 0; stage + 1 < partition.boundaries.size(); ++stage)
-    for (int layer = partition.boundaries[stage]; layer < partition.boundaries[stage + 1]; ++layer)
-      if (const std::string& key = layers[static_cast<std::size_t>(layer)].tied_key; !key.empty())
-        stages_of_key[key].insert(static_cast<int>(stage));
-  for (const auto& [key, stages] : stages_of_key)
+  for (const auto& [key, stages] : stages_of_keys(layers, partition.boundaries))
     if (stages.size() > 1 && !reduces_tied_of(program, stages))
       throw plan::InputError(fmt::format(
           "stages {} share the weight '{}', but the program does not sum its gradients on all of "

@@ -212,12 +212,8 @@ std::vector<RuledParameter> named_by(const TrainingSetup& setup,
                                      const std::vector<std::string>& names) {
   std::vector<RuledParameter> named;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const LayerSpec& own = setup.layers[static_cast<std::size_t>(layers[p])];
-    const auto tied = tied_place(own, names[p]);
-    const LayerSpec& owner =
-        tied ? setup.layers[static_cast<std::size_t>(tied_owner(setup.layers, layers[p]))] : own;
-    named.push_back(
-        {owner.name, tied ? owner.tied_weights[*tied] : names[p], parameters[p].sizes().vec()});
+    auto [layer, name] = owner_name(setup.layers, layers[p], names[p]);
+    named.push_back({std::move(layer), std::move(name), parameters[p].sizes().vec()});
   }
   return named;
 }

@@ -121,6 +121,26 @@ int tied_owner(const std::vector<LayerSpec>& specs, int layer) {
   return static_cast<int>(first - specs.begin());
 }
 
+std::pair<std::string, std::string> owner_name(const std::vector<LayerSpec>& specs, int layer,
+                                               const std::string& parameter) {
+  const LayerSpec& own = spec_of(specs, layer);
+  const auto tied = tied_place(own, parameter);
+  if (!tied)
+    return {own.name, parameter};
+  const LayerSpec& owner = spec_of(specs, tied_owner(specs, layer));
+  return {owner.name, owner.tied_weights[*tied]};
+}
+
+std::map<std::string, std::set<int>> stages_of_keys(const std::vector<LayerSpec>& specs,
+                                                    const std::vector<int>& boundaries) {
+  std::map<std::string, std::set<int>> stages;
+  for (std::size_t stage = 0; stage + 1 < boundaries.size(); ++stage)
+    for (int layer = boundaries[stage]; layer < boundaries[stage + 1]; ++layer)
+      if (const std::string& key = spec_of(specs, layer).tied_key; !key.empty())
+        stages[key].insert(static_cast<int>(stage));
+  return stages;
+}
+
 at::Tensor Layer::forward(const at::Tensor&, const CallContext&) {
   throw plan::InputError("this layer takes several tensors: call `forward_all`");
 }

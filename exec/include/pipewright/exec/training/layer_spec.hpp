@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
@@ -104,6 +107,15 @@ std::optional<std::size_t> tied_place(const LayerSpec& layer, const std::string&
 
 /// The first layer that has this one's tied key: itself where it is not tied.
 int tied_owner(const std::vector<LayerSpec>& specs, int layer);
+
+/// What a layer's parameter is called everywhere: layer and name, of a tied one those of the first
+/// layer with its key.
+std::pair<std::string, std::string> owner_name(const std::vector<LayerSpec>& specs, int layer,
+                                               const std::string& parameter);
+
+/// By tied key, the stages that have a layer with it. `boundaries`: as of plan::Partition.
+std::map<std::string, std::set<int>> stages_of_keys(const std::vector<LayerSpec>& specs,
+                                                    const std::vector<int>& boundaries);
 
 /// Mean loss of one microbatch from the last layer's outputs and the targets.
 using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,7 +17,7 @@
 #include "pipewright/exec/training/without_memory.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rank/reductions.hpp"
-#include "stage/gradient_norm.hpp"
+#include "rank/step_result.hpp"
 
 namespace pipewright::exec {
 
@@ -287,11 +286,7 @@ const Tensors& PipelineStage::output_shapes() const { return state_->crossing.ou
 const TrainingSetup& PipelineStage::setup() const { return state_->setup; }
 
 std::vector<at::Tensor> PipelineStage::parameters() const {
-  std::vector<at::Tensor> parameters;
-  for (const auto& layer : state_->stage->layers())
-    for (const at::Tensor& parameter : layer->parameters())
-      parameters.push_back(parameter);
-  return parameters;
+  return parameters_of(state_->stage->layers());
 }
 
 void PipelineStage::begin(int step) {
@@ -524,29 +519,16 @@ GradientUse StepEnd::finish_gradients(StepResult& result) const {
     return {};
   for (const Tensors& theirs : everybody.all_gather(own.to_tensors()))
     norm.add(theirs);
-  const double scale = states.front()->scaler.scale();
-  const at::Tensor scaled = norm.norm();
-  result.gradient_norm = scaled.item<double>() / scale;
-  result.skipped = !std::isfinite(result.gradient_norm);
-  return use_of_gradients(setup(), scale, scaled);
+  return use_and_tell(setup(), states.front()->scaler.scale(), norm, result);
 }
 
 /// Those of the last stage, for all.
 std::vector<MicrobatchLoss> StepEnd::losses() const {
-  const auto count = static_cast<std::size_t>(states.front()->options.microbatches);
-  at::Tensor own = at::zeros({2, static_cast<std::int64_t>(count)}, at::kDouble);
+  std::vector<MicrobatchLoss> own(static_cast<std::size_t>(states.front()->options.microbatches));
   for (const PipelineStage::State* const state : states)
-    for (std::size_t m = 0; m < count && state->is_last(); ++m) {
-      own.mutable_data_ptr<double>()[m] = state->stage->losses()[m].loss;
-      own.mutable_data_ptr<double>()[count + m] = state->stage->losses()[m].weight;
-    }
-  at::Tensor all = at::zeros_like(own);
-  for (const Tensors& theirs : everybody.all_gather({own}))
-    all += theirs.at(0);
-  std::vector<MicrobatchLoss> losses(count);
-  for (std::size_t m = 0; m < count; ++m)
-    losses[m] = {all.const_data_ptr<double>()[m], all.const_data_ptr<double>()[count + m], true};
-  return losses;
+    if (state->is_last())
+      own = state->stage->losses();
+  return shared_losses(everybody, own);
 }
 
 StepResult StepEnd::run() const {
@@ -555,10 +537,7 @@ StepResult StepEnd::run() const {
   StepResult result;
   for (PipelineStage::State* const state : states)
     state->stage->end();
-  const auto of_all = losses();
-  result.loss = mean_loss(of_all);
-  for (const MicrobatchLoss& own : of_all)
-    result.losses.push_back(own.loss);
+  tell_losses(losses(), result);
   const GradientUse use = finish_gradients(result);
   for (PipelineStage::State* const state : states) {
     state->stage->update({InstructionKind::OptimizerStep},

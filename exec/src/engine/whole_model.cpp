@@ -26,12 +26,6 @@ Tensors WholeModel::forward(const Tensors& inputs, const CallContext& context) {
 
 at::Tensor WholeModel::forward(const at::Tensor& input) { return only(forward(Tensors{input})); }
 
-std::vector<at::Tensor> WholeModel::parameters() const {
-  std::vector<at::Tensor> parameters;
-  for (const auto& layer : layers_)
-    for (const at::Tensor& parameter : layer->parameters())
-      parameters.push_back(parameter);
-  return parameters;
-}
+std::vector<at::Tensor> WholeModel::parameters() const { return parameters_of(layers_); }
 
 }  // namespace pipewright::exec

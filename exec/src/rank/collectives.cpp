@@ -7,6 +7,7 @@
 
 #include "named_failure.hpp"
 #include "pipewright/exec/log.hpp"
+#include "step_result.hpp"
 
 namespace pipewright::exec {
 
@@ -205,17 +206,7 @@ void Collectives::share_loss() {
     held->read_losses();
   std::vector<MicrobatchLoss> own(static_cast<std::size_t>(pass_.microbatches));
   note_known_losses(*program_, job_rank_, stages_, own);
-  at::Tensor known = at::empty({pass_.microbatches, 2}, at::kDouble);
-  for (std::size_t m = 0; m < own.size(); ++m) {
-    known[static_cast<std::int64_t>(m)][0] = own[m].loss;
-    known[static_cast<std::int64_t>(m)][1] = own[m].weight;
-  }
-  at::Tensor all = at::zeros_like(known);
-  for (const Tensors& theirs : of_same_shard().all_gather({known}))
-    all += theirs.at(0);
-  const auto rows = all.accessor<double, 2>();
-  for (std::int64_t m = 0; m < rows.size(0); ++m)
-    losses_.push_back({rows[m][0], rows[m][1], true});
+  losses_ = shared_losses(of_same_shard(), own);
 }
 
 Members Collectives::copies_of(int stage) const {

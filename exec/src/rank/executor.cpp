@@ -23,6 +23,7 @@
 #include "rank_worker.hpp"
 #include "stage/stage_state.hpp"
 #include "stall_guard.hpp"
+#include "step_result.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -206,9 +207,7 @@ struct Executor::State {
     const auto all = losses();
     if (!std::all_of(all.begin(), all.end(), [](const auto& own) { return own.is_known; }))
       return;
-    result.loss = mean_loss(all);
-    for (const MicrobatchLoss& own : all)
-      result.losses.push_back(own.loss);
+    exec::tell_losses(all, result);
   }
 
   /// By microbatch of the batch, from the last stages of this process.

@@ -4,12 +4,11 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "device/gpu.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "reductions.hpp"
-#include "stage/gradient_norm.hpp"
+#include "step_result.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -48,21 +47,11 @@ struct SerialTrainer::State {
     if (needs_norm(setup)) {
       GradientNorm norm;
       norm.add(*stage, setup);
-      const at::Tensor scaled = norm.norm();
-      use = use_of_gradients(setup, scaler.scale(), scaled);
-      result.gradient_norm = scaled.item<double>() / scaler.scale();
-      result.skipped = !std::isfinite(result.gradient_norm);
+      use = use_and_tell(setup, scaler.scale(), norm, result);
     }
     stage->update({plan::InstructionKind::OptimizerStep}, learning_rate_at(setup.optimizer, step),
                   use);
     scaler.update(!result.skipped);
-  }
-
-  std::vector<double> losses() const {
-    std::vector<double> losses;
-    for (const MicrobatchLoss& own : stage->losses())
-      losses.push_back(own.loss);
-    return losses;
   }
 
   TrainingSetup setup;
@@ -96,8 +85,7 @@ StepResult SerialTrainer::step(int step) {
   }
   stage.end();
   StepResult result;
-  result.loss = mean_loss(stage.losses());
-  result.losses = state_->losses();
+  tell_losses(stage.losses(), result);
   state_->update(step, result);
   state_->stream.finish();
   const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
@@ -120,15 +108,13 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
     stage.forward(action(plan::InstructionKind::Forward, m));
   }
   stage.end();
-  return {mean_loss(stage.losses()), state_->losses(), std::move(stage.kept_outputs())};
+  Evaluation evaluation{.outputs = std::move(stage.kept_outputs())};
+  tell_losses(stage.losses(), evaluation);
+  return evaluation;
 }
 
 std::vector<at::Tensor> SerialTrainer::parameters() const {
-  std::vector<at::Tensor> parameters;
-  for (const auto& layer : state_->stage->layers())
-    for (const at::Tensor& parameter : layer->parameters())
-      parameters.push_back(parameter);
-  return parameters;
+  return parameters_of(state_->stage->layers());
 }
 
 }  // namespace pipewright::exec

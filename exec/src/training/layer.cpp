@@ -234,6 +234,14 @@ std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::De
   return layer;
 }
 
+std::vector<at::Tensor> parameters_of(const std::vector<std::shared_ptr<Layer>>& layers) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& layer : layers)
+    for (const at::Tensor& parameter : layer->parameters())
+      parameters.push_back(parameter);
+  return parameters;
+}
+
 Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
                   const Tensors& inputs, const CallContext& context) {
   if (!spec.random)

@@ -43,6 +43,9 @@ std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int inde
 std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index,
                                    at::Device device = at::kCPU, const ShardPlace& place = {});
 
+/// Those of all layers, in their order.
+std::vector<at::Tensor> parameters_of(const std::vector<std::shared_ptr<Layer>>& layers);
+
 /// Whether a rank has a part of the layer alone.
 inline bool is_cut(const LayerSpec& spec, const ShardPlace& place) {
   return spec.build_shard && (place.groups > 1 || (spec.has_experts && place.experts.count > 1));

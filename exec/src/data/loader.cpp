@@ -35,6 +35,12 @@ BatchSource batches_of(const Batch& all, int size) {
   };
 }
 
+BatchSource batches_of(std::vector<Batch> microbatches) {
+  return [all = std::move(microbatches), next = std::size_t{0}]() mutable -> std::optional<Batch> {
+    return next < all.size() ? std::optional(all[next++]) : std::nullopt;
+  };
+}
+
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step) {
   return
       [&data, microbatches, step = first_step, microbatch = 0]() mutable -> std::optional<Batch> {

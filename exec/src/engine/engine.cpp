@@ -215,9 +215,7 @@ BatchSource PipelineEngine::source_of(const WholeBatch& batch, int microbatches)
   }
   if (!all_agree(fault.empty()))
     throw plan::InputError(fault.empty() ? "another process has no batch that can be cut" : fault);
-  return [parts = std::move(parts), next = std::size_t{0}]() mutable -> std::optional<Batch> {
-    return next < parts.size() ? std::optional(parts[next++]) : std::nullopt;
-  };
+  return batches_of(std::move(parts));
 }
 
 namespace {

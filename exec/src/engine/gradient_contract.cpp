@@ -228,9 +228,7 @@ GradientContract gradient_contract(const PipelineModule& module, EngineOptions o
     std::vector<Batch> weighed = batch;
     for (int m = 0; m < count; ++m)
       weighed[static_cast<std::size_t>(m)].counts = counts_of(m);
-    engine.set_data([weighed, next = std::size_t{0}]() mutable -> std::optional<Batch> {
-      return next < weighed.size() ? std::optional(weighed[next++]) : std::nullopt;
-    });
+    engine.set_data(batches_of(std::move(weighed)));
     if (!engine.train_batch())
       throw Aborted("stopped");
     return step;

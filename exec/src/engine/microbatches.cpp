@@ -102,7 +102,7 @@ std::vector<Tensors> split_batch(const Tensors& batch, int chunks,
   std::vector<Tensors> microbatches(static_cast<std::size_t>(chunks));
   std::int64_t begin = 0;
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t size = samples / chunks + (chunk < samples % chunks ? 1 : 0);
+    const std::int64_t size = samples_in(samples, chunks, chunk);
     for (std::size_t i = 0; i < batch.size(); ++i)
       microbatches[static_cast<std::size_t>(chunk)].push_back(
           cuts[i] ? batch[i].narrow(*cuts[i], begin, size) : batch[i]);

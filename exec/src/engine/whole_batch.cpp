@@ -72,7 +72,7 @@ std::vector<std::int64_t> counted(const std::vector<CutPart>& parts, int count) 
   }
   std::vector<std::int64_t> counts;
   for (int m = 0; m < count; ++m)
-    counts.push_back(samples / count + (m < samples % count ? 1 : 0));
+    counts.push_back(samples_in(samples, count, m));
   return counts;
 }
 

@@ -61,14 +61,6 @@ std::vector<Batch> batches_with(const std::vector<int>& rows) {
   return batches;
 }
 
-BatchSource source_of(const std::vector<Batch>& batches) {
-  return [batches, next = std::size_t{0}]() mutable -> std::optional<Batch> {
-    if (next == batches.size())
-      return {};
-    return batches[next++];
-  };
-}
-
 /// What one process makes of them, layer by layer.
 std::vector<at::Tensor> serial(const std::vector<Batch>& batches) {
   TrainingSetup setup;
@@ -93,7 +85,7 @@ std::vector<at::Tensor> serial(const std::vector<Batch>& batches) {
 
 std::vector<at::Tensor> run(InferencePipeline& pipeline, const std::vector<Batch>& batches) {
   std::vector<at::Tensor> outputs;
-  const auto count = pipeline.run(source_of(batches), [&](std::int64_t index, Tensors of_batch) {
+  const auto count = pipeline.run(batches_of(batches), [&](std::int64_t index, Tensors of_batch) {
     CHECK(index == std::ssize(outputs));
     REQUIRE(of_batch.size() == 1);
     outputs.push_back(of_batch[0]);
@@ -193,7 +185,7 @@ TEST_CASE("no more microbatches are under way than were allowed, and so many are
     InferencePipeline pipeline({layers(), options_of(3)}, {.under_way = under_way});
     std::atomic<int> entered = 0, came_out = 0, most = 0;
     const auto batches = batches_with(std::vector<int>(12, 2));
-    BatchSource inner = source_of(batches);
+    BatchSource inner = batches_of(batches);
     const BatchSource counted = [&]() -> std::optional<Batch> {
       auto batch = inner();
       if (batch)
@@ -230,11 +222,11 @@ TEST_CASE("what a layer, the source or the sink throws ends the run on all ranks
   };
   const auto ignore = [](std::int64_t, const Tensors&) {};
   InferencePipeline pipeline({failing, options_of(3)});
-  CHECK(failure(pipeline, source_of(batches), ignore) == "rank 2, microbatch 2: five rows");
+  CHECK(failure(pipeline, batches_of(batches), ignore) == "rank 2, microbatch 2: five rows");
   CHECK(failure(
             pipeline, []() -> std::optional<Batch> { throw std::runtime_error("no disk"); },
             ignore) == "no disk");
-  CHECK(failure(pipeline, source_of(batches), [](std::int64_t, const Tensors&) {
+  CHECK(failure(pipeline, batches_of(batches), [](std::int64_t, const Tensors&) {
           throw std::runtime_error("no room");
         }) == "no room");
   check_same(run(pipeline, batches_with({3, 3})), serial(batches_with({3, 3})));
@@ -245,10 +237,10 @@ TEST_CASE("inference has the weights of a training, as they are or from a checkp
   trained.loss = [](const Tensors& outputs, const Tensors&) { return outputs.at(0).pow(2).mean(); };
   PipelineEngine engine({layers(), trained}, {.train_batch_size = 12, .microbatch_size = 3});
   const auto batches = batches_with({3, 3, 3, 3});
-  engine.set_data(RepeatingLoader([&] { return source_of(batches); }));
+  engine.set_data(RepeatingLoader([&] { return batches_of(batches); }));
   for (int step = 0; step < 3; ++step)
     engine.train_batch();
-  BatchSource again = source_of(batches);
+  BatchSource again = batches_of(batches);
   const auto expected = engine.eval_batch(again, {.outputs = true}).value().outputs.at(0);
 
   const auto snapshot = engine.executor().snapshot(engine.next_step());
@@ -303,7 +295,7 @@ TEST_CASE(over_gloo, "[.]") {
     for (int run = 0; run < 2; ++run)
       say(fmt::format(
           "{} batches",
-          pipeline.run(job.rank() == 0 ? source_of(batches_with(rows_over_gloo)) : BatchSource(),
+          pipeline.run(job.rank() == 0 ? batches_of(batches_with(rows_over_gloo)) : BatchSource(),
                        [](std::int64_t, const Tensors& outputs) { say(line_of(outputs.at(0))); })));
   } catch (const std::exception& error) {
     say(error.what());

@@ -74,9 +74,7 @@ struct Serial {
     trainer.emplace(setup, 4, std::move(groups));
   }
   StepResult step(int step) {
-    BatchSource source = [this, next = std::size_t{0}]() mutable -> std::optional<Batch> {
-      return next < parts.size() ? std::optional(parts[next++]) : std::nullopt;
-    };
+    BatchSource source = batches_of(parts);
     REQUIRE(buffer.fill(source, step, 4));
     return trainer->step(step);
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "pipewright/exec/data/dataset.hpp"
 
@@ -26,6 +27,9 @@ using BatchSource = std::function<std::optional<Batch>()>;
 /// `all` in pieces of `size` samples along dimension 0, in order; samples that fill no piece are
 /// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
 BatchSource batches_of(const Batch& all, int size);
+
+/// These, in order.
+BatchSource batches_of(std::vector<Batch> microbatches);
 
 /// The microbatches of a Dataset, `microbatches` per step, step after step: they never end. The
 /// dataset outlives the source.

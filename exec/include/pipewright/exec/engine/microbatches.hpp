@@ -2,6 +2,7 @@
 
 // A batch is cut into microbatches argument by argument, and their outputs are put together again.
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -16,11 +17,16 @@ struct ChunkSpec {
 };
 inline constexpr ChunkSpec replicate{.dimension = 0, .replicated = true};
 
+/// Samples of microbatch `chunk` of `chunks`: where they do not divide, the first ones have one
+/// more than the last, as torch's tensor_split has it.
+constexpr std::int64_t samples_in(std::int64_t samples, int chunks, int chunk) {
+  return samples / chunks + (chunk < samples % chunks ? 1 : 0);
+}
+
 /// The arguments of each of `chunks` microbatches: views of the batch, no copies. An undefined
-/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0. Where
-/// the samples do not divide, the first microbatches have one more than the last, as torch's
-/// tensor_split has it. Throws InputError when the cut arguments are not equally long, when there
-/// is none, or when they have fewer samples than there are microbatches.
+/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0.
+/// Throws InputError when the cut arguments are not equally long, when there is none, or when they
+/// have fewer samples than there are microbatches.
 std::vector<Tensors> split_batch(const Tensors& batch, int chunks,
                                  const std::vector<ChunkSpec>& specs = {});
 

@@ -12,6 +12,7 @@
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/program/computation.hpp"
+#include "setup_of.hpp"
 #include "stage/gradient_norm.hpp"
 
 namespace pipewright::exec {
@@ -97,19 +98,10 @@ int count_backwards(const plan::Program& program, const ExecutorOptions& options
   return options.only_rank ? count : count * options.replicas * options.shards;
 }
 
-TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& options) {
-  TrainingSetup setup;
-  setup.layers = module.layers();
-  setup.loss = module.options().loss;
-  setup.base_seed = module.options().base_seed;
+TrainingSetup setup_of_engine(const PipelineModule& module, const EngineOptions& options) {
+  TrainingSetup setup = setup_of(module, options);
   setup.microbatch_size = options.microbatch_size;
-  setup.optimizer = options.optimizer;
-  setup.precision = options.precision;
-  setup.loss_scaling = options.loss_scaling;
-  setup.clip_norm = options.clip_norm;
   setup.before_step = options.before_step;
-  setup.exact = options.exact;
-  setup.gradient_groups = options.gradient_groups;
   setup.tensor_groups = options.tensor_groups > 0 ? options.tensor_groups : module.shards();
   return setup;
 }
@@ -119,7 +111,7 @@ TrainingSetup setup_of(const PipelineModule& module, const EngineOptions& option
 PipelineEngine::PipelineEngine(PipelineModule module, EngineOptions options)
     : module_(std::move(module)),
       options_(std::move(options)),
-      setup_(setup_of(module_, options_)),
+      setup_(setup_of_engine(module_, options_)),
       step_(options_.first_step) {
   options_.execution.replicas = module_.replicas();
   options_.execution.shards = module_.shards();

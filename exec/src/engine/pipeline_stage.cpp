@@ -18,6 +18,7 @@
 #include "pipewright/plan/error.hpp"
 #include "rank/reductions.hpp"
 #include "rank/step_result.hpp"
+#include "setup_of.hpp"
 
 namespace pipewright::exec {
 
@@ -63,16 +64,7 @@ void check_stage(const PipelineModule& module, int index, const PipelineStageOpt
 }
 
 TrainingSetup setup_of_stage(const PipelineModule& module, const PipelineStageOptions& options) {
-  TrainingSetup setup;
-  setup.layers = module.layers();
-  setup.loss = module.options().loss;
-  setup.base_seed = module.options().base_seed;
-  setup.optimizer = options.optimizer;
-  setup.precision = options.precision;
-  setup.loss_scaling = options.loss_scaling;
-  setup.clip_norm = options.clip_norm;
-  setup.exact = options.exact;
-  setup.gradient_groups = options.gradient_groups;
+  TrainingSetup setup = setup_of(module, options);
   setup.tensor_groups = 1;
   return setup;
 }

@@ -60,9 +60,8 @@ void Inbox::post(const Instruction& receive) {
 
 void Inbox::send(const Instruction& i, Tensors tensors) {
   const Transfer transfer = transfer_of(i);
-  if (logs(LogSubject::Transfers, LogLevel::Debug))
-    write_log(LogSubject::Transfers, LogLevel::Debug,
-              fmt::format("sends {} to rank {}", in_words(tensors), transfer.to));
+  log(LogSubject::Transfers, LogLevel::Debug,
+      [&] { return fmt::format("sends {} to rank {}", in_words(tensors), transfer.to); });
   transport_.send(transfer, std::move(tensors));
 }
 
@@ -76,9 +75,8 @@ void Inbox::complete(const Instruction& receive) {
     progress_.waits_for(transfer.from);
     tensors = transport_.receive(transfer);
     progress_.waits_for(-1);
-    if (logs(LogSubject::Transfers, LogLevel::Debug))
-      write_log(LogSubject::Transfers, LogLevel::Debug,
-                fmt::format("has {} from rank {}", in_words(tensors), transfer.from));
+    log(LogSubject::Transfers, LogLevel::Debug,
+        [&] { return fmt::format("has {} from rank {}", in_words(tensors), transfer.from); });
     there = Event::now();
     stopwatch_.note(receive, posted_.extract(key_of(receive)).mapped(), account_.held());
   }

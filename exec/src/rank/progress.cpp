@@ -30,7 +30,8 @@ void Progress::starting(const plan::Instruction& i) {
 
 void Progress::starting(const plan::Instruction& first, const plan::Instruction& second) {
   log_at(first);
-  log(LogSubject::Schedule, LogLevel::Debug, "begins, in turns with {}", plan::to_string(second));
+  log(LogSubject::Schedule, LogLevel::Debug,
+      [&] { return fmt::format("begins, in turns with {}", plan::to_string(second)); });
   starting(activity_of(first, second));
   if (!told_)
     return;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,13 @@ void log(LogSubject subject, LogLevel level, fmt::format_string<Arguments...> te
          Arguments&&... arguments) {
   if (logs(subject, level))
     write_log(subject, level, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+/// The same of a text that is made only where it is written.
+template <std::invocable Text>
+void log(LogSubject subject, LogLevel level, const Text& text) {
+  if (logs(subject, level))
+    write_log(subject, level, text());
 }
 
 /// Further lines of this thread are those of a rank of the job, in this step, at this instruction.

@@ -260,6 +260,7 @@ Stage::Stage(StageSpec spec, const TrainingSetup& setup) : spec_(std::move(spec)
                           .groups_of_each = spec_.groups_of_pipeline};
   for (int layer = spec_.first; layer < spec_.last; ++layer) {
     layers_.push_back(build_layer(setup, layer, spec_.device, spec_.place));
+    takes_keywords_ = takes_keywords_ || !spec_of(layer).keywords.empty();
     const std::size_t first_of_layer = name_of_parameter_.size();
     for (const auto& named : layers_.back()->named_parameters())
       if (named.value().requires_grad()) {
@@ -409,9 +410,10 @@ void Stage::read_losses() {
   unread_losses_.clear();
 }
 
-CallContext Stage::context_of(const Instruction& i, int layer) {
+CallContext Stage::context_of(const Instruction& i, int layer) const {
   CallContext context{pass_.step, pass_.first_microbatch + i.microbatch, pass_.training,
-                      spec_.selective_recompute, &buffers(i).keywords};
+                      spec_.selective_recompute,
+                      &slots_[static_cast<std::size_t>(i.slot)].keywords};
   if (captures_ && layer != loss_layer())
     context.step = context.microbatch = CallNumber::hidden_from(spec_of(layer).name);
   return context;
@@ -507,10 +509,7 @@ void Stage::take_targets(const Instruction& i, Tensors targets, double weight) {
 
 /// They come with the data to whatever stage has a layer that names them.
 void Stage::take_keywords(const Instruction& i) {
-  const auto first = setup_.layers.begin();
-  if (pass_.data == nullptr ||
-      std::all_of(first + spec_.first, first + spec_.last,
-                  [](const LayerSpec& layer) { return layer.keywords.empty(); }))
+  if (!takes_keywords_ || pass_.data == nullptr)
     return;
   for (auto& [name, value] :
        pass_.data->keywords(pass_.step, pass_.first_microbatch + i.microbatch))

@@ -161,7 +161,7 @@ class Stage {
   Tensors perform(const plan::Instruction& i, const Work& part);
   template <class Work>
   Tensors with_gradients(const plan::Instruction& i, const Work& part);
-  CallContext context_of(const plan::Instruction& i, int layer);
+  CallContext context_of(const plan::Instruction& i, int layer) const;
   Tensors run_segment(std::size_t segment, const Tensors& inputs, const plan::Instruction& i,
                       plan::InstructionKind part);
   void take_inputs(const plan::Instruction& i, Tensors inputs);
@@ -182,7 +182,8 @@ class Stage {
   std::vector<int> graph_bounds_, rerun_bounds_;
   std::vector<std::shared_ptr<Layer>> layers_;
   std::vector<Tensors> buffers_of_layer_;
-  int first_trained_ = 0;  // layer that has something to train; none: the end
+  int first_trained_ = 0;        // layer that has something to train; none: the end
+  bool takes_keywords_ = false;  // a layer of it does
   std::vector<int> layer_of_parameter_;
   std::vector<std::string> name_of_parameter_;
   std::vector<std::optional<CutParameter>> cut_of_parameter_;

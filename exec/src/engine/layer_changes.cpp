@@ -13,39 +13,21 @@
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/training/run_again.hpp"
 #include "pipewright/plan/error.hpp"
+#include "rebuilt.hpp"
+#include "training/buffers_as_before.hpp"
 
 namespace pipewright::exec {
 namespace {
 
 using Built = std::shared_ptr<Layer>;
 
-/// `change(build)` in place of each function that builds the layer or a part of it.
-template <class Change>
-LayerSpec rebuilt(LayerSpec layer, const Change& change) {
-  layer.build = [change, build = std::move(layer.build)] { return change(build); };
-  if (layer.build_shard)
-    layer.build_shard = [change, build = std::move(layer.build_shard)](const ShardPlace& place) {
-      return change([&] { return build(place); });
-    };
-  return layer;
-}
-
-/// What a forward changes in buffers it has changed already: they are what they were.
 Tensors run_once_more(Layer& layer, const Tensors& inputs, const CallContext& context) {
-  const at::NoGradGuard no_grad;
-  Tensors buffers, before;
-  for (const at::Tensor& buffer : layer.buffers()) {
+  Tensors buffers;
+  for (const at::Tensor& buffer : layer.buffers())
     buffers.push_back(buffer.variable_data());
-    before.push_back(buffer.clone());
-  }
-  Tensors outputs;
-  {
-    const at::AutoGradMode with_graph(true);
-    outputs = layer.forward_all(inputs, context);
-  }
-  for (std::size_t b = 0; b < buffers.size(); ++b)
-    buffers[b].copy_(before[b]);
-  return outputs;
+  const BuffersAsBefore as_before(buffers);
+  const at::AutoGradMode with_graph(true);
+  return layer.forward_all(inputs, context);
 }
 
 Tensors trained_of(const Layer& layer) {

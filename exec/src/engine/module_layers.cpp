@@ -9,6 +9,7 @@
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partitioners/name_pattern.hpp"
+#include "rebuilt.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -163,18 +164,13 @@ LayerSpec varying_layer(LayerSpec layer) {
 namespace {
 
 LayerSpec frozen_where(LayerSpec layer, const std::function<bool(const std::string&)>& is_frozen) {
-  const auto freeze = [is_frozen](std::shared_ptr<Layer> built) {
+  return rebuilt(std::move(layer), [is_frozen](const auto& build) -> std::shared_ptr<Layer> {
+    std::shared_ptr<Layer> built = build();
     for (auto& parameter : built->named_parameters())
       if (is_frozen(parameter.key()))
         parameter.value().set_requires_grad(false);
     return built;
-  };
-  layer.build = [build = layer.build, freeze] { return freeze(build()); };
-  if (layer.build_shard)
-    layer.build_shard = [build = layer.build_shard, freeze](const ShardPlace& place) {
-      return freeze(build(place));
-    };
-  return layer;
+  });
 }
 
 }  // namespace

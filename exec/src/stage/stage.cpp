@@ -20,6 +20,7 @@
 #include "pipewright/plan/error.hpp"
 #include "scattered_gradients.hpp"
 #include "stage_state.hpp"
+#include "training/buffers_as_before.hpp"
 
 namespace pipewright::exec {
 
@@ -142,28 +143,14 @@ class WeightsOfForward {
   Tensors newest_;
 };
 
-/// While it lives, layers may change their buffers, such as a batch norm's running means; then
-/// those are what they were. A microbatch that runs again must not count twice.
-class BuffersAsBefore {
- public:
-  /// `buffers`: by layer, of which [first, last) run.
-  BuffersAsBefore(const std::vector<Tensors>& buffers, int first, int last) {
-    const at::NoGradGuard no_grad;
-    for (int layer = first; layer < last; ++layer)
-      for (const at::Tensor& buffer : buffers[static_cast<std::size_t>(layer)])
-        before_.emplace_back(buffer, buffer.clone());
-  }
-  ~BuffersAsBefore() {
-    const at::NoGradGuard no_grad;
-    for (auto& [buffer, before] : before_)
-      buffer.copy_(before);
-  }
-  BuffersAsBefore(const BuffersAsBefore&) = delete;
-  BuffersAsBefore& operator=(const BuffersAsBefore&) = delete;
-
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
-};
+/// Of layers [first, last).
+Tensors buffers_of(const std::vector<Tensors>& by_layer, int first, int last) {
+  Tensors all;
+  for (int layer = first; layer < last; ++layer)
+    for (const at::Tensor& buffer : by_layer[static_cast<std::size_t>(layer)])
+      all.push_back(buffer);
+  return all;
+}
 
 std::vector<int> in_order(const std::map<int, std::vector<int>>& by_group) {
   std::vector<int> all;
@@ -636,8 +623,8 @@ void Stage::build_graphs(const Instruction& i, std::size_t first, std::size_t la
   const bool again = held.backward.recomputed;
   const auto part = again ? InstructionKind::Recompute : InstructionKind::Forward;
   const int begin = bounds(held)[first], end = std::min(bounds(held)[last + 1], spec_.last);
-  const BuffersAsBefore buffers(buffers_of_layer_, begin - spec_.first,
-                                (again ? end : begin) - spec_.first);
+  const BuffersAsBefore buffers(
+      buffers_of(buffers_of_layer_, begin - spec_.first, (again ? end : begin) - spec_.first));
   for (std::size_t segment = first; segment <= last; ++segment) {
     Segment& own = held.segments[segment];
     if (segment > first)

@@ -1,0 +1,36 @@
+#pragma once
+
+// What runs again must not count twice.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+/// While it lives, layers may change these buffers, such as a batch norm's running means; then they
+/// are what they were.
+class BuffersAsBefore {
+ public:
+  explicit BuffersAsBefore(const Tensors& buffers) {
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& buffer : buffers)
+      before_.emplace_back(buffer, buffer.clone());
+  }
+  ~BuffersAsBefore() {
+    const at::NoGradGuard no_grad;
+    for (auto& [buffer, before] : before_)
+      buffer.copy_(before);
+  }
+  BuffersAsBefore(const BuffersAsBefore&) = delete;
+  BuffersAsBefore& operator=(const BuffersAsBefore&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
+};
+
+}  // namespace pipewright::exec

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "pipewright/plan/error.hpp"
@@ -271,13 +270,18 @@ void PipelineEngine::set_train_batch_size(int samples) {
   options_.train_batch_size = samples;
 }
 
+/// The processes of the job that this is one of.
+RankGroup PipelineEngine::everybody() const {
+  const ExecutorOptions& execution = options_.execution;
+  return exec::everybody(grid_of(program_, execution).size(), *execution.only_rank,
+                         *execution.transport);
+}
+
 /// Whether `here` holds on every process.
 bool PipelineEngine::all_agree(bool here) const {
-  const ExecutorOptions& execution = options_.execution;
-  if (!execution.only_rank)
+  if (!options_.execution.only_rank)
     return here;
-  const auto answers = execution.transport->all_gather(everybody(), *execution.only_rank,
-                                                       {at::full({1}, here, at::kLong)});
+  const auto answers = everybody().all_gather({at::full({1}, here, at::kLong)});
   return std::all_of(answers.begin(), answers.end(),
                      [](const Tensors& answer) { return answer.at(0).item<bool>(); });
 }

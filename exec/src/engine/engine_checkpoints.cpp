@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -101,38 +99,20 @@ IncompatibleKeys PipelineEngine::load_module_state_dict(StateDict state,
   return load_module_state_dict(weights_of(std::move(state)), options);
 }
 
-std::vector<int> PipelineEngine::everybody() const {
-  std::vector<int> ranks(static_cast<std::size_t>(grid_of(program_, options_.execution).size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 bool PipelineEngine::is_first_process() const {
   return options_.execution.only_rank.value_or(0) == 0;
 }
 
-/// What the first process says; equally long on all, as transports may demand.
+/// What the first process says.
 std::string PipelineEngine::from_first(const std::string& text) const {
-  const ExecutorOptions& execution = options_.execution;
-  if (!execution.only_rank)
-    return text;
-  const auto first_of_all = [&](const at::Tensor& mine) {
-    return execution.transport->all_gather(everybody(), *execution.only_rank, {mine}).front().at(0);
-  };
-  const auto length = first_of_all(at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong))
-                          .item<std::int64_t>();
-  at::Tensor bytes = at::zeros({length + 1}, at::kByte);
-  if (is_first_process())
-    std::memcpy(bytes.data_ptr(), text.data(), text.size());
-  bytes = first_of_all(bytes).cpu();
-  return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(length)};
+  return options_.execution.only_rank ? everybody().texts(text).front() : text;
 }
 
 CheckpointWriter& PipelineEngine::writer_for(const std::filesystem::path& folder,
                                              const SaveOptions& options) {
   CheckpointOptions wanted;
   wanted.part = options_.execution.only_rank.value_or(0);
-  wanted.parts = options_.execution.only_rank ? static_cast<int>(everybody().size()) : 1;
+  wanted.parts = options_.execution.only_rank ? everybody().size() : 1;
   wanted.keep = options.keep;
   wanted.most_bytes_per_s = options.most_bytes_per_s;
   wanted.report = options.report;

@@ -1,35 +1,19 @@
 #include "pipewright/exec/engine/member.hpp"
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
+#include "pipewright/exec/transport/rank_group.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
-namespace {
-
-at::Tensor bytes_of(const std::string& text) {
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.data_ptr()));
-  return bytes;
-}
-
-std::string text_of(const at::Tensor& bytes) {
-  return {static_cast<const char*>(bytes.const_data_ptr()),
-          static_cast<std::size_t>(bytes.numel())};
-}
-
-}  // namespace
-
 std::vector<RankDevice> gpus_of(int ranks, const Job* job, bool own_multiprocessors) {
   if (job == nullptr)
     return on_gpus(ranks, own_multiprocessors);
@@ -91,18 +75,13 @@ std::vector<int> Member::group_along(const std::string& axis) const {
 }
 
 std::vector<Tensors> Member::from_all(const Tensors& tensors) const {
-  if (!job_)
-    return {tensors};
-  std::vector<int> everybody(static_cast<std::size_t>(job_->size()));
-  std::iota(everybody.begin(), everybody.end(), 0);
-  return transport_->all_gather(everybody, job_->rank(), tensors);
+  return job_ ? everybody(job_->size(), job_->rank(), *transport_).all_gather(tensors)
+              : std::vector<Tensors>{tensors};
 }
 
 std::vector<std::string> Member::from_all(const std::string& text) const {
-  std::vector<std::string> texts;
-  for (const Tensors& theirs : from_all(Tensors{bytes_of(text)}))
-    texts.push_back(text_of(theirs.at(0)));
-  return texts;
+  return job_ ? everybody(job_->size(), job_->rank(), *transport_).texts(text)
+              : std::vector<std::string>{text};
 }
 
 std::string Member::from_first(const std::string& text) const {

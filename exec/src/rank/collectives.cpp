@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <numeric>
 #include <utility>
 
 #include "named_failure.hpp"
@@ -220,9 +219,7 @@ Members Collectives::copies_of_experts(int stage) const {
 }
 
 Members Collectives::everybody() const {
-  std::vector<int> ranks(static_cast<std::size_t>(job_rank_.steps.ranks));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return {std::move(ranks), job_rank_.in_job(), &transport_};
+  return exec::everybody(job_rank_.steps.ranks, job_rank_.in_job(), transport_);
 }
 
 Members Collectives::of_same_shard() const {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "pipewright/plan/error.hpp"
 
@@ -36,6 +37,22 @@ Tensors RankGroup::broadcast(const Tensors& mine, int from) const {
     copies.push_back(tensor.clone());
   all_gather({});  // all have read
   return copies;
+}
+
+std::vector<std::string> RankGroup::texts(const std::string& mine) const {
+  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(mine.size())}, at::kByte);
+  std::copy(mine.begin(), mine.end(), static_cast<char*>(bytes.data_ptr()));
+  std::vector<std::string> texts;
+  for (const Tensors& theirs : all_gather({bytes}))
+    texts.emplace_back(static_cast<const char*>(theirs.at(0).const_data_ptr()),
+                       static_cast<std::size_t>(theirs.at(0).numel()));
+  return texts;
+}
+
+RankGroup everybody(int size, int self, Transport& transport) {
+  RankGroup all{std::vector<int>(static_cast<std::size_t>(size)), self, &transport};
+  std::iota(all.ranks.begin(), all.ranks.end(), 0);
+  return all;
 }
 
 RankGroup group_of(const plan::RankGroups& groups, int self, Transport& transport) {

@@ -18,6 +18,7 @@
 #include "pipewright/exec/engine/pipeline_module.hpp"
 #include "pipewright/exec/engine/whole_batch.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/transport/rank_group.hpp"
 #include "pipewright/plan/generators/schedule_choice.hpp"
 
 namespace pipewright::exec {
@@ -167,7 +168,7 @@ class PipelineEngine {
   BatchSource source_of(const WholeBatch& batch, int microbatches) const;
   bool fill(StepBuffer& buffer, BatchSource& data, int microbatches) const;
   std::optional<StepResult> run_step(BatchSource& data, bool outputs);
-  std::vector<int> everybody() const;
+  RankGroup everybody() const;
   std::string from_first(const std::string& text) const;
   TrainingState wanted_state() const;
   IncompatibleKeys restore(const Checkpoint& checkpoint, const ResumeOptions& options,

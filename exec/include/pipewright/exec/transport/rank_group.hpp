@@ -2,6 +2,7 @@
 
 // Some ranks of a job as a group that communicates, such as one of a Grid's.
 
+#include <string>
 #include <vector>
 
 #include "pipewright/exec/transport/transport.hpp"
@@ -26,7 +27,12 @@ struct RankGroup {
   Tensors sum(const Tensors& mine) const;
   /// What the member at this place hands in; the others hand in anything.
   Tensors broadcast(const Tensors& mine, int from = 0) const;
+  /// What each member says, in their order.
+  std::vector<std::string> texts(const std::string& mine) const;
 };
+
+/// All ranks of a job.
+RankGroup everybody(int size, int self, Transport& transport);
 
 /// The group of `groups` that `self` is in, such as `Grid::data_groups()`. Throws InputError when
 /// it is in none.

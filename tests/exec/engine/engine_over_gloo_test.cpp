@@ -1,15 +1,12 @@
 // An engine whose ranks are processes, which send over Gloo, against serial training.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/nn.h>
 #include <torch/optim/adagrad.h>
 
-#include <bit>
-
+#include "exec/support/bits_in_words.hpp"
 #include "exec/support/made_up_data.hpp"
 #include "exec/support/processes.hpp"
-#include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/exec/engine/engine.hpp"
 #include "pipewright/exec/engine/gradient_contract.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
@@ -22,6 +19,8 @@ namespace engine_over_gloo_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::bits_of;
+using test::line_of_weights;
 using test::MadeUp;
 using test::Ranks;
 using test::say;
@@ -76,17 +75,6 @@ EngineOptions options_of(const Case& wanted) {
       gradient.value.clamp_(-0.01, 0.01);
   };
   return options;
-}
-
-std::string bits_of(double number) {
-  return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(number));
-}
-
-std::string line_of_weights(const std::vector<at::Tensor>& parameters) {
-  std::vector<std::string> sums;
-  for (const at::Tensor& parameter : parameters)
-    sums.push_back(fmt::format("{:08x}", crc32c(parameter.const_data_ptr(), parameter.nbytes())));
-  return fmt::format("weights {}", fmt::join(sums, " "));
 }
 
 /// What every rank says: the loss of each step, that of an evaluation, and its stage's weights.

@@ -8,6 +8,7 @@
 
 #include "exec/support/made_up_data.hpp"
 #include "exec/support/small_gpt.hpp"
+#include "exec/support/small_layers.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
@@ -21,15 +22,10 @@ namespace engine_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::linear;
 using test::MadeUp;
+using test::tanh;
 namespace nn = torch::nn;
-
-LayerSpec linear(const std::string& name, int in, int out) {
-  return module_layer(name, [in, out] { return nn::Linear(in, out); });
-}
-LayerSpec tanh(const std::string& name) {
-  return function_layer(name, [](const at::Tensor& input) { return input.tanh(); });
-}
 
 PipelineModule small_model(int pipe, int data = 1, int stages_per_rank = 1) {
   const Loss loss = [](const Tensors& outputs, const Tensors& targets) {

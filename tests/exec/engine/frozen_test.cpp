@@ -1,11 +1,11 @@
 // Parameters that are not trained.
 
-#include <torch/nn.h>
 
 #include <mutex>
 #include <set>
 
 #include "exec/support/engine_equals_serial.hpp"
+#include "exec/support/small_layers.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
@@ -16,15 +16,9 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using test::check_engine_equals_serial;
 using test::error_of;
+using test::linear;
 using test::MadeUp;
-namespace nn = torch::nn;
-
-LayerSpec linear(const std::string& name, int in, int out) {
-  return module_layer(name, [in, out] { return nn::Linear(in, out); });
-}
-LayerSpec tanh(const std::string& name) {
-  return function_layer(name, [](const at::Tensor& input) { return input.tanh(); });
-}
+using test::tanh;
 
 PipelineModule model(int pipe, const std::string& frozen, int interval = 0, int data = 1) {
   return {

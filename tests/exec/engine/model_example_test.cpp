@@ -55,23 +55,13 @@ std::vector<double> train(const Batch& all, int steps) {
 }
 // end of example
 
-#include <fstream>
-#include <sstream>
-
+#include "exec/support/example_text.hpp"
 #include "support/catch.hpp"
 
 namespace model_example_test {
 
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(std::string(PIPEWRIGHT_SOURCE_DIR) + file).rdbuf();
-  return text.str();
-}
-
-std::string between(const std::string& text, const std::string& begin, const std::string& end) {
-  const auto first = text.find(begin) + begin.size();
-  return text.substr(first, text.find(end, first) - first);
-}
+using pipewright::test::between;
+using pipewright::test::text_of;
 
 TEST_CASE("the example of docs/model.md is this one", "[exec]") {
   const std::string here = between(text_of("/tests/exec/engine/model_example_test.cpp"),

@@ -3,16 +3,14 @@
 #include "pipewright/exec/engine/pipeline_stage.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/nn.h>
 
 #include <atomic>
-#include <bit>
 #include <thread>
 
+#include "exec/support/bits_in_words.hpp"
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/processes.hpp"
-#include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/exec/engine/engine.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
@@ -24,7 +22,9 @@ namespace pipeline_stage_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using test::bits_of;
 using test::error_of;
+using test::line_of_weights;
 using test::Ranks;
 using test::same_bits;
 using test::say;
@@ -301,17 +301,6 @@ TEST_CASE("without a transport the loop moves tensors itself", "[exec]") {
     trained.parameters.insert(trained.parameters.end(), own.begin(), own.end());
   }
   check_equals_serial(trained, stages[0].setup());
-}
-
-std::string bits_of(double number) {
-  return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(number));
-}
-
-std::string line_of_weights(const std::vector<at::Tensor>& parameters) {
-  std::vector<std::string> sums;
-  for (const at::Tensor& parameter : parameters)
-    sums.push_back(fmt::format("{:08x}", crc32c(parameter.const_data_ptr(), parameter.nbytes())));
-  return fmt::format("weights {}", fmt::join(sums, " "));
 }
 
 constexpr auto over_gloo = "rank of a 1F1B of one's own";

@@ -61,10 +61,8 @@ std::vector<double> train_by_hand(const PipelineModule& model, const std::vector
 
 #include <torch/nn.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "exec/support/equals_serial.hpp"
+#include "exec/support/example_text.hpp"
 #include "exec/support/made_up_data.hpp"
 #include "pipewright/exec/engine/engine.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
@@ -72,16 +70,8 @@ std::vector<double> train_by_hand(const PipelineModule& model, const std::vector
 
 namespace stage_example_test {
 
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(std::string(PIPEWRIGHT_SOURCE_DIR) + file).rdbuf();
-  return text.str();
-}
-
-std::string between(const std::string& text, const std::string& begin, const std::string& end) {
-  const auto first = text.find(begin) + begin.size();
-  return text.substr(first, text.find(end, first) - first);
-}
+using pipewright::test::between;
+using pipewright::test::text_of;
 
 TEST_CASE("the example of a stage by itself in docs/model.md is this one", "[exec]") {
   const std::string here = between(text_of("/tests/exec/engine/stage_example_test.cpp"),

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/nn.h>
 
-#include <cstring>
-
+#include "exec/support/equals_serial.hpp"
+#include "exec/support/small_layers.hpp"
 #include "pipewright/exec/engine/engine.hpp"
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
@@ -21,17 +21,13 @@ at::Tensor error_of_squares(const Tensors& outputs, const Tensors& targets) {
   return at::mse_loss(outputs.at(0), targets.at(0));
 }
 
-/// The last layer adds what the keyword "shift" has, where there is one.
+/// The last layer multiplies by what the keyword "shift" has, where there is one.
 std::vector<LayerSpec> layers() {
-  const auto linear = [](const std::string& name, int in, int out) {
-    return module_layer(name, [in, out] { return nn::Linear(in, out); });
-  };
   const auto shifted = [](nn::Linear& module, const at::Tensor& x, const CallContext& context) {
     const at::Tensor shift = context.find_keyword("shift");
     return shift.defined() ? module(x) * shift : module(x);
   };
-  return {linear("a", 4, 8), function_layer("t", [](const at::Tensor& x) { return x.tanh(); }),
-          linear("b", 8, 8),
+  return {test::linear("a", 4, 8), test::tanh("t"), test::linear("b", 8, 8),
           keyword_layer(module_layer(
                             "c", [] { return nn::Linear(8, 2); }, shifted),
                         {"shift"})};
@@ -59,10 +55,7 @@ WholeBatch batch_of(int samples) {
 
 bool same_bits(const Tensors& a, const Tensors& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const at::Tensor& x, const at::Tensor& y) {
-                      return x.sizes() == y.sizes() &&
-                             std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
-                    });
+                    [](const at::Tensor& x, const at::Tensor& y) { return test::same_bits(x, y); });
 }
 
 /// Serial training on the microbatches of the same batch at each step.

@@ -1,6 +1,5 @@
 // Parameters that are not trained.
 
-
 #include <mutex>
 #include <set>
 

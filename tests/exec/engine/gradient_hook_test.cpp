@@ -13,7 +13,6 @@ namespace gradient_hook_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 using test::check_engine_equals_serial;
-using test::error_of;
 using test::MadeUp;
 namespace nn = torch::nn;
 
@@ -189,8 +188,7 @@ TEST_CASE("what the function throws is named", "[exec]") {
                             throw plan::InputError("no such gradient");
                         }}));
   engine.set_data(batches_of(data, 4));
-  CHECK(error_of([&] { engine.train_batch(); }) ==
-        "rank 1, action 1STEP, step 0: no such gradient");
+  CHECK_THROWS_WITH(engine.train_batch(), "rank 1, action 1STEP, step 0: no such gradient");
 }
 
 }  // namespace gradient_hook_test

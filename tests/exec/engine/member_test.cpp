@@ -48,9 +48,11 @@ std::string losses_of(const Member& member) {
   if (engine.is_last_stage())
     batch.targets = {x.cos()};
   std::string losses;
-  for (int step = 0; step < 2; ++step)
-    for (const double loss : engine.step(batch).value().step.losses)
+  for (int step = 0; step < 2; ++step) {
+    const BatchStep result = engine.step(batch).value();
+    for (const double loss : result.step.losses)
       losses += fmt::format("{:a} ", loss);
+  }
   const auto outputs =
       engine.evaluate(batch, {.outputs = true, .share_loss = false}).value().outputs;
   return losses + (outputs.empty() ? "" : fmt::format("{}", outputs[0].size(0)));

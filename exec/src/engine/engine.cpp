@@ -73,15 +73,17 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
 
 DataNeeds needs_of(const PipelineModule& module, const plan::Program& program,
                    const ExecutorOptions& options) {
+  DataNeeds needs{.keywords =
+                      std::any_of(module.layers().begin(), module.layers().end(),
+                                  [](const LayerSpec& layer) { return !layer.keywords.empty(); })};
   if (!options.only_rank)
-    return {};
+    return needs;
   const JobRank own = grid_of(program, options).rank(*options.only_rank);
-  return {.inputs = program.placement.holds(own.rank, 0),
-          .targets = program.placement.holds(own.rank, plan::stage_count(program) - 1),
-          .keywords = std::any_of(module.layers().begin(), module.layers().end(),
-                                  [](const LayerSpec& layer) { return !layer.keywords.empty(); }),
-          .part = own.replica,
-          .parts = own.replicas};
+  needs.inputs = program.placement.holds(own.rank, 0);
+  needs.targets = program.placement.holds(own.rank, plan::stage_count(program) - 1);
+  needs.part = own.replica;
+  needs.parts = own.replicas;
+  return needs;
 }
 
 bool ends_a_backward(const plan::Instruction& i) { return plan::makes_weight_gradient(i.kind); }

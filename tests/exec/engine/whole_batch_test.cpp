@@ -61,7 +61,7 @@ bool same_bits(const Tensors& a, const Tensors& b) {
 /// Serial training on the microbatches of the same batch at each step.
 struct Serial {
   Serial(const PipelineEngine& engine, const WholeBatch& batch, std::vector<int> groups = {})
-      : buffer(DataNeeds(), engine.options().loss), parts(microbatches_of(batch, 4)) {
+      : buffer({.keywords = true}, engine.options().loss), parts(microbatches_of(batch, 4)) {
     setup = engine.setup();
     setup.data = &buffer;
     trainer.emplace(setup, 4, std::move(groups));

@@ -57,7 +57,7 @@ class RepeatingLoader {
 struct DataNeeds {
   bool inputs = true;
   bool targets = true;
-  bool keywords = true;
+  bool keywords = false;  // a layer names some
   int part = 0;
   int parts = 1;  // 1: the whole batch
 };

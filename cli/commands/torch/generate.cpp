@@ -9,6 +9,7 @@
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/engine/token_generator.hpp"
 #include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 
@@ -39,18 +40,6 @@ exec::PipelineModule module_of(const plan::Scenario& scenario) {
            .base_seed = seed}};
 }
 
-at::ScalarType precision_of(plan::Precision precision) {
-  switch (precision) {
-    case plan::Precision::Full:
-      return at::kFloat;
-    case plan::Precision::Mixed:
-      return at::kBFloat16;
-    case plan::Precision::MixedHalf:
-      return at::kHalf;
-  }
-  return at::kFloat;
-}
-
 plan::Json as_json(const std::vector<exec::Sequence>& prompts,
                    const std::vector<exec::Sequence>& answers) {
   plan::Json all = plan::Json::array();
@@ -67,7 +56,7 @@ int generate_tokens(const GenerateOptions& options) {
     prompts.push_back(tokens_of(text));
   const plan::Scenario scenario = read_scenario(options.scenario);
   exec::TokenGenerator generator(module_of(scenario),
-                                 {.precision = precision_of(scenario.training.precision)});
+                                 {.precision = loop::precision_of(scenario.training.precision)});
   if (!options.checkpoints.empty())
     generator.restore(
         exec::open_newest(options.checkpoints, [](const std::string& line) { say(line); }));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"
@@ -15,6 +16,18 @@ using plan::Scenario;
 int tensor_groups_of(const Scenario& scenario) {
   const int asked = scenario.training.tensor_groups;
   return asked > 0 ? asked : scenario.pipeline.tensor;
+}
+
+at::ScalarType precision_of(plan::Precision precision) {
+  switch (precision) {
+    case plan::Precision::Full:
+      return at::kFloat;
+    case plan::Precision::Mixed:
+      return at::kBFloat16;
+    case plan::Precision::MixedHalf:
+      return at::kHalf;
+  }
+  throw std::logic_error("no precision");
 }
 
 namespace {
@@ -63,8 +76,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
     };
   setup_.base_seed = training.seed;
   setup_.microbatch_size = training.microbatch_size;
-  if (plan::is_mixed(training.precision))
-    setup_.precision = training.precision == plan::Precision::Mixed ? at::kBFloat16 : at::kHalf;
+  setup_.precision = precision_of(training.precision);
   setup_.loss_scaling = loss_scaling_of(training);
   setup_.clip_norm = training.clip_norm;
   setup_.gradient_groups = training.gradient_groups;

@@ -15,6 +15,9 @@ namespace pipewright::loop {
 /// In how many parts products over a width that shards share out are added up.
 int tensor_groups_of(const plan::Scenario& scenario);
 
+/// Of parameters, activations and gradients.
+at::ScalarType precision_of(plan::Precision precision);
+
 class Workload {
  public:
   /// Opens the data. `devices`: by rank, where it computes; empty: all on the CPU. Throws

@@ -3,8 +3,8 @@
 
 int main(int argc, char** argv) {
   using namespace pipewright::cli;
-  TorchCommands commands = torch_commands();
-  return run(pipewright_with({std::move(commands.run), std::move(commands.profile),
-                              std::move(commands.train), std::move(commands.save)}),
+  auto [run_command, profile, train, save, generate] = torch_commands();  // all that there are
+  return run(pipewright_with({std::move(run_command), std::move(profile), std::move(train),
+                              std::move(save), std::move(generate)}),
              argc, argv);
 }

@@ -494,9 +494,10 @@ void StepEnd::sum_tied() const {
   for (PipelineStage::State* const state : states)
     stages.push_back(&*state->stage);
   Members members{{everybody.self}, everybody.self, everybody.transport};
+  reduce_tied(stages, TiesOf::OneStage, setup(), members);
   if (everybody.transport != nullptr && meeting.contains(everybody.self))
     members.ranks.assign(meeting.begin(), meeting.end());
-  reduce_tied(stages, setup(), members);
+  reduce_tied(stages, TiesOf::SeveralStages, setup(), members);
 }
 
 GradientUse StepEnd::finish_gradients(StepResult& result) const {

@@ -142,7 +142,7 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
   }
 }
 
-/// Over all layers of all stages of the rank that hold one.
+/// Those that several stages share, over all stages of the rank that hold one.
 void Collectives::sum_tied() {
   std::vector<Stage*> own;
   for (auto& [index, held] : stages_)
@@ -150,7 +150,7 @@ void Collectives::sum_tied() {
   Members members{{}, job_rank_.in_job(), &transport_};
   for (const int rank : tied_ranks_)
     members.ranks.push_back(job_rank_.of(rank));
-  reduce_tied(own, setup_, members);
+  reduce_tied(own, TiesOf::SeveralStages, setup_, members);
 }
 
 void Collectives::sum_copies(int index, SumOf wanted) {
@@ -170,10 +170,11 @@ void Collectives::gather(int index) {
     gather_shards(stage, copies_of_experts(index), CopiesOf::Experts);
 }
 
-/// Where the Program sums no tied weights, layers that share one lie on one stage.
+/// Of these no Program says anything.
 void Collectives::sum_ties_within(Stage& stage) {
-  if (tied_ranks_.empty() && ties_summed_.insert(stage.spec().index).second)
-    reduce_tied({&stage}, setup_, {{job_rank_.in_job()}, job_rank_.in_job(), &transport_});
+  if (ties_summed_.insert(stage.spec().index).second)
+    reduce_tied({&stage}, TiesOf::OneStage, setup_,
+                {{job_rank_.in_job()}, job_rank_.in_job(), &transport_});
 }
 
 void Collectives::finish_gradients(Stage& stage) {

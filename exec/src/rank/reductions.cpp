@@ -52,10 +52,19 @@ struct TiedWeight {
   std::pair<std::int64_t, std::int64_t> shared;
 };
 
-/// The weights of these stages that are tied. `parts`: gets their gradients so far, by key, place,
-/// layer and group.
-std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, const TrainingSetup& setup,
-                                     Labelled& parts) {
+/// Of the layers that share the weights of `owner`, where they lie, of which some are on `stage`.
+TiesOf ties_of(int owner, const Stage& stage, const TrainingSetup& setup) {
+  const StageSpec& own = stage.spec();
+  for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer)
+    if (tied_owner(setup.layers, layer) == owner && (layer < own.first || layer >= own.last))
+      return TiesOf::SeveralStages;
+  return TiesOf::OneStage;
+}
+
+/// The weights of these stages that are tied so. `parts`: gets their gradients so far, by key,
+/// place, layer and group.
+std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, TiesOf of,
+                                     const TrainingSetup& setup, Labelled& parts) {
   std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
     for (std::size_t p = 0; p < stage->optimizer().parameters().size(); ++p) {
@@ -64,7 +73,9 @@ std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, const Tr
         continue;
       const auto parameter = static_cast<std::int64_t>(p), place = static_cast<std::int64_t>(*tied);
       const int layer = stage->layer_of(p);
-      const std::int64_t key = tied_owner(setup.layers, layer);
+      const int key = tied_owner(setup.layers, layer);
+      if (ties_of(key, *stage, setup) != of)
+        continue;
       weights.push_back({stage, parameter, {key, place}});
       for (const GradientPart& part : stage->gradients().parts()) {
         if (part.parameter != parameter)
@@ -93,11 +104,11 @@ TiedSums sums_over_layers(const std::vector<Tensors>& gathered) {
 
 }  // namespace
 
-void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
+void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSetup& setup,
                  const Members& members) {
   const at::NoGradGuard no_grad;
   Labelled mine;
-  const std::vector<TiedWeight> weights = tied_weights(stages, setup, mine);
+  const std::vector<TiedWeight> weights = tied_weights(stages, of, setup, mine);
   const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(4)));
   members.all_gather({});  // all have read
   for (const TiedWeight& weight : weights) {

@@ -13,9 +13,12 @@ using Members = RankGroup;
 
 inline CopySeat seat_in(const Members& members) { return {members.index(), members.size()}; }
 
-/// Sums the gradients of each tied weight over its layers, in the order of layers. `stages`: those
-/// of this rank that hold such a layer.
-void reduce_tied(const std::vector<Stage*>& stages, const TrainingSetup& setup,
+/// Where the layers lie that share a weight: all on one stage, or on several.
+enum class TiesOf { OneStage, SeveralStages };
+
+/// Sums the gradients of each weight that is tied so over its layers, in the order of layers.
+/// `stages`: of this rank. `members`: the ranks that hold the others.
+void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSetup& setup,
                  const Members& members);
 
 /// Whether a member needs its own shard of a sum alone, or all of it.

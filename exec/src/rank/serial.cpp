@@ -41,7 +41,7 @@ struct SerialTrainer::State {
 
   /// Gradients are whole: scales, clips or skips as a pipeline does.
   void update(int step, StepResult& result) {
-    reduce_tied({&*stage}, setup, {{0}, 0, nullptr});
+    reduce_tied({&*stage}, TiesOf::OneStage, setup, {{0}, 0, nullptr});
     stage->finish_gradients();
     GradientUse use;
     if (needs_norm(setup)) {

@@ -60,6 +60,35 @@ TEST_CASE("layers share several weights, wherever they lie", "[exec]") {
     }
 }
 
+/// Of three ranks the middle one has both layers of a key; those of the other key are on the
+/// others.
+PipelineModule two_keys(int pipe, int data) {
+  const auto linear = [](const std::string& key, const std::string& name) -> LayerSpec {
+    return TiedLayerSpec{key, "weight", module_layer(name, [] { return nn::Linear(4, 4); })};
+  };
+  const auto half = [](const at::Tensor& x) { return x.tanh().narrow(1, 0, 2); };
+  return {
+      {linear("across", "first"), function_layer("t", [](const at::Tensor& x) { return x.tanh(); }),
+       linear("within", "middle"), linear("within", "again"), linear("across", "last"),
+       function_layer("half", half)},
+      {.topology = plan::pipe_data_topology(pipe, data),
+       .partition = std::string("uniform"),
+       .loss = [](const Tensors& outputs, const Tensors& targets) {
+         return at::mse_loss(outputs.at(0), targets.at(0));
+       }}};
+}
+
+TEST_CASE("a weight that layers of one stage share beside one that stages share", "[exec]") {
+  for (const auto& [pipe, data] :
+       std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {3, 1}, {2, 2}, {3, 2}}) {
+    CAPTURE(pipe, data);
+    const EngineOptions options = test::four_microbatches({.clip_norm = 0.01});
+    test::check_engine_equals_serial(two_keys(pipe, data), options);
+    const test::MadeUp made_up;
+    CHECK(gradient_contract(two_keys(pipe, data), options, batches_of(made_up, 4)).holds());
+  }
+}
+
 TEST_CASE("of several shared weights one may be frozen in all layers", "[exec]") {
   test::check_engine_equals_serial(model(2, 1, "bias|offset"), test::four_microbatches());
 }

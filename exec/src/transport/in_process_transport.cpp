@@ -26,18 +26,20 @@ class Watched {
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
-  /// Call with the lock held, after what others wait for has changed.
-  void changed() {
+  /// Lets go of the lock, under which what others wait for has changed, and only then tells them:
+  /// who looked would at once want the lock, and sleep for it.
+  void changed(std::unique_lock<std::mutex>& held) {
+    held.unlock();
     changes_.fetch_add(1, std::memory_order_release);
     wake_.notify_all();
   }
 
   void abort(const std::string& why) {
-    const auto held = lock();
+    auto held = lock();
     if (!aborted_)
       why_ = why;
     aborted_ = true;
-    changed();
+    changed(held);
   }
 
   void require_going() const {
@@ -52,8 +54,7 @@ class Watched {
     while (!aborted_ && !condition() && Clock::now() < deadline) {
       const auto seen = changes_.load(std::memory_order_relaxed);
       held.unlock();
-      while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < deadline)
-        std::this_thread::yield();
+      look_for_change(seen, deadline);
       held.lock();
     }
     wake_.wait(held, [&] { return aborted_ || condition(); });
@@ -61,10 +62,22 @@ class Watched {
   }
 
  private:
+  void look_for_change(unsigned seen, Clock::time_point deadline) const {
+    constexpr int looks_between_yields = 50;
+    while (true) {
+      for (int look = 0; look < looks_between_yields; ++look)
+        if (changes_.load(std::memory_order_acquire) != seen)
+          return;
+      if (Clock::now() >= deadline)
+        return;
+      std::this_thread::yield();
+    }
+  }
+
   Clock::duration spin_time_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<unsigned> changes_{0};  // written under the mutex, read without it
+  std::atomic<unsigned> changes_{0};  // behind a change, and without the mutex
   bool aborted_ = false;
   std::string why_;
 };
@@ -91,17 +104,18 @@ class Mailbox {
     auto lock = state_.lock();
     state_.require_going();
     sent_[send] = std::move(sent);
-    state_.changed();
-    if (wait_until_taken)
-      state_.await(lock, [&] { return !sent_.contains(send); });
+    state_.changed(lock);
+    if (!wait_until_taken)
+      return;
+    lock.lock();
+    state_.await(lock, [&] { return !sent_.contains(send); });
   }
 
   Tensors take(const plan::InstructionKey& send) {
     auto lock = state_.lock();
     state_.await(lock, [&] { return sent_.contains(send); });
     SentTensors sent = std::move(sent_.extract(send).mapped());
-    state_.changed();
-    lock.unlock();
+    state_.changed(lock);
     return adopt(std::move(sent.tensors), sent.made);
   }
 
@@ -127,10 +141,12 @@ class Table {
     state_.require_going();
     Round& round = rounds_[came_[member]++ % rounds_.size()];
     round.contributions[member] = std::move(own);
-    if (++round.present == came_.size())
-      state_.changed();  // nobody waits for less
-    else
+    if (++round.present == came_.size()) {
+      state_.changed(lock);  // nobody waits for less
+      lock.lock();
+    } else {
       state_.await(lock, [&] { return round.present == came_.size(); });
+    }
     std::vector<SentTensors> sent;
     for (const Contribution& theirs : round.contributions)
       sent.push_back({theirs.tensors[member], theirs.made});

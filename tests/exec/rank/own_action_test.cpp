@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -34,6 +35,36 @@ TEST_CASE("a function of one's own runs each action, with the bits of serial tra
       for (int step = 0; step < 2; ++step)
         expected.insert(fmt::format("{} {}", rank, to_string(action)));
   CHECK(ran == expected);
+}
+
+TEST_CASE("work with arguments of its own stands before and behind actions", "[exec]") {
+  struct Arguments {
+    std::string word;
+    bool before;
+  };
+  const std::multimap<std::string, Arguments> own{
+      {"0F1", {"prefetch", true}}, {"0B1", {"flush", false}}, {"0F1", {"announce", true}}};
+  std::vector<std::string> log;  // of rank 0, in its order
+  ExecutorOptions options;
+  options.run_action = [&](const OwnAction& action) {
+    if (action.rank != 0)
+      return action.run();
+    const auto name = to_string(action.instruction);
+    const auto [first, last] = own.equal_range(name);
+    for (auto at = first; at != last; ++at)
+      if (at->second.before)
+        log.push_back(at->second.word);
+    action.run();
+    log.push_back(name);
+    for (auto at = first; at != last; ++at)
+      if (!at->second.before)
+        log.push_back(at->second.word);
+  };
+  const auto schedule = make("1f1b", 2, 2);
+  test::check_equals_serial(plan::lower(schedule), partition_for(schedule), small_setup(), options,
+                            /*steps=*/1);
+  CHECK(log ==
+        std::vector<std::string>{"0F0", "prefetch", "announce", "0F1", "0B0", "0B1", "flush"});
 }
 
 TEST_CASE("what a function for actions does wrong is named with its rank and action", "[exec]") {

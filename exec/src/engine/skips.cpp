@@ -7,6 +7,7 @@
 
 #include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/plan/error.hpp"
+#include "rebuilt.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -16,8 +17,7 @@ using Passing = std::function<std::ptrdiff_t(std::ptrdiff_t tensors)>;
 
 /// The layer sees the first tensors; the last ones pass it by.
 LayerSpec with_passing(const LayerSpec& spec, const Passing& passing) {
-  LayerSpec outer = spec;
-  outer.build = [build = spec.build, passing] {
+  return rebuilt(spec, [passing](const auto& build) -> std::shared_ptr<Layer> {
     const auto inner = build();
     return std::make_shared<WrappedLayer>(
         inner, [inner, passing](const Tensors& inputs, const CallContext& context) {
@@ -26,8 +26,7 @@ LayerSpec with_passing(const LayerSpec& spec, const Passing& passing) {
           outputs.insert(outputs.end(), border, inputs.end());
           return outputs;
         });
-  };
-  return outer;
+  });
 }
 
 LayerSpec push_layer(const std::string& name) {

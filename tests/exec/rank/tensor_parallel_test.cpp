@@ -10,6 +10,7 @@
 #include "exec/support/sharded_gpt.hpp"
 #include "exec/support/stall_reports.hpp"
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/engine/skips.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/temp_folder.hpp"
 
@@ -41,6 +42,19 @@ TEST_CASE("shards of a stage have the bits of serial training with the same grou
       check_equals_serial(program_of(sizes), partition_for(sizes.schedule), sharded_setup(groups),
                           sizes.options());
     }
+}
+
+TEST_CASE("a skip passes layers by that are shared out", "[exec]") {
+  auto setup = sharded_setup(2);
+  const std::vector<LayerSpec> gpt = std::exchange(setup.layers, {});
+  std::vector<ModelItem> items(gpt.begin(), gpt.end());
+  const auto add = [](const at::Tensor& value, const at::Tensor& skip) { return value + skip; };
+  items.insert(items.end() - 1, PopSkip{"first", add});
+  items.insert(items.begin() + 1, PushSkip{"first"});
+  setup.layers = with_skips(items);
+  const plan::Partition halves{{0, 4, static_cast<int>(setup.layers.size())}};
+  const Sizes sizes{make("1f1b", 2, 2), 1, 2};
+  check_equals_serial(program_of(sizes), halves, setup, sizes.options());
 }
 
 TEST_CASE(

@@ -106,6 +106,11 @@ TEST_CASE("what the function makes of gradients is what is clipped and stepped w
     check_engine_equals_serial(tied_model(2, 2), options);
     options.loss_scaling = {.scale = 512};
     check_engine_equals_serial(tied_model(2, 2), options);
+    options.before_step = [](const StepGradients& shown) { CHECK(shown.loss_scale == 512); };
+    PipelineEngine scaled(tied_model(1), options);
+    const MadeUp data;
+    scaled.set_data(batches_of(data, 4));
+    scaled.train_batch();
   }
   // And it is not what it would be without.
   const MadeUp data;

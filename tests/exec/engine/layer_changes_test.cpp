@@ -104,6 +104,17 @@ TEST_CASE("only layers of a class run again, with the same bits, running means i
   }
 }
 
+TEST_CASE("a function of one's own may run a layer again: running means count it once", "[exec]") {
+  Counts never, twice;
+  const auto run_twice = [](const CheckpointedWork& work, const Tensors& inputs) {
+    work.run(inputs);
+    return work.run(inputs);
+  };
+  check_same_bits(trained(twice, {.checkpoint_interval = 1, .checkpoint = run_twice}),
+                  trained(never, {}));
+  CHECK(twice.counted == 2 * never.counted);
+}
+
 TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") {
   std::mutex mutex;
   std::set<std::size_t> seen;
@@ -168,6 +179,16 @@ TEST_CASE("without seeds for layers, weights are those of a model that is built 
   }
   CHECK_FALSE(
       test::same_bits(WholeModel(seeded({.base_seed = 7})).parameters().front(), a->weight));
+}
+
+TEST_CASE("one list of layers built in a row serves several seeds", "[exec]") {
+  const auto layers = seeded_in_a_row({linear("a"), linear("b")});
+  const auto weight = [&](int seed) {
+    return build_layer(layers, 1, seed)->parameters().front().clone();
+  };
+  const at::Tensor first = weight(7), other = weight(8);
+  CHECK_FALSE(test::same_bits(first, other));
+  CHECK(test::same_bits(weight(7), first));
 }
 
 TEST_CASE("a function of one's own seeds each layer", "[exec]") {

@@ -102,7 +102,8 @@ std::vector<Option> checkpoint_options(TrainOptions& options) {
       {.names = "--supervise",
        .target = &options.supervise,
        .help = "Go on from the newest checkpoint by itself when a rank dies, stops or hangs; under "
-               "another launcher, which starts it anew, the same as --resume"},
+               "another launcher, which starts it anew, the same as --resume, and processes that "
+               "are too many stand by"},
       {.names = "--tries",
        .target = &options.tries,
        .help = "Failures without a newer checkpoint in between that end it",
@@ -110,9 +111,15 @@ std::vector<Option> checkpoint_options(TrainOptions& options) {
        .shows_default = true},
       {.names = "--replan",
        .target = &options.replan,
-       .help = "With --supervise: a rank that is lost twice without a newer checkpoint in between "
-               "is given up, and so many ranks as are left plan anew; under another launcher, as "
-               "many as it has started"},
+       .help = "With --supervise: a rank that is lost twice without a newer checkpoint in between, "
+               "or is slow for good, is given up, and so many ranks as are left plan anew; under "
+               "another launcher, as many as it has started"},
+      {.names = "--spares",
+       .target = &options.spares,
+       .help =
+           "With --processes --supervise: so many places (LOCAL_RANK, so GPUs) more than ranks; "
+           "one of them comes in where a rank would be given up, before there are fewer",
+       .numbers = Numbers::Positive},
   };
 }
 

@@ -73,6 +73,7 @@ struct TrainOptions : RunOptions {
   bool supervise = false;
   int tries = 3;
   bool replan = false;
+  int spares = 0;  // places beyond those that the ranks need
 };
 Command describe_train(TrainOptions& options);
 

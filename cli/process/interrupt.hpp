@@ -1,6 +1,6 @@
 #pragma once
 
-// Ctrl-C as a flag, which long work looks at.
+// Signals as flags, which long work looks at.
 
 #include <atomic>
 
@@ -12,5 +12,11 @@ void catch_interrupts();
 
 /// Set once the user asked to stop.
 const std::atomic<bool>& interrupted();
+
+/// From here on SIGUSR1 sets the flag below instead of ending the program.
+void catch_calls();
+
+/// Whether there was a SIGUSR1 since it was asked last.
+bool was_called();
 
 }  // namespace pipewright::cli

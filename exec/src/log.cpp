@@ -63,7 +63,7 @@ struct Place {
   int step = -1;
   std::optional<plan::Instruction> instruction;
 };
-thread_local Place place;
+thread_local Place own_place;
 
 std::string now() {
   const auto time = std::chrono::system_clock::now();
@@ -101,7 +101,7 @@ class Sink {
 
   /// In one call, so that lines of several processes do not mix. What cannot be written is lost.
   void write(const std::string& line) {
-    const int descriptor = descriptor_of(place.rank ? fmt::to_string(*place.rank) : "job");
+    const int descriptor = descriptor_of(own_place.rank ? fmt::to_string(*own_place.rank) : "job");
     if (descriptor >= 0) [[maybe_unused]]
       const auto written = ::write(descriptor, line.data(), line.size());
   }
@@ -176,7 +176,7 @@ bool logs(LogSubject subject, LogLevel level) {
 }
 
 void write_log(LogSubject subject, LogLevel level, std::string_view text) {
-  const std::string line = fmt::format("{}{} [{} {}] {}\n", now(), in_words(place),
+  const std::string line = fmt::format("{}{} [{} {}] {}\n", now(), in_words(own_place),
                                        subject_names[static_cast<std::size_t>(subject)],
                                        level_names[static_cast<std::size_t>(level)], text);
   Log& log = the_log();
@@ -188,11 +188,11 @@ void write_log(LogSubject subject, LogLevel level, std::string_view text) {
   }
 }
 
-void log_as_rank(int rank) { place.rank = rank; }
+void log_as_rank(int rank) { own_place.rank = rank; }
 void log_in_step(int step) {
-  place.step = step;
-  place.instruction.reset();
+  own_place.step = step;
+  own_place.instruction.reset();
 }
-void log_at(const plan::Instruction& instruction) { place.instruction = instruction; }
+void log_at(const plan::Instruction& instruction) { own_place.instruction = instruction; }
 
 }  // namespace pipewright::exec

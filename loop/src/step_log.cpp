@@ -45,6 +45,8 @@ std::string to_line(const StepLine& step) {
     json["perplexity"] = std::exp(*step.evaluation_loss);
   if (!step.waiting.empty())
     json["waiting_s"] = step.waiting;
+  if (!step.slow.empty())
+    json["slow"] = step.slow;
   return json.dump();
 }
 
@@ -74,6 +76,8 @@ std::optional<StepLine> parse_step_line(std::string_view line) {
   for (const auto& [key, member] : step_figures)
     read.*member = number(key);
   read.waiting = waiting_of(json);
+  if (const auto slow = json.find("slow"); slow != json.end() && slow->is_string())
+    read.slow = slow->get<std::string>();
   for (const auto& [key, value] : json.items())
     if (key.ends_with(per_second) && value.is_number()) {
       read.unit = key.substr(0, key.size() - per_second.size());

@@ -29,11 +29,12 @@ TEST_CASE("What else is known of a step follows its speed", "[loop][steps]") {
   known.bubble = 0.125;
   known.peak_bytes = 4096;
   known.waiting = {{"transfer", 0.5}, {"warm-up", 1}};
+  known.slow = "rank 2 is slow";
   CHECK(to_line(known) ==
         R"({"step":3,"steps":20,"loss":4.25,"seconds":0.5,"tokens_per_s":2048.0,)"
         R"("learning_rate":0.5,"gradient_norm":2.0,"evaluation_loss":0.0,"mfu":0.25,)"
         R"("bubble":0.125,"peak_bytes":4096.0,"perplexity":1.0,)"
-        R"("waiting_s":{"transfer":0.5,"warm-up":1.0}})");
+        R"("waiting_s":{"transfer":0.5,"warm-up":1.0},"slow":"rank 2 is slow"})");
   CHECK(loop::parse_step_line(to_line(known)) == known);
 }
 

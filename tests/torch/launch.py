@@ -1,8 +1,10 @@
 """torchrun of the wheel starts pipewright as 2 and 4 processes, and what they train is bit-identical
-to training without a pipeline; also with a secret, and where torchrun starts them anew."""
+to training without a pipeline; also with a secret, where torchrun starts them anew, and where
+processes come while it trains."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -45,8 +47,57 @@ def launch(
     )
 
 
-def weights_in(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (folder / "step_00000200").glob("*.safetensors")}
+def weights_in(folder: Path, step: int = 200) -> dict[str, bytes]:
+    saved = folder / f"step_{step:08}"
+    return {file.name: file.read_bytes() for file in saved.glob("*.safetensors")}
+
+
+def newest_step(folder: Path) -> int:
+    """Of whole checkpoints; others have more in their names."""
+    names = [path.name for path in folder.glob("step_*") if "." not in path.name]
+    return max((int(name.removeprefix("step_")) for name in names), default=0)
+
+
+def until(holds, *agents: subprocess.Popen) -> bool:
+    end = time.monotonic() + 200
+    while not holds() and time.monotonic() < end and all(agent.poll() is None for agent in agents):
+        time.sleep(0.05)
+    return holds()
+
+
+def train_while_agents_come(folder: Path, *words: str) -> str:
+    """On one machine at first and two later, of two processes each. What they said."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    agent = [sys.executable, "-m", "torch.distributed.run", "--no-python", "--nnodes=1:2"]
+    agent += ["--nproc-per-node=2", "--max-restarts=3", "--monitor-interval=0.1"]
+    agent += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=spares"]
+    agent += ["--rdzv-conf=last_call_timeout=1", "--local-addr=127.0.0.1"]
+    with open(folder.with_suffix(".log"), "w+") as log:
+
+        # With a store that agents share, one that comes later waits for words that nobody writes.
+        environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+        def start() -> subprocess.Popen:
+            return subprocess.Popen(
+                [*agent, PROGRAM, *words], stdout=log, stderr=log, env=environment
+            )
+
+        def said() -> str:
+            return folder.with_suffix(".log").read_text()
+
+        agents = [start()]
+        assert until(lambda: newest_step(folder) > 0, *agents), said()
+        agents.append(start())
+        assert until(lambda: "joins 4 ranks" in said(), *agents), said()
+        then = newest_step(folder)
+        assert until(lambda: newest_step(folder) > then, *agents), said()
+        for process in agents:
+            process.terminate()
+        for process in agents:
+            process.wait(timeout=200)
+        return said()
 
 
 def launch_and_kill_one(folder: Path, *words: str) -> str:
@@ -98,6 +149,18 @@ with tempfile.TemporaryDirectory() as folder:
     assert "resumed from" in said, said
     assert weights_in(killed) == weights_in(undisturbed) != {}
     print("a rank is killed, torchrun starts all anew: bit-identical")
+
+    grown = Path(folder) / "grown"
+    words = ["train", str(SCENARIO), "--costs", costs, "--checkpoint-every", "20"]
+    four = ["pipeline.ranks=4", "training.clip_norm=0.5"]
+    forever = [*words, *settings(*four, "training.steps=1000000"), "--checkpoints", str(grown)]
+    said = train_while_agents_come(grown, *forever, "--supervise", "--replan", "--log", "job")
+    assert "joins 2 ranks" in said, said
+    last = newest_step(grown)
+    alone = Path(folder) / "alone"
+    run(*words, *settings(*four, f"training.steps={last}"), "--checkpoints", str(alone))
+    assert weights_in(grown, last) == weights_in(alone, last) != {}
+    print("an agent of torchrun appears, and two ranks are four: bit-identical")
 
     # A rank that disagrees is named. Each process reads its own environment.
     done = launch(2, "train", str(SCENARIO), *settings("pipeline.ranks=3"), "--costs", costs)

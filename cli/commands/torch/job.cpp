@@ -5,6 +5,7 @@
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/job/local_job.hpp"
 #include "pipewright/loop/stopped.hpp"
+#include "pipewright/loop_torch/slow_for_good.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
@@ -44,7 +45,7 @@ int start_as_processes(int count, const TimeLimits& limits) {
       exec::run_local_job({.words = std::move(words),
                            .ranks = count,
                            .grace = milliseconds_of(limits.timeout_s) + to_end_each_other,
-                           .stop = &interrupted(),
+                           .stop = [] { return interrupted().load(); },
                            .say = say});
   return interrupted() ? static_cast<int>(Interrupted) : code;
 }
@@ -68,6 +69,8 @@ int code_of_part(loop::Membership& members, const std::function<int()>& part) {
       throw;
     if (reports())
       say(failure.what());
+    if (dynamic_cast<const loop::SlowRankEnds*>(&failure) != nullptr)
+      return SlowForGood;
     return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
   }
 }

@@ -1,8 +1,10 @@
 #include "commands/torch/supervise.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -12,6 +14,8 @@
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/job/local_job.hpp"
+#include "pipewright/exec/job/rank_places.hpp"
+#include "pipewright/exec/job/stand_by.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
@@ -23,13 +27,11 @@ namespace {
 /// What ranks may take to end each other once one has failed: there is nothing to wait for.
 constexpr std::chrono::seconds to_make_room{5};
 
-/// The step of the newest checkpoint that is whole as far as its manifest tells; 0: of none.
-int newest_step(const std::string& folder) {
-  for (const exec::CheckpointInfo& found : exec::list_checkpoints(folder))
-    if (found.damage.empty())
-      return static_cast<int>(found.step);
-  return 0;
-}
+/// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.
+constexpr const char* variable_of_supervisor = "PIPEWRIGHT_SUPERVISOR";
+constexpr const char* leaves_slow = "leaves";
+constexpr const char* replaces_slow = "replaces";
+constexpr const char* does_without_slow = "does without";
 
 /// `pipeline.ranks=N` for so many processes; replicas and shards stay. 0 ranks: too few.
 int pipeline_ranks_of(const plan::Pipeline& pipeline, int processes) {
@@ -44,91 +46,139 @@ std::string assignment_of(int pipeline_ranks) {
 class Supervision {
  public:
   explicit Supervision(const TrainOptions& options)
-      : options_(options), scenario_(read_scenario(options.scenario)) {}
+      : options_(options),
+        scenario_(read_scenario(options.scenario)),
+        places_(plan::ranks_of_job(scenario_.pipeline), options.spares,
+                scenario_.pipeline.replicas * scenario_.pipeline.tensor) {}
 
   int run() {
     catch_interrupts();
+    catch_calls();
     while (true) {
-      const int before = newest_step(options_.checkpoints);
+      const int before = newest_step();
       lost_.reset();
+      slow_.reset();
       const int code = start_once();
       if (interrupted())
         return Interrupted;
       if (code == Done || code == BadInput || code == CannotStart)
         return code;
-      if (!goes_on_after(before))
+      if (called_at_)
+        take_back();
+      else if (!goes_on_after(before))
         return code;
     }
   }
 
  private:
+  int newest_step() const { return exec::newest_step(options_.checkpoints); }
+
   int start_once() {
     std::vector<std::string> words = own_words();
     std::erase(words, "--processes");
     if (std::exchange(was_started_, true))
       std::erase(words, "--fresh");  // by now, layers have been measured
-    if (given_up_ > 0)
-      words.insert(words.end(),
-                   {"--set", assignment_of(pipeline_ranks_of(scenario_.pipeline, ranks()))});
+    if (ranks() < plan::ranks_of_job(scenario_.pipeline))
+      words.insert(words.end(), {"--set", assignment()});
+    ::setenv(variable_of_supervisor, what_becomes_of_slow(), /*overwrite=*/1);
     return exec::run_local_job({.words = std::move(words),
                                 .ranks = options_.processes ? ranks() : 1,
+                                .places = places_.of_ranks(),
                                 .alone = !options_.processes,
                                 .grace = to_make_room,
-                                .stop = &interrupted(),
+                                .stop = [this] { return interrupted() || is_to_take_back(); },
                                 .stopped = milliseconds_of(options_.limits.timeout_s),
                                 .say = say,
-                                .lost = [this](int rank) { lost_ = lost_.value_or(rank); }});
+                                .lost = [this](int rank) { lost_ = lost_.value_or(rank); },
+                                .failed =
+                                    [this](int rank, int code) {
+                                      if (code == SlowForGood)
+                                        slow_ = rank;
+                                    }});
+  }
+
+  const char* what_becomes_of_slow() const {
+    if (!options_.processes)
+      return leaves_slow;
+    if (!places_.spare().empty())
+      return replaces_slow;
+    return options_.replan ? does_without_slow : leaves_slow;
+  }
+
+  /// Once it was called, and there is a checkpoint that has come since.
+  bool is_to_take_back() {
+    if (was_called() && !called_at_) {
+      if (places_.given_up().empty())
+        say("no place has been given up");
+      else
+        called_at_ = newest_step();
+    }
+    return called_at_ && newest_step() > *called_at_;
+  }
+
+  void take_back() {
+    called_at_.reset();
+    const std::vector<int> given_up = places_.given_up();
+    places_.take_back();
+    begin_anew();
+    say(fmt::format("takes back {} {}: goes on from step {} with {}",
+                    given_up.size() == 1 ? "place" : "places", fmt::join(given_up, ", "),
+                    newest_step(), assignment()));
   }
 
   /// Counts and tells a failure. False where there is nothing more to be tried.
   bool goes_on_after(int step_before) {
-    const int step = newest_step(options_.checkpoints);
+    const int step = newest_step();
     if (step >= scenario_.training.steps)
       return false;  // all are done: what has failed comes behind them
-    if (step > step_before) {
-      failures_ = 0;
-      times_lost_.clear();
-    }
+    if (step > step_before)
+      begin_anew();
+    if (slow_ && give_up(*slow_, step))
+      return true;
     if (++failures_ >= options_.tries) {
       say(fmt::format("gives up: {} without a checkpoint after step {}",
                       failures_ == 1 ? "a failure" : fmt::format("{} failures", failures_), step));
       return false;
     }
-    if (lost_ && options_.replan && options_.processes && ++times_lost_[*lost_] >= 2 &&
-        give_up_rank(step))
+    if (lost_ && ++times_lost_[*lost_] >= 2 && give_up(*lost_, step))
       return true;
     say(fmt::format("goes on from step {}, after {} of {} failures without a newer checkpoint",
                     step, failures_, options_.tries));
     return true;
   }
 
-  int ranks() const {
-    const int all = plan::ranks_of_job(scenario_.pipeline) - given_up_;
-    const int copies = scenario_.pipeline.replicas * scenario_.pipeline.tensor;
-    return all / copies * copies;
+  /// False where its place has to stay.
+  bool give_up(int rank, int step) {
+    const bool has_spare = !places_.spare().empty();
+    if (!options_.processes || !(has_spare || options_.replan) || !places_.give_up(rank))
+      return false;
+    begin_anew();
+    say(fmt::format("gives up rank {}: goes on from step {} with {}", rank, step,
+                    has_spare ? fmt::format("place {} in its stead",
+                                            places_.of_ranks()[static_cast<std::size_t>(rank)])
+                              : assignment()));
+    return true;
   }
 
-  /// One that was lost twice at the same place. False where the rest cannot do without.
-  bool give_up_rank(int step) {
-    ++given_up_;
-    if (ranks() == 0) {
-      --given_up_;
-      return false;
-    }
-    times_lost_.clear();
+  void begin_anew() {
     failures_ = 0;
-    say(fmt::format("gives up rank {}: goes on from step {} with {}", *lost_, step,
-                    assignment_of(pipeline_ranks_of(scenario_.pipeline, ranks()))));
-    return true;
+    times_lost_.clear();
+  }
+
+  int ranks() const { return static_cast<int>(places_.of_ranks().size()); }
+  std::string assignment() const {
+    return assignment_of(pipeline_ranks_of(scenario_.pipeline, ranks()));
   }
 
   const TrainOptions& options_;
   const plan::Scenario scenario_;
-  std::optional<int> lost_;  // the first in this try
+  exec::RankPlaces places_;
+  std::optional<int> lost_;       // the first in this try
+  std::optional<int> slow_;       // in this try
+  std::optional<int> called_at_;  // the newest step then: all places are to be used again
   std::map<int, int> times_lost_;
   bool was_started_ = false;
   int failures_ = 0;  // without a newer checkpoint
-  int given_up_ = 0;
 };
 
 }  // namespace
@@ -140,23 +190,53 @@ bool is_supervisor(const TrainOptions& options) {
 
 int supervise(const TrainOptions& options) { return Supervision(options).run(); }
 
+loop::SlowPlace place_of_slow() {
+  const char* const told = std::getenv(variable_of_supervisor);
+  if (told == nullptr || told == std::string(leaves_slow))
+    return loop::SlowPlace::Stays;
+  return told == std::string(replaces_slow) ? loop::SlowPlace::IsReplaced
+                                            : loop::SlowPlace::IsLeftOut;
+}
+
+void check_spares(const TrainOptions& options) {
+  const bool has_supervisor = std::getenv(variable_of_supervisor) != nullptr;
+  if (options.spares > 0 && !has_supervisor && !(options.supervise && options.processes))
+    throw plan::InputError(
+        "--spares needs --processes and --supervise; under another launcher, processes that it "
+        "starts beyond those of the scenario stand by");
+}
+
 TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
   const auto job = exec::job_from_environment();
-  if (!options.replan || !job)
+  if (!options.supervise || !job)
     return options;
   const plan::Scenario scenario = read_scenario(options.scenario);
-  if (job->size >= plan::ranks_of_job(scenario.pipeline))
-    return options;
-  const int ranks = pipeline_ranks_of(scenario.pipeline, job->size);
   const int copies = scenario.pipeline.replicas * scenario.pipeline.tensor;
-  if (ranks * copies != job->size)
+  const int all = plan::ranks_of_job(scenario.pipeline);
+  if (!options.replan && job->size < all)
+    return options;
+  const int ranks = std::min(job->size / copies * copies, all);
+  if (ranks == 0)
     throw plan::InputError(fmt::format(
-        "--replan: {} processes cannot share a job of pipeline.replicas {} x pipeline.tensor {}: a "
-        "multiple of {} is needed",
+        "--replan: {} processes cannot share a job of pipeline.replicas {} x pipeline.tensor {}: "
+        "{} are needed at least",
         job->size, scenario.pipeline.replicas, scenario.pipeline.tensor, copies));
+  if (ranks < job->size)
+    exec::leave_job_to_first(ranks);
   TrainOptions fitted = options;
-  fitted.scenario.assignments.push_back(assignment_of(ranks));
+  if (ranks < all)
+    fitted.scenario.assignments.push_back(
+        assignment_of(pipeline_ranks_of(scenario.pipeline, ranks)));
   return fitted;
+}
+
+bool stood_by() {
+  const auto job = exec::job_from_environment();
+  if (!job || job->rank < job->size)
+    return false;
+  say(fmt::format("process {} stands by: the job has {} ranks", job->rank, job->size));
+  exec::stand_by(*job);
+  return true;
 }
 
 }  // namespace pipewright::cli

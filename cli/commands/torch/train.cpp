@@ -66,6 +66,7 @@ int steps_between(const TrainOptions& options) {
 loop::TrainSettings settings_of(const TrainOptions& options, const plan::Scenario& scenario,
                                 TrainingConsole& console) {
   loop::TrainingOptions training = console.training();
+  training.slow_place = place_of_slow();
   training.checkpoints = {.folder = options.checkpoints,
                           .every = steps_between(options),
                           .between_failures = {3600 * options.failure_hours},
@@ -90,6 +91,7 @@ void check(const TrainOptions& options) {
         "--checkpoint-every, --resume, --dry-run and --supervise need --checkpoints FOLDER");
   if (options.replan && !options.supervise)
     throw plan::InputError("--replan needs --supervise");
+  check_spares(options);
   const bool is_auto = options.checkpoint_every == "auto";
   if (is_auto != (options.failure_hours > 0))
     throw plan::InputError(
@@ -105,6 +107,8 @@ int train_scenario(const TrainOptions& given) {
   if (is_supervisor(given))
     return supervise(given);
   const TrainOptions options = for_ranks_of_launcher(given);
+  if (stood_by())
+    return Done;
   return as_job(options, [&](const plan::Scenario& scenario, loop::Membership& members) {
     TrainingConsole console(options);
     if (options.dry_run)

@@ -3,7 +3,9 @@
 #include "commands/torch/devices.hpp"
 #include "commands/torch/job.hpp"
 #include "commands/torch/profiling_line.hpp"
+#include "exit_code.hpp"
 #include "pipewright/exec/job/environment.hpp"
+#include "pipewright/exec/job/stand_by.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -72,7 +74,10 @@ int as_job(const RunOptions& options,
     return start_as_processes(plan::ranks_of_job(scenario.pipeline), options.limits);
   catch_interrupts();
   loop::Membership members(scenario, membership_options(options.device, options.limits));
-  return code_of_part(members, [&] { return part(scenario, members); });
+  const int code = code_of_part(members, [&] { return part(scenario, members); });
+  if (code == Done && members.in_job() && members.is_first())
+    exec::tell_done(*members.job());
+  return code;
 }
 
 }  // namespace pipewright::cli

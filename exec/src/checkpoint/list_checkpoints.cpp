@@ -62,6 +62,13 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& folder) {
   return found;
 }
 
+int newest_step(const fs::path& folder) {
+  for (const CheckpointInfo& found : list_checkpoints(folder))
+    if (found.damage.empty())
+      return static_cast<int>(found.step);
+  return 0;
+}
+
 Checkpoint open_newest(const fs::path& folder,
                        const std::function<void(const std::string&)>& report) {
   for (const CheckpointInfo& info : list_checkpoints(folder)) {

@@ -54,7 +54,8 @@ class Variables {
     job.launcher = launcher_;
     job.size = number(size, 1, 1 << 20);
     job.rank = number(rank, 0, job.size - 1);
-    job.local_rank = number_or(0, local_rank, 0, job.size - 1);
+    // Where places have been given up, that of a rank may be beyond the number of ranks.
+    job.local_rank = number_or(0, local_rank, 0, 1 << 20);
     return job;
   }
 
@@ -146,8 +147,11 @@ std::optional<JobEnvironment> of_launcher(const VariableLookup& lookup) {
 
 std::optional<JobEnvironment> job_from_environment(const VariableLookup& lookup) {
   auto job = of_launcher(lookup);
-  if (job)
-    job->secret = secret_from(lookup);
+  if (!job)
+    return job;
+  job->secret = secret_from(lookup);
+  if (lookup(variable_of_ranks))
+    job->size = Variables(job->launcher, lookup).number(variable_of_ranks, 1, job->size);
   return job;
 }
 

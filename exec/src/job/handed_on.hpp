@@ -1,7 +1,7 @@
 #pragma once
 
-// What a launcher gives the program of a rank: a secret in its environment, and files that it
-// leaves open, which the environment gives the number of.
+// What the program of a rank is given: words in its environment, and files that are left open for
+// it, which the environment gives the number of.
 
 #include <optional>
 
@@ -9,6 +9,9 @@ namespace pipewright::exec {
 
 /// Has the secret of a job. Others than its user cannot read the environment of a process.
 constexpr const char* variable_of_secret = "PIPEWRIGHT_JOB_SECRET";
+
+/// So many of the launcher's processes are ranks of the job, the first ones; not set: all.
+constexpr const char* variable_of_ranks = "PIPEWRIGHT_JOB_RANKS";
 
 /// In a child that becomes a rank: its program has `file`.
 void hand_on(int file, const char* variable);

@@ -16,4 +16,7 @@ inline std::string facts(int rank) { return fmt::format("facts/{}", rank); }
 inline const std::string failure = "failure";
 inline const std::string no_failure = "none";
 
+/// Stands there once the job has done its work.
+inline const std::string done = "done";
+
 }  // namespace pipewright::exec::keys

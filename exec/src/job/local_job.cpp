@@ -44,7 +44,8 @@ void set_place(const LocalJob& job, int rank, const StoreSocket& store, const st
   if (rank == 0)
     store.hand_on();
   set("RANK", std::to_string(rank));
-  set("LOCAL_RANK", std::to_string(rank));
+  set("LOCAL_RANK",
+      std::to_string(job.places.empty() ? rank : job.places.at(static_cast<std::size_t>(rank))));
   set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", std::to_string(store.port()));
@@ -144,8 +145,11 @@ class Children {
       return;
     code_ = code_ == 0 ? own : code_;
     failed_ = failed_.value_or(Clock::now());
-    if (WIFEXITED(status))
+    if (WIFEXITED(status)) {
+      if (job_.failed)
+        job_.failed(static_cast<int>(rank), own);
       return;
+    }
     tell_lost(rank);
     if (job_.say)
       job_.say(fmt::format("rank {} was ended by signal {} ({}){}", rank, WTERMSIG(status),
@@ -179,8 +183,10 @@ int run_local_job(const LocalJob& job) {
   bool passed_on = false;
   while (children.any()) {
     children.look();
-    if (job.stop != nullptr && *job.stop && !std::exchange(passed_on, true))
+    if (job.stop && !passed_on && job.stop()) {
       children.signal_all(SIGTERM);
+      passed_on = true;
+    }
     // Who has not met the others cannot learn that one is gone.
     const auto grace = together.is_going_on() ? std::min(job.grace, to_say_why) : job.grace;
     if (children.failed() && !children.were_killed() && Clock::now() - *children.failed() > grace)

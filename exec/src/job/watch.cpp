@@ -51,6 +51,11 @@ void Watch::tell(std::string note) {
   state_->note = std::move(note);
 }
 
+void Watch::tell_done() {
+  const std::lock_guard lock(state_->mutex);
+  state_->to_tell_done = true;
+}
+
 std::vector<std::string> Watch::told() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<std::string> notes;

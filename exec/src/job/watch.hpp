@@ -42,6 +42,9 @@ class Watch {
   void doing(std::uint64_t activity);
   void tell(std::string note);
   std::vector<std::string> told() const;
+  /// For those that wait for the end of the job: it has done its work. Stands in the store before
+  /// this rank leaves.
+  void tell_done();
 
   void abort(const std::string& why);
   /// To be called when the connection to `rank` has failed: gives the cause a moment to arrive, as

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "keys.hpp"
 #include "stall.hpp"
@@ -94,6 +95,7 @@ void Watch::State::beat_until_left() {
       const Beat own = next_beat();
       store->set(keys::beat(site.rank), to_text(own));
       post_failure();
+      post_done();
       take_in(store->multiGet(keys));
       if (may_go(own))
         break;
@@ -131,6 +133,14 @@ void Watch::State::post_failure() {
   const std::string report = fmt::format("{} {}", site.rank, to_post);
   lock.unlock();
   store->compareSet(keys::failure, keys::no_failure, report);
+}
+
+void Watch::State::post_done() {
+  std::unique_lock lock(mutex);
+  if (!std::exchange(to_tell_done, false))
+    return;
+  lock.unlock();
+  store->set(keys::done, "1");
 }
 
 void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values) {

@@ -30,6 +30,7 @@ struct Watch::State {
   void beat_until_left();
   Beat next_beat();
   void post_failure();
+  void post_done();
   void take_in(const std::vector<std::vector<std::uint8_t>>& values);
   void look_for_silence();                       // call with the lock held
   void look_for_stall(Clock::duration elapsed);  // call with the lock held
@@ -51,7 +52,8 @@ struct Watch::State {
   bool leaving = false;
   bool beater_done = false;
   bool guard_told = false;
-  std::string note;     // for the others, with each beat
+  std::string note;  // for the others, with each beat
+  bool to_tell_done = false;
   std::string to_post;  // our report of a failure; empty: none
   bool failed = false;
   int reporter = -1;

@@ -51,6 +51,9 @@ std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop:
        i < steps.size(); ++i)
     last.push_back(steps[i].seconds);
   Alarm alarm{.step_s = plan::median(last), .band = band, .text = {}};
+  alarm.text = steps.back().slow;  // what ranks know of each other, which is more than is seen here
+  if (!alarm.text.empty())
+    return alarm;
   const bool slow = alarm.step_s > band.most_s;
   if (!slow && alarm.step_s >= band.least_s)
     return {};

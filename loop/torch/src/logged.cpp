@@ -66,6 +66,7 @@ StepLine step_line(const TrainedStep& step, const plan::Timeline& timeline,
   if (plan::needs_gradient_norm(scenario.training))
     line.gradient_norm = step.result.gradient_norm;
   line.evaluation_loss = step.evaluation_loss;
+  line.slow = step.slow;
   if (least_s > 0)
     line.mfu = least_s / seconds;
   note_timeline(timeline, line);

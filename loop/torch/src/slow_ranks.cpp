@@ -13,7 +13,7 @@ namespace pipewright::loop {
 namespace {
 
 constexpr std::size_t least_steps = 5, steps_to_compare_with = 8;
-constexpr double least_window_s = 1;
+constexpr double least_window_s = 1, between_looks_s = 0.1;
 /// Times what it should take. A prediction may be off by more than earlier steps are.
 constexpr double slow_beside_prediction = 2, slow_beside_earlier = 1.5;
 
@@ -72,46 +72,43 @@ void PaceOfRank::add_step(double compute_s, double step_s) {
     --warm_up_left_;
     return;
   }
-  if (first_.size() < steps_to_compare_with)
+  if (!earlier_) {
     first_.push_back({compute_s, step_s});
+    if (first_.size() == steps_to_compare_with)
+      earlier_ = middle_of(first_);
+  }
   latest_.push_back({compute_s, step_s});
-  double behind_first = 0;  // what is left of them without the one that came first
-  for (std::size_t step = 1; step < latest_.size(); ++step)
-    behind_first += latest_[step].step_s;
-  for (; latest_.size() > least_steps && behind_first >= least_window_s; latest_.pop_front())
-    behind_first -= latest_[1].step_s;
+  latest_s_ += step_s;
+  // Without the one that came first they are still enough.
+  while (latest_.size() > least_steps && latest_s_ - latest_.front().step_s >= least_window_s) {
+    latest_s_ -= latest_.front().step_s;
+    latest_.pop_front();
+  }
+}
+
+PaceOfRank::Step PaceOfRank::middle_of(const std::vector<Step>& steps) {
+  std::vector<double> compute, whole;
+  for (const Step& step : steps) {
+    compute.push_back(step.compute_s);
+    whole.push_back(step.step_s);
+  }
+  return {plan::median(std::move(compute)), plan::median(std::move(whole))};
 }
 
 std::optional<Pace> PaceOfRank::pace() const {
-  std::vector<double> compute, steps;
-  double all = 0;
-  for (const Step& step : latest_) {
-    compute.push_back(step.compute_s);
-    steps.push_back(step.step_s);
-    all += step.step_s;
-  }
-  if (latest_.size() < least_steps || all < least_window_s)
+  if (latest_.size() < least_steps || latest_s_ < least_window_s)
     return {};
-  const auto [least, most] = std::ranges::minmax(compute);
-  const auto beside = [least = least, most = most](double usual_s) {
+  const auto [least, most] = std::ranges::minmax(latest_, {}, &Step::compute_s);
+  const auto beside = [least = least.compute_s, most = most.compute_s](double usual_s) {
     return usual_s > 0 ? PaceBeside{usual_s, least / usual_s, most / usual_s} : PaceBeside{};
   };
-  Pace pace{.compute_s = plan::median(compute),
-            .usual_step_s = 0,
-            .step_s = plan::median(steps),
-            .steps = static_cast<int>(latest_.size()),
-            .prediction = beside(predicted_s_),
-            .earlier = {}};
-  if (first_.size() < steps_to_compare_with)
-    return pace;
-  std::vector<double> first_compute, first_steps;
-  for (const Step& step : first_) {
-    first_compute.push_back(step.compute_s);
-    first_steps.push_back(step.step_s);
-  }
-  pace.earlier = beside(plan::median(std::move(first_compute)));
-  pace.usual_step_s = plan::median(std::move(first_steps));
-  return pace;
+  const Step middle = middle_of({latest_.begin(), latest_.end()});
+  return Pace{.compute_s = middle.compute_s,
+              .usual_step_s = earlier_ ? earlier_->step_s : 0,
+              .step_s = middle.step_s,
+              .steps = static_cast<int>(latest_.size()),
+              .prediction = beside(predicted_s_),
+              .earlier = earlier_ ? beside(earlier_->compute_s) : PaceBeside{}};
 }
 
 std::vector<bool> slow_ranks(const std::vector<std::optional<Pace>>& paces) {
@@ -122,8 +119,10 @@ std::vector<bool> slow_ranks(const std::vector<std::optional<Pace>>& paces) {
   return slow;
 }
 
+bool is_slow_by_earlier(const Pace& slow) { return slow.earlier.least > slow_beside_earlier; }
+
 std::string slow_words(int rank, const Pace& pace) {
-  const bool by_earlier = pace.earlier.least > slow_beside_earlier;
+  const bool by_earlier = is_slow_by_earlier(pace);
   const PaceBeside& beside = by_earlier ? pace.earlier : pace.prediction;
   std::string words =
       fmt::format("rank {} is slow: in each of {} steps it computes for {:.3g} s, {:.1f} times {}",
@@ -158,17 +157,32 @@ void SlowRanks::ran(const exec::InstructionRecord& record) {
 void SlowRanks::end_step(double step_s, const Say& say) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     ranks_[rank].add_step(std::exchange(compute_s_[rank], 0), step_s);
-  const auto latest = paces();
-  if (!members_.is_first())
+  not_looked_at_s_ += step_s;
+  if (not_looked_at_s_ < between_looks_s)
     return;
-  const std::vector<bool> slow = slow_ranks(latest);
-  for (std::size_t rank = 0; rank < slow.size(); ++rank) {
+  not_looked_at_s_ = 0;
+  latest_ = paces();
+  const std::vector<bool> slow = slow_ranks(latest_);
+  for (std::size_t rank = 0; rank < slow.size() && members_.is_first(); ++rank) {
     if (slow[rank] && !named_[rank])
-      say(slow_words(static_cast<int>(rank), *latest[rank]));
+      say(slow_words(static_cast<int>(rank), *latest_[rank]));
     if (!slow[rank] && named_[rank])
       say(fmt::format("rank {} is no longer slow", rank));
-    named_[rank] = slow[rank];
   }
+  named_ = slow;
+}
+
+std::string SlowRanks::words() const {
+  std::string all;
+  for (std::size_t rank = 0; rank < named_.size(); ++rank)
+    if (named_[rank])
+      all += (all.empty() ? "" : "\n") + slow_words(static_cast<int>(rank), *latest_[rank]);
+  return all;
+}
+
+std::optional<Pace> SlowRanks::slow_pace(int rank) const {
+  const auto place = static_cast<std::size_t>(rank);
+  return named_.at(place) ? latest_.at(place) : std::nullopt;
 }
 
 std::vector<std::optional<Pace>> SlowRanks::paces() const {

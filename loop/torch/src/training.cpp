@@ -11,6 +11,7 @@
 #include <map>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/loop_torch/slow_ranks.hpp"
@@ -20,6 +21,9 @@
 
 namespace pipewright::loop {
 namespace {
+
+/// About when this program has begun: what came before a first step, a new start takes too.
+const auto program_start = std::chrono::steady_clock::now();
 
 /// Writes checkpoints, if any are wanted.
 class Saver {
@@ -273,7 +277,7 @@ class Trainer {
     if (!result)
       return false;
     recorder_.end_step(*result);
-    slow_ranks_.end_step(result->duration.value, say());
+    look_at_pace(step, result->duration.value);
     if (kernels_)
       kernels_->end_step(result->duration);
     outcome_.losses.push_back(result->loss);
@@ -283,8 +287,29 @@ class Trainer {
       return false;
     if (options_.after_step && members_.is_first())
       options_.after_step({step, *result, recorder_.steps().back(),
-                           exec::learning_rate_at(workload_.setup().optimizer, step), evaluation});
+                           exec::learning_rate_at(workload_.setup().optimizer, step), evaluation,
+                           slow_ranks_.words()});
     return true;
+  }
+
+  /// Tells which ranks are slow. Throws SlowRankEnds where that of this process is so for good.
+  void look_at_pace(int step, double step_s) {
+    slow_ranks_.end_step(step_s, say());
+    if (!members_.in_job() || options_.checkpoints.folder.empty())
+      return;
+    if (!slow_for_good_)
+      slow_for_good_.emplace(SlowForGoodSettings{
+          .place = options_.slow_place,
+          .rank = *members_.rank(),
+          .pipeline_ranks = scenario_.pipeline.ranks,
+          .restart_s =
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - program_start)
+                  .count(),
+          .newest_step = [this] { return exec::newest_step(options_.checkpoints.folder); }});
+    const auto why = slow_for_good_->end_step(slow_ranks_.slow_pace(*members_.rank()), step_s,
+                                              scenario_.training.steps - step - 1, say());
+    if (why)
+      throw SlowRankEnds(*why);
   }
 
   bool evaluates_after(int step) const {
@@ -331,6 +356,7 @@ class Trainer {
   const TrainingOptions& options_;
   Recorder recorder_;
   SlowRanks slow_ranks_;
+  std::optional<SlowForGood> slow_for_good_;  // from the end of the first step on
   std::optional<KernelSteps> kernels_;
   plan::Program evaluation_;
   exec::Executor executor_;

@@ -85,6 +85,19 @@ TEST_CASE("job: numbers that make no sense are refused with what was possible", 
   CHECK(error_in(wrong) == "RANK is \"1x\", but must be a number from 0 to 7");
 }
 
+TEST_CASE("job: a rank's place may be beyond their number, and not all processes need be ranks",
+          "[exec][job]") {
+  Variables variables = torchrun;
+  variables["LOCAL_RANK"] = "9";  // of 8, where others were given up
+  CHECK(job_in(variables)->local_rank == 9);
+  variables["PIPEWRIGHT_JOB_RANKS"] = "2";
+  const auto job = job_in(variables).value();
+  CHECK(job.size == 2);
+  CHECK(job.rank == 3);  // stands by
+  variables["PIPEWRIGHT_JOB_RANKS"] = "9";
+  CHECK(error_in(variables) == "PIPEWRIGHT_JOB_RANKS is \"9\", but must be a number from 1 to 8");
+}
+
 TEST_CASE("job: under Slurm rank 0's host is the first of the nodes, and the port the job's",
           "[exec][job]") {
   const auto job = job_in(slurm).value();

@@ -2,7 +2,9 @@
 
 #include "pipewright/exec/job/local_job.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
@@ -83,6 +85,20 @@ TEST_CASE("the store's port is the job's before a rank has started, and on the l
       "! grep -q \"00000000$port\" /proc/net/tcp || exit 5",
       for_ever);
   CHECK(end.code == 0);
+}
+
+TEST_CASE("ranks are told their places, and who ends by itself is told with its code", "[job]") {
+  std::vector<std::pair<int, int>> failed;
+  const auto note = [&](int rank, int code) { failed.emplace_back(rank, code); };
+  // Each ends with ten times its rank and its place.
+  exec::run_local_job({.program = "/bin/sh",
+                       .words = {"sh", "-c", meets_the_others + "exit $((10 * RANK + LOCAL_RANK))"},
+                       .ranks = 3,
+                       .places = {0, 7, 2},
+                       .grace = for_ever,
+                       .failed = note});
+  std::sort(failed.begin(), failed.end());
+  CHECK(failed == std::vector<std::pair<int, int>>{{1, 17}, {2, 22}});
 }
 
 TEST_CASE("a program that cannot start is told by its code", "[job]") {

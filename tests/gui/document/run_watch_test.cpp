@@ -45,6 +45,17 @@ TEST_CASE("An alarm names the rank that is slower than predicted", "[gui][run]")
         "longer than predicted");
 }
 
+TEST_CASE("What the training itself finds slow is the alarm, within the band as well",
+          "[gui][run]") {
+  auto steps = steps_of({9, 9, 1, 1, 1});
+  steps.back().slow = "rank 1 is slow: it computes for 0.2 s";
+  const auto alarm = alarm_of(band_of(1, 0), steps, nullptr, nullptr);
+  REQUIRE(alarm);
+  CHECK(alarm->text == "rank 1 is slow: it computes for 0.2 s");
+  steps.push_back({5, 20, 1, 1, 1, "tokens"});
+  CHECK_FALSE(alarm_of(band_of(1, 0), steps, nullptr, nullptr));
+}
+
 TEST_CASE("There is no alarm while it warms up, for one slow step, or within the band",
           "[gui][run]") {
   CHECK_FALSE(alarm_of(band_of(1, 0), steps_of({9, 9, 9, 9}), nullptr, nullptr));

@@ -20,7 +20,8 @@ namespace pipewright::loop {
 
 /// {"step": 3, "steps": 20, "loss": 4.1, "seconds": 0.2, "tokens_per_s": 20480,
 ///  "learning_rate": 0.001, "gradient_norm": 0.8, "evaluation_loss": 4.2, "perplexity": 66.7,
-///  "mfu": 0.31, "bubble": 0.12, "peak_bytes": 81920, "waiting_s": {"transfer": 0.01}}
+///  "mfu": 0.31, "bubble": 0.12, "peak_bytes": 81920, "waiting_s": {"transfer": 0.01},
+///  "slow": "rank 2 is slow: …"}
 /// What follows the speed stands there where it is known.
 struct StepLine {
   int step = 0;   // from 0
@@ -39,6 +40,7 @@ struct StepLine {
   std::optional<double> bubble{};           // part of their time in which they compute nothing
   std::optional<double> peak_bytes{};       // of the one that holds most
   std::map<std::string, double> waiting{};  // seconds of all of them by cause, where any
+  std::string slow{};  // of all processes: which ranks are slow, and what that costs; empty: none
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 /// Without the end of the line.

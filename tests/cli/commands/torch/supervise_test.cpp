@@ -173,6 +173,9 @@ TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoin
   const auto alone = run_program(train_into(folder.path(), {"--replan"}));
   CHECK(alone.exit_code == 2);
   CHECK(alone.err.find("--replan needs --supervise") != std::string::npos);
+  const auto threads = run_program(train_into(folder.path(), {"--supervise", "--spares", "1"}));
+  CHECK(threads.exit_code == 2);
+  CHECK(threads.err.find("--spares needs --processes and --supervise") != std::string::npos);
 }
 
 TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bits stay",
@@ -192,6 +195,126 @@ TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bi
   CHECK(result.err.find("gives up rank 1: goes on from step 20 with pipeline.ranks=2") !=
         std::string::npos);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
+}
+
+/// The value of a variable in the environment of a process; empty: it has none yet.
+std::string variable_of(pid_t process, const std::string& name) {
+  const std::string all =
+      '\0' + test::text_of("/proc/" + std::to_string(process) + "/environ") + '\0';
+  const std::string begin = '\0' + name + '=';
+  const auto at = all.find(begin);
+  if (at == std::string::npos)
+    return {};
+  const auto value = at + begin.size();
+  return all.substr(value, all.find('\0', value) - value);
+}
+
+/// Kills rank 1 of three twice without a checkpoint in between, each of which is 20 steps behind
+/// the other.
+void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
+  signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
+  REQUIRE(await([&] {
+    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
+  }));
+  kill(training.children().at(1), SIGKILL);
+}
+
+TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost twice",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(train_into(
+      folder.path(), {"--processes", "--supervise", "--replan", "--spares", "1"}, /*every=*/"20"));
+  kill_rank_1_twice(training, folder.path());
+  REQUIRE(await([&] { return count_of("gives up rank 1", training.err()) == 1; }));
+  CHECK(await([&] {
+    const auto ranks = training.children();
+    return ranks.size() == 3 && variable_of(ranks[1], "LOCAL_RANK") == "3" &&
+           variable_of(ranks[2], "LOCAL_RANK") == "2";
+  }));
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("gives up rank 1: goes on from step 20 with place 3 in its stead") !=
+        std::string::npos);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+}
+
+TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
+          "[cli][supervise]") {
+  const TempFolder folder;
+  const Running training(
+      train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
+  REQUIRE(await([&] { return newest_step_in(folder.path()) >= 20; }));
+  training.signal(SIGUSR1);  // before there is one
+  REQUIRE(await([&] { return count_of("no place has been given up", training.err()) == 1; }));
+  kill_rank_1_twice(training, folder.path());
+  REQUIRE(await([&] { return count_of("with pipeline.ranks=2", training.err()) == 1; }));
+  training.signal(SIGUSR1);
+  const auto result = training.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(count_of("takes back place 1: goes on from step ", result.err) == 1);
+  CHECK(count_of(" with pipeline.ranks=3", result.err) == 1);
+  CHECK(weights_in(folder.path()) == undisturbed_weights());
+}
+
+/// Three processes for two ranks, as Slurm would start them.
+class ThreeOfSlurm {
+ public:
+  ThreeOfSlurm(const fs::path& checkpoints, const std::string& number_of_steps,
+               const std::map<std::string, std::string>& more)
+      : first(words(checkpoints, number_of_steps), variables("0", more)),
+        second(words(checkpoints, number_of_steps), variables("1", more)),
+        third(words(checkpoints, number_of_steps), variables("2", more)) {}
+
+  const Running first, second, third;
+
+ private:
+  static Words words(const fs::path& checkpoints, const std::string& number_of_steps) {
+    return train_into(checkpoints, {"--supervise", "--timeout", "3", "--set", "pipeline.ranks=2",
+                                    "--set", "training.steps=" + number_of_steps});
+  }
+  static std::map<std::string, std::string> variables(std::string rank,
+                                                      std::map<std::string, std::string> more) {
+    const auto port = std::to_string(29500 + getpid() % 1000);
+    more.insert({{"SLURM_PROCID", rank},
+                 {"SLURM_NTASKS", "3"},
+                 {"SLURM_LOCALID", rank},
+                 {"SLURM_JOB_ID", "7"},
+                 {"SLURM_STEP_NODELIST", "127.0.0.1"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", port}});
+    return more;
+  }
+};
+
+TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends as the job does",
+          "[cli][supervise]") {
+  for (const std::map<std::string, std::string>& secret :
+       {std::map<std::string, std::string>{},
+        {{"PIPEWRIGHT_JOB_SECRET", "known to all ranks of this job"}}}) {
+    CAPTURE(secret.size());
+    const TempFolder folder;
+    {
+      const ThreeOfSlurm done(folder.path(), std::to_string(steps), secret);
+      const auto first = done.first.wait(), third = done.third.wait();
+      CAPTURE(first.err, third.err);
+      CHECK(first.exit_code == 0);
+      CHECK(done.second.wait().exit_code == 0);
+      CHECK(third.exit_code == 0);
+      CHECK(third.err == "process 2 stands by: the job has 2 ranks\n");
+      CHECK(weights_in(folder.path()) == undisturbed_weights());
+    }
+    const ThreeOfSlurm killed(folder.path(), "100000", secret);
+    REQUIRE(await([&] { return newest_step_in(folder.path()) > steps; }));
+    killed.second.signal(SIGKILL);
+    CHECK(killed.second.wait().exit_code == 128 + SIGKILL);
+    CHECK(killed.first.wait().exit_code == 1);
+    const auto third = killed.third.wait();
+    CAPTURE(third.err);
+    CHECK(third.exit_code == 1);
+    CHECK(count_of("process 2 stood by, and the job has not done its work", third.err) == 1);
+  }
 }
 
 TEST_CASE("job: who knocks at the ports of a training without its secret changes nothing",

@@ -24,6 +24,9 @@ struct CheckpointInfo {
 /// Newest first, with those that were never completed. None when there is no such folder.
 std::vector<CheckpointInfo> list_checkpoints(const std::filesystem::path& folder);
 
+/// The step of the newest one of which nothing is missing; 0: there is none.
+int newest_step(const std::filesystem::path& folder);
+
 /// The newest checkpoint of `folder` that is whole, after a check of all its contents. Each newer
 /// one that is damaged or incomplete is told to `report`, with what is wrong with it. Throws
 /// InputError when none is left. Of a job's processes one calls this, the others `open` the same.

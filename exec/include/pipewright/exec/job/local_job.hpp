@@ -2,7 +2,6 @@
 
 // A job on this machine alone: one program, started once for each rank.
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -14,17 +13,20 @@ struct LocalJob {
   std::string program = "/proc/self/exe";
   std::vector<std::string> words;  // of its command line, its name first
   int ranks = 1;
+  /// Where each rank runs, by rank: what it is told as LOCAL_RANK. Empty: 0, 1, …
+  std::vector<int> places{};
   /// A single process that is told of no job: it has all ranks itself.
   bool alone = false;
   /// Ranks end each other when one fails; who has not ended so long after that is killed. While a
   /// rank has not met the others yet, all are killed a second after.
   std::chrono::milliseconds grace{40'000};
-  /// Once it is set, every rank gets a SIGTERM.
-  const std::atomic<bool>* stop = nullptr;
+  /// Asked every so often: once it holds, every rank gets a SIGTERM.
+  std::function<bool()> stop{};
   /// Who is stopped (SIGSTOP) for so long is killed. 0: never.
   std::chrono::milliseconds stopped{0};
   std::function<void(const std::string& message)> say{};  // which rank a signal has ended
-  std::function<void(int rank)> lost{};  // the same, or that it did not end in time
+  std::function<void(int rank)> lost{};              // the same, or that it did not end in time
+  std::function<void(int rank, int code)> failed{};  // ended by itself, with this exit code, not 0
 };
 
 /// Whether this process is the single one of a job that is `alone`.

@@ -30,10 +30,12 @@ struct Alarm {
   PredictedBand band;
   int rank = -1;      // that is furthest from its prediction; -1: not known
   double factor = 1;  // its compute time over the predicted one
-  std::string text;   // "a step takes 15.2 ms, and 12.0 to 13.3 ms were predicted: rank 2 …"
+  std::string text;   // "a step takes 15.2 ms, and 12.0 to 13.3 ms were predicted: rank 2 …", or
+                      // which ranks the training itself finds slow
 };
 /// The alarm of the last steps, the first two left out; nothing while there are fewer than three,
-/// or they are within the band. The tables say which rank it is; either may be null.
+/// or they are within the band and the training finds no rank slow. The tables say which rank it
+/// is; either may be null.
 std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop::StepLine>& steps,
                               const plan::EventTable* predicted, const plan::EventTable* measured);
 

@@ -40,23 +40,29 @@ class PaceOfRank {
   explicit PaceOfRank(double predicted_s) : predicted_s_(predicted_s) {}
 
   void add_step(double compute_s, double step_s);
-  /// Nothing before there are enough steps.
+  /// Nothing before there are enough steps. Looks at each of the latest ones.
   std::optional<Pace> pace() const;
 
  private:
   struct Step {
     double compute_s = 0, step_s = 0;
   };
+  static Step middle_of(const std::vector<Step>& steps);
 
   double predicted_s_;
   int warm_up_left_ = 2;
-  std::vector<Step> first_;  // behind the warm-up: what later ones are held against
+  std::vector<Step> first_;      // behind the warm-up: what later ones are held against
+  std::optional<Step> earlier_;  // their middle, once they are enough
   std::deque<Step> latest_;
+  double latest_s_ = 0;  // all of them
 };
 
 /// Those whose every late step was at least one and a half times what it was earlier, or twice what
 /// is predicted, and so much beside what the others' were at most. By rank.
 std::vector<bool> slow_ranks(const std::vector<std::optional<Pace>>& paces);
+
+/// Whether its earlier steps say so of one that is slow; otherwise its prediction does.
+bool is_slow_by_earlier(const Pace& slow);
 
 /// "rank 2 is slow: …" with what it computes, what it should, and what that costs the step.
 std::string slow_words(int rank, const Pace& pace);
@@ -69,8 +75,13 @@ class SlowRanks {
 
   /// From the rank's own thread.
   void ran(const exec::InstructionRecord& record);
-  /// After each step. Tells on the first process who has become slow, and who no longer is.
+  /// After each step. Tells on the first process who has become slow, and who no longer is. Quick
+  /// steps are looked at several at once.
   void end_step(double step_s, const Say& say);
+  /// Of all that are named as slow; empty: none is.
+  std::string words() const;
+  /// While a rank is named as slow.
+  std::optional<Pace> slow_pace(int rank) const;
 
  private:
   std::vector<std::optional<Pace>> paces() const;
@@ -78,6 +89,8 @@ class SlowRanks {
   Membership& members_;
   std::vector<double> compute_s_;  // of the step under way, by rank of the job
   std::vector<PaceOfRank> ranks_;
+  double not_looked_at_s_ = 0;               // steps since the last look
+  std::vector<std::optional<Pace>> latest_;  // as of that look, by rank
   std::vector<bool> named_;
 };
 

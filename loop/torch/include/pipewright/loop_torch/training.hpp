@@ -16,6 +16,7 @@
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/loop_torch/resume.hpp"
+#include "pipewright/loop_torch/slow_for_good.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 
 namespace pipewright::loop {
@@ -38,6 +39,7 @@ struct TrainedStep {
   const StepRecord& record;  // of the ranks in this process
   double learning_rate = 0;
   std::optional<double> evaluation_loss{};  // of data.evaluation, where the step has one
+  std::string slow{};                       // which ranks of all processes are; empty: none
 };
 
 struct TrainingOptions {
@@ -48,6 +50,7 @@ struct TrainingOptions {
   std::function<void(const TrainedStep& step)> after_step{};
   Say say{};
   profiler::ActivitySource* kernels = nullptr;  // records every other step, of one pipeline
+  SlowPlace slow_place = SlowPlace::Stays;      // of a process's rank
   const std::atomic<bool>* stop = nullptr;      // set from anywhere: the training ends early
   /// Called, on another thread, where all ranks are threads of this process and for `stall` none
   /// has begun anything new while some wait: only the end of the process ends what hangs.
@@ -71,7 +74,7 @@ struct TrainingOutcome {
 };
 
 /// Trains by the plan: one thread per rank of this process. Throws exec::RankFailure or
-/// exec::Aborted.
+/// exec::Aborted; SlowRankEnds where this process's rank makes room.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const TrainingOptions& options = {});
 

@@ -1,0 +1,52 @@
+#include "pipewright/exec/job/stand_by.hpp"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "first_line.hpp"
+#include "handed_on.hpp"
+#include "keys.hpp"
+#include "open_store.hpp"
+#include "watch.hpp"
+
+namespace pipewright::exec {
+namespace {
+
+/// A call to the store may take so long, and is then made again.
+constexpr std::chrono::minutes one_wait{1};
+
+void await_done(c10d::Store& store) {
+  while (true) {
+    try {
+      return store.wait({keys::done}, one_wait);
+    } catch (const c10::DistStoreError&) {  // the time is up
+    }
+  }
+}
+
+}  // namespace
+
+void leave_job_to_first(int ranks) {
+  setenv(variable_of_ranks, std::to_string(ranks).c_str(), /*overwrite=*/1);
+}
+
+void tell_done(Job& job) { job.watch().tell_done(); }
+
+void stand_by(JobEnvironment environment, std::chrono::milliseconds join_timeout) {
+  prepare_process();
+  move_to_own_store(environment, join_timeout, 0);
+  const auto store = connect(environment, join_timeout, nullptr, /*first=*/false);
+  try {
+    await_done(*store);
+  } catch (const c10::DistError& error) {
+    throw JobFailure(
+        fmt::format("process {} stood by, and the job has not done its work: its store "
+                    "at {} is gone ({})",
+                    environment.rank, place_of(environment), first_line(error.what())));
+  }
+}
+
+}  // namespace pipewright::exec

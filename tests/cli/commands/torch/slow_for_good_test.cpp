@@ -1,0 +1,118 @@
+// A rank that is slowed for good, for real: it makes room for another place, or there is one rank
+// less, and the weights are those of a training that nobody disturbed.
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "cli/support/program.hpp"
+#include "support/catch.hpp"
+
+namespace slow_for_good_test {
+
+using namespace pipewright;
+using namespace std::chrono_literals;
+using test::Running;
+
+/// A training of steps that take some tenths of a second, with checkpoints and costs that are
+/// known.
+std::vector<std::string> training_into(const std::filesystem::path& checkpoints, int steps,
+                                       const std::vector<std::string>& more) {
+  static const test::TempFolder folder;
+  const auto words = [](const std::string& command, const std::vector<std::string>& last) {
+    std::vector<std::string> all{"--set", "model.hidden=256",          "--set", "model.sequence=64",
+                                 "--set", "training.microbatch_size=4"};
+    all.insert(all.end(), last.begin(), last.end());
+    return test::small_gpt(command, all);
+  };
+  static const std::string costs = [&] {
+    auto name = (folder.path() / "costs.json").string();
+    REQUIRE(test::run_program(words("profile", {"--over", "0", "-o", name})).exit_code == 0);
+    return name;
+  }();
+  std::vector<std::string> all{"--costs",
+                               costs,
+                               "--set",
+                               "training.steps=" + std::to_string(steps),
+                               "--checkpoints",
+                               checkpoints.string(),
+                               "--checkpoint-every",
+                               "3"};
+  all.insert(all.end(), more.begin(), more.end());
+  return words("train", all);
+}
+
+/// Of whole checkpoints; their folders are named after it.
+int newest_step_in(const std::filesystem::path& checkpoints) {
+  int newest = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, none))
+    if (const std::string name = entry.path().filename(); name.find('.') == std::string::npos)
+      newest = std::max(newest, std::stoi(name.substr(name.find('_') + 1)));
+  return newest;
+}
+
+std::map<std::string, std::string> weights_of(const std::filesystem::path& checkpoints, int step) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(checkpoints / fmt::format("step_{:08}", step)))
+    if (entry.path().extension() == ".safetensors")
+      files[entry.path().filename()] = test::text_of(entry.path());
+  CHECK(files.size() > 8);
+  return files;
+}
+
+TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay",
+          "[cli][slow][supervise]") {
+  struct Case {
+    std::string ranks;
+    std::vector<std::string> words;
+    std::string goes_on_with;
+  };
+  const auto of = GENERATE(Case{"2", {"--spares", "1"}, "place 2 in its stead"},
+                           Case{"3", {"--replan"}, "pipeline.ranks=2"});
+  const test::TempFolder folder, other;
+  std::vector<std::string> words{"--processes", "--supervise", "--set",
+                                 "pipeline.ranks=" + of.ranks};
+  words.insert(words.end(), of.words.begin(), of.words.end());
+  const Running job(training_into(folder.path(), 100000, words));
+  const auto deadline = std::chrono::steady_clock::now() + 240s;
+  const auto await = [&](const std::function<bool()>& condition) {
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(5ms);
+    return condition();
+  };
+  const auto said = [&](const std::string& what) {
+    return job.err().find(what) != std::string::npos;
+  };
+  REQUIRE(await([&] { return newest_step_in(folder.path()) >= 15; }));
+  REQUIRE(job.children().size() == std::stoul(of.ranks));
+  const pid_t slowed = job.children().at(1);
+  while (!said("gives up") && !said("goes on") && std::chrono::steady_clock::now() < deadline) {
+    kill(slowed, SIGSTOP);
+    std::this_thread::sleep_for(120ms);
+    kill(slowed, SIGCONT);
+    std::this_thread::sleep_for(20ms);
+  }
+  const int then = newest_step_in(folder.path());
+  CHECK(await([&] { return newest_step_in(folder.path()) > then; }));
+  job.signal(SIGTERM);
+  const auto result = job.wait();
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 130);
+  CHECK(said("rank 1 is slow for good: that has cost "));
+  CHECK(said("gives up rank 1: goes on from step "));
+  CHECK(said(of.goes_on_with));
+  const int last = newest_step_in(folder.path());
+  REQUIRE(last > then);
+  REQUIRE(test::run_program(training_into(other.path(), last, {})).exit_code == 0);
+  CHECK(weights_of(folder.path(), last) == weights_of(other.path(), last));
+}
+
+}  // namespace slow_for_good_test

@@ -1,0 +1,107 @@
+// When a slow rank makes room for another, and when it stays.
+#include "pipewright/loop_torch/slow_for_good.hpp"
+
+#include "support/catch.hpp"
+
+namespace slow_for_good_test {
+
+using namespace pipewright;
+using loop::Pace;
+using loop::SlowForGood;
+using loop::SlowPlace;
+
+/// Its steps take 2 s, before they took 1 s.
+const Pace twice_as_slow{.compute_s = 1,
+                         .usual_step_s = 1,
+                         .step_s = 2,
+                         .steps = 5,
+                         .prediction = {0.5, 2, 2},
+                         .earlier = {0.5, 2, 2}};
+
+/// Rank 2, whose start takes 10 s.
+class Slow {
+ public:
+  explicit Slow(SlowPlace place, int pipeline_ranks = 4)
+      : judge_({.place = place,
+                .rank = 2,
+                .pipeline_ranks = pipeline_ranks,
+                .restart_s = 10,
+                .newest_step = [this] { return newest_step; }}) {}
+
+  std::optional<std::string> step(const std::optional<Pace>& slow, int steps_left = 1000) {
+    return judge_.end_step(slow, 2, steps_left, [this](const std::string& text) { said += text; });
+  }
+  /// How many steps until it ends; a checkpoint comes every seven. 100: it has not.
+  int steps_until_it_ends(const Pace& slow, int steps_left = 1000) {
+    for (int step = 1; step < 100; ++step) {
+      newest_step = step / 7 * 7;
+      if (this->step(slow, steps_left))
+        return step;
+    }
+    return 100;
+  }
+
+  int newest_step = 0;
+  std::string said;
+
+ private:
+  SlowForGood judge_;
+};
+
+TEST_CASE("slow for good: once it has cost as much as a start, with the next checkpoint",
+          "[loop]") {
+  Slow rank(SlowPlace::IsReplaced);
+  for (int step = 0; step < 9; ++step) {
+    rank.newest_step = step;
+    CHECK_FALSE(rank.step(twice_as_slow));
+  }
+  CHECK_FALSE(rank.step(twice_as_slow));  // the tenth: from here on a checkpoint ends it
+  CHECK_FALSE(rank.step(twice_as_slow));
+  rank.newest_step = 11;
+  CHECK(rank.step(twice_as_slow) ==
+        "rank 2 is slow for good: that has cost 12 s, and a new start takes 10 s");
+  CHECK(rank.said.empty());
+}
+
+TEST_CASE("slow for good: who is no longer slow begins anew", "[loop]") {
+  Slow rank(SlowPlace::IsReplaced);
+  for (int step = 0; step < 100; ++step) {
+    rank.newest_step = step;
+    CHECK_FALSE(rank.step(step % 10 == 9 ? std::nullopt : std::optional(twice_as_slow)));
+  }
+}
+
+TEST_CASE("slow for good: it stays where nobody would do anything, or too few steps are left",
+          "[loop]") {
+  CHECK(Slow(SlowPlace::IsReplaced).steps_until_it_ends(twice_as_slow) == 14);
+  CHECK(Slow(SlowPlace::Stays).steps_until_it_ends(twice_as_slow) == 100);
+  Slow at_the_end(SlowPlace::IsReplaced);
+  CHECK(at_the_end.steps_until_it_ends(twice_as_slow, 10) == 100);
+  CHECK(at_the_end.said ==
+        "rank 2 is slow for good, and stays: in 10 steps a new start, which takes 10 s, is not won "
+        "back");  // said once
+}
+
+TEST_CASE("slow for good: without a spare place it ends where fewer ranks are faster", "[loop]") {
+  CHECK(Slow(SlowPlace::IsLeftOut, 4).steps_until_it_ends(twice_as_slow) == 14);
+  CHECK(Slow(SlowPlace::IsLeftOut, 3).steps_until_it_ends(twice_as_slow) == 14);
+  Slow of_two(SlowPlace::IsLeftOut, 2);  // the other one would take 2 s, too
+  CHECK(of_two.steps_until_it_ends(twice_as_slow) == 100);
+  CHECK(of_two.said ==
+        "rank 2 is slow for good, and stays: a step takes 2 s with it, and would take 2 s with "
+        "pipeline.ranks=1");
+  Slow alone(SlowPlace::IsLeftOut, 1);
+  CHECK(alone.steps_until_it_ends(twice_as_slow) == 100);
+  CHECK(alone.said == "rank 2 is slow for good, and stays: there is no other rank");
+}
+
+TEST_CASE("slow for good: by its prediction alone, it costs what it computes beyond that",
+          "[loop]") {
+  Pace from_the_start = twice_as_slow;  // a step would take 1.5 s
+  from_the_start.earlier = {1, 1, 1};
+  CHECK(Slow(SlowPlace::IsReplaced).steps_until_it_ends(from_the_start) == 21);
+  CHECK(Slow(SlowPlace::IsLeftOut, 4).steps_until_it_ends(from_the_start) == 100);
+  CHECK(Slow(SlowPlace::IsLeftOut, 5).steps_until_it_ends(from_the_start) == 21);
+}
+
+}  // namespace slow_for_good_test

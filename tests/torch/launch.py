@@ -78,6 +78,7 @@ def train_while_agents_come(folder: Path, *words: str) -> str:
 
         # With a store that agents share, one that comes later waits for words that nobody writes.
         environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        environment["PIPEWRIGHT_LOG"] = "job"
 
         def start() -> subprocess.Popen:
             return subprocess.Popen(
@@ -154,7 +155,7 @@ with tempfile.TemporaryDirectory() as folder:
     words = ["train", str(SCENARIO), "--costs", costs, "--checkpoint-every", "20"]
     four = ["pipeline.ranks=4", "training.clip_norm=0.5"]
     forever = [*words, *settings(*four, "training.steps=1000000"), "--checkpoints", str(grown)]
-    said = train_while_agents_come(grown, *forever, "--supervise", "--replan", "--log", "job")
+    said = train_while_agents_come(grown, *forever, "--supervise", "--replan")
     assert "joins 2 ranks" in said, said
     last = newest_step(grown)
     alone = Path(folder) / "alone"

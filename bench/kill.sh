@@ -1,138 +1,189 @@
 #!/usr/bin/env bash
-# Kills ranks of a training of four processes at random instants, one or all of them, during start,
-# steps, saves and resumes, until there were so many kills. Each time the job has to end within five
-# seconds and say who was killed, no checkpoint that was whole may be gone, and the newest has to
-# have the bits of a training that nobody disturbed; so have the weights at the end. Prints figures.
+# Kills ranks of trainings of four processes at random instants, one or all of them: before they have
+# met, while they connect and resume, in steps, while a checkpoint is written, and at the end. Each
+# time the job has to end within five seconds and say who was killed, no checkpoint that was whole may
+# be gone, and the newest has to have the bits of a training that nobody disturbed. Prints figures. An
+# end that comes later is a failure unless others had most of the machine meanwhile; such are counted.
+# What fails is told with the seed and the number of the kill, and its folder is kept.
 # Usage: bench/kill.sh [--kills N] [--seed N]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export PIPEWRIGHT=$(realpath "${PIPEWRIGHT_BUILD:-build}")/bin/pipewright
-exec python3 -B - "$@" <<'END'
+export PYTHONPATH=bench
+exec python3 -B - "$@" <<'PYTHON'
 import argparse
 import os
 import random
 import shutil
 import signal
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
-RANKS, STEPS, EVERY, MOST_SECONDS = 4, 120, 3, 5.0
-SETTINGS = ["model.blocks=4", "model.hidden=32", "model.heads=2", "model.sequence=16", "training.microbatch_size=2",
-            "pipeline.microbatches=4", f"pipeline.ranks={RANKS}", f"training.steps={STEPS}", "training.clip_norm=0.5",
-            "profile.least_repeats=2", "profile.most_repeats=2"]
+from disturbed import (MOST_SECONDS, Machine, Work, expect, profiled, reports_in, unfinished, weights, what_they_do,
+                       whole_steps, words)
+
+RANKS, STEPS, EVERY = 4, 40, 2
+SETTINGS = [f"pipeline.ranks={RANKS}", f"training.steps={STEPS}"]
+PHASES = {"before all had met": 0.2, "connecting and resuming": 0.25, "steps": 0.25, "a checkpoint being written": 0.2,
+          "the end": 0.1}
+BUSY_WITH_OTHERS = 0.4  # of the cores
 
 options = argparse.ArgumentParser()
 options.add_argument("--kills", type=int, default=1000)
 options.add_argument("--seed", type=int, default=1)
 options = options.parse_args()
 chance = random.Random(options.seed)
-program, scenario = os.environ["PIPEWRIGHT"], "scenarios/gpt-text/scenario.json"
 
 
-def words(command, *more):
-    return [program, command, scenario, *(word for each in SETTINGS for word in ("--set", each)), *map(str, more)]
+class Run:
+    """One start of the training, and the kill in it."""
+
+    def __init__(self, work, command, folder):
+        self.folder, self.before_start = folder, unfinished(folder)
+        self.machine = Machine()
+        self.launch = work.launch([*command, folder])
+
+    def newest(self):
+        return max(whole_steps(self.folder), default=0)
+
+    def being_written(self):
+        return unfinished(self.folder) - self.before_start
+
+    def have_met(self):
+        return self.launch.said().count("all ranks have come") >= RANKS
+
+    def is_at_end(self):
+        return STEPS in whole_steps(self.folder) or any(f"{STEPS:08}." in name for name in self.being_written())
+
+    def phase(self):
+        if not self.have_met():
+            return "before all had met"
+        said = self.launch.said()
+        if "resumed from" not in said and "starting with step 0" not in said:
+            return "connecting and resuming"
+        if self.is_at_end():
+            return "the end"
+        return "a checkpoint being written" if self.being_written() else "steps"
+
+    def rest_until(self, phase, times):
+        """A random instant in that phase."""
+        if phase == "before all had met":
+            return self.launch.rest(chance.random() * times["met"])
+        self.launch.until(self.have_met)
+        if phase == "connecting and resuming":
+            return self.launch.rest(chance.random() * (times["begun"] - times["met"]))
+        if phase == "the end":
+            self.launch.until(self.is_at_end)
+            return self.launch.rest(chance.random() * 0.3)
+        self.launch.rest(chance.random() * (times["all"] - times["met"]))
+        if phase == "a checkpoint being written":
+            self.launch.until(self.being_written)
+            self.launch.rest(chance.random() * 0.02)
+
+    def kill(self, ranks):
+        """The ranks to be killed; none where they are not all there."""
+        self.everybody = chance.random() < 0.25
+        chosen = list(range(RANKS)) if self.everybody else [chance.randrange(RANKS)]
+        if not self.launch.is_running() or len(ranks) < RANKS:
+            return []
+        self.machine = Machine([self.launch.pid, *ranks])
+        for rank in chosen:
+            try:
+                os.kill(ranks[rank], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return chosen
+
+    def await_end(self, patience):
+        """Exit code, seconds, and what its processes did when it was late."""
+        began, late = time.monotonic(), ""
+        code = self.launch.ended(MOST_SECONDS)
+        if code is None:
+            late = what_they_do([self.launch.pid, *self.launch.ranks()])
+            code = self.launch.ended(patience)
+        if code is None:
+            expect(False, f"it has not ended after {time.monotonic() - began:.0f} s", self.launch.said(), self.launch.where())
+        return code, time.monotonic() - began, late
 
 
-def whole_steps(folder):
-    """By number. What is not named so was never completed."""
-    names = [path.name for path in folder.glob("step_*") if path.name.count(".") == 0]
-    return {int(name.split("_")[1]): folder / name for name in names}
+def undisturbed_times(work, command, folder):
+    """Seconds from the start until all ranks have met, the first step is done, and all is over."""
+    began, run = time.monotonic(), Run(work, [*command, "--keep", str(STEPS), "--checkpoints"], folder)
+    run.launch.until(run.have_met)
+    met = time.monotonic() - began
+    run.launch.until(run.being_written)
+    begun = time.monotonic() - began
+    code, _, late = run.await_end(300)
+    expect(code == 0, f"exit code {code} of the undisturbed training", run.launch.said(), late)
+    return {"met": met, "begun": begun, "all": time.monotonic() - began}
 
 
-def weights(folder):
-    return {file.name: file.read_bytes() for file in sorted(folder.glob("*.safetensors"))}
+with Work() as work:
+    kills, trainings, undisturbed = 0, 0, work.folder / "undisturbed"
+    ends, late_ends, when, victims_of, resumed_at, done_before = [], [], Counter(), Counter(), 0, 0
 
+    def holds(condition, what, *said):
+        expect(condition, f"seed {options.seed}, kill {kills}, training {trainings}: {what}", *said)
 
-def expect(holds, what, said=""):
-    if not holds:
-        sys.exit(f"FAILED: {what}\n{said}")
-
-
-def children_of(process):
-    try:
-        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
-
-
-work = Path(tempfile.mkdtemp())
-try:
-    costs, undisturbed = work / "costs.json", work / "undisturbed"
-    subprocess.run(words("profile", "--over", "0", "-o", costs), check=True, capture_output=True)
-    training = words("train", "--costs", costs, "--checkpoint-every", EVERY, "--processes", "--timeout", "3", "--resume",
-                     "--checkpoints")
-    begin = time.monotonic()
-    subprocess.run([*training, str(undisturbed), "--keep", str(STEPS)], check=True, capture_output=True)
-    whole_run = time.monotonic() - begin
+    costs = profiled(SETTINGS, work.folder / "costs.json")
+    training = words("train", SETTINGS, "--costs", costs, "--checkpoint-every", EVERY, "--processes", "--timeout", "3",
+                     "--resume", "--log", "job")
+    times = undisturbed_times(work, training, undisturbed)
     expected = {step: weights(folder) for step, folder in whole_steps(undisturbed).items()}
     expect(len(expected) == STEPS // EVERY, f"{len(expected)} checkpoints of the undisturbed training")
-    print(f"undisturbed: {STEPS} steps of {RANKS} processes in {whole_run:.1f} s", flush=True)
+    print(f"undisturbed: {STEPS} steps of {RANKS} processes in {times['all']:.1f} s, of which they meet after "
+          f"{times['met']:.1f} s", flush=True)
 
-    kills, trainings, done_before = 0, 0, 0
-    ends, when, victims_of, resumed_at = [], Counter(), Counter(), 0
     while kills < options.kills:
         trainings += 1
-        folder = work / f"training{trainings}"
+        folder = work.folder / f"training{trainings}"
+        folder.mkdir()
         newest = 0
         while newest < STEPS:
-            log = open(work / "log", "w+")
-            launcher = subprocess.Popen([*training, str(folder)], stdout=subprocess.DEVNULL, stderr=log)
-            # Up to a third longer than all of it takes: some are over before.
-            moment = time.monotonic() + chance.random() * whole_run * 4 / 3
-            while time.monotonic() < moment and launcher.poll() is None:
-                time.sleep(0.001)
-            # The launcher is one of them until it has become the program that starts ranks.
-            ranks = children_of(launcher.pid)
-            before = max(whole_steps(folder), default=0) if folder.exists() else 0
-            everybody = chance.random() < 0.25
-            chosen = list(range(len(ranks))) if everybody else chance.sample(range(len(ranks)), min(1, len(ranks)))
-            if kills == options.kills or launcher.poll() is not None or len(ranks) < RANKS:
-                chosen = []
-            for rank in chosen:
-                try:
-                    os.kill(ranks[rank], signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            begin = time.monotonic()
-            code = launcher.wait(timeout=60 + 10 * whole_run)
-            took = time.monotonic() - begin
-            log.seek(0)
-            said = log.read()
-            found = whole_steps(folder) if folder.exists() else {}
-            newest = max(found, default=0)
-            expect(newest >= before, f"step {before} was whole and is gone", said)
+            run = Run(work, [*training, "--checkpoints"], folder)
+            aim = chance.choices(list(PHASES), PHASES.values())[0]
+            if kills < options.kills:
+                run.rest_until(aim, times)
+            ranks, phase, before = run.launch.ranks(), run.phase(), run.newest()
+            chosen = run.kill(ranks) if kills < options.kills else []
+            code, took, late = run.await_end(60 + 10 * times["all"])
+            said = run.launch.said()
+            newest = run.newest()
+            holds(newest >= before, f"step {before} was whole and is gone", said)
             if newest:
-                expect(weights(found[newest]) == expected[newest], f"step {newest} has other bits", said)
+                holds(weights(whole_steps(folder)[newest]) == expected[newest], f"step {newest} has other bits", said)
             resumed_at += "resumed from" in said
             if not chosen or code == 0:  # none was there, or all was over before the signal came
-                expect(code == 0, f"exit code {code} without a kill", said)
+                holds(code == 0, f"exit code {code} without a kill", said)
                 done_before += 1
                 continue
             kills += 1
-            ends.append(took)
-            victims_of["all" if everybody else f"rank {chosen[0]}"] += 1
-            when["start" if "step 1/" not in said and "resumed from" not in said else
-                 "resume" if f"/{STEPS}  loss" not in said else "steps and saves"] += 1
-            expect(code == 1, f"exit code {code} after a kill", said)
-            expect(took < MOST_SECONDS, f"{took:.1f} s from the kill to the end", said)
+            victims_of["all" if run.everybody else f"rank {chosen[0]}"] += 1
+            when[phase] += 1
+            holds(code == 1, f"exit code {code} after a kill in {phase}", said)
             named = [rank for rank in chosen if f"rank {rank} was ended by signal 9" in said]
-            expect(named, f"{chosen} not named", said)
+            holds(named, f"{chosen} not named after a kill in {phase}", said)
             others = [rank for rank in range(RANKS) if rank not in chosen and f"rank {rank} was ended by" in said]
-            expect(not others, f"{others} named beside {chosen}", said)
+            holds(not others, f"{others} named beside {chosen} after a kill in {phase}", said)
+            blamed = {int(rank) for rank in reports_in(said)} - set(chosen)
+            holds(not blamed, f"{blamed} blamed for {chosen} after a kill in {phase}", said)
+            if took > MOST_SECONDS:
+                share, words_of_machine = run.machine.others()
+                late_ends.append(took)
+                holds(share > BUSY_WITH_OTHERS, f"{took:.1f} s from the kill of {chosen} in {phase} to the end; "
+                      f"{words_of_machine}", said, f"after {MOST_SECONDS} s:", late)
+                print(f"kill {kills}: {took:.1f} s to the end, {words_of_machine}", flush=True)
+            else:
+                ends.append(took)
             if kills % 50 == 0:
                 print(f"{kills} kills, step {newest} of training {trainings}", flush=True)
         shutil.rmtree(folder)
     print(f"{kills} kills in {trainings} trainings, {resumed_at} resumes, {done_before} runs to their end: "
           "bits equal, nothing lost, the right names")
     print("killed: " + ", ".join(f"{count} {who}" for who, count in sorted(victims_of.items())))
-    print("during: " + ", ".join(f"{count} {what}" for what, count in sorted(when.items())))
-    print(f"from the kill to the end: {statistics.median(ends):.2f} s in the middle, {max(ends):.2f} s at most")
-finally:
-    shutil.rmtree(work, ignore_errors=True)
-END
+    print("during: " + ", ".join(f"{when[phase]} {phase}" for phase in PHASES))
+    print(f"from the kill to the end: {statistics.median(ends):.2f} s in the middle, {max(ends):.2f} s at most; "
+          f"{len(late_ends)} later, while others had the machine")
+PYTHON

@@ -131,6 +131,20 @@ def kill():
                  (r"^from the kill to the end: ", 1))
 
 
+def faults():
+    text = output_of("bench/faults.sh", "--only", "stop,cable")
+    expect_lines(text, (r"^rank 2 is stopped: ended after \d\.\d s: rank 2 has not been heard of for 3 s$", 1),
+                 (r"^rank 3 is stopped while the last checkpoint is written: ended after ", 1))
+    if "a cut cable: skipped" not in text:
+        expect_lines(text, (r"^the cable between two ranks is cut, .*: rank [01]: ended after ", 4))
+
+
+def soak():
+    text = output_of("bench/soak.sh", "--minutes", 0.05)
+    expect_lines(text, (r"^(launcher|rank [0-3]): \d+\.\d MB, then \d+\.\d MB; threads \d+, then \d+; files ", 5),
+                 (r"^too short to tell growth$", 1))
+
+
 def validation():
     text = output_of("bench/validation.py", "--halves", 1, "--program", f"{build}/bin/pipewright")
     expect_lines(text, (r"^\| [^`|]*\| \d+ \| \d+\.\d\d \|", 10))

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include "collect_parts.hpp"
 #include "durable_file.hpp"
 #include "names.hpp"
+#include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/log.hpp"
 #include "pipewright/plan/error.hpp"
@@ -41,11 +43,14 @@ void require_possible(const CheckpointOptions& options) {
                     options.job));
 }
 
-/// Tells part 0 at once, where the disk still lets us, so that it need not wait.
+/// Tells part 0 at once, so that it need not wait: by a file without a byte where the disk has no
+/// room for why.
 void leave_failure(const fs::path& unfinished, const Manifest& failed) {
+  const fs::path file = unfinished / part_name(failed.part);
   try {
-    write_durably(unfinished / part_name(failed.part), manifest_text(failed));
-  } catch (const std::exception&) {  // then part 0 runs into its timeout
+    write_durably(file, manifest_text(failed));
+  } catch (const std::exception&) {
+    const std::ofstream empty(file);  // where that fails, too, part 0 runs into its timeout
   }
 }
 
@@ -131,9 +136,20 @@ void CheckpointWriter::write_to(const fs::path& unfinished, const Snapshot& snap
   fs::create_directories(unfinished);
   const Manifest own = write_part(unfinished, snapshot, options_);
   if (options_.part == 0)
-    publish(folder_, collect_parts(unfinished, own, options_, abandoned_), options_.parts);
+    publish(folder_, collect_parts(unfinished, own, options_, [this] { return others_are_gone(); }),
+            options_.parts);
   else
     write_durably(unfinished / part_name(options_.part), manifest_text(own));
+}
+
+bool CheckpointWriter::others_are_gone() const {
+  try {
+    if (options_.require_going)
+      options_.require_going();
+  } catch (const Aborted&) {
+    return true;
+  }
+  return abandoned_;
 }
 
 void CheckpointWriter::give_up(const fs::path& unfinished, const TrainingState& training,

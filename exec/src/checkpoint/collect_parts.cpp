@@ -17,17 +17,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Manifest await_part(int part, const std::filesystem::path& folder, const CheckpointOptions& options,
-                    Clock::time_point began, const std::atomic<bool>& abandoned) {
+                    Clock::time_point began, const std::function<bool()>& given_up) {
   const auto file = folder / part_name(part);
   const std::chrono::duration<double> timeout(options.timeout.value);
   while (!std::filesystem::exists(file)) {
-    if (abandoned)
+    if (given_up())
       throw std::runtime_error(fmt::format("given up before part {} was there", part));
     if (Clock::now() - began > timeout)
       throw std::runtime_error(fmt::format("part {} of {} was not there after {:.3g} s", part,
                                            options.parts, options.timeout.value));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  if (std::filesystem::is_empty(file))
+    throw std::runtime_error(
+        fmt::format("part {} was not written, and there was no room to say why", part));
   return read_manifest(file);
 }
 
@@ -53,12 +56,12 @@ void add_layers(std::map<int, StoredLayer>& by_index, const Manifest& part) {
 }  // namespace
 
 Manifest collect_parts(const std::filesystem::path& folder, const Manifest& own,
-                       const CheckpointOptions& options, const std::atomic<bool>& abandoned) {
+                       const CheckpointOptions& options, const std::function<bool()>& given_up) {
   const Clock::time_point began = Clock::now();
   std::map<int, StoredLayer> by_index;
   add_layers(by_index, own);
   for (int part = 1; part < options.parts; ++part) {
-    const Manifest other = await_part(part, folder, options, began, abandoned);
+    const Manifest other = await_part(part, folder, options, began, given_up);
     require_same(own, other, part);
     add_layers(by_index, other);
   }

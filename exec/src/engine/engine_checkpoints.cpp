@@ -15,6 +15,7 @@
 #include "pipewright/exec/rank/training_state.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/training/without_memory.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {
@@ -116,6 +117,8 @@ CheckpointWriter& PipelineEngine::writer_for(const std::filesystem::path& folder
   wanted.keep = options.keep;
   wanted.most_bytes_per_s = options.most_bytes_per_s;
   wanted.report = options.report;
+  if (const auto& transport = options_.execution.transport)
+    wanted.require_going = [transport] { transport->require_going(); };
   writer_.reset();
   wanted.job = from_first(new_job_id());
   writer_ = std::make_unique<CheckpointWriter>(folder, std::move(wanted));
@@ -147,6 +150,8 @@ void PipelineEngine::wait_for_checkpoint() {
   writer_->wait();
   const auto failure = writer_->failure();
   writer_.reset();
+  if (const auto& transport = options_.execution.transport)
+    transport->require_going();
   if (failure)
     throw std::runtime_error(*failure);
 }

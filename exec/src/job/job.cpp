@@ -65,7 +65,6 @@ Job::Job(JobEnvironment environment, JobOptions options)
     throw JobFailure(fmt::format("rank {} has lost the job's store at {}: {}", environment_.rank,
                                  place_of(environment_), first_line(error.what())));
   }
-  has_come_together();
   log(LogSubject::Job, LogLevel::Info, "all ranks have come");
   const auto calls = connect(environment_, options_.join_timeout, server, /*first=*/false);
   calls->setTimeout(no_timeout);
@@ -74,6 +73,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,
                   options_.when_stuck},
       beats, calls);
+  has_come_together();  // from here on the end of another is noticed here
 }
 
 Job::~Job() = default;

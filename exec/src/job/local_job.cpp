@@ -52,12 +52,28 @@ void set_place(const LocalJob& job, int rank, const StoreSocket& store, const st
   set(variable_of_secret, secret);
 }
 
+/// Ranks do not outlive who started them.
+void end_with(pid_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher)  // it has ended before
+    _exit(cannot_start);
+}
+
+/// Whoever has started this process may have it ignore that its children end: then nobody would
+/// learn how they do.
+void hear_of_children() {
+  struct sigaction now {};
+  if (sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN)
+    std::signal(SIGCHLD, SIG_DFL);
+}
+
 /// In the child: never returns.
 [[noreturn]] void become_rank(const LocalJob& job, int rank, const StoreSocket& store,
-                              const std::string& secret, const ComingTogether& together) {
+                              const std::string& secret, const ComingTogether& together,
+                              pid_t launcher) {
+  end_with(launcher);
   if (!job.alone)
     together.hand_on();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ranks do not outlive who started them
   set_place(job, rank, store, secret);
   std::vector<char*> words;
   for (const std::string& word : job.words)
@@ -70,11 +86,12 @@ void set_place(const LocalJob& job, int rank, const StoreSocket& store, const st
 std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
   const StoreSocket store;  // rank 0 has it, too
   const std::string secret = in_hex(random_bytes(32));
+  const pid_t launcher = getpid();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(job, rank, store, secret, together);
+      become_rank(job, rank, store, secret, together, launcher);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);
@@ -132,10 +149,10 @@ class Children {
         note_end(rank, status);
       return;
     }
-    if (!is_stopped(rank) || job_.stopped.count() == 0)
+    if (!is_stopped(rank))
       return;
     stopped_for_[rank] += elapsed;
-    if (stopped_for_[rank] > job_.stopped)
+    if (failed_ || (job_.stopped.count() > 0 && stopped_for_[rank] > job_.stopped))
       kill(ranks_[rank], SIGKILL);
   }
 
@@ -178,6 +195,7 @@ class Children {
 bool is_alone_in_local_job() { return std::getenv(variable_of_alone) != nullptr; }
 
 int run_local_job(const LocalJob& job) {
+  hear_of_children();
   ComingTogether together;
   Children children(job, start(job, together));
   bool passed_on = false;

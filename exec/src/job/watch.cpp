@@ -21,7 +21,8 @@ Watch::~Watch() {
   state_->leaving = true;
   state_->changed.notify_all();
   const auto given_up = [&] {
-    return state_->failed && Clock::now() - state_->failed_at > 2 * state_->grace;
+    return state_->failed && (state_->store_silence > state_->site.timeout ||
+                              Clock::now() - state_->failed_at > 2 * state_->grace);
   };
   while (!state_->beater_done && !given_up())
     state_->changed.wait_for(lock, state_->tick);

@@ -205,10 +205,20 @@ bool Watch::State::waits_for(int rank) const {
   });
 }
 
+/// Whether one may still come to the store for the report of a failure, or go on without one.
+bool Watch::State::is_awaited(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return !beats[index].left && !(failed && silences[index] > site.timeout);
+}
+
 bool Watch::State::may_go(const Beat& own) {
   const std::lock_guard lock(mutex);
-  return own.left && (site.rank != site.store_rank || std::ranges::all_of(beats, &Beat::left) ||
-                      (failed && Clock::now() - failed_at > grace));
+  if (!own.left || site.rank != site.store_rank || (failed && Clock::now() - failed_at > grace))
+    return own.left;
+  for (int rank = 0; rank < site.size; ++rank)
+    if (is_awaited(rank))
+      return false;
+  return true;
 }
 
 void Watch::State::pause(const Beat& own) {

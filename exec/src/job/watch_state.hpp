@@ -24,6 +24,7 @@ struct Watch::State {
   std::string report_on_lost(int rank, const std::string& what) const;  // call with the lock held
   std::string report_on_store(const std::string& what) const;           // call with the lock held
   bool waits_for(int rank) const;                                       // call with the lock held
+  bool is_awaited(int rank) const;                                      // call with the lock held
   bool is_stuck() const;                                                // call with the lock held
 
   // The beater's loop.

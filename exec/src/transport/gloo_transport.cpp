@@ -83,6 +83,7 @@ class GlooTransport final : public Transport {
     return collectives_.all_to_all(group, rank, parts, lane);
   }
 
+  void require_going() override { job_.require_going(); }
   void abort(const std::string& why) override { job_.abort(why); }
 
  private:

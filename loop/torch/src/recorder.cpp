@@ -7,6 +7,12 @@
 #include "pipewright/plan/statistics.hpp"
 
 namespace pipewright::loop {
+namespace {
+
+/// A training may last for weeks.
+constexpr std::size_t most_kept_steps = 256;
+
+}  // namespace
 
 Recorder::Recorder(const plan::Program& program, exec::JobGrid grid)
     : grid_(std::move(grid)), current_(program.ranks.size()) {
@@ -26,6 +32,8 @@ exec::Observer Recorder::observer() {
 }
 
 void Recorder::end_step(const exec::StepResult& step) {
+  if (steps_.size() == most_kept_steps)
+    steps_.erase(steps_.begin());
   steps_.push_back({step.begin, step.duration, current_});
   for (auto& records : current_)
     records.clear();

@@ -8,12 +8,14 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <map>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
+#include "pipewright/exec/transport/transport.hpp"
 #include "pipewright/loop_torch/slow_ranks.hpp"
 #include "pipewright/plan/cluster/goodput.hpp"
 #include "pipewright/plan/generators/evaluation_program.hpp"
@@ -38,6 +40,9 @@ class Saver {
     options.job = members.from_first(exec::new_job_id());
     options.keep = settings.keep;
     options.report = say;
+    if (members.transport())
+      options.require_going = [transport = members.transport()] { transport->require_going(); };
+    require_going_ = options.require_going;
     writer_ = std::make_unique<exec::CheckpointWriter>(settings.folder, std::move(options));
   }
   ~Saver() {
@@ -59,22 +64,29 @@ class Saver {
   }
   void finish() {
     if (writer_)
-      writer_->wait();
+      wait();
   }
 
  private:
+  /// For the write under way, or the end of the job.
+  void wait() {
+    writer_->wait();
+    if (require_going_)
+      require_going_();
+  }
+
   /// Training goes on beside it where there is memory for a copy.
   void save(exec::Snapshot snapshot) {
-    writer_->wait();  // the one before has had a copy, too
+    wait();  // the one before has had a copy, too
     const bool fits = exec::has_room_for_copy(snapshot);
     writer_->save(fits ? exec::copies_of(std::move(snapshot)) : std::move(snapshot));
     if (!fits)
-      writer_->wait();
+      wait();
   }
 
   /// As the first process finds it, for all; waits for the first checkpoint.
   void choose_interval(std::chrono::steady_clock::time_point began, double step_s) {
-    writer_->wait();
+    wait();
     const std::chrono::duration<double> write = std::chrono::steady_clock::now() - began;
     const plan::FailureCosts costs{.checkpoint = {write.count()},
                                    .between_failures = settings_.between_failures};
@@ -92,6 +104,7 @@ class Saver {
   int steps_;
   const Membership& members_;
   const Say& say_;
+  std::function<void()> require_going_;
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 

@@ -216,4 +216,19 @@ TEST_CASE("checkpoint: a part whose last file does not fit on the disk can still
   CHECK(test::names_in(unfinished) == std::vector<std::string>{"part_001.json"});
 }
 
+TEST_CASE("checkpoint: a part that has no room for a byte does not leave part 0 waiting",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  test::in_child([&]() -> std::string {
+    if (!limit_files(0))
+      return "no limit";
+    CheckpointWriter writer(folder.path(), {.part = 1, .parts = 2, .job = "job"});
+    return save(writer, snapshot_of(2, {1}));
+  });
+  CheckpointWriter first(folder.path(), {.part = 0, .parts = 2, .job = "job"});
+  CHECK(save(first, snapshot_of(2, {0})) ==
+        "the checkpoint of step 2 was not written: part 1 was not written, and there was no room "
+        "to say why");
+}
+
 }  // namespace checkpoint_crash_test

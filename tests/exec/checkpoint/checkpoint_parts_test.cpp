@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "exec/support/checkpoints.hpp"
+#include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
@@ -167,6 +168,21 @@ TEST_CASE("checkpoint: an abandoned writer does not wait for other parts", "[exe
   first.wait();
   CHECK(first.failure() ==
         "the checkpoint of step 2 was not written: given up before part 1 was there");
+}
+
+TEST_CASE("checkpoint: once the job has ended, part 0 waits for the others no more",
+          "[exec][checkpoint]") {
+  const TempFolder folder;
+  CheckpointOptions options = part_of(0, 2);
+  int asked = 0;
+  options.require_going = [&] {
+    if (++asked == 3)
+      throw Aborted("rank 1 is gone");
+  };
+  CheckpointWriter first(folder.path(), options);
+  CHECK(save(first, snapshot_of(2, {0})) ==
+        "the checkpoint of step 2 was not written: given up before part 1 was there");
+  CHECK(asked == 3);
 }
 
 }  // namespace checkpoint_parts_test

@@ -3,6 +3,7 @@
 #include "pipewright/exec/job/local_job.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <utility>
 
@@ -67,6 +68,24 @@ TEST_CASE("who does not end in time after all have met is killed, and not named"
   const Ended end = ended(meets_the_others + "[ $RANK = 1 ] && kill -9 $$; exec sleep 1000",
                           std::chrono::milliseconds(300));
   CHECK(end.said == rank_1_was_killed);
+}
+
+TEST_CASE("who is stopped is killed once another has failed, and is named", "[job]") {
+  const Ended end = ended(meets_the_others +
+                              "[ $RANK = 1 ] && kill -STOP $$; [ $RANK = 2 ] && "
+                              "sleep 0.3 && exit 7; exit 0",
+                          for_ever);
+  CHECK(end.code == 7);
+  CHECK(end.said ==
+        std::vector<std::string>{"rank 1 was ended by signal 9 (Killed), as it had been stopped"});
+}
+
+TEST_CASE("a launcher that was started without word of its children's ends hears of them",
+          "[job]") {
+  std::signal(SIGCHLD, SIG_IGN);
+  const Ended end = ended("exit 7", for_ever);
+  std::signal(SIGCHLD, SIG_DFL);
+  CHECK(end.code == 7);
 }
 
 TEST_CASE("while the job comes together a rank has time to say why it fails", "[job]") {

@@ -31,6 +31,8 @@ struct CheckpointOptions {
   int keep = 2;                 // newest whole checkpoints; older ones are removed
   plan::Seconds timeout{600};   // how long part 0 waits for the others
   double most_bytes_per_s = 0;  // that this part writes, where a folder is shared; 0: all it can
+  /// Throws Aborted once the job has ended: part 0 asks while it waits for the others.
+  std::function<void()> require_going{};
   std::function<void(const std::string&)> report{};  // of failures, on the writing thread
 };
 
@@ -63,6 +65,7 @@ class CheckpointWriter {
  private:
   void write(const Snapshot& snapshot);
   void write_to(const std::filesystem::path& unfinished, const Snapshot& snapshot);
+  bool others_are_gone() const;
   void give_up(const std::filesystem::path& unfinished, const TrainingState& training,
                const std::string& why);
 

@@ -31,6 +31,7 @@ class Recorder {
   /// Call between steps: the step that just ended becomes a record.
   void end_step(const exec::StepResult& step);
 
+  /// The newest 256 steps.
   const std::vector<StepRecord>& steps() const { return steps_; }
 
  private:

@@ -64,7 +64,7 @@ struct TrainingOutcome {
   std::map<int, double> evaluations;   // losses of data.evaluation, by the step that went before
   std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
   std::vector<int> gradient_groups;    // in which order gradients were added up
-  std::vector<StepRecord> steps;       // of this process's ranks
+  std::vector<StepRecord> steps;       // of this process's ranks: the newest 256
   std::optional<StepKernels> kernels;  // of the last step that was recorded, where it was asked for
   bool interrupted = false;
   double units_per_s = 0;  // at the typical step's pace

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Trains for a while with four processes and a checkpoint every few steps, and looks at each process
+# every second: memory of its own, threads, open files. Fails where the last third has more of any than
+# the first: of memory, in the median, more than 2 % and 1 MB; of the others anything at the most. The
+# first tenth is left out, in which caches fill. Under two minutes it only looks. Prints a line for
+# each process.
+# Usage: bench/soak.sh [--minutes M] [--threads]    --threads: ranks are threads of one process
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export PIPEWRIGHT=$(realpath "${PIPEWRIGHT_BUILD:-build}")/bin/pipewright
+export PYTHONPATH=bench
+exec python3 -B - "$@" <<'PYTHON'
+import argparse
+import os
+import re
+import statistics
+import time
+from dataclasses import dataclass, field
+
+from disturbed import Work, expect, profiled, text_of, whole_steps, words
+
+RANKS, EVERY = 4, 10
+MB = 1 << 20
+
+options = argparse.ArgumentParser()
+options.add_argument("--minutes", type=float, default=20)
+options.add_argument("--threads", action="store_true")
+options = options.parse_args()
+
+
+@dataclass
+class Process:
+    name: str
+    memory: list = field(default_factory=list)  # bytes that nobody else has
+    threads: list = field(default_factory=list)
+    files: list = field(default_factory=list)
+
+    def look(self, process):
+        pages = text_of(process, "smaps_rollup")
+        kilobytes = [int(found) for found in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB", pages, re.MULTILINE)]
+        threads = re.search(r"^Threads:\s+(\d+)", text_of(process, "status"), re.MULTILINE)
+        expect(kilobytes and threads, f"{self.name} has ended early")
+        self.memory.append(1024 * sum(kilobytes))
+        self.threads.append(int(threads.group(1)))
+        self.files.append(len(os.listdir(f"/proc/{process}/fd")))
+
+    def report(self):
+        """A line, and what has grown."""
+        first, last = thirds(self.memory)
+        before, after = statistics.median(first), statistics.median(last)
+        most = [max(part) for values in (self.threads, self.files) for part in thirds(values)]
+        line = (f"{self.name}: {before / MB:.1f} MB, then {after / MB:.1f} MB; threads {most[0]}, then {most[1]}; "
+                f"files {most[2]}, then {most[3]}")
+        grown = [what for what, has in (("memory", after > 1.02 * before + MB), ("threads", most[1] > most[0]),
+                                        ("files", most[3] > most[2])) if has]
+        return line, grown
+
+
+def thirds(values):
+    values = values[len(values) // 10:]
+    third = max(1, len(values) // 3)
+    return values[:third], values[-third:]
+
+
+with Work() as work:
+    settings = [f"pipeline.ranks={RANKS}", "training.steps=100000000"]
+    costs = profiled(settings, work.folder / "costs.json")
+    folder = work.folder / "checkpoints"
+    launch = work.launch(words("train", settings, "--costs", costs, "--checkpoints", folder, "--checkpoint-every", EVERY,
+                               *([] if options.threads else ["--processes"])))
+    expect(launch.until(lambda: whole_steps(folder)), "it does not train", launch.said())
+    processes = [launch.pid] if options.threads else [launch.pid, *launch.ranks()]
+    names = ["training"] if options.threads else ["launcher", *(f"rank {rank}" for rank in range(RANKS))]
+    looked = [Process(name) for name in names]
+    began, first = time.monotonic(), max(whole_steps(folder))
+    while time.monotonic() - began < 60 * options.minutes:
+        for process, each in zip(processes, looked):
+            each.look(process)
+        time.sleep(min(1, 60 * options.minutes / 100))
+    steps = max(whole_steps(folder)) - first
+    expect(launch.is_running(), "it has ended", launch.said())
+    launch.end()
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes, {steps} steps, {steps // EVERY} checkpoints, "
+          f"{len(looked[0].memory)} looks at each process")
+    lines = [each.report() for each in looked]
+    for line, grown in lines:
+        print(line + (f"; grown: {', '.join(grown)}" if grown else ""))
+    if options.minutes < 2:
+        print("too short to tell growth")
+    else:
+        expect(not any(grown for _, grown in lines), "something has grown")
+        print("no growth of memory, threads or files")
+PYTHON

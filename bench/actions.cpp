@@ -1,6 +1,6 @@
-// What the executor itself costs, beside the work that it runs: the time per instruction of layers
-// that do next to nothing, over the calls of LibTorch that the busiest rank cannot do without; and
-// a backward split into I and W against a full one. Both by steps that take turns. One JSON line.
+// What the executor itself costs, beside the work that it runs: the time per action of layers that
+// do next to nothing, over the same layers called one after the other; and a backward split into I
+// and W against a full one. Both by steps that take turns. One JSON line.
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "pipewright/exec/models/gpt.hpp"
-#include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
@@ -77,19 +77,8 @@ int actions_of(const plan::Program& program) {
   return static_cast<int>(actions);
 }
 
-/// What the last rank calls in a step, and nothing else: its layer and the loss forward, and back
-/// to its input where that comes from another rank.
-void call_last_rank(Tiny& layer, const at::Tensor& input) {
-  for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
-    const at::Tensor own = input.detach().requires_grad_(input.requires_grad());
-    layer.forward(own, {}).sum().backward();
-  }
-  at::Tensor& gradient = layer.parameters().front().mutable_grad();
-  gradient.item<float>();  // a GPU has done all of it
-  gradient.reset();
-}
-
-/// Microseconds per instruction of the busiest rank: a step's time, less what its calls take.
+/// Microseconds per instruction of the busiest rank: a step's time, less its share of what the same
+/// calls take without an executor.
 double overhead_us(int ranks, int rounds, bool on_gpu) {
   const auto devices = on_gpu ? exec::on_gpus(ranks) : std::vector<exec::RankDevice>();
   const Numbers data(at::zeros({1}), at::zeros({1}));
@@ -103,13 +92,11 @@ double overhead_us(int ranks, int rounds, bool on_gpu) {
   const auto program = plan::lower(plan::make_1f1b(ranks, microbatches));
   exec::Executor executor(program, plan::Partition{plan::uniform_boundaries(ranks, ranks)}, setup,
                           {.devices = devices});
-  const at::Device device = on_gpu ? devices.back().device : at::Device(at::kCPU);
-  Tiny last;
-  last.to(device);
-  const at::Tensor input = at::zeros({1}, device).requires_grad_(ranks > 1);
+  exec::SerialTrainer serial(setup, microbatches, {},
+                             on_gpu ? devices.front() : exec::RankDevice());
   const auto [pipelined, alone] = in_turns(
-      rounds, [&] { executor.step(0); }, [&] { call_last_rank(last, input); });
-  return 1e6 * (pipelined - alone) / actions_of(program);
+      rounds, [&] { executor.step(0); }, [&] { serial.step(0); });
+  return 1e6 * (pipelined - alone / ranks) / actions_of(program);
 }
 
 /// The time of I and W over that of B, on a GPT in one stage.

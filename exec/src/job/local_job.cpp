@@ -30,6 +30,8 @@ constexpr int ended_by_signal = 1;
 constexpr int cannot_start = 127;  // as shells have it
 /// For ranks that fail while the job comes together, each for the same reason perhaps.
 constexpr std::chrono::milliseconds to_say_why{1000};
+/// For so long a rank may be stopped and yet end by itself once another has failed.
+constexpr std::chrono::milliseconds stopped_for_a_moment{500};
 
 /// Says that a launcher has started this process, and no job.
 constexpr const char* variable_of_alone = "PIPEWRIGHT_ALONE";
@@ -152,7 +154,8 @@ class Children {
     if (!is_stopped(rank))
       return;
     stopped_for_[rank] += elapsed;
-    if (failed_ || (job_.stopped.count() > 0 && stopped_for_[rank] > job_.stopped))
+    if ((failed_ && stopped_for_[rank] > stopped_for_a_moment) ||
+        (job_.stopped.count() > 0 && stopped_for_[rank] > job_.stopped))
       kill(ranks_[rank], SIGKILL);
   }
 

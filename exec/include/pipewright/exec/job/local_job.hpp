@@ -22,8 +22,8 @@ struct LocalJob {
   std::chrono::milliseconds grace{40'000};
   /// Asked every so often: once it holds, every rank gets a SIGTERM.
   std::function<bool()> stop{};
-  /// Who is stopped (SIGSTOP) for so long is killed, or when another has failed: it cannot end
-  /// itself. 0: then alone.
+  /// Who is stopped (SIGSTOP) for so long is killed, or for half a second when another has failed:
+  /// it cannot end itself. 0: then alone.
   std::chrono::milliseconds stopped{0};
   std::function<void(const std::string& message)> say{};  // which rank a signal has ended
   std::function<void(int rank)> lost{};              // the same, or that it did not end in time

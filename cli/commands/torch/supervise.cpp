@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "commands/torch/job.hpp"
@@ -29,9 +31,14 @@ constexpr std::chrono::seconds to_make_room{5};
 
 /// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.
 constexpr const char* variable_of_supervisor = "PIPEWRIGHT_SUPERVISOR";
-constexpr const char* leaves_slow = "leaves";
-constexpr const char* replaces_slow = "replaces";
-constexpr const char* does_without_slow = "does without";
+constexpr std::array<std::pair<loop::SlowPlace, const char*>, 3> place_words{
+    {{loop::SlowPlace::Stays, "leaves"},
+     {loop::SlowPlace::IsReplaced, "replaces"},
+     {loop::SlowPlace::IsLeftOut, "does without"}}};
+
+const char* words_of(loop::SlowPlace place) {
+  return std::ranges::find(place_words, place, [](const auto& each) { return each.first; })->second;
+}
 
 /// `pipeline.ranks=N` for so many processes; replicas and shards stay. 0 ranks: too few.
 int pipeline_ranks_of(const plan::Pipeline& pipeline, int processes) {
@@ -80,7 +87,7 @@ class Supervision {
       std::erase(words, "--fresh");  // by now, layers have been measured
     if (ranks() < plan::ranks_of_job(scenario_.pipeline))
       words.insert(words.end(), {"--set", assignment()});
-    ::setenv(variable_of_supervisor, what_becomes_of_slow(), /*overwrite=*/1);
+    ::setenv(variable_of_supervisor, words_of(what_becomes_of_place()), /*overwrite=*/1);
     return exec::run_local_job({.words = std::move(words),
                                 .ranks = options_.processes ? ranks() : 1,
                                 .places = places_.of_ranks(),
@@ -97,12 +104,13 @@ class Supervision {
                                     }});
   }
 
-  const char* what_becomes_of_slow() const {
+  /// Where a rank is to be given up.
+  loop::SlowPlace what_becomes_of_place() const {
     if (!options_.processes)
-      return leaves_slow;
+      return loop::SlowPlace::Stays;
     if (!places_.spare().empty())
-      return replaces_slow;
-    return options_.replan ? does_without_slow : leaves_slow;
+      return loop::SlowPlace::IsReplaced;
+    return options_.replan ? loop::SlowPlace::IsLeftOut : loop::SlowPlace::Stays;
   }
 
   /// Once it was called, and there is a checkpoint that has come since.
@@ -149,14 +157,15 @@ class Supervision {
 
   /// False where its place has to stay.
   bool give_up(int rank, int step) {
-    const bool has_spare = !places_.spare().empty();
-    if (!options_.processes || !(has_spare || options_.replan) || !places_.give_up(rank))
+    const loop::SlowPlace place = what_becomes_of_place();
+    if (place == loop::SlowPlace::Stays || !places_.give_up(rank))
       return false;
     begin_anew();
     say(fmt::format("gives up rank {}: goes on from step {} with {}", rank, step,
-                    has_spare ? fmt::format("place {} in its stead",
-                                            places_.of_ranks()[static_cast<std::size_t>(rank)])
-                              : assignment()));
+                    place == loop::SlowPlace::IsReplaced
+                        ? fmt::format("place {} in its stead",
+                                      places_.of_ranks()[static_cast<std::size_t>(rank)])
+                        : assignment()));
     return true;
   }
 
@@ -192,10 +201,10 @@ int supervise(const TrainOptions& options) { return Supervision(options).run(); 
 
 loop::SlowPlace place_of_slow() {
   const char* const told = std::getenv(variable_of_supervisor);
-  if (told == nullptr || told == std::string(leaves_slow))
-    return loop::SlowPlace::Stays;
-  return told == std::string(replaces_slow) ? loop::SlowPlace::IsReplaced
-                                            : loop::SlowPlace::IsLeftOut;
+  for (const auto& [place, words] : place_words)
+    if (told != nullptr && std::string_view(told) == words)
+      return place;
+  return loop::SlowPlace::Stays;
 }
 
 void check_spares(const TrainOptions& options) {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <functional>
 #include <map>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
@@ -42,7 +41,6 @@ class Saver {
     options.report = say;
     if (members.transport())
       options.require_going = [transport = members.transport()] { transport->require_going(); };
-    require_going_ = options.require_going;
     writer_ = std::make_unique<exec::CheckpointWriter>(settings.folder, std::move(options));
   }
   ~Saver() {
@@ -71,8 +69,8 @@ class Saver {
   /// For the write under way, or the end of the job.
   void wait() {
     writer_->wait();
-    if (require_going_)
-      require_going_();
+    if (members_.transport())
+      members_.transport()->require_going();
   }
 
   /// Training goes on beside it where there is memory for a copy.
@@ -104,7 +102,6 @@ class Saver {
   int steps_;
   const Membership& members_;
   const Say& say_;
-  std::function<void()> require_going_;
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 

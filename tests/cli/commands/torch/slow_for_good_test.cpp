@@ -1,23 +1,22 @@
 // A rank that is slowed for good, for real: it makes room for another place, or there is one rank
 // less, and the weights are those of a training that nobody disturbed.
 
-#include <fmt/format.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "cli/support/saved_steps.hpp"
 #include "support/catch.hpp"
 
 namespace slow_for_good_test {
 
 using namespace pipewright;
 using namespace std::chrono_literals;
+using test::newest_step_in;
 using test::Running;
 
 /// A training of steps that take some tenths of a second, with checkpoints and costs that are
@@ -46,26 +45,6 @@ std::vector<std::string> training_into(const std::filesystem::path& checkpoints,
                                "3"};
   all.insert(all.end(), more.begin(), more.end());
   return words("train", all);
-}
-
-/// Of whole checkpoints; their folders are named after it.
-int newest_step_in(const std::filesystem::path& checkpoints) {
-  int newest = 0;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, none))
-    if (const std::string name = entry.path().filename(); name.find('.') == std::string::npos)
-      newest = std::max(newest, std::stoi(name.substr(name.find('_') + 1)));
-  return newest;
-}
-
-std::map<std::string, std::string> weights_of(const std::filesystem::path& checkpoints, int step) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(checkpoints / fmt::format("step_{:08}", step)))
-    if (entry.path().extension() == ".safetensors")
-      files[entry.path().filename()] = test::text_of(entry.path());
-  CHECK(files.size() > 8);
-  return files;
 }
 
 TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay",
@@ -112,7 +91,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
   const int last = newest_step_in(folder.path());
   REQUIRE(last > then);
   REQUIRE(test::run_program(training_into(other.path(), last, {})).exit_code == 0);
-  CHECK(weights_of(folder.path(), last) == weights_of(other.path(), last));
+  CHECK(test::weights_after(folder.path(), last) == test::weights_after(other.path(), last));
 }
 
 }  // namespace slow_for_good_test

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/support/program.hpp"
+#include "cli/support/saved_steps.hpp"
 #include "support/catch.hpp"
 #include "support/uninvited.hpp"
 
@@ -18,6 +19,7 @@ namespace supervise_test {
 using namespace pipewright;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using test::newest_step_in;
 using test::run_program;
 using test::Running;
 using test::TempFolder;
@@ -46,15 +48,6 @@ Words train_into(const fs::path& checkpoints, Words more, const std::string& eve
   return words_of("train", more);
 }
 
-int newest_step_in(const fs::path& checkpoints) {
-  int newest = -1;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(checkpoints, none))
-    if (const std::string name = entry.path().filename(); name.find('.') == std::string::npos)
-      newest = std::max(newest, std::stoi(name.substr(name.find('_') + 1)));
-  return newest;
-}
-
 /// Until it holds; false where it never does.
 bool await(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 90s;
@@ -63,16 +56,9 @@ bool await(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// The bytes of all layers after the last step, by file.
+/// After the last step.
 std::map<std::string, std::string> weights_in(const fs::path& checkpoints) {
-  std::map<std::string, std::string> files;
-  const fs::path last = checkpoints / ("step_00000" + std::to_string(steps));
-  REQUIRE(fs::exists(last));
-  for (const auto& entry : fs::directory_iterator(last))
-    if (entry.path().extension() == ".safetensors")
-      files[entry.path().filename()] = test::text_of(entry.path());
-  CHECK(files.size() > 8);
-  return files;
+  return test::weights_after(checkpoints, steps);
 }
 
 const std::map<std::string, std::string>& undisturbed_weights() {
@@ -99,6 +85,16 @@ void signal_after(const Running& training, const fs::path& checkpoints, int step
     return newest_step_in(checkpoints) >= step && training.children().size() == children;
   }));
   kill(training.children().at(child), signal);
+}
+
+/// Kills rank 1 of three twice without a checkpoint in between, each of which is 20 steps behind
+/// the other.
+void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
+  signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
+  REQUIRE(await([&] {
+    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
+  }));
+  kill(training.children().at(1), SIGKILL);
 }
 
 TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of what is trained",
@@ -183,12 +179,7 @@ TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bi
   const TempFolder folder;
   const Running training(
       train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
-  signal_after(training, folder.path(), 20, 3, 1, SIGKILL);
-  // Again before there is a newer checkpoint.
-  REQUIRE(await([&] {
-    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
-  }));
-  kill(training.children().at(1), SIGKILL);
+  kill_rank_1_twice(training, folder.path());
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
@@ -207,16 +198,6 @@ std::string variable_of(pid_t process, const std::string& name) {
     return {};
   const auto value = at + begin.size();
   return all.substr(value, all.find('\0', value) - value);
-}
-
-/// Kills rank 1 of three twice without a checkpoint in between, each of which is 20 steps behind
-/// the other.
-void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
-  signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
-  REQUIRE(await([&] {
-    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
-  }));
-  kill(training.children().at(1), SIGKILL);
 }
 
 TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost twice",

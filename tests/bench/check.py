@@ -16,6 +16,8 @@ TINY = [word for field in ("model.blocks=2", "model.hidden=16", "model.heads=2",
                            "profile.warm_up=1", "profile.least_repeats=2", "profile.most_repeats=3")
         for word in ("--set", field)]
 
+PATIENT = 60  # seconds for what takes some on a quiet machine
+
 
 def skip(reason):
     print(f"skipped: {reason}")
@@ -126,14 +128,14 @@ def has(program):
 
 
 def kill():
-    text = output_of("bench/kill.sh", "--kills", 3)
+    text = output_of("bench/kill.sh", "--kills", 3, "--within", PATIENT)
     expect_lines(text, (r"^3 kills in \d+ trainings, \d+ resumes, \d+ runs to their end: bits equal, nothing lost", 1),
                  (r"^from the kill to the end: ", 1))
 
 
 def faults():
-    text = output_of("bench/faults.sh", "--only", "stop,cable")
-    expect_lines(text, (r"^rank 2 is stopped: ended after \d\.\d s: rank 2 has not been heard of for 3 s$", 1),
+    text = output_of("bench/faults.sh", "--only", "stop,cable", "--within", PATIENT)
+    expect_lines(text, (r"^rank 2 is stopped: ended after \d+\.\d s: rank 2 has not been heard of for 3 s$", 1),
                  (r"^rank 3 is stopped while the last checkpoint is written: ended after ", 1))
     if "a cut cable: skipped" not in text:
         expect_lines(text, (r"^the cable between two ranks is cut, .*: rank [01]: ended after ", 4))

@@ -12,6 +12,7 @@ Command topology_command();
 Command sweep_command();
 Command compare_command();
 Command convert_command();
+Command export_command();
 Command explain_command();
 Command calibrate_command();
 Command plan_command();

@@ -5,9 +5,9 @@
 #include "exit_code.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/model/megatron_arguments.hpp"
 #include "pipewright/plan/model/small_folder.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "print/console.hpp"
 #include "print/model_table.hpp"
 

@@ -163,7 +163,8 @@ Command describe(PlanOptions& options) {
             .numbers = Numbers::NotNegative},
            {.names = "-o,--out",
             .target = &options.out,
-            .help = "Write the best plan's scenario, costs, schedule and Megatron arguments",
+            .help = "Write the best plan's scenario, costs and schedule, and what other trainers "
+                    "are told of it",
             .value = "FOLDER"},
            {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =

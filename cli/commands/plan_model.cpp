@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/plan_options.hpp"
+#include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/plan/cluster/goodput.hpp"
@@ -13,8 +14,8 @@
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
-#include "pipewright/plan/model/megatron_arguments.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
@@ -145,8 +146,7 @@ void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluste
       to_json(plan::transformer_costs(scenario.cluster, training, cut)).dump(2) + "\n");
   plan::write_file(folder / "schedule.csv",
                    plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
-  if (const std::string arguments = sim::megatron_arguments(training, cut); !arguments.empty())
-    plan::write_file(folder / "megatron.txt", arguments + "\n");
+  write_trainer_files(folder, scenario);
 }
 
 void print(const PlanOptions& options, const PlansFound& found) {

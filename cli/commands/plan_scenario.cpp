@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/plan_options.hpp"
+#include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
 #include "options/scenario_options.hpp"
 #include "pipewright/loop/draft_files.hpp"
@@ -63,8 +64,11 @@ void write_plan(const std::filesystem::path& folder, const loop::DraftPlan& plan
   std::filesystem::create_directories(folder);
   plan::write_file(folder / "scenario.json", loop::scenario_text(plan.draft));
   plan::write_file(folder / "costs.json", to_json(loop::costs_of(plan.draft)).dump(2) + "\n");
-  plan::write_file(folder / "schedule.csv", loop::schedule_csv(sim::lay_out(
-                                                plan.draft.scenario, loop::costs_of(plan.draft))));
+  const sim::ScenarioPlan laid = sim::lay_out(plan.draft.scenario, loop::costs_of(plan.draft));
+  plan::write_file(folder / "schedule.csv", loop::schedule_csv(laid));
+  plan::Scenario placed = plan.draft.scenario;
+  placed.pipeline.partition = laid.partition.boundaries;
+  write_trainer_files(folder, placed);
 }
 
 /// What it takes to go on by the best plan.

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/trainers/trainer_file.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -23,6 +24,18 @@ std::vector<std::string> scenario_fields() {
   for (const char* part : {"model", "cluster", "pipeline", "training", "profile"})
     add_fields(to_json(plain).at(part), std::string(part) + ".", fields);
   return fields;
+}
+
+/// How many pipelines there are, for files that leave that open.
+int replicas_in(plan::JsonDocument document, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments)
+    if (assignment.starts_with("pipeline.replicas="))
+      document.set(assignment);
+  const plan::Json replicas =
+      document.root().value(plan::Json::json_pointer("/pipeline/replicas"), plan::Json(1));
+  return replicas.is_number_integer() && replicas >= 1 && replicas <= 1'000'000
+             ? replicas.get<int>()
+             : 1;  // what is wrong with it is said when it is read
 }
 
 }  // namespace
@@ -54,6 +67,11 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .help = "The order of this file instead: torch's CSV, with communication or without, or a "
                "Program (program.json of a run)",
        .value = "FILE"},
+      {.names = "--cut",
+       .target = &options.cut,
+       .help = "Cut and microbatches of this file instead: Megatron-LM's arguments, torchtitan's "
+               "TOML or DeepSpeed's JSON",
+       .value = "FILE"},
       {.names = "--json",
        .target = &options.json,
        .help = "Print one JSON document instead of a table"},
@@ -72,6 +90,10 @@ plan::JsonDocument read_document(const ScenarioOptions& options) {
     const auto file = std::filesystem::absolute(options.schedule).lexically_normal();
     document.set("pipeline.schedule=" + plan::Json(file.string()).dump());
   }
+  if (!options.cut.empty())
+    for (const std::string& assignment :
+         plan::read_assignments(options.cut, replicas_in(document, options.assignments)))
+      document.set(assignment);
   return document;
 }
 

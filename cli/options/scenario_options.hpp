@@ -18,14 +18,16 @@ struct ScenarioOptions {
   std::string data_path;
   std::string cluster;   // a file; empty: the scenario's own
   std::string schedule;  // a file; empty: the scenario's own
+  std::string cut{};     // a file of another trainer; empty: the scenario's own
   bool json = false;
 };
 
-/// SCENARIO, --set, --data, --cluster, --schedule and --json, and behind them what else the command
-/// takes.
+/// SCENARIO, --set, --data, --cluster, --schedule, --cut and --json, and behind them what else the
+/// command takes.
 std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others);
 
-/// The scenario's file as JSON, with the cluster put in, wherever that is from, and --schedule.
+/// The scenario's file as JSON, with the cluster put in, wherever that is from, --schedule and
+/// --cut.
 plan::JsonDocument read_document(const ScenarioOptions& options);
 /// The scenario of that JSON, with the assignments of --set made in their order.
 plan::Scenario read_scenario(const ScenarioOptions& options);

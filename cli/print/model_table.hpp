@@ -5,7 +5,7 @@
 #include <string>
 
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 
 namespace pipewright::cli {
 

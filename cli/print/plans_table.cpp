@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/planner/plan_account.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
 
@@ -73,8 +74,18 @@ std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
   return bytes;
 }
 
+/// Empty where Megatron-LM does not run the plan.
+std::string megatron_arguments(const plan::Scenario& scenario) {
+  if (!untold(plan::Trainer::Megatron, scenario).empty())
+    return "";
+  std::string text = trainer_file(plan::Trainer::Megatron, scenario);
+  text.pop_back();  // the end of the line
+  return text;
+}
+
 plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
+  const plan::Scenario scenario = sim::scenario_of(found.cluster, found.training, cut);
   const plan::Bytes memory = least_memory(found.cluster);
   return {{"gpus", cut.devices()},
           {"tensor", cut.tensor},
@@ -99,8 +110,8 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"peak_bytes_by_rank", bytes_of(plan.peaks)},
           {"fits", memory.value <= 0 || plan.peak_bytes <= static_cast<double>(memory.value)},
           {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
-          {"megatron_arguments", sim::megatron_arguments(found.training, cut)},
-          {"scenario", to_json(sim::scenario_of(found.cluster, found.training, cut))}};
+          {"megatron_arguments", megatron_arguments(scenario)},
+          {"scenario", to_json(scenario)}};
 }
 
 }  // namespace

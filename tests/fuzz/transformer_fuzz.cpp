@@ -6,8 +6,8 @@
 
 #include "json_text.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
-#include "pipewright/plan/model/megatron_arguments.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "reader.hpp"
 
 namespace transformer_fuzz {

@@ -107,7 +107,7 @@ void check_order(const std::string& text, const Layout& layout) {
 std::optional<char> letter_of(const std::string& kind) {
   if (kind == "embedding")
     return 'E';
-  if (kind == "transformer-block")
+  if (kind == "transformer-block" || kind == "mixture-block")
     return 't';
   if (kind == "norm-and-head")
     return 'L';

@@ -28,4 +28,13 @@ std::vector<int> balanced_stage_layers(int layers, int stages, double embedding,
   return counts;
 }
 
+std::vector<int> boundaries_of(const Cut& cut, int layers) {
+  std::vector<int> boundaries{0};
+  int border = 1;
+  for (int stage = 0; stage < cut.stages(); ++stage)
+    boundaries.push_back(border += cut.layers_of(stage, layers));
+  ++boundaries.back();
+  return boundaries;
+}
+
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #include "pipewright/plan/measured/measured_run.hpp"
-#include "pipewright/plan/model/megatron_arguments.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "support/catch.hpp"

@@ -5,11 +5,17 @@
 
 #include <vector>
 
+#include "pipewright/plan/partition/cut.hpp"
+
 namespace pipewright::plan {
 
 /// The longest stage is as short as it can be, where a layer takes 1 and the embedding and the head
 /// take `embedding` and `head` of that. Every stage has at least one layer; of those that could
 /// have one more, it is a late one, which holds fewer microbatches. `layers` >= `stages` >= 1.
 std::vector<int> balanced_stage_layers(int layers, int stages, double embedding, double head);
+
+/// The borders of the cut's stages, where the embedding is a layer in front of all others and the
+/// head one behind them.
+std::vector<int> boundaries_of(const Cut& cut, int layers);
 
 }  // namespace pipewright::plan

@@ -1,8 +1,6 @@
 #pragma once
 
-// A plan as others take it: a scenario, and Megatron-LM's arguments.
-
-#include <string>
+// A plan as all commands take it: a scenario.
 
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
@@ -14,9 +12,5 @@ namespace pipewright::sim {
 /// `plan::transformer_costs` for the same cut it has the plan's figures.
 plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                            const plan::Cut& cut);
-
-/// The arguments that say the sizes and the cut: `--tensor-model-parallel-size 8 …`. Empty for
-/// schedules that Megatron-LM does not run.
-std::string megatron_arguments(const plan::TransformerTraining& training, const plan::Cut& cut);
 
 }  // namespace pipewright::sim

@@ -1,4 +1,4 @@
-#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,16 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
-#include "layer_pattern.hpp"
+#include "model/size_ranges.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
-#include "shell_words.hpp"
-#include "size_ranges.hpp"
+#include "pipewright/plan/partitioners/layout.hpp"
+#include "trainers/layer_pattern.hpp"
+#include "trainers/shell_words.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -258,6 +260,43 @@ void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
     cut.recompute = RecomputeMode::Selective;
 }
 
+/// The layers of each stage, where the last one has the loss and the first one the embedding.
+void read_layout(MegatronFields& fields, const std::string& text, int layers, Cut& cut) {
+  const std::string option = "--pipeline-model-parallel-layout";
+  try {
+    const Layout layout = parse_layout(text);
+    for (const std::string& stage : layout.stages)
+      cut.stage_layers.push_back(static_cast<int>(std::ranges::count(stage, 't')));
+  } catch (const InputError& error) {
+    return fields.refuse(option, error.what());
+  }
+  const int stages = static_cast<int>(cut.stage_layers.size());
+  const int found = std::accumulate(cut.stage_layers.begin(), cut.stage_layers.end(), 0);
+  if (stages % cut.pipeline != 0)
+    fields.refuse(option,
+                  fmt::format("{} stages do not divide among {} ranks", stages, cut.pipeline));
+  else if (found != layers)
+    fields.refuse(option, fmt::format("it has {} layers, but --num-layers says {}", found, layers));
+  cut.chunks = std::max(1, stages / cut.pipeline);
+}
+
+void read_stages(MegatronFields& fields, int layers, Cut& cut) {
+  fields.size_or(cut.pipeline, "--pipeline-model-parallel-size", 1);
+  if (fields.has("--use-distributed-optimizer"))
+    cut.zero = 1;
+  if (const auto layout = fields.text("--pipeline-model-parallel-layout"))
+    return read_layout(fields, *layout, layers, cut);
+  fields.size_or(cut.chunks, "--num-virtual-stages-per-pipeline-rank", 1);
+  int of_stage = 0;
+  fields.size_or(of_stage, "--num-layers-per-virtual-pipeline-stage", 0);
+  if (of_stage > 0 && layers % (cut.pipeline * of_stage) != 0)
+    fields.refuse("--num-layers-per-virtual-pipeline-stage",
+                  fmt::format("{} layers are no multiple of {} on each of {} ranks", layers,
+                              of_stage, cut.pipeline));
+  else if (of_stage > 0)
+    cut.chunks = layers / cut.pipeline / of_stage;
+}
+
 }  // namespace
 
 DescribedTransformer transformer_from_megatron(std::string_view text, const std::string& name) {
@@ -275,6 +314,8 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
   fields.size_or(config.longest, "--max-position-embeddings", transformer.training.sequence, 1,
                  most_tokens);
   read_cut(fields, transformer);
+  read_stages(fields, config.layers, transformer.cut);
+  fields.size_or(transformer.training.batch, "--global-batch-size", 1);
   fields.tell_missing();
   if (fields.faults().empty())
     for (const ConfigFault& fault : faults_of(config))

@@ -1,12 +1,12 @@
-#include "layer_pattern.hpp"
+#include "trainers/layer_pattern.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <optional>
 
+#include "model/size_ranges.hpp"
 #include "pipewright/plan/error.hpp"
-#include "size_ranges.hpp"
 
 namespace pipewright::plan {
 namespace {

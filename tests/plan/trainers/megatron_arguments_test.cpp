@@ -1,4 +1,4 @@
-#include "pipewright/plan/model/megatron_arguments.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
 
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "support/catch.hpp"

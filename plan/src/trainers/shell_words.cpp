@@ -1,4 +1,4 @@
-#include "shell_words.hpp"
+#include "trainers/shell_words.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,0 +1,78 @@
+#include "commands/commands.hpp"
+#include "exit_code.hpp"
+#include "options/scenario_options.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/trainers/trainer_file.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+#include "print/console.hpp"
+#include "process/other_programs.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+struct ExportOptions {
+  ScenarioOptions scenario;
+  std::string trainer;
+  std::string costs;
+  std::string out;
+};
+
+/// With the borders of its stages. Those that are named need no costs.
+plan::Scenario placed(const ExportOptions& options) {
+  plan::Scenario scenario = read_scenario(options.scenario);
+  plan::PartitionChoice& partition = scenario.pipeline.partition;
+  if (std::holds_alternative<std::string>(partition))
+    partition = sim::lay_out(scenario, costs_for(scenario, options.costs)).partition.boundaries;
+  sim::sound_program(scenario);
+  return scenario;
+}
+
+int export_plan(const ExportOptions& options) {
+  const plan::Trainer trainer = plan::trainer_of(options.trainer);
+  const plan::Scenario scenario = placed(options);
+  if (options.scenario.json) {
+    const auto lines = untold(trainer, scenario);
+    plan::Json json{{"trainer", to_string(trainer)}, {"untold", lines}};
+    json["text"] = lines.empty() ? plan::Json(trainer_file(trainer, scenario)) : plan::Json();
+    fmt::print("{}\n", json.dump(2));
+    return lines.empty() ? Done : NegativeAnswer;
+  }
+  const std::string text = trainer_file(trainer, scenario);
+  if (options.out.empty())
+    fmt::print("{}", text);
+  else
+    plan::write_file(options.out, text);
+  return Done;
+}
+
+Command describe_export(ExportOptions& options) {
+  return {
+      .name = "export",
+      .summary = "Write a scenario's plan in the words of another trainer",
+      .options = with_scenario(
+          options.scenario,
+          {{.names = "--for",
+            .target = &options.trainer,
+            .help = "megatron: Megatron-LM's arguments; torchtitan: its TOML; deepspeed: the JSON "
+                    "of its pipeline engine. What it cannot run is named",
+            .value = "TRAINER",
+            .choices = plan::trainers(),
+            .required = true},
+           {.names = "--costs",
+            .target = &options.costs,
+            .help = "Layer costs that the borders of stages follow from, where the scenario does "
+                    "not name them",
+            .value = "FILE"},
+           {.names = "-o,--out",
+            .target = &options.out,
+            .help = "Write it into this file instead of printing it",
+            .value = "FILE"}}),
+      .examples = "Example: pipewright export plan/scenario.json --for torchtitan -o llama.toml"};
+}
+
+}  // namespace
+
+Command export_command() { return make_command(describe_export, export_plan); }
+
+}  // namespace pipewright::cli

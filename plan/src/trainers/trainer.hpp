@@ -1,0 +1,51 @@
+#pragma once
+
+// What each trainer's source in this folder gives: the way there and back.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/trainers/trainer_file.hpp"
+
+namespace pipewright::plan::trainer {
+
+/// With no fault, `text` is the file's; called only then.
+struct Words {
+  std::vector<std::string> (*untold)(const Scenario& scenario);
+  std::string (*text)(const Scenario& scenario);
+  std::vector<std::string> (*assignments)(std::string_view text, const std::string& name,
+                                          int replicas);
+};
+const Words& megatron();
+const Words& torchtitan();
+const Words& deepspeed();
+
+/// The lines of what cannot be told.
+class Untold {
+ public:
+  void add_if(bool holds, std::string line) {
+    if (holds)
+      lines_.push_back(std::move(line));
+  }
+  std::vector<std::string> lines() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+// AdamW's constants where nothing else is said, as our executor has them.
+inline constexpr double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+inline constexpr double sgd_momentum = 0.9;
+
+/// What no trainer here can be told: microbatches of lengths of their own, ranks that are counted
+/// otherwise, a pipeline of one's own communicators.
+void add_common(Untold& untold, const Scenario& scenario);
+
+/// The scenario's partition. Throws InputError where it is not named by borders.
+const std::vector<int>& borders_of(const Scenario& scenario);
+
+/// "pipeline.ranks=4".
+std::string assignment(const std::string& field, const Json& value);
+
+}  // namespace pipewright::plan::trainer

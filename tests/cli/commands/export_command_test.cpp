@@ -1,0 +1,80 @@
+// A plan goes out in the words of other trainers, and comes back as the same plan.
+
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/catch.hpp"
+
+namespace export_command_test {
+
+using namespace pipewright;
+using test::run_program;
+using test::TempFolder;
+
+const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
+const std::string costs = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/costs.json";
+
+nlohmann::json simulated(std::vector<std::string> more) {
+  std::vector<std::string> words{"simulate", scenario, "--costs", costs, "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return nlohmann::json::parse(result.out);
+}
+
+TEST_CASE("export: the file of another trainer, taken as --cut, predicts what the plan predicts",
+          "[cli][export]") {
+  const std::vector<std::string> settings{
+      "--set", "pipeline.ranks=2",        "--set", "pipeline.replicas=2",
+      "--set", "pipeline.microbatches=6", "--set", "pipeline.schedule=1f1b",
+      "--set", "training.recompute=full"};
+  const auto planned = simulated(settings);
+  const TempFolder folder;
+  for (const char* trainer : {"torchtitan", "deepspeed"}) {
+    INFO(trainer);
+    const auto file = (folder.path() / trainer).string();
+    std::vector<std::string> words{"export", scenario, "--costs", costs,
+                                   "--for",  trainer,  "-o",      file};
+    words.insert(words.end(), settings.begin(), settings.end());
+    const auto result = run_program(words);
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+    CHECK(simulated({"--cut", file, "--set", "pipeline.replicas=2"}) == planned);
+    CHECK(simulated({"--set", "pipeline.ranks=4", "--set", "pipeline.replicas=1"}) != planned);
+  }
+}
+
+TEST_CASE("export names what a trainer cannot run, and ends with 1", "[cli][export]") {
+  const std::vector<std::string> words{"export", scenario,    "--costs", costs,
+                                       "--for",  "deepspeed", "--set",   "pipeline.schedule=gpipe"};
+  const auto refused = run_program(words);
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.out == "");
+  CHECK(refused.err.find("pipeline.schedule=gpipe: its engine runs 1f1b") != std::string::npos);
+  auto with_json = words;
+  with_json.push_back("--json");
+  const auto listed = run_program(with_json);
+  CHECK(listed.exit_code == 1);
+  const auto json = nlohmann::json::parse(listed.out);
+  CHECK(json.at("text").is_null());
+  CHECK(json.at("untold").size() >= 1);
+  const auto megatron = run_program({"export", scenario, "--costs", costs, "--for", "megatron"});
+  CHECK(megatron.exit_code == 1);
+  CHECK(megatron.err.find("model.kind=gpt") != std::string::npos);
+}
+
+TEST_CASE("--cut: a file that is not there, and one that says nothing sound", "[cli][export]") {
+  const TempFolder folder;
+  const auto bad = folder.write("ds.json", R"({"pipeline": {"stages": "four"}})").string();
+  const auto result = run_program({"simulate", scenario, "--costs", costs, "--cut", bad});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("ds.json:1:15: /pipeline/stages: a whole number of at least 1") !=
+        std::string::npos);
+  const auto none = run_program({"simulate", scenario, "--costs", costs, "--cut", "nowhere.toml"});
+  CHECK(none.exit_code == 2);
+  CHECK(none.err.find("nowhere.toml: cannot be read") != std::string::npos);
+}
+
+}  // namespace export_command_test

@@ -11,12 +11,22 @@ function(pipewright_add_pch pch header)
   add_library(pipewright_${pch} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${pch}.cpp")
   pipewright_set_warnings(pipewright_${pch})  # some of them, such as -Wpedantic, must agree too
   target_compile_options(pipewright_${pch} PRIVATE ${arg_OPTIONS})
+  pipewright_may_be_loaded(pipewright_${pch} ${pch})
   target_link_libraries(pipewright_${pch} PRIVATE ${arg_LINK})
   target_precompile_headers(pipewright_${pch} PRIVATE "${header}")
 endfunction()
 
 function(pipewright_use_pch target pch)
+  pipewright_may_be_loaded(${target} ${pch})
   if(PIPEWRIGHT_PCH)
     target_precompile_headers(${target} REUSE_FROM pipewright_${pch})
+  endif()
+endfunction()
+
+# What needs no LibTorch can be part of the module for Python: its code runs wherever it is loaded, and calls
+# within the module are as direct as in a program.
+function(pipewright_may_be_loaded target pch)
+  if(pch STREQUAL "values")
+    target_compile_options(${target} PRIVATE -fPIC -fno-semantic-interposition)
   endif()
 endfunction()

@@ -1,0 +1,28 @@
+"""Plans, predicts and explains pipeline-parallel training.
+
+Schedules, scenarios, costs, predictions and timelines as values; what each can do is told by its help.
+The numbers are those of the program ``pipewright``, which comes with this package."""
+
+from ._pipewright import (
+    Infeasible,
+    InputError,
+    LayerCosts,
+    Prediction,
+    Program,
+    Scenario,
+    Schedule,
+    Timeline,
+    __version__,
+    explain,
+    models,
+    plans,
+    read_timeline,
+    schedule,
+    schedules,
+    simulate,
+)
+
+__all__ = [
+    "Infeasible", "InputError", "LayerCosts", "Prediction", "Program", "Scenario", "Schedule", "Timeline", "__version__",
+    "explain", "models", "plans", "read_timeline", "schedule", "schedules", "simulate",
+]

@@ -1,0 +1,102 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "bindings.hpp"
+#include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/trainers/megatron_arguments.hpp"
+#include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/plan_search.hpp"
+
+namespace pipewright::python {
+namespace {
+
+plan::TransformerConfig model_named(const std::string& name) {
+  if (const auto known = plan::find_transformer(name))
+    return *known;
+  return plan::read_transformer(name).training.model;
+}
+
+template <class Value>
+void choose(Value& value, const std::optional<Value>& given) {
+  if (given)
+    value = *given;
+}
+
+/// A plan with the names that the command line gives its figures.
+nb::dict dict_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                 const sim::FoundPlan& found) {
+  nb::dict dict;
+  dict["iteration_s"] = found.iteration_s;
+  dict["tokens_per_s"] = found.tokens_per_s;
+  dict["mfu"] = found.mfu;
+  dict["bubble"] = found.bubble;
+  dict["peak_bytes"] = found.peak_bytes;
+  dict["scenario"] = to_python(plan::to_json(sim::scenario_of(cluster, training, found.cut)));
+  return dict;
+}
+
+nb::list plans(const std::string& model, const std::string& cluster_file, int batch, int gpus,
+               int sequence, const std::optional<std::vector<int>>& tensor,
+               const std::optional<std::vector<int>>& pipeline,
+               const std::optional<std::vector<int>>& zero,
+               const std::optional<std::vector<std::string>>& schedules, int top,
+               nb::handle progress) {
+  const plan::Cluster cluster = plan::cluster_from_json(plan::JsonDocument::read(cluster_file));
+  sim::PlanSpace space{
+      .training = {.model = model_named(model), .sequence = sequence, .batch = batch},
+      .gpus = gpus};
+  choose(space.tensor, tensor);
+  choose(space.pipeline, pipeline);
+  choose(space.zero, zero);
+  choose(space.schedules, schedules);
+  sim::PlanAnswer answer;
+  run_long(progress, [&](const GoesOn& goes_on) {
+    answer =
+        sim::search_plans(cluster, space,
+                          {.most_plans = top,
+                           .progress = [&](std::size_t done, std::size_t of,
+                                           const sim::FoundPlan*) { return goes_on(done, of); }});
+  });
+  nb::list found;
+  for (const sim::FoundPlan& each : answer.plans)
+    found.append(dict_of(cluster, space.training, each));
+  return found;
+}
+
+}  // namespace
+
+void bind_plans(nb::module_& module) {
+  module.def(
+      "plans", &plans, nb::arg("model"), nb::kw_only(), nb::arg("cluster"), nb::arg("batch"),
+      nb::arg("gpus"), nb::arg("sequence") = 2048, nb::arg("tensor") = nb::none(),
+      nb::arg("pipeline") = nb::none(), nb::arg("zero") = nb::none(),
+      nb::arg("schedules") = nb::none(), nb::arg("top") = 10, nb::arg("progress") = nb::none(),
+      "The fastest plans that fit, best first. `model`: a public one by name, config.json of "
+      "Hugging Face or Megatron-LM's arguments; `cluster`: a cluster's file; `batch`: samples of "
+      "an iteration; lists narrow what is searched. `progress(done, of)` is called now and "
+      "then; Ctrl-C ends the search. Each plan has iteration_s, tokens_per_s, mfu, bubble, "
+      "peak_bytes and its scenario as a dictionary.");
+  module.def(
+      "explain",
+      [](const std::vector<std::string>& files, std::optional<int> step) {
+        std::vector<std::string> problems;
+        plan::Json json;
+        {
+          const nb::gil_scoped_release without_lock;
+          json = loop::to_json(loop::explain_traces({files.begin(), files.end()}, step, problems));
+        }
+        return to_python(json);
+      },
+      nb::arg("files"), nb::arg("step") = nb::none(),
+      "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
+      "`pipewright "
+      "explain --json` prints. One trace for each rank.");
+  module.def(
+      "models", [] { return plan::known_transformers(); },
+      "The names of public models that `plans` knows.");
+}
+
+}  // namespace pipewright::python

@@ -1,0 +1,181 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "bindings.hpp"
+#include "pipewright/loop/prediction.hpp"
+#include "pipewright/plan/costs/layer_costs.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/scenario/scenario.hpp"
+#include "pipewright/plan/trainers/trainer_file.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+
+namespace pipewright::python {
+namespace {
+
+/// A scenario keeps the text that it was read from, so that a field can be set as `--set` does.
+class ScenarioValue {
+ public:
+  explicit ScenarioValue(plan::JsonDocument document)
+      : document_(std::move(document)), scenario_(plan::scenario_from_json(document_)) {}
+
+  static ScenarioValue read(const std::string& file) {
+    auto document = plan::JsonDocument::read(file);
+    if (const auto cluster = plan::cluster_file(document))
+      plan::put_cluster(document, *cluster);
+    return ScenarioValue(std::move(document));
+  }
+  ScenarioValue with(const std::vector<std::string>& assignments) const {
+    plan::JsonDocument document = document_;
+    for (const std::string& assignment : assignments)
+      document.set(assignment);
+    return ScenarioValue(std::move(document));
+  }
+  const plan::Scenario& scenario() const { return scenario_; }
+
+ private:
+  plan::JsonDocument document_;
+  plan::Scenario scenario_;
+};
+
+/// "pipeline.ranks=4", of {"pipeline.ranks": 4}.
+std::vector<std::string> assignments_of(const nb::dict& fields) {
+  std::vector<std::string> assignments;
+  for (const auto& [field, value] : fields)
+    assignments.push_back(nb::cast<std::string>(field) + "=" + to_json(value).dump());
+  return assignments;
+}
+
+struct Predicted {
+  plan::Scenario scenario;
+  plan::LayerCosts costs;
+  sim::ScenarioPlan plan;
+  loop::Prediction prediction;
+
+  plan::Json json() const {
+    return loop::prediction_json(prediction, plan, costs,
+                                 sim::throughput_of(scenario, plan, prediction.times.iteration));
+  }
+};
+
+Predicted simulate(const ScenarioValue& value, const plan::LayerCosts& costs) {
+  const nb::gil_scoped_release without_lock;
+  const plan::Scenario& scenario = value.scenario();
+  sim::sound_program(scenario);
+  Predicted predicted{.scenario = scenario,
+                      .costs = costs,
+                      .plan = sim::lay_out(scenario, costs),
+                      .prediction = {}};
+  sim::require_memory(scenario, costs, predicted.plan);
+  predicted.prediction = loop::predict(scenario, predicted.plan);
+  return predicted;
+}
+
+std::string exported(const ScenarioValue& value, const std::string& trainer,
+                     const plan::LayerCosts* costs) {
+  plan::Scenario scenario = value.scenario();
+  plan::PartitionChoice& partition = scenario.pipeline.partition;
+  if (std::holds_alternative<std::string>(partition) && costs != nullptr)
+    partition = sim::lay_out(scenario, *costs).partition.boundaries;
+  return plan::trainer_file(plan::trainer_of(trainer), scenario);
+}
+
+void bind_scenario(nb::module_& module) {
+  nb::class_<ScenarioValue>(module, "Scenario",
+                            "Model, data, cluster, plan and training set-up of one run.")
+      .def(
+          "__init__",
+          [](ScenarioValue* self, const nb::dict& fields) {
+            new (self) ScenarioValue(plan::JsonDocument::parse(to_json(fields).dump(), "scenario"));
+          },
+          nb::arg("fields"), "Of a dictionary as a scenario file has it. Raises InputError.")
+      .def_static("read", &ScenarioValue::read, nb::arg("file"),
+                  "Raises InputError that names every fault with line and column.")
+      .def(
+          "set",
+          [](const ScenarioValue& self, const nb::dict& fields) {
+            return self.with(assignments_of(fields));
+          },
+          nb::arg("fields"),
+          "The scenario with these fields set, by their names in the file: "
+          "{\"pipeline.ranks\": 4, \"training.zero\": 1}.")
+      .def(
+          "cut_as",
+          [](const ScenarioValue& self, const std::string& file) {
+            return self.with(plan::read_assignments(file, self.scenario().pipeline.replicas));
+          },
+          nb::arg("file"),
+          "With the cut of another trainer's file: Megatron-LM's arguments, torchtitan's TOML, "
+          "DeepSpeed's JSON.")
+      .def("export", &exported, nb::arg("trainer"), nb::arg("costs") = nb::none(),
+           "The plan in the words of \"megatron\", \"torchtitan\" or \"deepspeed\". `costs`: of "
+           "layers, "
+           "where the scenario does not name the borders of its stages. Raises Infeasible that "
+           "names "
+           "each field that the trainer cannot be told.")
+      .def("to_dict",
+           [](const ScenarioValue& self) { return to_python(plan::to_json(self.scenario())); })
+      .def_prop_ro(
+          "layers",
+          [](const ScenarioValue& self) {
+            std::vector<std::string> names;
+            for (const plan::Layer& layer : plan::model_of(self.scenario()).layers)
+              names.push_back(layer.name);
+            return names;
+          },
+          "The names of its model's layers, in their order.")
+      .def("__eq__", [](const ScenarioValue& self,
+                        const ScenarioValue& other) { return self.scenario() == other.scenario(); })
+      .def("__repr__",
+           [](const ScenarioValue& self) { return "Scenario \"" + self.scenario().name + "\""; });
+}
+
+void bind_costs(nb::module_& module) {
+  nb::class_<plan::LayerCosts>(
+      module, "LayerCosts",
+      "What each layer of a model takes for one microbatch: seconds and bytes.")
+      .def(
+          "__init__",
+          [](plan::LayerCosts* self, const nb::dict& fields) {
+            new (self) plan::LayerCosts(plan::layer_costs_from_json(
+                plan::JsonDocument::parse(to_json(fields).dump(), "costs")));
+          },
+          nb::arg("fields"))
+      .def_static(
+          "read",
+          [](const std::string& file) {
+            return plan::layer_costs_from_json(plan::JsonDocument::read(file));
+          },
+          nb::arg("file"), "Reads what `pipewright profile -o FILE` wrote.")
+      .def("to_dict", [](const plan::LayerCosts& self) { return to_python(plan::to_json(self)); });
+}
+
+void bind_prediction(nb::module_& module) {
+  nb::class_<Predicted>(module, "Prediction", "One iteration as the simulator predicts it.")
+      .def_prop_ro("iteration_s",
+                   [](const Predicted& self) { return self.prediction.times.iteration; })
+      .def_prop_ro(
+          "boundaries", [](const Predicted& self) { return self.plan.partition.boundaries; },
+          "The first layer of each stage, and the number of layers.")
+      .def_prop_ro("timeline", [](const Predicted& self) { return self.prediction.timeline; })
+      .def_prop_ro("schedule", [](const Predicted& self) { return self.plan.schedule; })
+      .def_prop_ro("program", [](const Predicted& self) { return self.plan.program(); })
+      .def(
+          "to_dict", [](const Predicted& self) { return to_python(self.json()); },
+          "What `pipewright simulate --json` prints.")
+      .def("_repr_svg_", [](nb::handle self) { return self.attr("timeline").attr("to_svg")(); });
+}
+
+}  // namespace
+
+void bind_scenarios(nb::module_& module) {
+  bind_costs(module);
+  bind_scenario(module);
+  bind_prediction(module);
+  module.def(
+      "simulate", &simulate, nb::arg("scenario"), nb::arg("costs"),
+      "Predicts time, idle time and memory of one iteration. Raises InputError for costs that "
+      "are not the scenario's, Infeasible for a deadlock or too little memory.");
+}
+
+}  // namespace pipewright::python

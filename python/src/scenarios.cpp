@@ -19,8 +19,9 @@ class ScenarioValue {
   explicit ScenarioValue(plan::JsonDocument document)
       : document_(std::move(document)), scenario_(plan::scenario_from_json(document_)) {}
 
-  static ScenarioValue read(const std::string& file) {
-    auto document = plan::JsonDocument::read(file);
+  static ScenarioValue read(const std::string& file) { return of(plan::JsonDocument::read(file)); }
+  /// With the cluster of the file that it may name.
+  static ScenarioValue of(plan::JsonDocument document) {
     if (const auto cluster = plan::cluster_file(document))
       plan::put_cluster(document, *cluster);
     return ScenarioValue(std::move(document));
@@ -86,7 +87,8 @@ void bind_scenario(nb::module_& module) {
       .def(
           "__init__",
           [](ScenarioValue* self, const nb::dict& fields) {
-            new (self) ScenarioValue(plan::JsonDocument::parse(to_json(fields).dump(), "scenario"));
+            new (self) ScenarioValue(
+                ScenarioValue::of(plan::JsonDocument::parse(to_json(fields).dump(), "scenario")));
           },
           nb::arg("fields"), "Of a dictionary as a scenario file has it. Raises InputError.")
       .def_static("read", &ScenarioValue::read, nb::arg("file"),
@@ -172,6 +174,9 @@ void bind_scenarios(nb::module_& module) {
   bind_costs(module);
   bind_scenario(module);
   bind_prediction(module);
+  module.def("torch_schedule", &plan::torch_schedule, nb::arg("schedule"),
+             "The class of torch.distributed.pipelining that has this order: \"Interleaved1F1B\"; "
+             "empty where torch has none.");
   module.def(
       "simulate", &simulate, nb::arg("scenario"), nb::arg("costs"),
       "Predicts time, idle time and memory of one iteration. Raises InputError for costs that "

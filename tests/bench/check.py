@@ -143,7 +143,7 @@ def faults():
 
 def soak():
     text = output_of("bench/soak.sh", "--minutes", 0.05)
-    expect_lines(text, (r"^(launcher|rank [0-3]): \d+\.\d MB, then \d+\.\d MB; threads \d+, then \d+; files ", 5),
+    expect_lines(text, (r"^(launcher|rank [0-3]): memory \d+\.\d, \d+\.\d, \d+\.\d MB; threads (\d+\.\d(, |; )){3}files ", 5),
                  (r"^too short to tell growth$", 1))
 
 

@@ -1,0 +1,175 @@
+"""A plan run by torch.distributed.pipelining, in the processes of torchrun: its cut, microbatches, placement and
+schedule, with FSDP or DDP where it has replicas.
+
+    pipeline = pipewright.torch.pipeline("plan", model, loss_fn)
+    optimizer = torch.optim.AdamW(pipeline.parameters())
+    losses = pipeline.step(inputs, targets)
+"""
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import PipelineStage, SplitPoint
+from torch.distributed.pipelining import pipeline as traced
+from torch.distributed.pipelining.schedules import PipelineScheduleSingle, _PipelineScheduleRuntime, get_schedule_class
+
+from . import InputError, Scenario, Schedule, schedule as made_schedule
+from ._pipewright import torch_schedule
+
+__all__ = ["Pipeline", "pipeline"]
+
+
+class _Stage(PipelineStage):
+    """torch's stage, which greets its neighbours in other processes only: Gloo has no connection of a process to itself,
+    by which torch 2.11 greets between the two stages at the turn of a V."""
+
+    def _get_init_p2p_neighbors_ops(self):
+        return [op for op in super()._get_init_p2p_neighbors_ops() if op.group_peer != self.group_rank]
+
+
+class Pipeline:
+    """This process's part. ``schedule`` is torch's, ``modules`` are its stages, ``groups`` the mesh of pipe and data."""
+
+    def __init__(self, schedule, stages, groups):
+        self.schedule, self.groups = schedule, groups
+        self.stages = stages
+        self.modules = [stage.submod for stage in stages]
+
+    def parameters(self):
+        """Those of this process's stages, for an optimizer."""
+        return (parameter for module in self.modules for parameter in module.parameters())
+
+    def step(self, *inputs, target=None, **more):
+        """Forward and backward of a whole batch (of one replica), which every process may be given: the first stage
+        takes the inputs, the last one the target. Gradients are means over microbatches. Gives the losses by microbatch
+        where the last stage is, elsewhere None."""
+        losses = []
+        is_first = any(stage.is_first for stage in self.stages)
+        is_last = any(stage.is_last for stage in self.stages)
+        self.schedule.step(*(inputs if is_first else ()), target=target if is_last else None,
+                           losses=losses if is_last else None, **more)
+        return losses if is_last else None
+
+
+def pipeline(plan, module, loss_fn=None, *, layers=None, example=None, device=None):
+    """The stages of this process and their schedule, as a plan has them.
+
+    ``plan``: the folder that ``pipewright plan -o`` leaves, a scenario's file, or a Scenario; it names the borders of
+    its stages. ``module``: an nn.Sequential with as many children as the plan has layers; or any module that torch's
+    tracer takes, with ``layers``, the qualified name of the submodule at which each layer of the plan begins, and
+    ``example``, the inputs of a microbatch. ``device``: that of this process; the CPU, or CUDA's by LOCAL_RANK.
+    torch.distributed is initialised where it is not. Raises ValueError for what torch cannot run of the plan."""
+    scenario = _scenario(plan)
+    fields = scenario.to_dict()
+    cut, zero = fields["pipeline"], fields["training"]["zero"]
+    _require_runnable(cut, zero)
+    device = _device(device)
+    groups = _groups(cut, device)
+    order = _schedule(cut)
+    words = " ".join(order.ranks[groups["pipe"].get_local_rank()])
+    own = sorted({int(stage) for stage in re.findall(r"(\d+)[FBIWR]\d", words)})
+    parts = _parts(module, cut["partition"], layers, example)
+    stages = [_stage(parts, index, len(cut["partition"]) - 1, device, groups, zero) for index in own]
+    return Pipeline(_torch_schedule(cut, order, stages, loss_fn), stages, groups)
+
+
+def _scenario(plan):
+    if isinstance(plan, Scenario):
+        return plan
+    path = Path(plan)
+    return Scenario.read(str(path / "scenario.json" if path.is_dir() else path))
+
+
+def _require_runnable(cut, zero):
+    if isinstance(cut["partition"], str):
+        raise InputError(f"pipeline.partition={cut['partition']}: the borders of the stages are needed here, as `pipewright "
+                         "plan -o` writes them")
+    for axis in ("tensor", "context", "expert"):
+        if cut[axis] > 1:
+            raise InputError(f"pipeline.{axis}={cut[axis]}: shards of a stage are made in the modules, by DTensor, and not "
+                             "here")
+    if zero == 1 and cut["replicas"] > 1:
+        raise InputError("training.zero=1: FSDP shards gradients and parameters as well (ZeRO 2 and 3)")
+
+
+def _device(device):
+    if device is not None:
+        return torch.device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def _groups(cut, device):
+    """Who is where, along the plan's axes."""
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    sizes = {"pipe": cut["ranks"], "data": cut["replicas"]}
+    names = [axis for axis in cut["axes"] if axis in sizes]
+    wanted = cut["ranks"] * cut["replicas"]
+    if dist.get_world_size() != wanted:
+        raise InputError(f"the job has {dist.get_world_size()} processes, and the plan {cut['ranks']} ranks times "
+                         f"{cut['replicas']} replicas: {wanted}")
+    return init_device_mesh(device.type, [sizes[name] for name in names], mesh_dim_names=names)
+
+
+def _schedule(cut):
+    if Path(cut["schedule"]).suffix:
+        return Schedule.from_csv(Path(cut["schedule"]).read_text(), cut["schedule"])
+    return made_schedule(cut["schedule"], ranks=cut["ranks"], microbatches=cut["microbatches"], chunks=cut["chunks"],
+                         group=cut["group"])
+
+
+def _parts(module, borders, layers, example):
+    """The module of a stage, by its number."""
+    count = borders[-1]
+    if layers is None:
+        if not isinstance(module, nn.Sequential) or len(module) != count:
+            have = f"an nn.Sequential of {len(module)}" if isinstance(module, nn.Sequential) else type(module).__name__
+            raise InputError(f"the plan has {count} layers: an nn.Sequential of as many is needed, not {have}; or name the "
+                             "submodules at which they begin as `layers`, and an `example`")
+        return lambda stage: module[borders[stage]:borders[stage + 1]]
+    if len(layers) != count:
+        raise InputError(f"{len(layers)} layers are named, and the plan has {count}")
+    if example is None:
+        raise InputError("`example` is missing: the inputs of a microbatch, with which the module is traced")
+    names = {name for name, _ in module.named_modules()}
+    for name in layers:
+        if name not in names:
+            raise InputError(f"there is no submodule {name!r}")
+    example = example if isinstance(example, tuple) else (example,)
+    pipe = traced(module, mb_args=example, split_spec={layers[border]: SplitPoint.BEGINNING for border in borders[1:-1]})
+    return pipe.get_stage_module
+
+
+def _stage(parts, index, count, device, groups, zero):
+    module = parts(index).to(device)
+    if groups["data"].size() > 1:
+        if zero >= 2:
+            from torch.distributed.fsdp import fully_shard
+
+            fully_shard(module, mesh=groups["data"], reshard_after_forward=zero == 3)
+        else:
+            module = nn.parallel.DistributedDataParallel(module, process_group=groups.get_group("data"))
+    return _Stage(module, index, count, device, group=groups.get_group("pipe"))
+
+
+def _torch_schedule(cut, order, stages, loss_fn):
+    """torch's class of this order; its runtime by the order's CSV where there is none."""
+    name = torch_schedule(cut["schedule"])
+    made = get_schedule_class(name) if name else _PipelineScheduleRuntime
+    if issubclass(made, PipelineScheduleSingle):
+        return made(stages[0], cut["microbatches"], loss_fn=loss_fn)
+    schedule = made(stages, cut["microbatches"], loss_fn=loss_fn)
+    if not name:
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(order.to_csv())
+            file.flush()
+            schedule._load_csv(file.name)
+    return schedule

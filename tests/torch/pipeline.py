@@ -170,6 +170,7 @@ def check_refusals():
 
 
 def main():
+    torch.set_num_threads(1)
     for replicas in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             check(replicas, folder)

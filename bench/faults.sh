@@ -149,13 +149,13 @@ class Cable:
 
     def __init__(self):
         self.name = f"pw{os.getpid()}"
-        self.works = bool(shutil.which("ip")) and self.ip("netns add {0}a") and self.ip("netns add {0}b") and all(map(self.ip, (
+        self.works = self.ip("netns add {0}a") and self.ip("netns add {0}b") and all(map(self.ip, (
             "link add x netns {0}a type veth peer name y netns {0}b", "-n {0}a address add 10.98.0.1/24 dev x",
             "-n {0}b address add 10.98.0.2/24 dev y", "-n {0}a link set x up", "-n {0}b link set y up",
             "-n {0}a link set lo up", "-n {0}b link set lo up")))
 
     def ip(self, text):
-        return subprocess.run(["ip", *text.format(self.name).split()], capture_output=True).returncode == 0
+        return bool(shutil.which("ip")) and subprocess.run(["ip", *text.format(self.name).split()], capture_output=True).returncode == 0
 
     def __enter__(self):
         return self

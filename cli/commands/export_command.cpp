@@ -19,18 +19,17 @@ struct ExportOptions {
 };
 
 /// With the borders of its stages. Those that are named need no costs.
-plan::Scenario placed(const ExportOptions& options) {
-  plan::Scenario scenario = read_scenario(options.scenario);
-  plan::PartitionChoice& partition = scenario.pipeline.partition;
-  if (std::holds_alternative<std::string>(partition))
-    partition = sim::lay_out(scenario, costs_for(scenario, options.costs)).partition.boundaries;
-  sim::sound_program(scenario);
-  return scenario;
+plan::Scenario exported(const ExportOptions& options) {
+  const plan::Scenario scenario = read_scenario(options.scenario);
+  sim::sound_program(scenario);  // refuses before anything is measured
+  if (!std::holds_alternative<std::string>(scenario.pipeline.partition))
+    return scenario;
+  return sim::placed(scenario, sim::lay_out(scenario, costs_for(scenario, options.costs)));
 }
 
 int export_plan(const ExportOptions& options) {
   const plan::Trainer trainer = plan::trainer_of(options.trainer);
-  const plan::Scenario scenario = placed(options);
+  const plan::Scenario scenario = exported(options);
   if (options.scenario.json) {
     const auto lines = untold(trainer, scenario);
     plan::Json json{{"trainer", to_string(trainer)}, {"untold", lines}};

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +12,6 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/transformer/transformer_costs.hpp"
@@ -26,37 +24,14 @@
 namespace pipewright::cli {
 namespace {
 
-/// By name, or from a file with its sizes; how that file cuts it is left out.
-plan::TransformerConfig model_named(const std::string& name) {
-  if (const auto known = plan::find_transformer(name))
-    return *known;
-  const std::vector<std::string> known = plan::known_transformers();
-  if (!std::filesystem::exists(name))
-    throw plan::InputError(
-        fmt::format("--model: no model \"{}\" is known, and no file has that name{}; known are: {}",
-                    name, plan::did_you_mean(name, known), fmt::join(known, ", ")));
-  return plan::read_transformer(name).training.model;
-}
-
 /// Nodes are alike: more of them than the file names are planned for as well.
 plan::Cluster planned_cluster(const PlanOptions& options) {
-  auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
-  if (const int nodes = options.gpus / cluster.devices_per_node; nodes > cluster.nodes) {
+  const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+  const plan::Cluster planned = with_nodes_for(cluster, options.gpus, "--gpus");
+  if (planned.nodes > cluster.nodes)
     say(fmt::format("{} has {} nodes; this plan is for {} like them", options.cluster,
-                    cluster.nodes, nodes));
-    cluster.nodes = nodes;
-  }
-  return cluster;
-}
-
-int gpus_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  const int gpus = options.gpus == 0 ? device_count(cluster) : options.gpus;
-  const int in_node = cluster.devices_per_node;
-  if (gpus > in_node && gpus % in_node != 0)
-    throw plan::InputError(fmt::format("--gpus: {} are not whole nodes of {}: {} or {} would be",
-                                       gpus, in_node, gpus / in_node * in_node,
-                                       (gpus / in_node + 1) * in_node));
-  return gpus;
+                    cluster.nodes, planned.nodes));
+  return planned;
 }
 
 /// Replaces what is searched by what was asked for, if anything was.
@@ -70,12 +45,11 @@ void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const M
 }
 
 sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  const plan::TransformerConfig model = model_named(options.model);
-  const int usual = model.learned_positions ? std::min(2048, model.longest) : 2048;
+  const plan::TransformerConfig model = plan::transformer_named(options.model);
   sim::PlanSpace space{.training = {.model = model,
-                                    .sequence = options.sequence.value_or(usual),
+                                    .sequence = options.sequence.value_or(usual_sequence(model)),
                                     .batch = options.batch},
-                       .gpus = gpus_of(options, cluster),
+                       .gpus = options.gpus == 0 ? device_count(cluster) : options.gpus,
                        .tensor = options.tensor,
                        .pipeline = options.pipeline,
                        .expert = options.expert,
@@ -110,12 +84,6 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
                                               .exhaustive = options.exhaustive,
                                               .progress = show});
   line.clear();
-  const plan::TransformerTraining& training = space.training;
-  if (answer.candidates == 0)
-    throw plan::InputError(fmt::format(
-        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
-        "at",
-        training.batch, space.gpus, training.model.layers, training.model.heads));
   if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
     throw plan::InputError(
         fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));

@@ -66,9 +66,7 @@ void write_plan(const std::filesystem::path& folder, const loop::DraftPlan& plan
   plan::write_file(folder / "costs.json", to_json(loop::costs_of(plan.draft)).dump(2) + "\n");
   const sim::ScenarioPlan laid = sim::lay_out(plan.draft.scenario, loop::costs_of(plan.draft));
   plan::write_file(folder / "schedule.csv", loop::schedule_csv(laid));
-  plan::Scenario placed = plan.draft.scenario;
-  placed.pipeline.partition = laid.partition.boundaries;
-  write_trainer_files(folder, placed);
+  write_trainer_files(folder, sim::placed(plan.draft.scenario, laid));
 }
 
 /// What it takes to go on by the best plan.

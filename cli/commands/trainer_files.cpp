@@ -6,8 +6,8 @@ namespace pipewright::cli {
 
 void write_trainer_files(const std::filesystem::path& folder, const plan::Scenario& scenario) {
   for (const std::string& word : plan::trainers())
-    if (const plan::Trainer trainer = plan::trainer_of(word); untold(trainer, scenario).empty())
-      plan::write_file(folder / file_name(trainer), trainer_file(trainer, scenario));
+    if (const auto text = find_trainer_file(plan::trainer_of(word), scenario))
+      plan::write_file(folder / file_name(plan::trainer_of(word)), *text);
 }
 
 }  // namespace pipewright::cli

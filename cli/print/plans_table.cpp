@@ -76,9 +76,7 @@ std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
 
 /// Empty where Megatron-LM does not run the plan.
 std::string megatron_arguments(const plan::Scenario& scenario) {
-  if (!untold(plan::Trainer::Megatron, scenario).empty())
-    return "";
-  std::string text = trainer_file(plan::Trainer::Megatron, scenario);
+  std::string text = find_trainer_file(plan::Trainer::Megatron, scenario).value_or("\n");
   text.pop_back();  // the end of the line
   return text;
 }

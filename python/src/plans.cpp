@@ -13,12 +13,6 @@
 namespace pipewright::python {
 namespace {
 
-plan::TransformerConfig model_named(const std::string& name) {
-  if (const auto known = plan::find_transformer(name))
-    return *known;
-  return plan::read_transformer(name).training.model;
-}
-
 template <class Value>
 void choose(Value& value, const std::optional<Value>& given) {
   if (given)
@@ -39,15 +33,18 @@ nb::dict dict_of(const plan::Cluster& cluster, const plan::TransformerTraining& 
 }
 
 nb::list plans(const std::string& model, const std::string& cluster_file, int batch, int gpus,
-               int sequence, const std::optional<std::vector<int>>& tensor,
+               std::optional<int> sequence, const std::optional<std::vector<int>>& tensor,
                const std::optional<std::vector<int>>& pipeline,
                const std::optional<std::vector<int>>& zero,
                const std::optional<std::vector<std::string>>& schedules, int top,
                nb::handle progress) {
-  const plan::Cluster cluster = plan::cluster_from_json(plan::JsonDocument::read(cluster_file));
-  sim::PlanSpace space{
-      .training = {.model = model_named(model), .sequence = sequence, .batch = batch},
-      .gpus = gpus};
+  const plan::Cluster cluster =
+      with_nodes_for(plan::cluster_from_json(plan::JsonDocument::read(cluster_file)), gpus, "gpus");
+  const plan::TransformerConfig config = plan::transformer_named(model);
+  sim::PlanSpace space{.training = {.model = config,
+                                    .sequence = sequence.value_or(usual_sequence(config)),
+                                    .batch = batch},
+                       .gpus = gpus};
   choose(space.tensor, tensor);
   choose(space.pipeline, pipeline);
   choose(space.zero, zero);
@@ -71,7 +68,7 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
 void bind_plans(nb::module_& module) {
   module.def(
       "plans", &plans, nb::arg("model"), nb::kw_only(), nb::arg("cluster"), nb::arg("batch"),
-      nb::arg("gpus"), nb::arg("sequence") = 2048, nb::arg("tensor") = nb::none(),
+      nb::arg("gpus"), nb::arg("sequence") = nb::none(), nb::arg("tensor") = nb::none(),
       nb::arg("pipeline") = nb::none(), nb::arg("zero") = nb::none(),
       nb::arg("schedules") = nb::none(), nb::arg("top") = 10, nb::arg("progress") = nb::none(),
       "The fastest plans that fit, best first. `model`: a public one by name, config.json of "

@@ -74,11 +74,13 @@ Predicted simulate(const ScenarioValue& value, const plan::LayerCosts& costs) {
 
 std::string exported(const ScenarioValue& value, const std::string& trainer,
                      const plan::LayerCosts* costs) {
-  plan::Scenario scenario = value.scenario();
-  plan::PartitionChoice& partition = scenario.pipeline.partition;
-  if (std::holds_alternative<std::string>(partition) && costs != nullptr)
-    partition = sim::lay_out(scenario, *costs).partition.boundaries;
-  return plan::trainer_file(plan::trainer_of(trainer), scenario);
+  const plan::Scenario& scenario = value.scenario();
+  sim::sound_program(scenario);
+  const bool is_named = !std::holds_alternative<std::string>(scenario.pipeline.partition);
+  return plan::trainer_file(plan::trainer_of(trainer),
+                            is_named || costs == nullptr
+                                ? scenario
+                                : sim::placed(scenario, sim::lay_out(scenario, *costs)));
 }
 
 void bind_scenario(nb::module_& module) {

@@ -44,6 +44,16 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
 
 int device_count(const Cluster& cluster) { return cluster.nodes * cluster.devices_per_node; }
 
+Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field) {
+  const int in_node = cluster.devices_per_node;
+  if (devices > in_node && devices % in_node != 0)
+    throw InputError(fmt::format("{}: {} are not whole nodes of {}: {} or {} would be", field,
+                                 devices, in_node, devices / in_node * in_node,
+                                 (devices / in_node + 1) * in_node));
+  cluster.nodes = std::max(cluster.nodes, devices / in_node);
+  return cluster;
+}
+
 Bytes memory_of(const Cluster& cluster, int rank) {
   const auto at = static_cast<std::size_t>(rank);
   return at < cluster.rank_memory.size() ? whole_bytes(cluster.rank_memory[at])

@@ -227,15 +227,7 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
 }
 
 JsonDocument JsonDocument::read(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored))
-    throw InputError(fmt::format("{}: is a directory, a file is needed", file.string()));
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
-    throw InputError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse(std::move(text).str(), file.string());
+  return parse(read_file(file), file.string());
 }
 
 void JsonDocument::set(const std::string& assignment) {
@@ -548,6 +540,18 @@ std::vector<std::string> JsonObject::texts(const std::string& key,
 std::string JsonObject::child(const std::string& key, bool required) {
   want(key, !required);
   return pointer_ + "/" + escaped(key);
+}
+
+std::string read_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    throw InputError(fmt::format("{}: is a directory, a file is needed", file.string()));
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    throw InputError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return std::move(text).str();
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "csv_table.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "run_columns.hpp"
 
@@ -289,12 +286,7 @@ RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times
 }
 
 RunTable read_runs(const std::filesystem::path& file, RunTimes times) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file))
-    throw InputError(fmt::format("{}: cannot be read: {}", file.string(),
-                                 stream ? "it is a folder" : std::strerror(errno)));
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  return read_runs(text, file.string(), times);
+  return read_runs(read_file(file), file.string(), times);
 }
 
 }  // namespace pipewright::plan

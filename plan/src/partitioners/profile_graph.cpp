@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <sstream>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -179,12 +179,7 @@ ProfileGraph profile_graph_from_csv(const std::string& text, const std::string& 
 }
 
 ProfileGraph read_profile_graph(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream)
-    throw InputError(fmt::format("{}: cannot be read", file.string()));
-  return profile_graph_from_csv(text.str(), file.string());
+  return profile_graph_from_csv(read_file(file), file.string());
 }
 
 ProfileGraph without_ends(const ProfileGraph& graph) {

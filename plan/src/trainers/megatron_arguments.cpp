@@ -1,14 +1,11 @@
 #include "pipewright/plan/trainers/megatron_arguments.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -18,6 +15,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
+#include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
 #include "trainers/layer_pattern.hpp"
 #include "trainers/shell_words.hpp"
@@ -25,7 +23,7 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr int usual_sequence = 4096;  // where a file says only what the longest is
+constexpr int long_sequence = 4096;  // where a file says only what the longest is
 
 struct Argument {
   ShellWord option;
@@ -326,19 +324,26 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
 }
 
 DescribedTransformer read_transformer(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file))
-    throw InputError(fmt::format("{}: cannot be read: {}", file,
-                                 stream ? "it is a folder" : std::strerror(errno)));
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::string text = read_file(file);
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || text[begin] != '{')
     return transformer_from_megatron(text, file);
   DescribedTransformer transformer;
   transformer.training.model = transformer_from_config(JsonDocument::parse(std::move(text), file));
   const int longest = transformer.training.model.longest;
-  transformer.training.sequence = longest > 0 ? std::min(longest, usual_sequence) : usual_sequence;
+  transformer.training.sequence = longest > 0 ? std::min(longest, long_sequence) : long_sequence;
   return transformer;
+}
+
+TransformerConfig transformer_named(const std::string& name) {
+  if (const auto known = find_transformer(name))
+    return *known;
+  const std::vector<std::string> known = known_transformers();
+  if (!std::filesystem::exists(name))
+    throw InputError(
+        fmt::format("no model \"{}\" is known, and no file has that name{}; known are: {}", name,
+                    did_you_mean(name, known), fmt::join(known, ", ")));
+  return read_transformer(name).training.model;
 }
 
 }  // namespace pipewright::plan

@@ -34,10 +34,6 @@ class Untold {
   std::vector<std::string> lines_;
 };
 
-// AdamW's constants where nothing else is said, as our executor has them.
-inline constexpr double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
-inline constexpr double sgd_momentum = 0.9;
-
 /// What no trainer here can be told: microbatches of lengths of their own, ranks that are counted
 /// otherwise, a pipeline of one's own communicators.
 void add_common(Untold& untold, const Scenario& scenario);

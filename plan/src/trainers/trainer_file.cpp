@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
 #include "trainers/trainer.hpp"
 
 namespace pipewright::plan {
@@ -76,17 +73,19 @@ std::string trainer_file(Trainer trainer, const Scenario& scenario) {
   return words_of(trainer).text(scenario);
 }
 
+std::optional<std::string> find_trainer_file(Trainer trainer, const Scenario& scenario) {
+  if (!untold(trainer, scenario).empty())
+    return {};
+  return words_of(trainer).text(scenario);
+}
+
 std::vector<std::string> assignments_of(Trainer trainer, std::string_view text,
                                         const std::string& name, int replicas) {
   return words_of(trainer).assignments(text, name, replicas);
 }
 
 std::vector<std::string> read_assignments(const std::filesystem::path& file, int replicas) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file))
-    throw InputError(fmt::format("{}: cannot be read: {}", file.string(),
-                                 stream ? "it is a folder" : std::strerror(errno)));
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::string text = read_file(file);
   return assignments_of(trainer_of_text(text), text, file.string(), replicas);
 }
 

@@ -246,6 +246,11 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   return plan;
 }
 
+plan::Scenario placed(plan::Scenario scenario, const ScenarioPlan& plan) {
+  scenario.pipeline.partition = plan.partition.boundaries;
+  return scenario;
+}
+
 void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                     const ScenarioPlan& plan, bool trained) {
   if (!limits_memory(scenario.cluster))

@@ -23,11 +23,11 @@ struct OptimizerOptions {
   plan::Optimizer kind = plan::Optimizer::AdamW;
   double learning_rate = 1e-3;  // the highest
   double weight_decay = 0.01;   // of all parameters, but where `rule` says else
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double momentum = 0.9;  // of SgdMomentum
-  int warm_up_steps = 0;  // the rate rises linearly over so many
+  double beta1 = plan::adam_beta1;
+  double beta2 = plan::adam_beta2;
+  double epsilon = plan::adam_epsilon;
+  double momentum = plan::sgd_momentum;  // of SgdMomentum
+  int warm_up_steps = 0;                 // the rate rises linearly over so many
   plan::Decay decay = plan::Decay::None;
   int decay_steps = 0;  // after the warm-up, until the lowest rate is reached
   double lowest_learning_rate = 0;

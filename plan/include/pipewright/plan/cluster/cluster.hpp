@@ -87,6 +87,9 @@ struct Cluster {
 };
 
 int device_count(const Cluster& cluster);
+/// With more nodes like its own, where so many devices need them. Throws InputError that names
+/// `field` where these are not whole nodes.
+Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field);
 
 /// What a rank may hold; 0: without an end.
 Bytes memory_of(const Cluster& cluster, int rank);

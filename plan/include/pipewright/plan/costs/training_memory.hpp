@@ -12,6 +12,10 @@ namespace pipewright::plan {
 
 enum class Optimizer { AdamW, Sgd, SgdMomentum };
 
+// Their constants where nothing else is said.
+inline constexpr double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+inline constexpr double sgd_momentum = 0.9;
+
 /// Full: all of a parameter's figures are in the type that was measured. Mixed: parameters and
 /// gradients take 2 bytes each, of bfloat16 or float16, and the optimizer keeps a master copy and
 /// its states in fp32.

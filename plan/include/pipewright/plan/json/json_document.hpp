@@ -142,6 +142,9 @@ Value read_document(const JsonDocument& document, const std::string& format,
   return std::move(*value);
 }
 
+/// All of a file. Throws InputError naming it when it cannot be read.
+std::string read_file(const std::filesystem::path& file);
+
 /// Writes to a temporary neighbour and renames, so that a reader never sees half a file.
 /// Throws std::runtime_error naming the file when the disk refuses.
 void write_file(const std::filesystem::path& file, std::string_view text);

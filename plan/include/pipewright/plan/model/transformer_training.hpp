@@ -23,4 +23,7 @@ struct TransformerTraining {
   friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;
 };
 
+/// Tokens of a sample where nobody says: 2048, or as many as the model has positions for.
+int usual_sequence(const TransformerConfig& model);
+
 }  // namespace pipewright::plan

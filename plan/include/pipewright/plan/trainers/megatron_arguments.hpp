@@ -25,4 +25,8 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
 /// is the former. That names no sequence: it is the longest, but 4096 at most.
 DescribedTransformer read_transformer(const std::string& file);
 
+/// A public model by its name, or what such a file says of one; how that cuts it is left out.
+/// Throws InputError where it is neither.
+TransformerConfig transformer_named(const std::string& name);
+
 }  // namespace pipewright::plan

@@ -5,6 +5,7 @@
 // plan; what a trainer cannot do is named, never left out.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ std::vector<std::string> untold(Trainer trainer, const Scenario& scenario);
 
 /// The file's text. Throws Infeasible with all of `untold`.
 std::string trainer_file(Trainer trainer, const Scenario& scenario);
+/// Nothing where the trainer cannot be told all of it.
+std::optional<std::string> find_trainer_file(Trainer trainer, const Scenario& scenario);
 
 /// What such a text says of a plan, as assignments to fields of a scenario: "pipeline.ranks=4".
 /// What it leaves open keeps its value; `replicas`: where it leaves open how many pipelines share

@@ -49,7 +49,8 @@ struct FoundPlan {
 
 using PlanAnswer = SearchAnswer<FoundPlan>;
 
-/// Throws plan::InputError where the cluster lacks a figure, or the space a size.
+/// Throws plan::InputError where the cluster lacks a figure or the space a size, and where nothing
+/// divides the batch.
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions<FoundPlan>& options = {});
 

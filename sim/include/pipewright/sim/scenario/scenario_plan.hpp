@@ -76,6 +76,9 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
 void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                     const ScenarioPlan& plan, bool trained = false);
 
+/// The scenario with the borders of its stages named, as the plan has them.
+plan::Scenario placed(plan::Scenario scenario, const ScenarioPlan& plan);
+
 /// What an iteration works off.
 struct Throughput {
   double units_per_s = 0;  // over all replicas

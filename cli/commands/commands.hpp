@@ -13,6 +13,7 @@ Command sweep_command();
 Command compare_command();
 Command convert_command();
 Command export_command();
+Command import_command();
 Command explain_command();
 Command calibrate_command();
 Command plan_command();

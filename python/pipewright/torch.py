@@ -20,9 +20,10 @@ from torch.distributed.pipelining import pipeline as traced
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle, _PipelineScheduleRuntime, get_schedule_class
 
 from . import InputError, Scenario, Schedule, schedule as made_schedule
+from ._export import export, save_samples
 from ._pipewright import torch_schedule
 
-__all__ = ["Pipeline", "pipeline"]
+__all__ = ["Pipeline", "export", "pipeline", "save_samples"]
 
 
 class _Stage(PipelineStage):

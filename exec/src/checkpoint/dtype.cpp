@@ -61,4 +61,11 @@ std::string word_of(at::ScalarType dtype) {
   return found != nullptr ? found->word : c10::toString(dtype);
 }
 
+at::ScalarType type_named(const std::string& word) {
+  for (const Dtype& dtype : dtypes)
+    if (dtype.word == word)
+      return dtype.type;
+  throw plan::InputError(fmt::format("tensors of type {} are not known here", word));
+}
+
 }  // namespace pipewright::exec

@@ -16,8 +16,8 @@
 #include "checkpoint/mapped_file.hpp"
 #include "checkpoint/pickle.hpp"
 #include "checkpoint/torch_names.hpp"
-#include "checkpoint/zip_entries.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/exported/zip_entries.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -54,9 +54,9 @@ class TorchFile {
       : bytes_(std::move(bytes)), begin_(begin), file_(file) {
     const std::string_view archive = text_of(bytes_).substr(static_cast<std::size_t>(begin),
                                                             static_cast<std::size_t>(end - begin));
-    for (ZipEntry& entry : zip_entries(archive, file_))
+    for (plan::ZipEntry& entry : plan::zip_entries(archive, file_))
       entries_.emplace(entry.name, entry);
-    const ZipEntry& pickle = find_pickle();
+    const plan::ZipEntry& pickle = find_pickle();
     folder_ = pickle.name.substr(0, pickle.name.size() - std::strlen("data.pkl"));
     require_little_endian(archive);
     pickled_ = parse_pickle(text_in(archive, pickle), where(), names_in_files());
@@ -73,13 +73,13 @@ class TorchFile {
   }
   std::string where() const { return file_ + ", data.pkl"; }
 
-  static std::string_view text_in(std::string_view archive, const ZipEntry& entry) {
+  static std::string_view text_in(std::string_view archive, const plan::ZipEntry& entry) {
     return archive.substr(static_cast<std::size_t>(entry.begin),
                           static_cast<std::size_t>(entry.end - entry.begin));
   }
 
   /// All entries lie in one folder, of whatever name.
-  const ZipEntry& find_pickle() const {
+  const plan::ZipEntry& find_pickle() const {
     for (const auto& [name, entry] : entries_)
       if (name.ends_with("/data.pkl") && name.find('/') == name.size() - std::strlen("/data.pkl"))
         return entry;
@@ -225,7 +225,7 @@ class TorchFile {
   at::Tensor bytes_;
   std::int64_t begin_;
   const std::string& file_;
-  std::map<std::string, ZipEntry> entries_;
+  std::map<std::string, plan::ZipEntry> entries_;
   std::string folder_;  // of the archive, with its "/"
   Pickled pickled_;
   std::set<const PickleNode*> seen_;

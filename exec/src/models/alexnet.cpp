@@ -176,8 +176,7 @@ const ModelBuilder& builder_of<plan::AlexNetShape>() {
                     const LayerChoice& choice) { return alexnet_layers(shape, choice.seed); },
        .open =
            [](const plan::AlexNetShape& shape, const std::filesystem::path& folder,
-              const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); },
-       .loss = cross_entropy});
+              const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); }});
   return alexnet;
 }
 

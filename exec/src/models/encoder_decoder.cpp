@@ -233,8 +233,7 @@ const ModelBuilder& builder_of<plan::EncoderDecoderShape>() {
        .open = [](const TwoSides& shape, const std::filesystem::path& file,
                   const BatchShape& batch) -> std::unique_ptr<Dataset> {
          return std::make_unique<BackToFront>(open_text(file, shape.sequence, batch));
-       },
-       .loss = cross_entropy});
+       }});
   return translator;
 }
 

@@ -86,8 +86,7 @@ const ModelBuilder& builder_of<plan::GptShape>() {
       {.layers = [](const plan::GptShape& shape,
                     const LayerChoice& choice) { return gpt_layers(shape, choice.tokens); },
        .open = [](const plan::GptShape& shape, const std::filesystem::path& file,
-                  const BatchShape& batch) { return open_text(file, shape.sequence, batch); },
-       .loss = cross_entropy});
+                  const BatchShape& batch) { return open_text(file, shape.sequence, batch); }});
   return gpt;
 }
 

@@ -38,13 +38,11 @@ template <>
 const ModelBuilder& builder_of<HuggingFaceShape>() {
   static const ModelBuilder folder = declare_builder<HuggingFaceShape>(
       {.layers = folder_layers,
-       .open =
-           [](const HuggingFaceShape& shape, const std::filesystem::path& file,
-              const BatchShape& batch) {
-             return open_tokens(file, shape.transformer.sequence,
-                                shape.transformer.config.vocabulary, batch);
-           },
-       .loss = cross_entropy});
+       .open = [](const HuggingFaceShape& shape, const std::filesystem::path& file,
+                  const BatchShape& batch) {
+         return open_tokens(file, shape.transformer.sequence, shape.transformer.config.vocabulary,
+                            batch);
+       }});
   return folder;
 }
 

@@ -252,8 +252,7 @@ const ModelBuilder& builder_of<TransformerShape>() {
            [](const TransformerShape& shape, const std::filesystem::path& file,
               const BatchShape& batch) {
              return open_tokens(file, shape.sequence, shape.config.vocabulary, batch);
-           },
-       .loss = cross_entropy});
+           }});
   return transformer;
 }
 

@@ -97,10 +97,10 @@ template <>
 const ModelBuilder& builder_of<plan::VitShape>() {
   static const ModelBuilder vit = declare_builder<plan::VitShape>(
       {.layers = vit_layers,
-       .open =
-           [](const plan::VitShape& shape, const std::filesystem::path& folder,
-              const BatchShape& batch) { return open_cifar10(folder, shape.image_size, batch); },
-       .loss = cross_entropy});
+       .open = [](const plan::VitShape& shape, const std::filesystem::path& folder,
+                  const BatchShape& batch) {
+         return open_cifar10(folder, shape.image_size, batch);
+       }});
   return vit;
 }
 

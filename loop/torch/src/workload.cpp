@@ -60,7 +60,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
       scenario.model,
       {.seed = training.seed,
        .tokens = scenario.pipeline.sequence_parallel ? exec::Tokens::Cut : exec::Tokens::Whole});
-  setup_.loss = builder.loss;
+  setup_.loss = builder.loss(scenario.model);
   dynamic_shapes_ = builder.dynamic_shapes;
   setup_.data = data_.get();
   setup_.optimizer = {.kind = training.optimizer,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "model/folder_path.hpp"
 #include "pipewright/plan/model/declare_model.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "size_ranges.hpp"
@@ -50,12 +51,10 @@ std::optional<ModelShape> read_folder(JsonObject& object) {
   auto shape = read_fields<HuggingFaceShape>(object);
   if (!all_taken(object, shape))
     return {};
-  if (shape.path.empty()) {
-    object.error("path", "the path is empty");
+  const auto path = path_beside(object, shape.path);
+  if (!path)
     return {};
-  }
-  const auto beside = std::filesystem::path(object.diagnostics().document().name()).parent_path();
-  shape.path = std::filesystem::absolute(beside / shape.path).lexically_normal().string();
+  shape.path = *path;
   try {
     shape = with_config(std::move(shape));
   } catch (const InputError& error) {

@@ -14,21 +14,24 @@ Json to_json(const Layer& layer) {
           {"output_shape", layer.output_shape},
           {"dtype", layer.dtype},
           {"tied_key", layer.tied_key},
+          {"tied_parameters", layer.tied_parameters},
           {"checkpointable", layer.checkpointable}};
 }
 
 Layer read_layer(Diagnostics& diagnostics, const std::string& pointer) {
   JsonObject object(diagnostics, pointer);
   const Layer plain;
-  return {.name = object.text("name"),
-          .kind = object.text("kind"),
-          .parameters = object.big_integer("parameters", at_least(0)),
-          .parameter_bytes = object.bytes("parameter_bytes"),
-          .forward_flops = object.number("forward_flops", at_least(0)),
-          .output_shape = object.integers("output_shape", at_least(1)),
-          .dtype = object.text("dtype", plain.dtype),
-          .tied_key = object.text("tied_key", plain.tied_key),
-          .checkpointable = object.flag("checkpointable", plain.checkpointable)};
+  return {
+      .name = object.text("name"),
+      .kind = object.text("kind"),
+      .parameters = object.big_integer("parameters", at_least(0)),
+      .parameter_bytes = object.bytes("parameter_bytes"),
+      .forward_flops = object.number("forward_flops", at_least(0)),
+      .output_shape = object.integers("output_shape", at_least(1)),
+      .dtype = object.text("dtype", plain.dtype),
+      .tied_key = object.text("tied_key", plain.tied_key),
+      .tied_parameters = object.big_integer("tied_parameters", at_least(0), plain.tied_parameters),
+      .checkpointable = object.flag("checkpointable", plain.checkpointable)};
 }
 
 Model read_model(JsonObject& root) {

@@ -324,7 +324,7 @@ Model transformer_model(const TransformerConfig& config, int sequence) {
     plain.output_shape = {sequence, is_head ? config.vocabulary : config.hidden};
     plain.dtype = "bfloat16";
     if (config.tied && (is_head || layer.kind == TransformerLayerKind::Embedding))
-      plain.tied_key = "embedding";
+      plain.tied_key = "embedding", plain.tied_parameters = layer.tied_parameters;
     plain.checkpointable = !is_head && layer.kind != TransformerLayerKind::Embedding;
     model.layers.push_back(std::move(plain));
   }

@@ -74,14 +74,17 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
   }
 }
 
-/// The embedding's weight, where it is the head's as well: a copy at each end of the model.
-void note_tied(const TransformerShape& shape, LayerCosts& costs) {
-  const auto counts = layers_of(training_of(shape, 1));
-  const auto tied = static_cast<double>(counts.back().tied_parameters);
-  for (const std::size_t at : {std::size_t{0}, counts.size() - 1})
-    if (LayerCost& layer = costs.layers.at(at); layer.tied == Bytes{})
-      layer.tied = whole_bytes(static_cast<double>(layer.parameters.value) * tied /
-                               static_cast<double>(counts[at].parameters));
+/// Weights that several layers share, such as the embedding's, where it is the head's as well: each
+/// of them has a copy.
+void note_tied(const Model& model, LayerCosts& costs) {
+  for (std::size_t at = 0; at < model.layers.size() && at < costs.layers.size(); ++at) {
+    const Layer& counted = model.layers[at];
+    LayerCost& layer = costs.layers[at];
+    if (counted.tied_parameters > 0 && layer.tied == Bytes{})
+      layer.tied = whole_bytes(static_cast<double>(layer.parameters.value) *
+                               static_cast<double>(counted.tied_parameters) /
+                               static_cast<double>(counted.parameters));
+  }
 }
 
 }  // namespace
@@ -93,8 +96,8 @@ LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs) {
   const auto* const shape = transformer_of(scenario.model);
   if (pipeline.expert > 1 && costs.expert == 1 && shape != nullptr)
     share_out_experts(*shape, pipeline.expert, costs);
-  if (shape != nullptr && shape->config.tied)
-    note_tied(*shape, costs);
+  if (shape == nullptr || shape->config.tied)
+    note_tied(model_of(scenario.model), costs);
   return costs;
 }
 

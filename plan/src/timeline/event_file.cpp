@@ -1,19 +1,15 @@
 #include "pipewright/plan/timeline/event_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "mapping.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "timeline/event_table_fault.hpp"
@@ -100,47 +96,6 @@ std::uint64_t checksum_of(FileFront front) {
   return xxh64(std::as_bytes(std::span(&front, 1)));
 }
 
-/// All bytes of a file, for as long as it lives.
-class Mapping {
- public:
-  explicit Mapping(const std::filesystem::path& file) {
-    // Without waiting for whoever writes into what is a pipe.
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status {};
-    if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
-      fail(file, descriptor, std::strerror(errno));
-    if (!S_ISREG(status.st_mode))
-      fail(file, descriptor, "it is no regular file");
-    size_ = static_cast<std::size_t>(status.st_size);
-    if (size_ > 0)
-      bytes_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, descriptor, 0);
-    if (bytes_ == MAP_FAILED)
-      fail(file, descriptor, std::strerror(errno));
-    ::close(descriptor);
-  }
-  ~Mapping() {
-    if (bytes_ != nullptr)
-      ::munmap(bytes_, size_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(bytes_), size_};
-  }
-
- private:
-  [[noreturn]] static void fail(const std::filesystem::path& file, int descriptor,
-                                const std::string& reason) {
-    if (descriptor >= 0)
-      ::close(descriptor);
-    throw InputError(fmt::format("{}: cannot be read: {}", file.string(), reason));
-  }
-
-  void* bytes_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 // ---- reading
 // -------------------------------------------------------------------------------------
 
@@ -148,7 +103,9 @@ class Mapping {
 class EventFileReader {
  public:
   explicit EventFileReader(const std::filesystem::path& file)
-      : file_(file), mapping_(std::make_shared<Mapping>(file)), bytes_(mapping_->bytes()) {}
+      : file_(file),
+        mapping_(std::make_shared<Mapping>(file, Mapping::Pages::AtOnce)),
+        bytes_(mapping_->bytes()) {}
 
   EventTable read() {
     read_front();

@@ -73,7 +73,7 @@ TEST_CASE("Every model's layers have the names, parameters and shapes that were 
     INFO(to_json(shape).dump());
     const at::Tensor output = check_layers(shape);
     const at::Tensor loss =
-        builder_of(shape).loss({output}, {zeros(plan::sample_of(shape).target)});
+        builder_of(shape).loss(shape)({output}, {zeros(plan::sample_of(shape).target)});
     CHECK(loss.dim() == 0);
     CHECK(std::isfinite(loss.item<float>()));
   }

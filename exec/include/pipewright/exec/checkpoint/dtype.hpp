@@ -17,5 +17,7 @@ std::optional<at::ScalarType> dtype_of(std::string_view code);
 
 /// As in messages and costs, such as "bfloat16".
 std::string word_of(at::ScalarType dtype);
+/// The type that is called so. Throws InputError where none is.
+at::ScalarType type_named(const std::string& word);
 
 }  // namespace pipewright::exec

@@ -34,16 +34,16 @@ struct ModelBuilder {
   std::function<std::unique_ptr<Dataset>(const plan::ModelShape&, const std::filesystem::path&,
                                          const BatchShape&)>
       open;
-  Loss loss;
+  std::function<Loss(const plan::ModelShape&)> loss;
   bool dynamic_shapes = false;  // tensors may differ from microbatch to microbatch
 };
 
-/// The same of one type of shape. A member that is left out does not compile.
+/// The same of one type of shape. The loss is a cross entropy unless something else is said.
 template <class Shape>
 struct BuilderDeclaration {
   std::vector<LayerSpec> (*layers)(const Shape&, const LayerChoice&);
   std::unique_ptr<Dataset> (*open)(const Shape&, const std::filesystem::path&, const BatchShape&);
-  Loss loss;
+  Loss (*loss)(const Shape&) = [](const Shape&) -> Loss { return cross_entropy; };
 };
 
 template <class Shape>
@@ -54,7 +54,8 @@ ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
           .open = [open = declared.open](
                       const plan::ModelShape& shape, const std::filesystem::path& path,
                       const BatchShape& batch) { return open(shape.as<Shape>(), path, batch); },
-          .loss = declared.loss};
+          .loss = [loss = declared.loss](
+                      const plan::ModelShape& shape) { return loss(shape.as<Shape>()); }};
 }
 
 /// Each model of `plan::model_kinds()` has its own: without it, nothing links.

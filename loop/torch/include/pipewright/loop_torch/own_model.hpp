@@ -86,7 +86,7 @@ class RegisteredModel {
                    const exec::BatchShape& batch) {
                return own.data(shape.as<Shape>(), path, batch);
              },
-         .loss = own.loss,
+         .loss = [loss = own.loss](const plan::ModelShape&) { return loss; },
          .dynamic_shapes = own.dynamic_shapes});
   }
   RegisteredModel(const RegisteredModel&) = delete;

@@ -9,7 +9,8 @@
   MODEL(VitShape)                \
   MODEL(EncoderDecoderShape)     \
   MODEL(TransformerShape)        \
-  MODEL(HuggingFaceShape)
+  MODEL(HuggingFaceShape)        \
+  MODEL(ImportedShape)
 
 #include "pipewright/plan/model/model_shape.hpp"
 

@@ -35,6 +35,12 @@ inline constexpr DataKind tokens_data{
     .is_row = true,
     .has_documents = true};
 
+inline constexpr DataKind samples_data{
+    .name = "samples",
+    .meaning =
+        "a safetensors file with \"inputs\" and \"targets\" of all samples, or a file of "
+        "tokens for a model of tokens"};
+
 struct ModelDescriptor {
   std::string kind;     // as a scenario's `model.kind` names it
   std::string meaning;  // a sentence

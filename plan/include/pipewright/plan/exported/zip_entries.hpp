@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pipewright::exec {
+namespace pipewright::plan {
 
 struct ZipEntry {
   std::string name;
@@ -21,4 +21,4 @@ struct ZipEntry {
 /// another.
 std::vector<ZipEntry> zip_entries(std::string_view bytes, const std::string& file);
 
-}  // namespace pipewright::exec
+}  // namespace pipewright::plan

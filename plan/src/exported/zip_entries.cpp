@@ -1,4 +1,4 @@
-#include "checkpoint/zip_entries.hpp"
+#include "pipewright/plan/exported/zip_entries.hpp"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,16 @@
 
 #include "pipewright/plan/error.hpp"
 
-namespace pipewright::exec {
+namespace pipewright::plan {
 namespace {
 
 constexpr std::uint64_t directory_end = 0x06054b50, wide_end = 0x06064b50,
                         wide_locator = 0x07064b50, directory_entry = 0x02014b50,
                         local_entry = 0x04034b50;
 
-class Zip {
+class ZipArchive {
  public:
-  Zip(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  ZipArchive(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
   std::vector<ZipEntry> entries() const {
     Directory directory = find_directory();
@@ -38,7 +38,7 @@ class Zip {
   };
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw plan::InputError(fmt::format("{}: {}", file_, what));
+    throw InputError(fmt::format("{}: {}", file_, what));
   }
 
   /// A little-endian number of so many bytes.
@@ -132,7 +132,7 @@ class Zip {
 }  // namespace
 
 std::vector<ZipEntry> zip_entries(std::string_view bytes, const std::string& file) {
-  return Zip(bytes, file).entries();
+  return ZipArchive(bytes, file).entries();
 }
 
-}  // namespace pipewright::exec
+}  // namespace pipewright::plan

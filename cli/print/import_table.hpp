@@ -1,0 +1,15 @@
+#pragma once
+
+// The layers of an imported module, for people and for programs.
+
+#include <string>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/model/imported_model.hpp"
+
+namespace pipewright::cli {
+
+std::string import_table(const plan::ImportedModel& model);
+plan::Json import_json(const plan::ImportedModel& model);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+// Samples to train on as tensors in one file, whatever they are.
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "pipewright/exec/checkpoint/safetensors.hpp"
+#include "pipewright/exec/data/dataset.hpp"
+
+namespace pipewright::exec {
+
+/// A safetensors file with the tensors "inputs" and "targets", [samples, …] each, or "inputs.0",
+/// "inputs.1" and so on where there are several. Each epoch has all samples, in an order of its
+/// own. `inputs` and `targets`: type and sizes of one sample. Throws InputError that names the file
+/// and what is missing, or of another type or size.
+std::unique_ptr<Dataset> open_tensor_samples(const std::filesystem::path& file,
+                                             const std::vector<TensorShape>& inputs,
+                                             const std::vector<TensorShape>& targets,
+                                             const BatchShape& shape);
+
+}  // namespace pipewright::exec

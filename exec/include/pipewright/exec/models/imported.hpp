@@ -1,0 +1,23 @@
+#pragma once
+
+// A module that PyTorch exported, as layers: its operators are called through LibTorch's
+// dispatcher, by name and overload, so whatever LibTorch can differentiate is trained.
+
+#include <memory>
+#include <vector>
+
+#include "pipewright/exec/training/layer_spec.hpp"
+#include "pipewright/plan/model/imported_model.hpp"
+
+namespace pipewright::exec {
+
+/// For PipelineModule and TrainingSetup. Layers begin with the archive's weights. What is dropped
+/// is drawn from a generator of the layer's own, by `seed`, layer, step and microbatch. Throws
+/// InputError that names operators which no loaded library has, with the user's line.
+std::vector<LayerSpec> imported_layers(const std::shared_ptr<const plan::ImportedModel>& model,
+                                       int seed);
+
+/// The loss that was exported with the module; cross entropy where none was.
+Loss imported_loss(const std::shared_ptr<const plan::ImportedModel>& model);
+
+}  // namespace pipewright::exec

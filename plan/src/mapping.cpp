@@ -1,0 +1,49 @@
+#include "mapping.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "pipewright/plan/error.hpp"
+
+namespace pipewright::plan {
+namespace {
+
+[[noreturn]] void fail_to_map(const std::filesystem::path& file, int descriptor,
+                              const std::string& reason) {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  throw InputError(fmt::format("{}: cannot be read: {}", file.string(), reason));
+}
+
+}  // namespace
+
+Mapping::Mapping(const std::filesystem::path& file, Pages pages) {
+  // Without waiting for whoever writes into what is a pipe.
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
+    fail_to_map(file, descriptor, std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    fail_to_map(file, descriptor, "it is no regular file");
+  size_ = static_cast<std::size_t>(status.st_size);
+  const int populate = pages == Pages::AtOnce ? MAP_POPULATE : 0;
+  if (size_ > 0)
+    bytes_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | populate, descriptor, 0);
+  if (bytes_ == MAP_FAILED)
+    fail_to_map(file, descriptor, std::strerror(errno));
+  ::close(descriptor);
+}
+
+Mapping::~Mapping() {
+  if (bytes_ != nullptr)
+    ::munmap(bytes_, size_);
+}
+
+}  // namespace pipewright::plan

@@ -1,0 +1,81 @@
+"""A module on its way to `pipewright import`: exported as it is, and samples to train it on."""
+
+import json
+import operator
+import struct
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["export", "save_samples"]
+
+_TYPES = {torch.float32: "F32", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16", torch.bfloat16: "BF16",
+          torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32"}
+
+
+def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
+    """Writes ``module`` for ``pipewright import``: its operators and its weights.
+
+    ``example_inputs``: what ``module`` is called with, one microbatch of it; its sizes are those that are trained.
+    ``kwargs``: further arguments by name. ``loss(output, *targets)``: a mean over the samples, exported with the
+    module; ``targets``: an example of them, a tensor or several. Without a loss, training takes the cross entropy of
+    the one tensor that comes out. The module is exported in the mode in which it is: call ``module.train()`` before.
+    Raises what ``torch.export.export`` raises, and ValueError for targets without a loss."""
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    targets = tuple(targets) if isinstance(targets, (tuple, list)) else (targets,)
+    if bool(targets) != (loss is not None):
+        raise ValueError("a loss and an example of its targets are given together, or neither")
+    if loss is not None:
+        forward = module.forward
+
+        def with_loss(*given, **named):
+            return loss(forward(*given[:len(inputs)], **named), *given[len(inputs):])
+
+        module.forward = with_loss
+    try:
+        exported = torch.export.export(module, inputs + targets, kwargs or {}, strict=False)
+    finally:
+        if loss is not None:
+            del module.forward
+    _require_operators(exported)
+    own = {"format": "pipewright/export/1", "targets": len(tree_leaves(targets))}
+    torch.export.save(exported, file, extra_files={"pipewright.json": json.dumps(own)})
+
+
+def _require_operators(exported):
+    """What a file has no word for is named with the user's line, which torch does not."""
+    faults = []
+    for node in exported.graph.nodes:
+        known = isinstance(node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator, str))
+        if node.op != "call_function" or known or node.target is operator.getitem:
+            continue
+        lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.lstrip().startswith("File")]
+        users = [line for line in lines if "-packages" not in line] or lines[-1:] or ["nowhere"]
+        faults.append(f"{getattr(node.target, '__name__', node.target)} is no operator, at {users[-1]}")
+    if faults:
+        raise ValueError("this module cannot be saved; torch.vmap, which transformers 4 makes its masks with, is a way to "
+                         "get there (transformers 5 makes them without):\n" + "\n".join(dict.fromkeys(faults)))
+
+
+def _named(name, tensors):
+    if isinstance(tensors, torch.Tensor):
+        return {name: tensors}
+    return {f"{name}.{number}": tensor for number, tensor in enumerate(tensors)}
+
+
+def save_samples(file, inputs, targets):
+    """Writes samples to train on as a safetensors file: ``inputs`` and ``targets`` are tensors [samples, ...], or lists
+    of them where the module takes several."""
+    tensors = {**_named("inputs", inputs), **_named("targets", targets)}
+    header, at = {}, 0
+    for name, tensor in tensors.items():
+        end = at + tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": _TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(file, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for tensor in tensors.values():
+            out.write(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+                      if tensor.dim() else bytes(tensor.untyped_storage()))

@@ -1,0 +1,61 @@
+#pragma once
+
+// The small module of tests/data/exported as an archive, which a test may have changed.
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/imported_model.hpp"
+#include "support/zip_archive.hpp"
+
+namespace pipewright::test {
+
+inline plan::Json json_of_data(const std::string& name) {
+  std::ifstream stream(std::string(PIPEWRIGHT_TEST_DATA_DIR "/exported/") + name);
+  return plan::Json::parse(stream);
+}
+
+struct ExportedArchive {
+  plan::Json model = json_of_data("model.json");
+  plan::Json weights = json_of_data("model_weights_config.json");
+  int targets = 1;
+
+  /// Weight i's numbers are all (i + 1) / 4, as floats.
+  std::string bytes() const {
+    std::vector<std::pair<std::string, std::string>> entries{
+        {"m/models/model.json", model.dump()},
+        {"m/data/weights/model_weights_config.json", weights.dump()},
+        {"m/extra/pipewright.json", plan::Json{{"targets", targets}}.dump()}};
+    for (int weight = 0; weight < 20; ++weight) {
+      std::vector<float> numbers(32, static_cast<float>(weight + 1) / 4);
+      entries.emplace_back("m/data/weights/weight_" + std::to_string(weight),
+                           std::string(reinterpret_cast<const char*>(numbers.data()),
+                                       numbers.size() * sizeof(float)));
+    }
+    return zip_of(entries);
+  }
+  plan::ExportedProgram program() const { return plan::exported_from_bytes(bytes(), "model.pt2"); }
+
+  /// In a file of this folder, with layers by modules.
+  std::shared_ptr<const plan::ImportedModel> model_in(const std::filesystem::path& folder) const {
+    plan::write_file(folder / "model.pt2", bytes());
+    plan::ExportedProgram read = plan::read_exported(folder / "model.pt2");
+    plan::ExportedLayers layers = plan::layers_of(read);
+    return std::make_shared<const plan::ImportedModel>(
+        plan::imported_model(folder / "model.pt2", std::move(read), std::move(layers)));
+  }
+
+  /// The node of this name in the graph.
+  plan::Json& node(const std::string& name) {
+    for (plan::Json& each : model["graph_module"]["graph"]["nodes"])
+      if (each["name"] == name)
+        return each;
+    throw std::logic_error("no node " + name);
+  }
+};
+
+}  // namespace pipewright::test

@@ -209,7 +209,8 @@ class Follower {
         best = guess;
     };
     const std::size_t nearest = launch_size(i);
-    for (std::size_t k = 0; k < nearest; ++k)
+    const std::size_t left_of_step = expected_.size() - position % expected_.size();
+    for (std::size_t k = 0; k < nearest && k + 1 < left_of_step; ++k)
       try_guess({HangKind::Order, walk(i, position, {.swapped = position + k}), ends_a_step(end),
                  position});
     for (std::size_t k = 0; k <= nearest; ++k)
@@ -217,7 +218,8 @@ class Follower {
                                                             : HangKind::MissingReceive,
                  walk(i, position, {.left_out = position + k}), ends_a_step(end + 1),
                  position + k});
-    for (std::size_t count = 2; count <= std::min(widest_swap, issued_.size() - i); ++count)
+    for (std::size_t count = 2; count <= std::min({widest_swap, left_of_step, issued_.size() - i});
+         ++count)
       if (are_alike(i, position, count, {})) {
         try_guess({HangKind::Order, count + walk(i + count, position + count), ends_a_step(end),
                    position});

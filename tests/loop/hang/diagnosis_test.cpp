@@ -110,6 +110,45 @@ TEST_CASE("A hang: a rank that left out a receive or a send", "[loop][hang]") {
   CHECK(send.rank == 0);
 }
 
+TEST_CASE("A hang: a send that the schedule does not have", "[loop][hang]") {
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 2).send(1).send(1).send(1, false).recv(1, false).recv(1, false),
+                     Rank(1, 2).recv(0).send(0, false).recv(0).send(0, false)},
+                    {plan::lower(test::make("1f1b", 2, 2))});
+  CHECK(own.kind == HangKind::Extra);
+  CHECK(own.rank == 0);
+  CHECK(own.instruction == "0RECV_B0");
+}
+
+TEST_CASE("A hang: rings that hold different parts are paired from the end of what is complete",
+          "[loop][hang]") {
+  FlightRecord sender = Rank(0, 2).send(1).send(1).send(1, false).all("all_reduce", false);
+  FlightRecord receiver = Rank(1, 2).recv(0).all("all_reduce", false);
+  sender.is_whole = receiver.is_whole = false;
+  const HangDiagnosis own = diagnose_hang({sender, receiver});
+  CHECK(own.kind == HangKind::MissingReceive);
+  CHECK(own.rank == 1);
+}
+
+TEST_CASE("A hang: what is issued as one has no order in itself", "[loop][hang]") {
+  // Both exchange, then rank 1 does not come to the next exchange.
+  const auto exchange = [](FlightRecord record, bool completed) {
+    for (std::size_t at = record.operations.size() - 2; at < record.operations.size(); ++at) {
+      record.operations[at].launch = 100;
+      record.operations[at].is_coalesced = true;
+      record.operations[at].completed = completed;
+    }
+    return record;
+  };
+  const HangDiagnosis none = diagnose_hang(
+      {exchange(Rank(0, 2).send(1).recv(1), true), exchange(Rank(1, 2).send(0).recv(0), true)});
+  CHECK(none.kind == HangKind::None);
+  const HangDiagnosis late =
+      diagnose_hang({exchange(Rank(0, 2).send(1).recv(1), false), Rank(1, 2).all("barrier")});
+  CHECK(late.kind == HangKind::Late);
+  CHECK(late.rank == 1);
+}
+
 TEST_CASE("A hang: a rank that is late, at the end of a chain", "[loop][hang]") {
   const HangDiagnosis own = diagnose_hang(
       {Rank(0, 3).send(1), Rank(1, 3).recv(0).recv(0, false), Rank(2, 3).recv(1, false)});

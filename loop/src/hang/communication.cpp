@@ -5,8 +5,6 @@
 #include <optional>
 #include <tuple>
 
-#include "hang/hang_words.hpp"
-
 namespace pipewright::loop {
 namespace {
 
@@ -156,12 +154,8 @@ class FlightJoiner {
   }
 
   void add(const Members& members, std::vector<int> ranks, bool is_transfer) {
-    const FlightGroup& group = group_at(members.front());
-    Communication own{.group = name_of(group),
-                      .ranks = std::move(ranks),
-                      .members = members,
-                      .missing = {},
-                      .is_transfer = is_transfer};
+    Communication own{
+        .ranks = std::move(ranks), .members = members, .missing = {}, .is_transfer = is_transfer};
     for (const FlightMember& member : members) {
       result_
           .of[static_cast<std::size_t>(member.record)][static_cast<std::size_t>(member.operation)] =

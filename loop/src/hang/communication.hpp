@@ -2,8 +2,6 @@
 
 // The records of all ranks joined: what each of them holds of a transfer or of a collective.
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "pipewright/loop/hang/flight_record.hpp"
@@ -18,7 +16,6 @@ struct FlightMember {
 };
 
 struct Communication {
-  std::string group;       // its name, with the description
   std::vector<int> ranks;  // that take part
   std::vector<FlightMember> members;
   std::vector<int> missing;  // ranks that have not issued it, or of which there is no record

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "hang/communication.hpp"
+#include "pipewright/loop/hang/flight_record.hpp"
 
 namespace pipewright::loop {
 

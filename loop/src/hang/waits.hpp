@@ -57,12 +57,13 @@ std::vector<WaitStep> shortest_cycle(const WaitGraph& graph, const std::vector<W
 /// The longest of the shortest ways from any communication to `end`, in their order.
 std::vector<WaitStep> way_to(const WaitGraph& graph, int end);
 
-/// Whether two of its members disagree, and which rank the other ones are against; `sizes` and
-/// `types` say whether it is these alone.
 struct Disagreement {
-  int rank = 0;
-  bool is_collective = false, is_sizes = false;
+  int rank = 0;                // that most are against
+  bool is_collective = false;  // in another one; else with other numbers or types
+  bool is_sizes = false;
 };
+/// Nothing where its members are alike. Of two parties of one size, that is taken for wrong whose
+/// rank did otherwise before.
 std::optional<Disagreement> disagreement(const std::vector<FlightRecord>& records,
                                          const Communications& joined, int communication);
 

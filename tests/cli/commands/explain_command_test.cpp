@@ -141,14 +141,16 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   };
   const std::string schedule =
       folder.write("plan.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").string();
-  const std::string rank0 =
+  const std::string dump0 =
       dump("rank0.json", {entry("send 0->1", 1, "completed"), entry("send 0->1", 2, "scheduled"),
                           entry("recv 0<-1", 3, "scheduled")});
-  const std::string rank1 =
+  nlohmann::json sum = entry("all_reduce", 4, "scheduled");
+  sum["is_p2p"] = false;
+  const std::string dump1 =
       dump("rank1.json", {entry("recv 1<-0", 1, "completed"), entry("send 1->0", 2, "scheduled"),
-                          entry("send 1->0", 3, "scheduled")});
+                          entry("send 1->0", 3, "scheduled"), sum});
   const auto result =
-      run_program({"explain", "--hang", rank0, rank1, "--schedule", schedule, "--json"});
+      run_program({"explain", "--hang", dump0, dump1, "--schedule", schedule, "--json"});
   INFO(result.err);
   CHECK(result.exit_code == 1);
   const auto own = nlohmann::json::parse(result.out);
@@ -158,8 +160,8 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   CHECK(own["stage"] == 1);
   CHECK(own["microbatch"] == 1);
 
-  CHECK(run_program({"explain", rank0, rank1, "--schedule", schedule}).exit_code == 2);
-  CHECK(run_program({"explain", "--hang", rank0, "--step", "2"}).exit_code == 2);
+  CHECK(run_program({"explain", dump0, dump1, "--schedule", schedule}).exit_code == 2);
+  CHECK(run_program({"explain", "--hang", dump0, "--step", "2"}).exit_code == 2);
   const auto refused = run_program({"explain", "--hang", schedule});
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);

@@ -167,18 +167,25 @@ bool is_told_by_dumps(const PlayedRanks& played, const PlayedJob& sound, const P
          played.transfers_issued(fault.rank) >= parted.second - wrong.begin() + 3;
 }
 
-std::vector<FlightRecord> records_of(const PlayedRanks& played, const PlayedJob& job,
-                                     const Fault& fault, Random& random) {
-  std::vector<FlightRecord> records;
+/// By rank.
+std::map<int, std::string> dumps_of(const PlayedRanks& played, const PlayedJob& job,
+                                    const Fault& fault, Random& random) {
+  std::map<int, std::string> dumps;
   const bool is_ring = random() % 2 == 0, times_kernels = random() % 2 == 0;
   for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
     // A ring holds more than a step, but not the same on all ranks.
     const std::size_t step = job.ranks[static_cast<std::size_t>(rank)].size() / steps;
     const std::size_t most = is_ring ? step * 3 / 2 + random() % 5 : 100'000;
     if (fault.kind != HangKind::Dead || rank != fault.rank)
-      records.push_back(parse_flight_record(played.dump(rank, most, times_kernels),
-                                            fmt::format("nccl_trace_rank_{}", rank), rank));
+      dumps[rank] = played.dump(rank, most, times_kernels);
   }
+  return dumps;
+}
+
+std::vector<FlightRecord> records_of(const std::map<int, std::string>& dumps) {
+  std::vector<FlightRecord> records;
+  for (const auto& [rank, dump] : dumps)
+    records.push_back(parse_flight_record(dump, fmt::format("nccl_trace_rank_{}", rank), rank));
   return records;
 }
 
@@ -210,8 +217,9 @@ TEST_CASE("200 faults in jobs that play our schedules are named by rank and kind
     if (!played.stands_still() || !is_told_by_dumps(played, sound.job, job, *fault))
       continue;
     ++faults;
+    const auto dumps = dumps_of(played, job, *fault, random);
     const auto begin = std::chrono::steady_clock::now();
-    const auto records = records_of(played, job, *fault, random);
+    const auto records = records_of(dumps);
     const HangDiagnosis own = diagnose_hang(records, {sound.program});
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const bool is_named = own.kind == kind && own.rank == fault->rank;

@@ -3,6 +3,7 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/hang/explain_hang.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "print/console.hpp"
 #include "print/explanation_table.hpp"
@@ -15,10 +16,25 @@ struct ExplainOptions {
   std::optional<int> step;
   std::string output;
   std::string timeline;
+  bool hang = false;
+  std::string schedule;
   bool json = false;
 };
 
+/// The answer to what is asked is the exit code as well: a job that stands still is a negative one.
+int explain_hang(const ExplainOptions& options) {
+  const auto diagnosis =
+      loop::explain_hang({options.files.begin(), options.files.end()}, options.schedule);
+  if (options.json)
+    fmt::print("{}\n", to_json(diagnosis).dump(2));
+  else
+    fmt::print("{}", in_words(diagnosis));
+  return diagnosis.kind == loop::HangKind::None ? Done : NegativeAnswer;
+}
+
 int explain(const ExplainOptions& options) {
+  if (options.hang)
+    return explain_hang(options);
   if (!options.timeline.empty())
     loop::require_timeline_suffix(options.timeline);
   std::vector<std::string> problems;
@@ -48,13 +64,27 @@ int explain(const ExplainOptions& options) {
 Command describe_explain(ExplainOptions& options) {
   return {
       .name = "explain",
-      .summary = "Where the time of a traced PyTorch pipeline goes, and what would save some",
+      .summary =
+          "Where the time of a traced PyTorch pipeline goes, and what would save some; or why "
+          "a job of PyTorch hangs",
       .options =
           {{.names = "traces",
             .target = &options.files,
-            .help = "Traces of torch's profiler of one run, one for each rank, also .gz",
+            .help =
+                "Traces of torch's profiler of one run, one for each rank, also .gz; with --hang "
+                "dumps of FlightRecorder (nccl_trace_rank_0, …) or a folder of them",
             .value = "FILE",
             .required = true},
+           {.names = "--hang",
+            .target = &options.hang,
+            .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
+            .excludes = {"--step", "--output", "--timeline"}},
+           {.names = "--schedule",
+            .target = &options.schedule,
+            .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
+                    "rank that left its order",
+            .value = "FILE",
+            .needs = {"--hang"}},
            {.names = "--step",
             .target = &options.step,
             .help = "The step to explain: N of \"ProfilerStep#N\", or counted from 0 where there "
@@ -72,7 +102,10 @@ Command describe_explain(ExplainOptions& options) {
                     ".csv or .svg",
             .value = "FILE"},
            {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
-      .examples = "Example: pipewright explain rank0.json.gz rank1.json.gz -o explained"};
+      .examples =
+          "Examples:\n"
+          "  pipewright explain rank0.json.gz rank1.json.gz -o explained\n"
+          "  pipewright explain --hang /tmp/nccl_trace_rank_* --schedule plan.csv"};
 }
 
 }  // namespace

@@ -5,14 +5,15 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint/pickle.hpp"
 #include "checkpoint/torch_names.hpp"
 #include "pipewright/exec/checkpoint/distributed_checkpoint.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/pickle/pickle.hpp"
 
 namespace pipewright::exec {
 namespace {
 
+using plan::PickleNode;
 using Kind = PickleNode::Kind;
 using Box = std::vector<std::int64_t>;
 
@@ -37,7 +38,7 @@ using Index = std::pair<std::string, Box>;
 class MetadataReader {
  public:
   MetadataReader(std::string_view bytes, const std::string& file)
-      : file_(file), pickled_(parse_pickle(bytes, file, names_in_metadata())) {}
+      : file_(file), pickled_(plan::parse_pickle(bytes, file, names_in_metadata())) {}
 
   std::map<std::string, DistributedTensor> tensors() const {
     const PickleNode& root = *pickled_.root;
@@ -163,7 +164,7 @@ class MetadataReader {
   }
 
   const std::string& file_;
-  Pickled pickled_;
+  plan::Pickled pickled_;
 };
 
 }  // namespace

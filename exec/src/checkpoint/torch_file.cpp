@@ -14,14 +14,15 @@
 #include <vector>
 
 #include "checkpoint/mapped_file.hpp"
-#include "checkpoint/pickle.hpp"
 #include "checkpoint/torch_names.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/exported/zip_entries.hpp"
+#include "pipewright/plan/pickle/pickle.hpp"
 
 namespace pipewright::exec {
 namespace {
 
+using plan::PickleNode;
 using Kind = PickleNode::Kind;
 
 constexpr const char *rebuild_tensor = "torch._utils _rebuild_tensor_v2",
@@ -59,7 +60,7 @@ class TorchFile {
     const plan::ZipEntry& pickle = find_pickle();
     folder_ = pickle.name.substr(0, pickle.name.size() - std::strlen("data.pkl"));
     require_little_endian(archive);
-    pickled_ = parse_pickle(text_in(archive, pickle), where(), names_in_files());
+    pickled_ = plan::parse_pickle(text_in(archive, pickle), where(), names_in_files());
   }
 
   StateDict tensors() {
@@ -227,7 +228,7 @@ class TorchFile {
   const std::string& file_;
   std::map<std::string, plan::ZipEntry> entries_;
   std::string folder_;  // of the archive, with its "/"
-  Pickled pickled_;
+  plan::Pickled pickled_;
   std::set<const PickleNode*> seen_;
   StateDict tensors_;
 };

@@ -103,4 +103,68 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
 }
 
+const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/gloo";
+
+TEST_CASE("explain --hang: a job of torch that stands still", "[cli][explain]") {
+  const auto result = run_program({"explain", "--hang", dumps});
+  CHECK(result.exit_code == 1);
+  CHECK(
+      result.out.find("rank 1 is at broadcast 2 of group 0 (default_pg), rank 0 at all_reduce 2 of "
+                      "group 0 (default_pg)\n\nkind        collective\nrank        1\n") == 0);
+  CHECK(
+      result.out.find("- rank 0 at all_reduce 2 of group 0 (default_pg) waits for rank 1, which is "
+                      "at broadcast 2 of group 0 (default_pg)\n") != std::string::npos);
+
+  const auto json = run_program({"explain", "--hang", "--json", dumps + "/nccl_trace_rank_0"});
+  CHECK(json.exit_code == 1);
+  const auto own = nlohmann::json::parse(json.out);
+  CHECK(own["kind"] == "dead");
+  CHECK(own["rank"] == 1);
+  CHECK(own["waits"].size() == 1);
+}
+
+TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][explain]") {
+  const TempFolder folder;
+  const auto entry = [](const std::string& name, int count, const char* state) {
+    return nlohmann::json{
+        {"record_id", count - 1}, {"process_group", {"0", "pp"}},     {"collective_seq_id", 0},
+        {"p2p_seq_id", count},    {"profiling_name", "nccl:" + name}, {"state", state},
+        {"is_p2p", true}};
+  };
+  const auto dump = [&](const std::string& file, const nlohmann::json& entries) {
+    return folder
+        .write(file, nlohmann::json{{"version", "2.10"},
+                                    {"pg_config", {{"0", {{"desc", "pp"}, {"ranks", "[0, 1]"}}}}},
+                                    {"entries", entries}}
+                         .dump())
+        .string();
+  };
+  const std::string schedule =
+      folder.write("plan.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").string();
+  const std::string dump0 =
+      dump("rank0.json", {entry("send 0->1", 1, "completed"), entry("send 0->1", 2, "scheduled"),
+                          entry("recv 0<-1", 3, "scheduled")});
+  nlohmann::json sum = entry("all_reduce", 4, "scheduled");
+  sum["is_p2p"] = false;
+  const std::string dump1 =
+      dump("rank1.json", {entry("recv 1<-0", 1, "completed"), entry("send 1->0", 2, "scheduled"),
+                          entry("send 1->0", 3, "scheduled"), sum});
+  const auto result =
+      run_program({"explain", "--hang", dump0, dump1, "--schedule", schedule, "--json"});
+  INFO(result.err);
+  CHECK(result.exit_code == 1);
+  const auto own = nlohmann::json::parse(result.out);
+  CHECK(own["kind"] == "missing receive");
+  CHECK(own["rank"] == 1);
+  CHECK(own["instruction"] == "1RECV_F1");
+  CHECK(own["stage"] == 1);
+  CHECK(own["microbatch"] == 1);
+
+  CHECK(run_program({"explain", dump0, dump1, "--schedule", schedule}).exit_code == 2);
+  CHECK(run_program({"explain", "--hang", dump0, "--step", "2"}).exit_code == 2);
+  const auto refused = run_program({"explain", "--hang", schedule});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);
+}
+
 }  // namespace explain_command_test

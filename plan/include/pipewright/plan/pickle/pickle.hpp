@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pipewright::exec {
+namespace pipewright::plan {
 
 struct PickleNode {
   enum class Kind { None, Flag, Integer, Number, Text, List, Dict, Global, Call, Persistent };
@@ -45,4 +45,4 @@ struct Pickled {
 Pickled parse_pickle(std::string_view bytes, const std::string& file,
                      const std::set<std::string>& globals);
 
-}  // namespace pipewright::exec
+}  // namespace pipewright::plan

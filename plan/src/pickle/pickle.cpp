@@ -1,4 +1,4 @@
-#include "checkpoint/pickle.hpp"
+#include "pipewright/plan/pickle/pickle.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "pipewright/plan/error.hpp"
 
-namespace pipewright::exec {
+namespace pipewright::plan {
 namespace {
 
 using Kind = PickleNode::Kind;
@@ -29,7 +29,7 @@ class Unpickler {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw plan::InputError(fmt::format("{}: byte {}: {}", file_, began_, what));
+    throw InputError(fmt::format("{}: byte {}: {}", file_, began_, what));
   }
 
   // What stands in the text.
@@ -333,4 +333,4 @@ Pickled parse_pickle(std::string_view bytes, const std::string& file,
   return Unpickler(bytes, file, globals).run();
 }
 
-}  // namespace pipewright::exec
+}  // namespace pipewright::plan

@@ -14,6 +14,7 @@ from ._pipewright import (
     Timeline,
     __version__,
     explain,
+    explain_hang,
     models,
     plans,
     read_timeline,
@@ -24,5 +25,5 @@ from ._pipewright import (
 
 __all__ = [
     "Infeasible", "InputError", "LayerCosts", "Prediction", "Program", "Scenario", "Schedule", "Timeline", "__version__",
-    "explain", "models", "plans", "read_timeline", "schedule", "schedules", "simulate",
+    "explain", "explain_hang", "models", "plans", "read_timeline", "schedule", "schedules", "simulate",
 ]

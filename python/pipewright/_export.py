@@ -5,7 +5,7 @@ import operator
 import struct
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 __all__ = ["export", "save_samples"]
 
@@ -33,7 +33,9 @@ def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
 
         module.forward = with_loss
     try:
-        exported = torch.export.export(module, inputs + targets, kwargs or {}, strict=False)
+        # torch takes one tensor in two places for one input.
+        apart = tree_map(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, inputs + targets)
+        exported = torch.export.export(module, apart, kwargs or {}, strict=False)
     finally:
         if loss is not None:
             del module.forward

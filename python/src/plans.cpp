@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/hang/explain_hang.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
@@ -91,6 +92,20 @@ void bind_plans(nb::module_& module) {
       "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
       "`pipewright "
       "explain --json` prints. One trace for each rank.");
+  module.def(
+      "explain_hang",
+      [](const std::vector<std::string>& dumps, const std::string& schedule) {
+        plan::Json json;
+        {
+          const nb::gil_scoped_release without_lock;
+          json = to_json(loop::explain_hang({dumps.begin(), dumps.end()}, schedule));
+        }
+        return to_python(json);
+      },
+      nb::arg("dumps"), nb::arg("schedule") = "",
+      "Which rank of a torch job that stands still diverged first, and who waits for whom: what "
+      "`pipewright explain --hang --json` prints. Dumps of FlightRecorder, one for each rank, or a "
+      "folder of them; `schedule`: a file of the job's schedule.");
   module.def(
       "models", [] { return plan::known_transformers(); },
       "The names of public models that `plans` knows.");

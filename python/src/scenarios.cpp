@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings.hpp"
-#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/predicted_plan.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -47,11 +47,9 @@ std::vector<std::string> assignments_of(const nb::dict& fields) {
   return assignments;
 }
 
-struct Predicted {
+struct Predicted : loop::PredictedPlan {
   plan::Scenario scenario;
   plan::LayerCosts costs;
-  sim::ScenarioPlan plan;
-  loop::Prediction prediction;
 
   plan::Json json() const {
     return loop::prediction_json(prediction, plan, costs,
@@ -61,15 +59,7 @@ struct Predicted {
 
 Predicted simulate(const ScenarioValue& value, const plan::LayerCosts& costs) {
   const nb::gil_scoped_release without_lock;
-  const plan::Scenario& scenario = value.scenario();
-  sim::sound_program(scenario);
-  Predicted predicted{.scenario = scenario,
-                      .costs = costs,
-                      .plan = sim::lay_out(scenario, costs),
-                      .prediction = {}};
-  sim::require_memory(scenario, costs, predicted.plan);
-  predicted.prediction = loop::predict(scenario, predicted.plan);
-  return predicted;
+  return {loop::predicted_plan(value.scenario(), costs), value.scenario(), costs};
 }
 
 std::string exported(const ScenarioValue& value, const std::string& trainer,

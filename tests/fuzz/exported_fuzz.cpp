@@ -49,9 +49,11 @@ void try_layers(const ExportedProgram& program, const LayerBorders& borders) {
     demand(!all->layers[l].nodes.empty(), "each layer has operators");
     nodes.insert(all->layers[l].nodes.begin(), all->layers[l].nodes.end());
     if (l > 0)
-      demand(all->layers[l].inputs == all->layers[l - 1].outputs, "what leaves one comes into the next");
+      demand(all->layers[l].inputs == all->layers[l - 1].outputs,
+             "what leaves one comes into the next");
   }
-  demand(nodes.size() + all->loss.nodes.size() == program.nodes.size(), "each operator has one place");
+  demand(nodes.size() + all->loss.nodes.size() == program.nodes.size(),
+         "each operator has one place");
   const auto model = accepted([&] { return imported_model("model.pt2", program, *all); });
   if (model)
     demand(model->planned.layers.size() == all->layers.size(), "layers are planned");
@@ -71,11 +73,11 @@ void try_text(std::string_view text) {
   const Json model = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (model.is_discarded())
     return;
-  try_bytes(pipewright::test::zip_of(
-      {{"m/models/model.json", std::string(text)},
-       {"m/data/weights/model_weights_config.json", weights_for(model)},
-       {"m/extra/pipewright.json", R"({"targets": 1})"},
-       {"m/data/weights/weight_0", std::string(4096, '\x01')}}));
+  try_bytes(
+      pipewright::test::zip_of({{"m/models/model.json", std::string(text)},
+                                {"m/data/weights/model_weights_config.json", weights_for(model)},
+                                {"m/extra/pipewright.json", R"({"targets": 1})"},
+                                {"m/data/weights/weight_0", std::string(4096, '\x01')}}));
 }
 
 const pipewright::fuzz::Reader reader("exported", try_text);

@@ -42,10 +42,10 @@ void try_text(std::string_view text) {
   try_bytes(std::string(text));
   const std::string storage(64, '\x2a');
   try_bytes(pipewright::test::zip_of({{"a/data.pkl", std::string(text)},
-                    {"a/byteorder", "little"},
-                    {"a/data/0", storage},
-                    {"a/data/1", storage},
-                    {"a/data/2", storage}}));
+                                      {"a/byteorder", "little"},
+                                      {"a/data/0", storage},
+                                      {"a/data/1", storage},
+                                      {"a/data/2", storage}}));
 }
 
 const pipewright::fuzz::Reader reader("torch_file", try_text);

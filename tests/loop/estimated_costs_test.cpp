@@ -7,7 +7,9 @@
 #include "loop/support/drafts.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
+#include "support/exported_archive.hpp"
 #include "support/own_model.hpp"
+#include "support/temp_folder.hpp"
 
 namespace estimated_costs_test {
 
@@ -46,7 +48,10 @@ TEST_CASE("Estimated: the note says whose peak was taken", "[loop][costs]") {
 /// A plain one; a folder is one that is there.
 plan::Json model_of_kind(const plan::ModelDescriptor& model) {
   plan::Json json = to_json(model.plain());
-  if (json.contains("path"))
+  static const test::TempFolder imported;
+  if (model.kind == plan::ImportedShape::kind)
+    json["path"] = test::ExportedArchive().untied().shape_in(imported.path()).path;
+  else if (json.contains("path"))
     json["path"] = PIPEWRIGHT_TEST_DATA_DIR "/hugging_face/llama2";
   return json;
 }

@@ -200,6 +200,16 @@ class LongWork(unittest.TestCase):
         timer.join()
 
 
+class Hangs(unittest.TestCase):
+    def test_what_the_program_says_of_dumps(self):
+        dumps = f"{SOURCE}/tests/data/flight_recorder/gloo"
+        diagnosis = pw.explain_hang([dumps])
+        self.assertEqual(diagnosis, json.loads(program("explain", "--hang", dumps, "--json").stdout))
+        self.assertEqual(diagnosis["kind"], "collective")
+        with self.assertRaisesRegex(pw.InputError, "nowhere"):
+            pw.explain_hang(["nowhere"])
+
+
 class Package(unittest.TestCase):
     def test_stubs_name_all_that_the_package_has(self):
         stubs = Path(BUILD, "python/pipewright/_pipewright.pyi").read_text()

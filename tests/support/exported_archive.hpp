@@ -40,6 +40,13 @@ struct ExportedArchive {
   }
   plan::ExportedProgram program() const { return plan::exported_from_bytes(bytes(), "model.pt2"); }
 
+  /// The head gets a weight of its own.
+  ExportedArchive& untied() {
+    node("linear_2")["inputs"][1]["arg"]["as_tensor"]["name"] = "p_model_embed_weight";
+    weights["config"]["model.embed.weight"]["path_name"] = "weight_19";
+    return *this;
+  }
+
   /// In a file of this folder, with layers by modules.
   std::shared_ptr<const plan::ImportedModel> model_in(const std::filesystem::path& folder) const {
     plan::write_file(folder / "model.pt2", bytes());
@@ -47,6 +54,13 @@ struct ExportedArchive {
     plan::ExportedLayers layers = plan::layers_of(read);
     return std::make_shared<const plan::ImportedModel>(
         plan::imported_model(folder / "model.pt2", std::move(read), std::move(layers)));
+  }
+
+  /// The folder as `pipewright import` would write it.
+  plan::ImportedShape shape_in(const std::filesystem::path& folder) const {
+    const auto imported = model_in(folder);
+    plan::write_file(folder / "layers.json", layers_json(*imported).dump());
+    return {.path = folder.string(), .model = imported};
   }
 
   /// The node of this name in the graph.

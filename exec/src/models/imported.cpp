@@ -72,9 +72,16 @@ at::Tensor stored(const ImportedModel& model, const ExportedWeight& weight,
                                      bytes.storage_offset() / size + weight.offset);
 }
 
-/// "attn.proj.weight" of the layer "h.3", whose module calls it "h.3.attn.proj.weight".
-std::string name_in_layer(const ExportedLayer& layer, const std::string& name) {
-  return name.starts_with(layer.name + ".") ? name.substr(layer.name.size() + 1) : name;
+/// "attn.proj.weight" of the layer "h.3", whose module calls it "h.3.attn.proj.weight", also where
+/// another module has it under a name of its own.
+std::string name_in_layer(const ImportedModel& model, const ExportedLayer& layer,
+                          const ExportedWeight& weight) {
+  const std::string own = layer.name + ".";
+  for (const ExportedWeight& each : model.program.weights)
+    if (each.begin == weight.begin && each.name.starts_with(own) &&
+        (each.is_parameter || each.name == weight.name))
+      return each.name.substr(own.size());
+  return weight.name;
 }
 
 /// Modules without anything but what is registered in them: one for each part of dotted names.
@@ -110,6 +117,8 @@ class GraphLayer final : public Layer {
   }
 
   void fill() {
+    if (weights_.empty())
+      return;
     const at::Tensor archive = mapped(model_->archive);
     const auto& weights = here().weights;
     for (std::size_t w = 0; w < weights.size(); ++w)
@@ -124,7 +133,7 @@ class GraphLayer final : public Layer {
   /// In the tensor itself, wherever the module is moved or whatever it is cast to.
   void put(const ExportedLayer& layer, const ExportedWeight& weight, const at::Tensor& value) {
     torch::nn::Module* folder = this;
-    std::string name = name_in_layer(layer, weight.name);
+    std::string name = name_in_layer(*model_, layer, weight);
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.')) {
       const std::string part = name.substr(0, dot);
       const auto children = folder->named_children();
@@ -165,6 +174,8 @@ class GraphLayer final : public Layer {
 /// Its numbers, on the device on which the loss is computed.
 Tensors constants_of_loss(const ImportedModel& model) {
   Tensors constants;
+  if (model.layers.loss.weights.empty())
+    return constants;
   const at::Tensor archive = mapped(model.archive);
   for (const int w : model.layers.loss.weights)
     constants.push_back(stored(model, weight_at(model, w), archive).clone());
@@ -179,7 +190,7 @@ LayerSpec spec_of_layer(const ModelPointer& model, int index, int seed) {
   spec.fill = [](Layer& built, const ShardPlace&) { dynamic_cast<GraphLayer&>(built).fill(); };
   spec.tied_key = layer.tied_key;
   for (const int w : layer.tied)
-    spec.tied_weights.push_back(name_in_layer(layer, weight_at(*model, w).name));
+    spec.tied_weights.push_back(name_in_layer(*model, layer, weight_at(*model, w)));
   const GraphCall call(model->program, layer.nodes, layer.inputs, values_of(*model, layer),
                        layer.outputs);
   spec.varies = call.draws();
@@ -187,14 +198,9 @@ LayerSpec spec_of_layer(const ModelPointer& model, int index, int seed) {
   return spec;
 }
 
-std::unique_ptr<Dataset> open_samples(const plan::ImportedShape& shape,
-                                      const std::filesystem::path& path, const BatchShape& batch) {
-  const ImportedModel& model = *shape.model;
-  if (batch.microbatch_size != model.batch)
-    throw plan::InputError(
-        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and so many has "
-                    "each microbatch",
-                    batch.microbatch_size, model.archive.string(), model.batch));
+std::unique_ptr<Dataset> open_any_samples(const ImportedModel& model,
+                                          const std::filesystem::path& path,
+                                          const BatchShape& batch) {
   if (path.extension() == ".safetensors")
     return open_tensor_samples(path, sizes_of(model, model.program.inputs),
                                sizes_of(model, model.program.targets), batch);
@@ -208,6 +214,18 @@ std::unique_ptr<Dataset> open_samples(const plan::ImportedShape& shape,
         "tokens alone",
         path.string()));
   return open_tokens(path, sample.input.shape.front(), widest_two_bytes, batch);
+}
+
+std::unique_ptr<Dataset> open_samples(const plan::ImportedShape& shape,
+                                      const std::filesystem::path& path, const BatchShape& batch) {
+  const ImportedModel& model = *shape.model;
+  auto samples = open_any_samples(model, path, batch);
+  if (batch.microbatch_size != model.batch)
+    throw plan::InputError(
+        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and so many has "
+                    "each microbatch",
+                    batch.microbatch_size, model.archive.string(), model.batch));
+  return samples;
 }
 
 }  // namespace

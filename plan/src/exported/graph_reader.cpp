@@ -68,6 +68,16 @@ std::string place_of(const Json& node) {
   return best;
 }
 
+/// Of a block, which has no line of its own; itself where nothing is inside.
+const Json& first_inside(const Json& block) {
+  for (const Json& input : block.at("inputs"))
+    if (const Json::json_pointer nodes("/arg/as_graph/graph/nodes");
+        input.is_object() && input.contains(nodes) && input.at(nodes).is_array() &&
+        !input.at(nodes).empty() && input.at(nodes).front().is_object())
+      return input.at(nodes).front();
+  return block;
+}
+
 }  // namespace
 
 void GraphReader::refuse(const std::string& whose, const std::string& what) const {
@@ -242,7 +252,8 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
   } else if (target == blocks + "wrap_with_autocast") {
     const Json* const enabled = flag_at(2);
     if (enabled == nullptr || *enabled != false)
-      fault(node, "torch.autocast: export without it; training.precision=mixed trains in bfloat16");
+      fault(first_inside(node),
+            "torch.autocast: export without it; training.precision=mixed trains in bfloat16");
     read_block(node, names, with_gradient, 4, depth);
   } else if (target.starts_with(blocks)) {
     fault(node, fmt::format("{}: what is computed depends on data, or is a graph of its own; only "

@@ -71,7 +71,9 @@ TEST_CASE("Operators compute what they do in PyTorch", "[exec][imported]") {
 
 TEST_CASE("A batch norm's sums change while training alone", "[exec][imported]") {
   Built built;
-  const auto sums = [&] { return built.layers.at(1)->named_buffers()["norm.running_mean"].clone(); };
+  const auto sums = [&] {
+    return built.layers.at(1)->named_buffers()["norm.running_mean"].clone();
+  };
   const at::Tensor first = sums();
   built.before(2);
   const at::Tensor trained = sums();
@@ -127,8 +129,9 @@ TEST_CASE("Operators of no library are named with the user's lines", "[exec][imp
         "F.relu_(self.norm(self.up(x) * scale))");
   ExportedArchive other;
   other.node("mul_1")["inputs"][1]["name"] = "by";
-  CHECK(error_of([&] { Built built(other); })
-            .starts_with("aten::mul.Tensor: it needs \"other\", at make.py:21"));
+  CHECK(error_of([&] {
+          Built built(other);
+        }).starts_with("aten::mul.Tensor: it needs \"other\", at make.py:21"));
 }
 
 }  // namespace

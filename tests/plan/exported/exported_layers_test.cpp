@@ -19,7 +19,8 @@ std::vector<std::string> names_in(const ExportedLayers& all) {
   return names;
 }
 
-std::vector<std::string> values_named(const ExportedProgram& program, const std::vector<int>& values) {
+std::vector<std::string> values_named(const ExportedProgram& program,
+                                      const std::vector<int>& values) {
   std::vector<std::string> names;
   for (const int value : values)
     names.push_back(program.values.at(static_cast<std::size_t>(value)).name);
@@ -83,8 +84,9 @@ TEST_CASE("Borders are at marks, at modules or where few bytes cross", "[plan][e
         "no module \"model.block.1\" computes anything, did you mean \"model.blocks.1\"?");
   CHECK(error_of([&] { layers_of(program, {.after = {"model.head"}}); }) ==
         "after model.head: there is nothing on the other side of this border");
-  CHECK(error_of([&] { layers_of(program, {.by = LayersBy::Bytes, .count = 100}); })
-            .starts_with("--layers 100: its operators can be parted into "));
+  CHECK(error_of([&] {
+          layers_of(program, {.by = LayersBy::Bytes, .count = 100});
+        }).starts_with("--layers 100: its operators can be parted into "));
 }
 
 TEST_CASE("No border parts a tensor from what changes it in place", "[plan][exported]") {
@@ -117,12 +119,14 @@ TEST_CASE("Layers that were written are found again", "[plan][exported]") {
   for (const ExportedLayer& layer : all.layers)
     last.push_back(program.nodes.at(static_cast<std::size_t>(layer.nodes.back())).name);
   CHECK(layers_at(program, names_in(all), last) == all);
-  CHECK(error_of([&] { layers_at(program, {"a", "b"}, {"add", "nobody"}); }) ==
-        "layer b: no operator of the graph is called \"nobody\"");
+  CHECK(error_of([&] {
+          layers_at(program, {"a", "b"}, {"add", "nobody"});
+        }) == "layer b: no operator of the graph is called \"nobody\"");
   CHECK(error_of([&] { layers_at(program, {"a"}, {"add"}); }) ==
         "the last layer has to end with linear_2, the last operator");
-  CHECK(error_of([&] { layers_at(program, {"a", "b"}, {"add", "linear"}); }) ==
-        "layer b: it ends with linear, before the layer in front of it does");
+  CHECK(error_of([&] {
+          layers_at(program, {"a", "b"}, {"add", "linear"});
+        }) == "layer b: it ends with linear, before the layer in front of it does");
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_CASE("Operators that cannot be run are named with the user's lines, all of 
         "model.pt2: torch.ops.aten.linear.default: input: it depends on the sizes or values of "
         "what comes in, at make.py:21: return x + F.relu_(self.norm(self.up(x) * scale))\n"
         "model.pt2: _operator.mul: it computes with sizes or values of what comes in; only "
-        "operators on tensors can be run, at make.py:41: return self.head(self.drop(x))");
+        "operators on tensors can be run, at make.py:40: return self.head(self.drop(x))");
 }
 
 TEST_CASE("Faults of the archive are named", "[plan][exported]") {

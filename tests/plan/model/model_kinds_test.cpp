@@ -12,7 +12,9 @@
 #include "pipewright/plan/scenario/scenario_schema.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/exported_archive.hpp"
 #include "support/own_model.hpp"
+#include "support/temp_folder.hpp"
 
 namespace model_kinds_test {
 
@@ -22,6 +24,13 @@ using pipewright::test::StackShape;
 
 constexpr std::size_t least_models = 2;  // GPT and AlexNet: fewer, and the list is not the list
 
+/// One of these, whose folder is there while the program runs.
+const ImportedShape& imported_shape() {
+  static const pipewright::test::TempFolder folder;
+  static const ImportedShape shape = pipewright::test::ExportedArchive().shape_in(folder.path());
+  return shape;
+}
+
 Scenario scenario_of(const ModelDescriptor& model) {
   Scenario scenario;
   scenario.name = model.kind;
@@ -30,6 +39,8 @@ Scenario scenario_of(const ModelDescriptor& model) {
     folder->path = PIPEWRIGHT_TEST_DATA_DIR "/hugging_face/llama2";
     *folder = with_config(*folder);
   }
+  if (scenario.model.find<ImportedShape>() != nullptr)
+    scenario.model = imported_shape();
   scenario.data = {.kind = std::string(model.data.name), .path = "/data"};
   scenario.cluster.name = "c";
   scenario.cluster.device.name = "cpu";

@@ -33,10 +33,13 @@ ImportedModel read_imported(const std::filesystem::path& folder);
 /// layers.json: the name of each layer, and with which operator it ends.
 Json layers_json(const ImportedModel& model);
 
+/// One operator without weights: what a shape without a folder has.
+std::shared_ptr<const ImportedModel> plain_import();
+
 struct ImportedShape {
   static constexpr auto kind = "imported";
   std::string path;  // the folder; absolute where a scenario was read
-  std::shared_ptr<const ImportedModel> model = std::make_shared<const ImportedModel>();
+  std::shared_ptr<const ImportedModel> model = plain_import();
   friend bool operator==(const ImportedShape& a, const ImportedShape& b) {
     return a.path == b.path && (a.model == b.model || *a.model == *b.model);
   }

@@ -84,6 +84,7 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
                                               .exhaustive = options.exhaustive,
                                               .progress = show});
   line.clear();
+  sim::require_candidates(space, answer);
   if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
     throw plan::InputError(
         fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));

@@ -58,6 +58,7 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
                            .progress = [&](std::size_t done, std::size_t of,
                                            const sim::FoundPlan*) { return goes_on(done, of); }});
   });
+  sim::require_candidates(space, answer);
   nb::list found;
   for (const sim::FoundPlan& each : answer.plans)
     found.append(dict_of(cluster, space.training, each));

@@ -172,10 +172,10 @@ class MadeUp:
             [sys.executable, "-B", "-c", STARTER, self.gpu_check, self.bundle, self.torch_dir, out, *options],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def run(self, name, *options, mode="", code=1):
+    def run(self, name, *options, mode="", codes=(1,)):
         out, process = self.start(name, *options, mode=mode)
         said, _ = process.communicate(timeout=120)
-        expect(process.returncode == code, f"{name} ended with {process.returncode}: {said}")
+        expect(process.returncode in codes, f"{name} ended with {process.returncode}: {said}")
         return read(out), (out / "report.md").read_text(), archive_of(out), said
 
 
@@ -284,7 +284,8 @@ def without_torch_in_python(machine):
 def too_little_time(machine):
     """Every part does what it can, and says what it left out."""
     started = time.monotonic()
-    report, page, _, _ = machine.run("short", "--within", "9", "--only", "verify,nccl,prediction", mode="slow")
+    report, page, _, _ = machine.run("short", "--within", "9", "--only", "verify,nccl,prediction", mode="slow",
+                                     codes=(0, 1))  # whichever checks there is time for
     expect(time.monotonic() - started < 60, "it keeps to its time")
     left_out = [name for part in report["parts"] for name in part["left_out"]]
     expect(left_out and report["counts"]["checks"]["left_out"] == len(left_out), report["counts"])

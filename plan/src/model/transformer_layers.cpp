@@ -313,7 +313,8 @@ std::int64_t parameters_of(const TransformerConfig& config) {
 
 Model transformer_model(const TransformerConfig& config, int sequence) {
   Model model{.name = config.name, .layers = {}};
-  for (const TransformerLayer& layer : layers_of({.model = config, .sequence = sequence})) {
+  const auto layers = layers_of({.model = config, .sequence = sequence});
+  for (const TransformerLayer& layer : layers) {
     const bool is_head = layer.kind == TransformerLayerKind::Head;
     Layer plain;
     plain.name = layer.name;
@@ -324,7 +325,7 @@ Model transformer_model(const TransformerConfig& config, int sequence) {
     plain.output_shape = {sequence, is_head ? config.vocabulary : config.hidden};
     plain.dtype = "bfloat16";
     if (config.tied && (is_head || layer.kind == TransformerLayerKind::Embedding))
-      plain.tied_key = "embedding", plain.tied_parameters = layer.tied_parameters;
+      plain.tied_key = "embedding", plain.tied_parameters = layers.back().tied_parameters;
     plain.checkpointable = !is_head && layer.kind != TransformerLayerKind::Embedding;
     model.layers.push_back(std::move(plain));
   }

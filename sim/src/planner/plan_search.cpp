@@ -238,14 +238,16 @@ PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
   require_figures(cluster);
   require_nodes(cluster, space.gpus, "the training");
   CutSpace cuts(cluster, space);
-  PlanAnswer answer = search(cuts, options, started);
+  return search(cuts, options, started);
+}
+
+void require_candidates(const PlanSpace& space, const PlanAnswer& answer) {
   const plan::TransformerTraining& training = space.training;
   if (answer.candidates == 0)
     throw plan::InputError(fmt::format(
         "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
         "at",
         training.batch, space.gpus, training.model.layers, training.model.heads));
-  return answer;
 }
 
 }  // namespace pipewright::sim

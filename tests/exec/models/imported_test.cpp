@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "pipewright/exec/engine/engine.hpp"
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -109,6 +111,48 @@ TEST_CASE("The loss is the one that was exported", "[exec][imported]") {
   const at::Tensor scores = at::randn({3, 6}), targets = at::tensor({1, 0, 4}, at::kLong);
   CHECK(at::equal(imported_loss(built.model)({scores}, {targets}),
                   at::cross_entropy_loss(scores, targets)));
+}
+
+/// Tokens of a vocabulary of six, and the next one as a target.
+class Counting final : public Dataset {
+ public:
+  at::Tensor input(int step, int microbatch) const override {
+    return (at::arange(3, at::kLong) + step + 2 * microbatch) % 6;
+  }
+  at::Tensor target(int step, int microbatch) const override {
+    return (input(step, microbatch) + 1) % 6;
+  }
+};
+
+TEST_CASE("A PipelineModule of them has the losses of serial training", "[exec][imported]") {
+  constexpr int microbatches = 4;
+  const Built built;
+  const Counting data;
+  int cases = 0;
+  for (const char* const schedule : {"1f1b", "zb-h1"})
+    for (const int pipe : {1, 2, 4})
+      for (const int checkpoint_interval : {0, 1}) {
+        CAPTURE(schedule, pipe, checkpoint_interval);
+        PipelineEngine engine(
+            PipelineModule(built.specs, {.topology = plan::pipe_data_topology(pipe, 1),
+                                         .partition = std::string("uniform"),
+                                         .loss = imported_loss(built.model),
+                                         .checkpoint_interval = checkpoint_interval}),
+            {.train_batch_size = 3 * microbatches, .microbatch_size = 3, .schedule = schedule});
+        engine.set_data(batches_of(data, microbatches));
+        TrainingSetup setup = engine.setup();
+        setup.data = &data;
+        SerialTrainer serial(setup, microbatches);
+        double first = 0, last = 0;
+        for (int step = 0; step < 3; ++step) {
+          last = engine.train_batch()->loss;
+          CHECK(last == serial.step(step).loss);
+          first = step == 0 ? last : first;
+        }
+        CHECK(first != last);
+        ++cases;
+      }
+  CHECK(cases == 12);
 }
 
 TEST_CASE("Other sizes than were exported are refused", "[exec][imported]") {

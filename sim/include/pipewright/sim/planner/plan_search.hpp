@@ -49,10 +49,12 @@ struct FoundPlan {
 
 using PlanAnswer = SearchAnswer<FoundPlan>;
 
-/// Throws plan::InputError where the cluster lacks a figure or the space a size, and where nothing
-/// divides the batch.
+/// Throws plan::InputError where the cluster lacks a figure, or the space a size.
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions<FoundPlan>& options = {});
+
+/// Throws plan::InputError where there was nothing to look at: nothing divides the batch.
+void require_candidates(const PlanSpace& space, const PlanAnswer& answer);
 
 /// How much the uncertainty of the machine's constants matters to the choice.
 struct Regret {

@@ -102,6 +102,11 @@ class Constant {
   c10::TypePtr type_;
 };
 
+/// ", at model.py:12: x + y"; empty where the export does not say it.
+std::string place_words(const plan::ExportedNode& node) {
+  return node.place.empty() ? "" : ", at " + node.place;
+}
+
 /// As at::dropout has it, but for where the numbers come from: on the CPU, so that they are the
 /// same on every device.
 at::Tensor dropped(const at::Tensor& input, double share, bool training, GraphRun& run) {
@@ -120,8 +125,7 @@ at::Tensor dropped(const at::Tensor& input, double share, bool training, GraphRu
 /// Gives each value a slot, and each operator its schema's arguments.
 class GraphCall::Compiler {
  public:
-  Compiler(GraphCall& call, const plan::ExportedProgram& program)
-      : call_(call), program_(program) {}
+  explicit Compiler(GraphCall& call) : call_(call) {}
 
   void add_inputs(const std::vector<int>& values, std::vector<int>& slots) {
     for (const int value : values)
@@ -170,9 +174,8 @@ class GraphCall::Compiler {
   }
 
   void fault(const plan::ExportedNode& node, const std::string& what) {
-    faults_.push_back(fmt::format("{}{}{}: {}{}{}", node.op, node.overload.empty() ? "" : ".",
-                                  node.overload, what, node.place.empty() ? "" : ", at ",
-                                  node.place));
+    faults_.push_back(fmt::format("{}{}{}: {}{}", node.op, node.overload.empty() ? "" : ".",
+                                  node.overload, what, place_words(node)));
   }
 
   Argument argument_of(const plan::ExportedNode& node, const c10::Argument& schema) {
@@ -256,7 +259,6 @@ class GraphCall::Compiler {
   }
 
   GraphCall& call_;
-  const plan::ExportedProgram& program_;
   std::map<int, int> slots_;  // by value
   std::vector<std::string> faults_;
 };
@@ -264,7 +266,7 @@ class GraphCall::Compiler {
 GraphCall::GraphCall(const plan::ExportedProgram& program, const std::vector<int>& nodes,
                      const std::vector<int>& inputs, const std::vector<int>& weights,
                      const std::vector<int>& outputs) {
-  Compiler compiler(*this, program);
+  Compiler compiler(*this);
   compiler.add_inputs(inputs, inputs_);
   compiler.add_inputs(weights, weights_);
   for (const int node : nodes)
@@ -325,9 +327,9 @@ void GraphCall::call_operator(const Step& step, torch::jit::Stack& stack) {
   try {
     step.handle->callBoxed(stack);
   } catch (const c10::Error& error) {
-    throw plan::InputError(fmt::format("{}: {}{}{}", step.node->op,
+    throw plan::InputError(fmt::format("{}: {}{}", step.node->op,
                                        first_line(error.what_without_backtrace()),
-                                       step.node->place.empty() ? "" : ", at ", step.node->place));
+                                       place_words(*step.node)));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,7 +21,8 @@ struct GraphRun {
   std::optional<at::Generator> generator{};  // on the CPU; for what is dropped
 };
 
-/// A run of operators, with places for the tensors that go in and out.
+/// A run of operators, with places for the tensors that go in and out. The program must outlive it;
+/// any thread may run it.
 class GraphCall {
  public:
   /// `inputs` and `weights` are values of the program, in the order in which `run` gets them.
@@ -72,7 +72,7 @@ class GraphCall {
   static c10::IValue value_of(const Argument& argument, const Tensors& slots, const GraphRun& run);
 
   std::vector<Step> steps_;
-  std::vector<int> inputs_, weights_, outputs_;  // slots; −1: an input that nothing uses
+  std::vector<int> inputs_, weights_, outputs_;  // slots
   int slots_ = 0;
   bool draws_ = false, draws_from_global_ = false;
 };

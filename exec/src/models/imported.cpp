@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "checkpoint/mapped_file.hpp"
@@ -90,8 +89,8 @@ class Folder final : public torch::nn::Module {};
 /// Operators of the graph, with the parameters and buffers that they use.
 class GraphLayer final : public Layer {
  public:
-  GraphLayer(ModelPointer model, int index, int seed)
-      : model_(std::move(model)), seed_(seed), index_(index) {
+  GraphLayer(ModelPointer model, std::shared_ptr<const GraphCall> call, int index, int seed)
+      : model_(std::move(model)), call_(std::move(call)), seed_(seed), index_(index) {
     const ExportedLayer& layer = here();
     std::map<std::int64_t, at::Tensor> by_memory;  // one parameter under several names
     for (const int w : layer.weights) {
@@ -103,8 +102,6 @@ class GraphLayer final : public Layer {
       }
       weights_.push_back(one);
     }
-    call_.emplace(model_->program, layer.nodes, layer.inputs, values_of(*model_, layer),
-                  layer.outputs);
   }
 
   Tensors forward_all(const Tensors& inputs, const CallContext& context) override {
@@ -166,9 +163,9 @@ class GraphLayer final : public Layer {
   }
 
   ModelPointer model_;
+  std::shared_ptr<const GraphCall> call_;  // the same for each that is built of this layer
   int seed_, index_;
   Tensors weights_;
-  std::optional<GraphCall> call_;
 };
 
 /// Its numbers, on the device on which the loss is computed.
@@ -184,17 +181,17 @@ Tensors constants_of_loss(const ImportedModel& model) {
 
 LayerSpec spec_of_layer(const ModelPointer& model, int index, int seed) {
   const ExportedLayer& layer = model->layers.layers[static_cast<std::size_t>(index)];
-  LayerSpec spec{.name = layer.name, .build = [model, index, seed] {
-                   return std::make_shared<GraphLayer>(model, index, seed);
+  const auto call = std::make_shared<const GraphCall>(model->program, layer.nodes, layer.inputs,
+                                                      values_of(*model, layer), layer.outputs);
+  LayerSpec spec{.name = layer.name, .build = [model, call, index, seed] {
+                   return std::make_shared<GraphLayer>(model, call, index, seed);
                  }};
   spec.fill = [](Layer& built, const ShardPlace&) { dynamic_cast<GraphLayer&>(built).fill(); };
   spec.tied_key = layer.tied_key;
   for (const int w : layer.tied)
     spec.tied_weights.push_back(name_in_layer(*model, layer, weight_at(*model, w)));
-  const GraphCall call(model->program, layer.nodes, layer.inputs, values_of(*model, layer),
-                       layer.outputs);
-  spec.varies = call.draws();
-  spec.random = call.draws_from_global();
+  spec.varies = call->draws();
+  spec.random = call->draws_from_global();
   return spec;
 }
 

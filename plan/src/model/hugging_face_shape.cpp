@@ -48,24 +48,14 @@ std::vector<std::string> untrained(const HuggingFaceShape& shape) {
 }
 
 std::optional<ModelShape> read_folder(JsonObject& object) {
-  auto shape = read_fields<HuggingFaceShape>(object);
-  if (!all_taken(object, shape))
+  const auto shape = read_shape_of_folder<HuggingFaceShape>(object, with_config);
+  if (!shape)
     return {};
-  const auto path = path_beside(object, shape.path);
-  if (!path)
-    return {};
-  shape.path = *path;
-  try {
-    shape = with_config(std::move(shape));
-  } catch (const InputError& error) {
-    object.diagnostics().add_lines(object.pointer() + "/path", error.what());
-    return {};
-  }
-  const TransformerShape& sizes = shape.transformer;
+  const TransformerShape& sizes = shape->transformer;
   if (sizes.config.learned_positions && sizes.sequence > sizes.config.longest)
     object.error("sequence", fmt::format("it is longer than the {} positions that are learned",
                                          sizes.config.longest));
-  return shape;
+  return *shape;
 }
 
 }  // namespace

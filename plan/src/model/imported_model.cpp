@@ -144,21 +144,13 @@ LayerEstimate kept_by(const ImportedShape& shape, const Layer& layer) {
   return estimate;
 }
 
-std::optional<ModelShape> read_shape_of_folder(JsonObject& object) {
-  auto shape = read_fields<ImportedShape>(object);
-  if (!all_taken(object, shape))
-    return {};
-  const auto path = path_beside(object, shape.path);
-  if (!path)
-    return {};
-  shape.path = *path;
-  try {
+std::optional<ModelShape> read_import(JsonObject& object) {
+  const auto read = [](ImportedShape shape) {
     shape.model = std::make_shared<const ImportedModel>(read_imported(shape.path));
-  } catch (const InputError& error) {
-    object.diagnostics().add_lines(object.pointer() + "/path", error.what());
-    return {};
-  }
-  return shape;
+    return shape;
+  };
+  const auto shape = read_shape_of_folder<ImportedShape>(object, read);
+  return shape ? std::optional<ModelShape>(*shape) : std::nullopt;
 }
 
 }  // namespace
@@ -269,7 +261,7 @@ const ModelDescriptor& descriptor_of<ImportedShape>() {
          .layers = layers_of_shape,
          .sample = sample_of_shape,
          .estimate = kept_by});
-    declared.read = read_shape_of_folder;
+    declared.read = read_import;
     return declared;
   }();
   return imported;

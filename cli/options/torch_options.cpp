@@ -171,6 +171,17 @@ Command describe_profile(ProfileOptions& options) {
                                  "other",
                          .numbers = Numbers::NotNegative,
                          .shows_default = true},
+                        {.names = "--runtime",
+                         .target = &options.runtime,
+                         .help = "What runs the layers: with torch, also what torch's pipeline "
+                                 "runtime takes for actions and messages",
+                         .choices = {"pipewright", "torch"},
+                         .shows_default = true},
+                        {.names = "--python",
+                         .target = &options.python,
+                         .help = "That has torch and the module pipewright, for --runtime torch",
+                         .value = "PROGRAM",
+                         .shows_default = true},
                         {.names = "--links",
                          .target = &options.links,
                          .help = "Measure links, not layers: between threads, and "

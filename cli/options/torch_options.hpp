@@ -54,8 +54,10 @@ struct ProfileOptions {
   bool fresh = false;
   double over_s = 60;  // 0: until times lie near each other
   bool links = false;
-  std::string between = "all";  // threads, processes
-  double within_s = 20;         // that links may take
+  std::string between = "all";         // threads, processes
+  double within_s = 20;                // that links may take
+  std::string runtime = "pipewright";  // torch
+  std::string python = "python3";
   TimeLimits limits;
 };
 Command describe_profile(ProfileOptions& options);

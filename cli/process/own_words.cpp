@@ -21,7 +21,7 @@ void become(const std::string& program, std::vector<std::string> words) {
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  execv(program.c_str(), arguments.data());
+  execvp(program.c_str(), arguments.data());
 }
 
 }  // namespace pipewright::cli

@@ -22,8 +22,9 @@ from torch.distributed.pipelining.schedules import PipelineScheduleSingle, _Pipe
 from . import InputError, Scenario, Schedule, schedule as made_schedule
 from ._export import export, save_samples
 from ._pipewright import torch_schedule
+from ._profile import profiled
 
-__all__ = ["Pipeline", "export", "pipeline", "save_samples"]
+__all__ = ["Pipeline", "export", "pipeline", "profile", "save_samples"]
 
 
 class _Stage(PipelineStage):
@@ -78,6 +79,27 @@ def pipeline(plan, module, loss_fn=None, *, layers=None, example=None, device=No
     parts = _parts(module, cut["partition"], layers, example)
     stages = [_stage(parts, index, len(cut["partition"]) - 1, device, groups, zero) for index in own]
     return Pipeline(_torch_schedule(cut, order, stages, loss_fn), stages, groups)
+
+
+def profile(module, example, loss_fn, target, *, layers=None, optimizer=None, seconds=10.0, runtime=True):
+    """What each layer of a module costs here for a microbatch in eager PyTorch, as LayerCosts, of which everything else is
+    predicted. Where torch.distributed is initialised, all processes of the job call this, measure at the same time, as
+    they would train, and get the same.
+
+    ``module``, ``layers``: as `pipeline` takes them. ``example``: the inputs of a microbatch, on the device that
+    measures. ``loss_fn(output, target)``: as the schedule's. ``optimizer``: makes one of a list of parameters, to know
+    what its step takes; without it that is nothing. ``seconds``: for how long. ``runtime``: also measure what torch's
+    pipeline runtime takes itself, for actions and messages over Gloo; of CPUs only, as a GPU's host runs ahead of it."""
+    example = example if isinstance(example, tuple) else (example,)
+    if layers is None:
+        if not isinstance(module, nn.Sequential):
+            raise InputError(f"`layers` is missing: the submodules at which they begin, as this is no nn.Sequential but "
+                             f"{type(module).__name__}")
+        named = list(module.named_children())
+    else:
+        parts = _traced_parts(module, range(len(layers) + 1), layers, example)
+        named = [(name, parts(place)) for place, name in enumerate(layers)]
+    return profiled(named, example, loss_fn, target, optimizer, seconds, runtime)
 
 
 def _scenario(plan):
@@ -140,6 +162,11 @@ def _parts(module, borders, layers, example):
         raise InputError(f"{len(layers)} layers are named, and the plan has {count}")
     if example is None:
         raise InputError("`example` is missing: the inputs of a microbatch, with which the module is traced")
+    return _traced_parts(module, borders, layers, example)
+
+
+def _traced_parts(module, borders, layers, example):
+    """The same of any module that torch's tracer takes, cut before the layers at `borders`."""
     names = {name for name, _ in module.named_modules()}
     for name in layers:
         if name not in names:

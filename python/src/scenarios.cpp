@@ -6,6 +6,7 @@
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/scenario/measured_scenario.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
@@ -85,6 +86,17 @@ void bind_scenario(nb::module_& module) {
           nb::arg("fields"), "Of a dictionary as a scenario file has it. Raises InputError.")
       .def_static("read", &ScenarioValue::read, nb::arg("file"),
                   "Raises InputError that names every fault with line and column.")
+      .def_static(
+          "of",
+          [](const plan::LayerCosts& costs, int ranks) {
+            return ScenarioValue(plan::JsonDocument::parse(
+                plan::to_json(plan::measured_scenario(costs, "measured", ranks)).dump(),
+                "scenario"));
+          },
+          nb::arg("costs"), nb::kw_only(), nb::arg("ranks"),
+          "For layers of which these costs are all that is known, such as those that "
+          "pipewright.torch.profile has measured, on `ranks` devices without limits. Cut by the "
+          "costs, until it is set otherwise.")
       .def(
           "set",
           [](const ScenarioValue& self, const nb::dict& fields) {
@@ -141,6 +153,12 @@ void bind_costs(nb::module_& module) {
             return plan::layer_costs_from_json(plan::JsonDocument::read(file));
           },
           nb::arg("file"), "Reads what `pipewright profile -o FILE` wrote.")
+      .def(
+          "save",
+          [](const plan::LayerCosts& self, const std::string& file) {
+            plan::write_file(file, plan::to_json(self).dump(2) + "\n");
+          },
+          nb::arg("file"), "As `pipewright profile -o FILE` does.")
       .def("to_dict", [](const plan::LayerCosts& self) { return to_python(plan::to_json(self)); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "loop/support/drafts.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/model/measured_model.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "support/exported_archive.hpp"
 #include "support/own_model.hpp"
@@ -51,6 +52,9 @@ plan::Json model_of_kind(const plan::ModelDescriptor& model) {
   static const test::TempFolder imported;
   if (model.kind == plan::ImportedShape::kind)
     json["path"] = test::ExportedArchive().untied().shape_in(imported.path()).path;
+  else if (model.kind == plan::MeasuredShape::kind)
+    for (const char letter : std::string("abcdefgh"))
+      json["layers"].push_back({{"name", std::string(1, letter)}, {"parameter_bytes", 4096}});
   else if (json.contains("path"))
     json["path"] = PIPEWRIGHT_TEST_DATA_DIR "/hugging_face/llama2";
   return json;

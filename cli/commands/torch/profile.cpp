@@ -10,8 +10,22 @@
 #include "print/console.hpp"
 #include "print/costs_table.hpp"
 #include "process/interrupt.hpp"
+#include "process/program_output.hpp"
 
 namespace pipewright::cli {
+
+namespace {
+
+/// That torch's runtime takes for actions and messages, as Python measures it.
+plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
+  say("measuring torch's runtime in two processes");
+  const std::string text =
+      output_of(options.python, {options.python, "-W", "ignore", "-m", "pipewright._runtime"});
+  return plan::runtime_cost_from_json(
+      plan::JsonDocument::parse(text, "what torch's runtime costs"));
+}
+
+}  // namespace
 
 int profile_scenario(const ProfileOptions& options) {
   if (options.links)
@@ -24,7 +38,9 @@ int profile_scenario(const ProfileOptions& options) {
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();
   const plan::Seconds over{options.over_s};
-  const loop::MeasuredLayers measured =
+  const std::optional<plan::RuntimeCost> runtime =
+      options.runtime == "torch" ? std::optional(torch_runtime(options)) : std::nullopt;
+  loop::MeasuredLayers measured =
       loop::measure_layers(scenario, workload, interrupted(),
                            {.over = over,
                             .progress = profiling_line(scenario, over),
@@ -32,6 +48,7 @@ int profile_scenario(const ProfileOptions& options) {
                             .cache = loop::cache_folder(),
                             .fresh = options.fresh || !options.kernels.empty(),
                             .say = say});
+  measured.costs.runtime = runtime;
   if (!measured.why_host_clock.empty())
     say(loop::by_the_hosts_clock(measured));
   const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };

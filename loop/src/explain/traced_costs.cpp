@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "pipewright/plan/model/gpt_model.hpp"
+#include "pipewright/plan/scenario/measured_scenario.hpp"
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
 
@@ -14,7 +14,6 @@ namespace pipewright::loop {
 namespace {
 
 constexpr int parts_without_operators = 4;  // of a stage
-constexpr std::size_t least_layers = 3;     // of a GPT
 
 struct Mean {
   double sum = 0;
@@ -125,8 +124,8 @@ class ScenarioMaker {
 
   void make() {
     find_pieces();
-    make_scenario();
     make_costs();
+    make_scenario();
     say_what_is_supposed();
   }
 
@@ -137,31 +136,20 @@ class ScenarioMaker {
       pieces_.push_back(pieces_of(operators));
       traced_.layers_known = traced_.layers_known && !pieces_.back().empty();
     }
-    layers_ = 0;
+    if (traced_.layers_known)
+      return;
     for (auto& pieces : pieces_) {
-      if (!traced_.layers_known) {
-        pieces.clear();
-        for (std::size_t part = 0; part < parts_without_operators; ++part)
-          pieces.push_back({1.0 / parts_without_operators, 1.0 / parts_without_operators, part});
-      }
-      while (pieces.size() < least_layers)  // a GPT has no fewer
-        pieces.insert(pieces.begin(), Piece{});
-      layers_ += static_cast<int>(pieces.size());
+      pieces.clear();
+      for (std::size_t part = 0; part < parts_without_operators; ++part)
+        pieces.push_back({1.0 / parts_without_operators, 1.0 / parts_without_operators, part});
     }
   }
 
   void make_scenario() {
     plan::Scenario& scenario = traced_.scenario;
-    scenario.name = "traced";
-    scenario.model = plan::GptShape{
-        .blocks = layers_ - 2, .hidden = 1, .heads = 1, .sequence = 1, .vocabulary = 256};
-    scenario.data = {"text", "unknown"};
-    scenario.cluster.name = "traced";
-    scenario.cluster.devices_per_node = pipeline_.timeline.ranks;
-    scenario.cluster.device.name = "traced";
+    scenario = plan::measured_scenario(traced_.costs, "traced", pipeline_.timeline.ranks);
     scenario.cluster.within_node.latency = plan::Seconds{traced_.transfer_s};
     scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // sums were not traced
-    scenario.pipeline.ranks = pipeline_.timeline.ranks;
     scenario.pipeline.microbatches = pipeline_.schedule.microbatches;
     scenario.pipeline.schedule = schedule_.nearest.empty() ? "1f1b" : schedule_.nearest;
     scenario.pipeline.chunks = schedule_.chunks;
@@ -169,8 +157,6 @@ class ScenarioMaker {
     for (const auto& pieces : pieces_)
       boundaries.push_back(boundaries.back() + static_cast<int>(pieces.size()));
     scenario.pipeline.partition = boundaries;
-    scenario.training.microbatch_size = 1;
-    scenario.training.optimizer = plan::Optimizer::Sgd;
   }
 
   void make_costs() {
@@ -179,7 +165,6 @@ class ScenarioMaker {
     costs.dtype = "float32";
     costs.software = "from traces";
     costs.loss.name = "loss";
-    const plan::Model model = model_of(traced_.scenario);
     std::vector<int> layers_of_rank(static_cast<std::size_t>(pipeline_.timeline.ranks));
     for (std::size_t stage = 0; stage < pieces_.size(); ++stage)
       layers_of_rank[static_cast<std::size_t>(traced_.stages[stage].rank)] +=
@@ -190,17 +175,15 @@ class ScenarioMaker {
       const double split =
           std::max(0.0, stage.input_gradient + stage.weight_gradient - stage.backward);
       for (const Piece& piece : pieces_[at]) {
-        const plan::Layer& layer = model.layers[costs.layers.size()];
         plan::LayerCost cost;
-        cost.name = layer.name;
-        cost.parameters = layer.parameter_bytes;
+        traced_.layers.push_back(traced_layer(static_cast<int>(at), piece));
+        cost.name = to_string(traced_.layers.back());
         cost.forward = plan::Seconds{stage.forward * piece.forward};
         cost.input_gradient = plan::Seconds{stage.input_gradient * piece.backward};
         cost.weight_gradient = plan::Seconds{stage.weight_gradient * piece.backward};
         cost.splitting = plan::Seconds{split * piece.backward};
         cost.optimizer_step = plan::Seconds{pipeline_.optimizer_s[rank] / layers_of_rank[rank]};
         costs.layers.push_back(cost);
-        traced_.layers.push_back(traced_layer(static_cast<int>(at), piece));
       }
     }
   }
@@ -246,7 +229,6 @@ class ScenarioMaker {
   const RecognisedSchedule& schedule_;
   TracedCosts& traced_;
   std::vector<std::vector<Piece>> pieces_;  // by stage
-  int layers_ = 0;
 };
 
 }  // namespace

@@ -40,6 +40,23 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("busiest", s.busiest, needed(within(at_least(1))), "The most that one has over the mean.");
 }
 
+template <MaybeConst<RuntimeCost> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("name", s.name, needed(any()), "Of the runtime, with its version");
+  visit("forward_s", s.forward, any(), "Of an action, beside its layers");
+  visit("backward_s", s.backward, any(), "Likewise");
+  visit("input_gradient_s", s.input_gradient, any(), "Likewise");
+  visit("weight_gradient_s", s.weight_gradient, any(), "Likewise");
+  visit("iteration_s", s.iteration, any(), "Once for each step");
+  visit("send_s", s.send.each, any(), "That a message keeps its sender from computing");
+  visit("send_bandwidth_per_s", s.send.bandwidth_per_s, within(at_least(0)),
+        "Bytes per second, of what send_s grows by; 0: by nothing");
+  visit("receive_s", s.receive.each, any(), "The same of its receiver");
+  visit("receive_bandwidth_per_s", s.receive.bandwidth_per_s, within(at_least(0)), "Likewise");
+  visit("whole_first_backward", s.whole_first_backward, any(),
+        "The first stage's backward runs whole, where the second of its parts stands");
+}
+
 template <MaybeConst<LayerCost> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("name", s.name, needed(any()), "Of the layer");

@@ -73,6 +73,10 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.busy_cores = root.integer("busy_cores", at_least(1), 1);
   costs.drift = root.number("drift", at_least(0), 0);
   costs.measured_over = root.seconds("measured_over_s", Seconds{});
+  if (root.has("runtime")) {
+    JsonObject runtime(root.diagnostics(), root.child("runtime"));
+    costs.runtime = read_fields<RuntimeCost>(runtime);
+  }
   root.find("work");   // what the times are made of: told, but planned with by nobody
   root.find("alike");  // which layers were measured for which: likewise
   return costs;
@@ -164,26 +168,35 @@ Json to_json(const LayerCosts& costs) {
   Json layers = Json::array();
   for (const LayerCost& layer : costs.layers)
     layers.push_back(fields_json(layer));
-  return {{"format", "pipewright/costs/1"},
-          {"device", costs.device},
-          {"dtype", costs.dtype},
-          {"software", costs.software},
-          {"microbatch_size", costs.microbatch_size},
-          {"tensor", costs.tensor},
-          {"context", costs.context},
-          {"expert", costs.expert},
-          {"load_s", costs.load.value},
-          {"load_target_s", costs.load_target.value},
-          {"reads_on_rank", costs.reads_on_rank},
-          {"input_bytes", costs.input.value},
-          {"target_bytes", costs.target.value},
-          {"workspace_bytes", costs.workspaces.value},
-          {"iteration_s", costs.iteration.value},
-          {"layers", std::move(layers)},
-          {"loss", fields_json(costs.loss)},
-          {"busy_cores", costs.busy_cores},
-          {"drift", costs.drift},
-          {"measured_over_s", costs.measured_over.value}};
+  Json json{{"format", "pipewright/costs/1"},
+            {"device", costs.device},
+            {"dtype", costs.dtype},
+            {"software", costs.software},
+            {"microbatch_size", costs.microbatch_size},
+            {"tensor", costs.tensor},
+            {"context", costs.context},
+            {"expert", costs.expert},
+            {"load_s", costs.load.value},
+            {"load_target_s", costs.load_target.value},
+            {"reads_on_rank", costs.reads_on_rank},
+            {"input_bytes", costs.input.value},
+            {"target_bytes", costs.target.value},
+            {"workspace_bytes", costs.workspaces.value},
+            {"iteration_s", costs.iteration.value},
+            {"layers", std::move(layers)},
+            {"loss", fields_json(costs.loss)},
+            {"busy_cores", costs.busy_cores},
+            {"drift", costs.drift},
+            {"measured_over_s", costs.measured_over.value}};
+  if (costs.runtime)
+    json["runtime"] = fields_json(*costs.runtime);
+  return json;
+}
+
+RuntimeCost runtime_cost_from_json(const JsonDocument& document) {
+  return read_document<RuntimeCost>(document, "pipewright/runtime/1", [](JsonObject& root) {
+    return read_fields<RuntimeCost>(root);
+  });
 }
 
 LayerCosts layer_costs_from_json(const JsonDocument& document) {

@@ -12,7 +12,8 @@ namespace {
 
 std::vector<std::reference_wrapper<const ModelDescriptor>>& known_kinds() {
 #define CALL(Shape) descriptor_of<Shape>(),
-  static std::vector<std::reference_wrapper<const ModelDescriptor>> all{PIPEWRIGHT_MODELS(CALL)};
+  static std::vector<std::reference_wrapper<const ModelDescriptor>> all{
+      PIPEWRIGHT_MODELS(CALL) PIPEWRIGHT_PREDICTED_MODELS(CALL)};
 #undef CALL
   return all;
 }

@@ -126,8 +126,12 @@ StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& 
       plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster, cut_places);
   StepCosts step;
   set_stages(step, cut, partition, training_memory(scenario));
-  add_iteration(step, costs.iteration, pipeline.ranks);
   step.cluster = with_transfer_links(scenario.cluster, pipeline);
+  add_iteration(step, costs.iteration, pipeline.ranks);
+  if (costs.runtime) {
+    add_iteration(step, costs.runtime->iteration, pipeline.ranks);
+    step.cluster = plan::with_messages(std::move(step.cluster), *costs.runtime);
+  }
   if (scenario.cluster.machine)
     step.measured = scenario.cluster;
   plan::StagePlaces places = plan::stage_places(pipeline);
@@ -146,12 +150,18 @@ StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& 
 
 void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Partition& partition,
                 const plan::TrainingMemory& training) {
-  step.stages = plan::stage_costs(costs, partition, training);
+  const auto stages_of = [&](const plan::LayerCosts& layers) {
+    auto stages = plan::stage_costs(layers, partition, training);
+    if (layers.runtime)
+      plan::add_actions(stages, *layers.runtime);
+    return stages;
+  };
+  step.stages = stages_of(costs);
   step.busy_cores = costs.busy_cores;
   step.workspaces = costs.workspaces;
   step.contended.clear();
   if (costs.busy_cores > 1)
-    step.contended = plan::stage_costs(plan::contended(costs), partition, training);
+    step.contended = stages_of(plan::contended(costs));
 }
 
 void require_usable(const StepCosts& costs, const plan::Program& program) {

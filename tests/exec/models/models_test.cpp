@@ -7,6 +7,7 @@
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
+#include "pipewright/plan/model/measured_model.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -61,12 +62,20 @@ at::Tensor check_layers(const plan::ModelShape& shape) {
   return values.front();
 }
 
+std::vector<std::reference_wrapper<const plan::ModelDescriptor>> trained_kinds() {
+  auto kinds = plan::model_kinds();
+  std::erase_if(kinds, [](const plan::ModelDescriptor& model) {
+    return model.kind == plan::MeasuredShape::kind;
+  });
+  return kinds;
+}
+
 TEST_CASE("Every model's layers have the names, parameters and shapes that were planned",
           "[exec][models]") {
   const at::NoGradGuard no_grad;
   std::vector<plan::ModelShape> shapes{test::small_shape, plan::AlexNetShape{.image_size = 63},
                                        plan::AlexNetShape{.image_size = 64}};
-  for (const plan::ModelDescriptor& model : plan::model_kinds())
+  for (const plan::ModelDescriptor& model : trained_kinds())
     shapes.push_back(model.plain());
   REQUIRE(shapes.size() >= 5);
   for (const plan::ModelShape& shape : shapes) {
@@ -81,7 +90,7 @@ TEST_CASE("Every model's layers have the names, parameters and shapes that were 
 
 TEST_CASE("Every model names the data that it does not find", "[exec][models]") {
   std::size_t models = 0;
-  for (const plan::ModelDescriptor& model : plan::model_kinds()) {
+  for (const plan::ModelDescriptor& model : trained_kinds()) {
     INFO(model.kind);
     const plan::ModelShape shape = model.plain();
     const std::string error =
@@ -90,6 +99,12 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
     ++models;
   }
   CHECK(models >= 2);
+}
+
+TEST_CASE("Layers of another program cannot be trained, and that is said", "[exec][models]") {
+  CHECK(test::error_of([] { builder_of(plan::ModelShape(plan::MeasuredShape{})); }) ==
+        "nothing here builds the layers of the model measured, which is planned and predicted "
+        "only: `pipewright simulate` does that");
 }
 
 TEST_CASE("A model that plan alone knows cannot be trained, and that is said", "[exec][models]") {

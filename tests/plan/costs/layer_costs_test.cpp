@@ -61,7 +61,16 @@ LayerCosts costs() {
           .loss = cost_of("loss", 7),
           .busy_cores = 3,
           .drift = 0.07,
-          .measured_over = {61.5}};
+          .measured_over = {61.5},
+          .runtime = RuntimeCost{.name = "torch 2.11.0",
+                                 .forward = {1e-4},
+                                 .backward = {2e-4},
+                                 .input_gradient = {3e-4},
+                                 .weight_gradient = {4e-4},
+                                 .iteration = {5e-4},
+                                 .send = {{6e-5}, 7e9},
+                                 .receive = {{8e-5}, 9e9},
+                                 .whole_first_backward = true}};
 }
 
 std::string error_in(const Json& json) {

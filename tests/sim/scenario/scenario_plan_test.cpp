@@ -51,6 +51,29 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
         Approx(forward * 64 * 4 / (2 * 16 * 1e12)));
 }
 
+TEST_CASE("A runtime's costs are in the iteration: each action, each message, and once a step",
+          "[sim][scenario]") {
+  const auto scenario =
+      shared_card({"pipeline.ranks=2", "pipeline.replicas=1", "pipeline.microbatches=1",
+                   "pipeline.schedule=gpipe", "cluster.devices_per_node=2", "cluster.nodes=1"});
+  const auto iteration = [&](const std::optional<RuntimeCost>& runtime) {
+    LayerCosts own = costs();
+    own.runtime = runtime;
+    const auto plan = lay_out(scenario, own);
+    return Simulator(*plan.structure).iteration(plan.costs);
+  };
+  RuntimeCost runtime;
+  const double without = iteration({});
+  CHECK(iteration(runtime) == without);
+  runtime.forward = {1};
+  runtime.backward = {2};
+  CHECK(iteration(runtime) == Approx(without + 2 * 3));  // one after the other on both ranks
+  runtime.iteration = {4};
+  CHECK(iteration(runtime) == Approx(without + 2 * 3 + 4));
+  runtime.receive = {{0.5}};
+  CHECK(iteration(runtime) == Approx(without + 2 * 3 + 4 + 2 * 0.5));
+}
+
 TEST_CASE("Boundaries of a scenario are those of its plan", "[sim][scenario]") {
   const std::vector<std::string> four{"pipeline.ranks=4", "pipeline.replicas=1"};
   const Partition balanced = lay_out(shared_card(four), costs()).partition;

@@ -37,9 +37,9 @@ struct TracedCosts {
   std::vector<TracedStage> stages;
   /// What a transfer takes whose receiver was ready before it began: the median. 0: there is none.
   double transfer_s = 0;
-  /// A small GPT with as many layers stands for the model, whose layers and sizes no trace tells:
-  /// the layers' times are those of its operators in their order, in up to `pieces_of_stage` pieces
-  /// of a stage, or equal parts of a stage where operators cannot be told. Memory is not known.
+  /// The model is a `measured` one, whose sizes no trace tells. Its layers' times are those of its
+  /// operators in their order, in up to `pieces_of_stage` pieces of a stage, or equal parts of a
+  /// stage where operators cannot be told. Memory is not known.
   plan::Scenario scenario;
   plan::LayerCosts costs;
   std::vector<TracedLayer> layers;

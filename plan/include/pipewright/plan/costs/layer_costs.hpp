@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/costs/runtime_cost.hpp"
 #include "pipewright/plan/costs/work.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -114,7 +115,8 @@ struct LayerCosts {
   int busy_cores = 1;  // while the contended times were measured; 1: there are none
   double drift = 0;    // how far the device's speed changed while all this was measured: 9 of 10
                        // repeats were within this fraction of the middle one
-  Seconds measured_over{};  // from the first repeat to the last
+  Seconds measured_over{};               // from the first repeat to the last
+  std::optional<RuntimeCost> runtime{};  // that runs the layers, where it was measured as well
   friend bool operator==(const LayerCosts&, const LayerCosts&) = default;
 };
 

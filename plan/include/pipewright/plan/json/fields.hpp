@@ -118,6 +118,8 @@ class FieldReader {
 
   template <class Value>
   void read_list(const char* key, Value& value, const FieldRule& rule) {
+    if (object_.has(key))
+      value.clear();
     for (const std::string& pointer : object_.elements(key, rule.needed)) {
       JsonObject element(object_.diagnostics(), pointer);
       visit_fields(value.emplace_back(), FieldReader(element));

@@ -1,0 +1,39 @@
+#pragma once
+
+// What a runtime takes beside the layers that it runs, as `profile --runtime` measures it.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/cluster/cluster.hpp"
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+struct StageCost;
+
+/// Seconds of a rank's own thread.
+struct RuntimeCost {
+  std::string name;   // such as "torch 2.11.0"
+  Seconds forward{};  // of an action, as are the next three
+  Seconds backward{};
+  Seconds input_gradient{};
+  Seconds weight_gradient{};
+  Seconds iteration{};  // once for each step
+  Overhead send{};      // of a message
+  Overhead receive{};
+  /// Where a backward has two parts, the first stage's first part does nothing and the second all
+  /// of it, as in torch: nobody waits for the gradient of its input.
+  bool whole_first_backward = false;
+  friend bool operator==(const RuntimeCost&, const RuntimeCost&) = default;
+};
+
+RuntimeCost runtime_cost_from_json(const JsonDocument& document);
+
+/// `stages`: of all layers' work, the first one first; then also of what runs it.
+void add_actions(std::vector<StageCost>& stages, const RuntimeCost& runtime);
+/// What a message takes of its ranks is this runtime's, on every link.
+Cluster with_messages(Cluster cluster, const RuntimeCost& runtime);
+
+}  // namespace pipewright::plan

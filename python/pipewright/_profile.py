@@ -1,0 +1,241 @@
+"""What each layer of a module costs in eager PyTorch, as a file of costs has it."""
+
+import platform
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
+
+from . import InputError, LayerCosts
+from ._runtime import measured_runtime, runtime_costs
+
+LEAST_ROUNDS = 6  # every other one with the backward in two parts
+
+
+class _Work:
+    """A layer or the loss, and what was measured of it: seconds by part, bytes by field."""
+
+    def __init__(self, name, call, parameters=()):
+        self.name, self.call = name, call
+        self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
+        self.seconds = {"forward": [], "backward": [], "input_gradient": [], "weight_gradient": [], "optimizer": []}
+        self.fields = {}
+
+    def outputs(self, inputs):
+        outputs = _tensors(self.call(*inputs))
+        if not outputs:
+            raise InputError(f"layer {self.name} gives no tensor")
+        return outputs
+
+    def median(self, part):
+        return statistics.median(self.seconds[part] or [0.0])
+
+
+def profiled(layers, example, loss_fn, target, optimizer, seconds, with_runtime):
+    """The LayerCosts of `layers`, pairs of name and module, for a microbatch `example`, a tuple."""
+    device = example[0].device
+    work = [_Work(name, module, module.parameters()) for name, module in layers]
+    work.append(_Work("loss", lambda *outputs: loss_fn(outputs[0] if len(outputs) == 1 else outputs, target)))
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        begin = time.perf_counter()
+        _find_sizes(work, example, device)
+        _round(work, example, device, in_parts=True)  # the first one is slower
+        for layer in work:
+            for part in layer.seconds.values():
+                part.clear()
+        rounds = 0
+        while _all_agree(rounds < LEAST_ROUNDS or time.perf_counter() - begin < seconds):
+            _round(work, example, device, in_parts=rounds % 2 == 1)
+            rounds += 1
+        if optimizer is not None:
+            _step_optimizers(work, optimizer, device)
+        over = time.perf_counter() - begin
+    for _, module in layers:
+        module.zero_grad()
+    *costs, loss = (_cost(layer) for layer in work)
+    dtype = next((parameter.dtype for layer in work for parameter in layer.parameters), torch.float32)
+    fields = {"format": "pipewright/costs/1", "dtype": str(dtype).split(".")[-1],
+              "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
+              "software": f"torch {torch.__version__.split('+')[0]}", "microbatch_size": example[0].shape[0],
+              "load_s": 0.0, "input_bytes": _size(example), "target_bytes": _size(_tensors(target)), "layers": costs,
+              "loss": loss, "measured_over_s": over}
+    if with_runtime and device.type == "cpu":  # a GPU's host runs ahead of it
+        fields["runtime"] = _runtime()
+    return LayerCosts(fields)
+
+
+def _is_job():
+    return dist.is_initialized() and dist.get_world_size() > 1
+
+
+def _all_agree(wanted):
+    """The processes of a job measure at the same time, and as many rounds."""
+    told = [wanted]
+    if _is_job():
+        dist.broadcast_object_list(told)
+    return told[0]
+
+
+def _runtime():
+    """Of the first two processes of a job; of two of its own, where this is none."""
+    if not _is_job():
+        return runtime_costs()
+    told = [measured_runtime()]
+    dist.broadcast_object_list(told)
+    return told[0]
+
+
+def _tensors(values):
+    values = values if isinstance(values, (tuple, list)) else (values,)
+    return tuple(value for value in values if isinstance(value, torch.Tensor))
+
+
+def _size(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _timed(run, device):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    begin = time.perf_counter()
+    made = run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return made, time.perf_counter() - begin
+
+
+def _leaves(outputs):
+    """What the layer after is given: these values, of which no graph is known."""
+    return tuple(output.detach().requires_grad_(output.requires_grad) for output in outputs)
+
+
+def _detachable(outputs):
+    """torch's backward in two parts detaches a stage's outputs in place, and cannot do that to a view."""
+    return tuple(output.clone() if output._is_view() else output for output in outputs)
+
+
+def _round(work, example, device, in_parts):
+    """Forward and backward of all layers, one layer after the other."""
+    inputs, calls = example, []
+    for layer in work:
+        outputs, seconds = _timed(lambda layer=layer, inputs=inputs: layer.outputs(inputs), device)
+        layer.seconds["forward"].append(seconds)
+        outputs = _detachable(outputs)
+        calls.append((layer, inputs, outputs))
+        inputs = _leaves(outputs)
+    gradients = [torch.ones_like(outputs[0])]
+    for layer, inputs, outputs in reversed(calls):
+        pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
+        if pairs:
+            (_backward_in_parts if in_parts else _backward)(layer, inputs, *map(list, zip(*pairs)), device)
+        gradients = [value.grad for value in inputs]
+
+
+def _backward(layer, inputs, outputs, gradients, device):
+    layer.seconds["backward"].append(_timed(lambda: torch.autograd.backward(outputs, gradients), device)[1])
+
+
+def _backward_in_parts(layer, inputs, outputs, gradients, device):
+    """As torch's stages do it, part by part."""
+    wanted = [value for value in inputs if value.requires_grad]
+    if not wanted or not layer.parameters:
+        seconds = _timed(lambda: torch.autograd.backward(outputs, gradients), device)[1]
+        layer.seconds["input_gradient"].append(seconds if wanted else 0.0)
+        layer.seconds["weight_gradient"].append(0.0 if wanted else seconds)
+        return
+    (_, groups), seconds = _timed(
+        lambda: stage_backward_input(outputs, gradients, wanted, iter(layer.parameters)), device)
+    layer.seconds["input_gradient"].append(seconds)
+    layer.seconds["weight_gradient"].append(
+        _timed(lambda: stage_backward_weight(iter(layer.parameters), groups), device)[1])
+
+
+def _step_optimizers(work, optimizer, device):
+    for layer in work:
+        if layer.parameters:
+            own, before = optimizer(layer.parameters), [parameter.detach().clone() for parameter in layer.parameters]
+            for _ in range(LEAST_ROUNDS):
+                layer.seconds["optimizer"].append(_timed(own.step, device)[1])
+            with torch.no_grad():
+                for parameter, value in zip(layer.parameters, before):
+                    parameter.copy_(value)
+
+
+def _peak(run, device):
+    """The most bytes that `run` has at once, beside those that were there, and what it gives."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        made = run()
+        return torch.cuda.max_memory_allocated(device) - before, made
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as watched:
+        made = run()
+    held = peak = 0
+    for event in sorted(watched.profiler.kineto_results.events(), key=lambda event: event.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak, made
+
+
+def _find_sizes(work, example, device):
+    """Bytes of each layer: what its forward keeps, and the peaks of forward and backward."""
+    inputs, calls = example, []
+    for layer in work:
+        saved = {}
+
+        def keep(tensor, saved=saved):
+            storage = tensor.untyped_storage()
+            saved[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        def forward(layer=layer, inputs=inputs, keep=keep):
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+                return layer.outputs(inputs)
+
+        peak, outputs = _peak(forward, device)
+        layer.fields = _kept(layer, inputs, outputs, saved)
+        layer.fields["forward_peak_bytes"] = peak
+        outputs = _detachable(outputs)
+        calls.append((layer, inputs, outputs))
+        inputs = _leaves(outputs)
+    gradients = [torch.ones_like(outputs[0])]
+    for layer, inputs, outputs in reversed(calls):
+        pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
+        layer.fields["backward_peak_bytes"] = _size(gradient for _, gradient in pairs)
+        if pairs:
+            outputs, gradients = map(list, zip(*pairs))
+            for parameter in layer.parameters:
+                parameter.grad = torch.zeros_like(parameter)  # as from the second microbatch on
+            layer.fields["backward_peak_bytes"] += _peak(lambda: torch.autograd.backward(outputs, gradients), device)[0]
+        gradients = [value.grad for value in inputs]
+
+
+def _kept(layer, inputs, outputs, saved):
+    of = {"input": inputs, "output": outputs}
+    places = {end: {tensor.untyped_storage().data_ptr() for tensor in tensors} for end, tensors in of.items()}
+    standing = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters}
+    activation = {at: size for at, size in saved.items() if at not in places["input"] | standing}
+    is_view = bool(places["input"] & places["output"])
+    return {"parameter_bytes": _size(layer.parameters), "activation_bytes": sum(activation.values()),
+            "output_bytes": _size(outputs), "saves_input": bool(places["input"] & set(saved)),
+            "saves_output": not is_view and bool(places["output"] & set(saved)), "output_is_view": is_view}
+
+
+def _cost(layer):
+    backward, whole = layer.median("input_gradient") + layer.median("weight_gradient"), layer.median("backward")
+    times = {"forward_s": layer.median("forward"), "input_gradient_s": layer.median("input_gradient"),
+             "weight_gradient_s": layer.median("weight_gradient"), "splitting_s": max(0.0, backward - whole),
+             "optimizer_step_s": layer.median("optimizer")}
+    return {"name": layer.name, **_mean_of_job(times), **layer.fields}
+
+
+def _mean_of_job(times):
+    """Over its processes, which have measured the same at the same time."""
+    if not _is_job():
+        return times
+    everybody = [None] * dist.get_world_size()
+    dist.all_gather_object(everybody, times)
+    return {part: statistics.mean(own[part] for own in everybody) for part in times}

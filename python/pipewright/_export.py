@@ -1,13 +1,14 @@
-"""A module on its way to `pipewright import`: exported as it is, and samples to train it on."""
+"""A module on its way to `pipewright import` and back: exported as it is, samples to train it on, trained weights."""
 
 import json
 import operator
 import struct
+from pathlib import Path
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["export", "save_samples"]
+__all__ = ["export", "load_weights", "save_samples"]
 
 _TYPES = {torch.float32: "F32", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16", torch.bfloat16: "BF16",
           torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32"}
@@ -81,3 +82,48 @@ def save_samples(file, inputs, targets):
         for tensor in tensors.values():
             out.write(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
                       if tensor.dim() else bytes(tensor.untyped_storage()))
+
+
+def load_weights(module, folder):
+    """Puts into ``module`` what `pipewright save -o FOLDER` wrote of it when it was trained: its parameters, and its
+    buffers, such as running means. Raises ValueError, before anything is changed, for a weight that the module does not
+    have, that has another shape or type there, and for a parameter that the folder lacks."""
+    own = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    found, faults = {}, []
+    for name, value in _tensors_of(Path(folder)):
+        if name not in own:
+            if not name.startswith("lifted_tensor"):  # torch.export's own name for a number in a forward
+                faults.append(f"{name} is none of the module's")
+        elif own[name].shape != value.shape or own[name].dtype != value.dtype:
+            faults.append(f"{name} is {list(value.shape)} of {value.dtype}, and {list(own[name].shape)} of "
+                          f"{own[name].dtype} in the module")
+        else:
+            found[name] = value
+    held = {own[name].data_ptr() for name in found}
+    faults += [f"{name} is missing" for name, parameter in module.named_parameters() if parameter.data_ptr() not in held]
+    if faults:
+        raise ValueError(f"{folder}: " + "; ".join(faults))
+    with torch.no_grad():
+        for name, value in found.items():
+            own[name].copy_(value)
+
+
+def _tensors_of(folder):
+    """Names and values of all safetensors files of a folder, one tensor at a time."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ValueError(f"{folder}: there is no .safetensors file")
+    types = {word: dtype for dtype, word in _TYPES.items()}
+    for file in files:
+        with open(file, "rb") as data:
+            (size,) = struct.unpack("<Q", data.read(8))
+            header = json.loads(data.read(size))
+            header.pop("__metadata__", None)
+            for name, about in header.items():
+                begin, end = about["data_offsets"]
+                data.seek(8 + size + begin)
+                value = torch.empty(about["shape"], dtype=types[about["dtype"]])
+                if end > begin:
+                    flat = torch.frombuffer(bytearray(data.read(end - begin)), dtype=torch.uint8)
+                    value = flat.view(value.dtype).reshape(about["shape"])
+                yield name, value

@@ -20,11 +20,11 @@ from torch.distributed.pipelining import pipeline as traced
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle, _PipelineScheduleRuntime, get_schedule_class
 
 from . import InputError, Scenario, Schedule, schedule as made_schedule
-from ._export import export, save_samples
+from ._export import export, load_weights, save_samples
 from ._pipewright import torch_schedule
 from ._profile import profiled
 
-__all__ = ["Pipeline", "export", "pipeline", "profile", "save_samples"]
+__all__ = ["Pipeline", "export", "load_weights", "pipeline", "profile", "save_samples"]
 
 
 class _Stage(PipelineStage):

@@ -4,26 +4,42 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 #include "pipewright/exec/models/hugging_face.hpp"
+#include "pipewright/exec/models/imported.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 
 namespace pipewright::cli {
 
-int save_scenario(const SaveOptions& options) {
-  const plan::Scenario scenario = read_scenario(options.scenario);
-  const auto* const folder = scenario.model.find<plan::HuggingFaceShape>();
-  if (folder == nullptr)
-    throw plan::InputError(
-        fmt::format("{}: model.kind is {}; a folder is made of a model of kind hf",
-                    options.scenario.file, scenario.model.kind()));
-  const exec::Checkpoint checkpoint =
-      exec::open_newest(options.checkpoints, [](const std::string& line) { say(line); });
-  const auto layers = static_cast<std::size_t>(plan::layer_count(*folder));
+namespace {
+
+/// Its newest whole one, of so many layers.
+exec::Checkpoint checkpoint_in(const std::string& folder, std::size_t layers) {
+  exec::Checkpoint checkpoint =
+      exec::open_newest(folder, [](const std::string& line) { say(line); });
   if (checkpoint.layers().size() != layers)
     throw plan::InputError(fmt::format("{}: it has {} layers, the model has {}",
                                        checkpoint.folder().string(), checkpoint.layers().size(),
                                        layers));
-  exec::write_folder(*folder, exec::layers_of(checkpoint), options.out);
+  return checkpoint;
+}
+
+}  // namespace
+
+int save_scenario(const SaveOptions& options) {
+  const plan::Scenario scenario = read_scenario(options.scenario);
+  const auto* const folder = scenario.model.find<plan::HuggingFaceShape>();
+  const auto* const imported = scenario.model.find<plan::ImportedShape>();
+  if (folder == nullptr && imported == nullptr)
+    throw plan::InputError(
+        fmt::format("{}: model.kind is {}; a folder is made of a model of kind hf or imported",
+                    options.scenario.file, scenario.model.kind()));
+  const exec::Checkpoint checkpoint =
+      checkpoint_in(options.checkpoints, model_of(scenario).layers.size());
+  const exec::ReadLayer layers = exec::layers_of(checkpoint);
+  if (folder != nullptr)
+    exec::write_folder(*folder, layers, options.out);
+  else
+    exec::write_imported(*imported->model, layers, options.out);
   const std::string from = checkpoint.folder().string();
   if (options.scenario.json)
     fmt::print("{}\n", plan::Json{{"checkpoint", from}, {"folder", options.out}}.dump(2));

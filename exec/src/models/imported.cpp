@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "checkpoint/mapped_file.hpp"
@@ -254,6 +255,29 @@ Loss imported_loss(const ModelPointer& model) {
       weights.push_back(constant.to(run.device));
     return call->run(all, weights, run).front();
   };
+}
+
+void write_imported(const ImportedModel& model, const ReadLayer& layers,
+                    const std::filesystem::path& out) {
+  std::vector<FileTensor> tensors;
+  std::set<std::pair<std::int64_t, bool>> written;  // parameters once, wherever they are used
+  for (std::size_t index = 0; index < model.layers.layers.size(); ++index) {
+    const ExportedLayer& layer = model.layers.layers[index];
+    for (const int w : layer.weights) {
+      const ExportedWeight& weight = weight_at(model, w);
+      if (!written.emplace(weight.begin, weight.is_parameter).second)
+        continue;
+      const auto& sizes = tensor_of_weight(model, weight).sizes;
+      tensors.push_back(
+          {{weight.name, type_of_weight(model, weight), sizes},
+           static_cast<int>(index),
+           [name = name_in_layer(model, layer, weight), index](const LayerWeights& weights) {
+             return weight_named(weights, name, static_cast<int>(index));
+           }});
+    }
+  }
+  std::filesystem::create_directories(out);
+  write_weight_files(std::move(tensors), layers, out);
 }
 
 template <>

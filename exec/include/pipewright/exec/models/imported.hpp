@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipewright/exec/models/weight_files.hpp"
 #include "pipewright/exec/training/layer_spec.hpp"
 #include "pipewright/plan/model/imported_model.hpp"
 
@@ -19,5 +20,10 @@ std::vector<LayerSpec> imported_layers(const std::shared_ptr<const plan::Importe
 
 /// The loss that was exported with the module; cross entropy where none was.
 Loss imported_loss(const std::shared_ptr<const plan::ImportedModel>& model);
+
+/// Writes the weights and buffers of a trained one, by the names that the module has for them. Of a
+/// weight with several names, the first. Throws InputError where a layer is not the model's.
+void write_imported(const plan::ImportedModel& model, const ReadLayer& layers,
+                    const std::filesystem::path& out);
 
 }  // namespace pipewright::exec

@@ -220,23 +220,5 @@ class Package(unittest.TestCase):
         self.assertEqual(pw.__version__, program("--version").stdout.strip())
 
 
-class Page(unittest.TestCase):
-    def test_examples_run_as_they_stand(self):
-        page = Path(SOURCE, "docs/from-python.md").read_text()
-        blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 10)
-        names = {}
-        with tempfile.TemporaryDirectory() as folder:
-            os.symlink(f"{SOURCE}/scenarios", f"{folder}/scenarios")
-            before = os.getcwd()
-            os.chdir(folder)
-            try:
-                for number, block in enumerate(blocks, 1):
-                    with self.subTest(example=number):
-                        exec(compile(block, f"example {number}", "exec"), names)  # what stands there asserts
-            finally:
-                os.chdir(before)
-
-
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

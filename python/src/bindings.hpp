@@ -12,6 +12,7 @@
 #include <atomic>
 #include <functional>
 
+#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/json/json.hpp"
 
 namespace pipewright::python {
@@ -30,9 +31,12 @@ nb::object to_python(const plan::Json& json);
 plan::Json to_json(nb::handle value);
 
 /// Long work, without the interpreter's lock. `work` calls what it is given now and then, from
-/// whatever thread; when that answers false, it ends: Ctrl-C was pressed, or `progress` (None, or
-/// called with how much is done, and of how much) has thrown.
-using GoesOn = std::function<bool(std::size_t done, std::size_t of)>;
-void run_long(nb::handle progress, const std::function<void(const GoesOn&)>& work);
+/// whatever thread; when that answers false, it ends, or throws Stopped: Ctrl-C was pressed, or
+/// `progress` (None, or called with how much is done, and of how much) has thrown.
+void run_long(nb::handle progress, const std::function<void(const loop::GoesOn&)>& work);
+
+/// Of a function that may take a while and touches nothing of Python's: other threads run
+/// meanwhile.
+using WithoutLock = nb::call_guard<nb::gil_scoped_release>;
 
 }  // namespace pipewright::python

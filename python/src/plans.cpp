@@ -51,7 +51,7 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
   choose(space.zero, zero);
   choose(space.schedules, schedules);
   sim::PlanAnswer answer;
-  run_long(progress, [&](const GoesOn& goes_on) {
+  run_long(progress, [&](const loop::GoesOn& goes_on) {
     answer =
         sim::search_plans(cluster, space,
                           {.most_plans = top,
@@ -80,27 +80,27 @@ void bind_plans(nb::module_& module) {
       "peak_bytes and its scenario as a dictionary.");
   module.def(
       "explain",
-      [](const std::vector<std::string>& files, std::optional<int> step) {
-        std::vector<std::string> problems;
+      [](const std::vector<std::string>& files, std::optional<int> step, nb::handle progress) {
         plan::Json json;
-        {
-          const nb::gil_scoped_release without_lock;
-          json = loop::to_json(loop::explain_traces({files.begin(), files.end()}, step, problems));
-        }
+        run_long(progress, [&](const loop::GoesOn& goes_on) {
+          std::vector<std::string> problems;
+          json = loop::to_json(
+              loop::explain_traces({files.begin(), files.end()}, step, problems, goes_on));
+        });
         return to_python(json);
       },
-      nb::arg("files"), nb::arg("step") = nb::none(),
+      nb::arg("files"), nb::arg("step") = nb::none(), nb::kw_only(),
+      nb::arg("progress") = nb::none(),
       "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
-      "`pipewright "
-      "explain --json` prints. One trace for each rank.");
+      "`pipewright explain --json` prints. One trace for each rank. `progress(done, of)` is called "
+      "now and then, of files and what would be faster as one more; Ctrl-C ends it.");
   module.def(
       "explain_hang",
       [](const std::vector<std::string>& dumps, const std::string& schedule) {
         plan::Json json;
-        {
-          const nb::gil_scoped_release without_lock;
+        run_long(nb::none(), [&](const loop::GoesOn&) {
           json = to_json(loop::explain_hang({dumps.begin(), dumps.end()}, schedule));
-        }
+        });
         return to_python(json);
       },
       nb::arg("dumps"), nb::arg("schedule") = "",

@@ -59,7 +59,6 @@ struct Predicted : loop::PredictedPlan {
 };
 
 Predicted simulate(const ScenarioValue& value, const plan::LayerCosts& costs) {
-  const nb::gil_scoped_release without_lock;
   return {loop::predicted_plan(value.scenario(), costs), value.scenario(), costs};
 }
 
@@ -113,7 +112,7 @@ void bind_scenario(nb::module_& module) {
           nb::arg("file"),
           "With the cut of another trainer's file: Megatron-LM's arguments, torchtitan's TOML, "
           "DeepSpeed's JSON.")
-      .def("export", &exported, nb::arg("trainer"), nb::arg("costs") = nb::none(),
+      .def("export", &exported, nb::arg("trainer"), nb::arg("costs") = nb::none(), WithoutLock(),
            "The plan in the words of \"megatron\", \"torchtitan\" or \"deepspeed\". `costs`: of "
            "layers, "
            "where the scenario does not name the borders of its stages. Raises Infeasible that "
@@ -188,7 +187,7 @@ void bind_scenarios(nb::module_& module) {
              "The class of torch.distributed.pipelining that has this order: \"Interleaved1F1B\"; "
              "empty where torch has none.");
   module.def(
-      "simulate", &simulate, nb::arg("scenario"), nb::arg("costs"),
+      "simulate", &simulate, nb::arg("scenario"), nb::arg("costs"), WithoutLock(),
       "Predicts time, idle time and memory of one iteration. Raises InputError for costs that "
       "are not the scenario's, Infeasible for a deadlock or too little memory.");
 }

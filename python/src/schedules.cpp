@@ -68,7 +68,7 @@ void bind_schedule(nb::module_& module) {
       .def_prop_ro("microbatches", [](const plan::Schedule& self) { return self.microbatches; })
       .def_prop_ro("stages", [](const plan::Schedule& self) { return plan::stage_count(self); })
       .def(
-          "validate", [](const plan::Schedule& self) { plan::validate(self); },
+          "validate", [](const plan::Schedule& self) { plan::validate(self); }, WithoutLock(),
           "Proves that each microbatch passes each stage once forward and once backward, and that "
           "no "
           "rank waits for ever. Raises InputError that names rank, action and reason.")
@@ -83,7 +83,7 @@ void bind_schedule(nb::module_& module) {
               options.recompute = plan::RecomputeMode::Full;
             return plan::lower(self, options);
           },
-          nb::arg("replicas") = 1, nb::arg("zero") = 0, nb::arg("recompute") = false,
+          nb::arg("replicas") = 1, nb::arg("zero") = 0, nb::arg("recompute") = false, WithoutLock(),
           "All that each rank does: with loads, transfers, sums over replicas and optimizer steps.")
       .def(
           "timeline",
@@ -92,7 +92,7 @@ void bind_schedule(nb::module_& module) {
             return timed(self, costs_of(forward, input_gradient, weight_gradient, transfer));
           },
           nb::arg("forward") = 1.0, nb::arg("input_gradient") = 1.0,
-          nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0,
+          nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0, WithoutLock(),
           "One iteration for stages of these times, in seconds: exact. Raises Infeasible with the "
           "cycle where ranks wait for each other for ever.")
       .def("_repr_svg_",
@@ -117,7 +117,7 @@ void bind_program(nb::module_& module) {
           "The instructions of each rank as words, such as \"0SEND_F1\".")
       .def("to_dict", [](const plan::Program& self) { return to_python(plan::to_json(self)); })
       .def(
-          "validate", [](const plan::Program& self) { plan::validate(self); },
+          "validate", [](const plan::Program& self) { plan::validate(self); }, WithoutLock(),
           "Proves that it can run. Raises InputError or Infeasible with rank and instruction.")
       .def(
           "timeline",
@@ -126,7 +126,7 @@ void bind_program(nb::module_& module) {
             return loop::timed(self, costs_of(forward, input_gradient, weight_gradient, transfer));
           },
           nb::arg("forward") = 1.0, nb::arg("input_gradient") = 1.0,
-          nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0,
+          nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0, WithoutLock(),
           "One iteration for stages of these times, in seconds.");
 }
 
@@ -150,6 +150,7 @@ void bind_schedules(nb::module_& module) {
       },
       nb::arg("name"), nb::kw_only(), nb::arg("ranks"), nb::arg("microbatches"),
       nb::arg("chunks") = 0, nb::arg("group") = 0, nb::arg("memory_units") = nb::none(),
+      WithoutLock(),
       "A schedule of the catalogue. `chunks`: stages a rank, 0 for as few as it can have. Raises "
       "InputError that names the rule and the nearest sizes that fit.");
 }

@@ -96,14 +96,15 @@ void bind_timelines(nb::module_& module) {
            "Columns of the spans as numpy arrays: rank, row (0 compute, 1 send, 2 receive, 3 "
            "reduce), "
            "start and end in seconds. Views without a copy, which keep the timeline.")
-      .def("to_svg", &svg_of)
-      .def("_repr_svg_", &svg_of)
+      .def("to_svg", &svg_of, WithoutLock())
+      .def("_repr_svg_", &svg_of, WithoutLock())
       .def(
           "save",
           [](const plan::Timeline& self, const std::string& file) {
             loop::write_timeline_file(file, plan::table_of(self));
           },
-          nb::arg("file"), "Writes .pwt, .json, .json.gz, .csv or .svg, by the file's suffix.")
+          nb::arg("file"), WithoutLock(),
+          "Writes .pwt, .json, .json.gz, .csv or .svg, by the file's suffix.")
       .def(
           "compare",
           [](const plan::Timeline& self, const plan::Timeline& measured) {
@@ -121,7 +122,8 @@ void bind_timelines(nb::module_& module) {
         std::vector<std::string> problems;
         return loop::read_timeline(file, problems);
       },
-      nb::arg("file"), "One iteration of a native file, a trace of ours or a Chrome trace.");
+      nb::arg("file"), WithoutLock(),
+      "One iteration of a native file, a trace of ours or a Chrome trace.");
 }
 
 }  // namespace pipewright::python

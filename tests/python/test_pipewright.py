@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import xml.dom.minidom
 from pathlib import Path
@@ -199,6 +200,65 @@ class LongWork(unittest.TestCase):
                 pw.plans("gpt3-175b", **self.LARGE)
         timer.join()
 
+    def traces(self, folder, count):
+        """One rank's trace, by its name so often: read each time, and refused when all are."""
+        event = '{"ph":"X","cat":"%s","name":"%s","pid":1,"tid":1,"ts":%d,"dur":%d}'
+        marks = [("ProfilerStep#1", 0, 20_000), ("PP:0F0", 10, 100), ("PP:0B0", 200, 100)]
+        events = [event % ("user_annotation", *mark) for mark in marks]
+        events += [event % ("cpu_op", "aten::add", start, 1) for start in range(20_000)]
+        file = Path(folder, "trace.json")
+        file.write_text('{"traceEvents":[' + ",".join(events) + "]}")
+        return [str(file)] * count
+
+    def test_progress_of_an_explanation_is_told_within_a_file_and_may_end_it(self):
+        told = []
+
+        def progress(done, of):
+            told.append((done, of))
+            if len(told) == 4:
+                raise RuntimeError("enough")
+
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(RuntimeError, "enough"):
+                pw.explain(self.traces(folder, 2), progress=progress)
+        self.assertEqual(told, [(0, 3)] * 4)
+
+    def test_an_interrupt_ends_an_explanation(self):
+        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with tempfile.TemporaryDirectory() as folder:
+            files = self.traces(folder, 300)
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                pw.explain(files)
+        timer.join()
+
+    def test_other_threads_run_beside_it(self):
+        large = pw.schedule("interleaved-1f1b", ranks=32, microbatches=256, chunks=4)
+        ran, ends = [0], threading.Event()
+
+        def count():
+            while not ends.is_set():
+                ran[0] += 1
+                time.sleep(0.0005)
+
+        counter = threading.Thread(target=count)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1000)  # seconds: only who gives the interpreter away by himself lets the other one run
+        try:
+            counter.start()
+            for work in (large.validate, large.lower, large.timeline, large.lower().validate,
+                         lambda: pw.schedule("interleaved-1f1b", ranks=64, microbatches=1024, chunks=4)):
+                before = ran[0]
+                for _ in range(200):  # however fast this machine is
+                    work()
+                    if ran[0] > before:
+                        break
+                self.assertGreater(ran[0], before, work)
+        finally:
+            sys.setswitchinterval(interval)
+            ends.set()
+            counter.join()
+
 
 class Hangs(unittest.TestCase):
     def test_what_the_program_says_of_dumps(self):
@@ -218,24 +278,6 @@ class Package(unittest.TestCase):
         for name in set(pw.__all__) - {"__version__"}:
             self.assertTrue(getattr(pw, name).__doc__, name)
         self.assertEqual(pw.__version__, program("--version").stdout.strip())
-
-
-class Page(unittest.TestCase):
-    def test_examples_run_as_they_stand(self):
-        page = Path(SOURCE, "docs/from-python.md").read_text()
-        blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 10)
-        names = {}
-        with tempfile.TemporaryDirectory() as folder:
-            os.symlink(f"{SOURCE}/scenarios", f"{folder}/scenarios")
-            before = os.getcwd()
-            os.chdir(folder)
-            try:
-                for number, block in enumerate(blocks, 1):
-                    with self.subTest(example=number):
-                        exec(compile(block, f"example {number}", "exec"), names)  # what stands there asserts
-            finally:
-                os.chdir(before)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ int most_activations(const plan::Schedule& schedule) {
 
 class Search {
  public:
-  Search(const TracedPipeline& pipeline, const TracedCosts& traced)
-      : pipeline_(pipeline), traced_(traced) {}
+  Search(const TracedPipeline& pipeline, const TracedCosts& traced,
+         const std::function<void()>& ask)
+      : pipeline_(pipeline), traced_(traced), ask_(ask) {}
 
   Alternatives run() {
     plan::Scenario scenario = traced_.scenario;
@@ -56,6 +57,7 @@ class Search {
 
   /// Nothing where the sizes are none of the schedule's, or it would deadlock.
   void add(const std::string& change, const plan::Scenario& scenario) {
+    ask_();
     try {
       const auto plan = sim::lay_out(scenario, traced_.costs);
       if (plan.program().placement.is_bidirectional())
@@ -135,13 +137,15 @@ class Search {
 
   const TracedPipeline& pipeline_;
   const TracedCosts& traced_;
+  const std::function<void()>& ask_;
   Alternatives found_;
 };
 
 }  // namespace
 
-Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced) {
-  return Search(pipeline, traced).run();
+Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced,
+                          const std::function<void()>& ask) {
+  return Search(pipeline, traced, ask).run();
 }
 
 }  // namespace pipewright::loop

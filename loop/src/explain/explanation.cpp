@@ -48,14 +48,12 @@ plan::Json json_of(const TracedStage& stage) {
   return json;
 }
 
-}  // namespace
-
-TraceExplanation explain_pipeline(TracedPipeline pipeline) {
+TraceExplanation explanation_of(TracedPipeline pipeline, const std::function<void()>& ask) {
   TraceExplanation explanation;
   explanation.pipeline = std::move(pipeline);
   explanation.schedule = recognised_schedule(explanation.pipeline.schedule);
   explanation.costs = traced_costs(explanation.pipeline, explanation.schedule);
-  explanation.alternatives = alternatives(explanation.pipeline, explanation.costs);
+  explanation.alternatives = alternatives(explanation.pipeline, explanation.costs, ask);
   explanation.ranks = rank_times(explanation.pipeline.timeline);
   double sum = 0;
   const auto& stages = explanation.costs.stages;
@@ -70,12 +68,21 @@ TraceExplanation explain_pipeline(TracedPipeline pipeline) {
   return explanation;
 }
 
+}  // namespace
+
 TraceExplanation explain_traces(const std::vector<std::filesystem::path>& files,
-                                std::optional<int> step, std::vector<std::string>& problems) {
+                                std::optional<int> step, std::vector<std::string>& problems,
+                                const GoesOn& goes_on) {
   std::vector<TracedRank> ranks;
-  for (const std::filesystem::path& file : files)
-    ranks.push_back(traced_rank(read_pipeline_events(file, problems)));
-  return explain_pipeline(traced_pipeline(ranks, step));
+  const auto ask = [&] {
+    if (goes_on && !goes_on(ranks.size(), files.size() + 1))
+      throw Stopped{};
+  };
+  for (const std::filesystem::path& file : files) {
+    ask();
+    ranks.push_back(traced_rank(read_pipeline_events(file, problems, ask)));
+  }
+  return explanation_of(traced_pipeline(ranks, step), ask);
 }
 
 plan::Json to_json(const TraceExplanation& explanation) {

@@ -271,7 +271,8 @@ class Gatherer {
 }  // namespace
 
 PipelineEvents read_pipeline_events(const std::filesystem::path& file,
-                                    std::vector<std::string>& problems) {
+                                    std::vector<std::string>& problems,
+                                    const std::function<void()>& ask) {
   PipelineEvents events{.file = file.string()};
   ProblemList list(problems);
   list.begin_file(events.file);
@@ -279,8 +280,12 @@ PipelineEvents read_pipeline_events(const std::filesystem::path& file,
   ChromeEventParser parser;
   Gatherer gatherer(events);
   const std::size_t before = problems.size();
-  read_chrome_file(file, header, list, parser,
-                   [&](const ChromeEvent& event) { gatherer.take(event); });
+  std::size_t taken = 0;
+  read_chrome_file(file, header, list, parser, [&](const ChromeEvent& event) {
+    if (++taken % 4096 == 0)
+      ask();
+    gatherer.take(event);
+  });
   list.end_file();
   events.cut_off = problems.size() > before;
   gatherer.finish(header);

@@ -3,6 +3,7 @@
 // What another schedule, cut or microbatch count would make of a traced iteration, simulated with
 // the costs that the traces show.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct Alternatives {
   std::vector<Alternative> all;  // the quickest first
 };
 
-/// Schedules of the catalogue that flush and leave the trained weights as they are.
-Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced);
+/// Schedules of the catalogue that flush and leave the trained weights as they are. `ask` is called
+/// before each, and may throw.
+Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced,
+                          const std::function<void()>& ask);
 
 }  // namespace pipewright::loop

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipewright/loop/explain/alternatives.hpp"
+#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/json/json.hpp"
 
 namespace pipewright::loop {
@@ -30,11 +31,11 @@ struct TraceExplanation {
   double slowest_over_mean = 1;  // its compute time over the mean of the stages
 };
 
-TraceExplanation explain_pipeline(TracedPipeline pipeline);
-
-/// Reads one trace for each rank. As `traced_pipeline`, of which it is made.
+/// Reads one trace for each rank. As `traced_pipeline`, of which it is made. `goes_on` counts the
+/// files, and what would be faster as one more; Stopped is thrown where it says so.
 TraceExplanation explain_traces(const std::vector<std::filesystem::path>& files,
-                                std::optional<int> step, std::vector<std::string>& problems);
+                                std::optional<int> step, std::vector<std::string>& problems,
+                                const GoesOn& goes_on = {});
 
 plan::Json to_json(const TraceExplanation& explanation);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,8 +68,10 @@ struct PipelineEvents {
 };
 
 /// Reads `{"traceEvents": […]}` or a bare list, also gzipped; all else that a trace has is left
-/// out. Throws as `read_chrome_trace` does, and fills `problems` as it does.
-PipelineEvents read_pipeline_events(const std::filesystem::path& file,
-                                    std::vector<std::string>& problems);
+/// out. Throws as `read_chrome_trace` does, and fills `problems` as it does. `ask` is called every
+/// few thousand events, and may throw.
+PipelineEvents read_pipeline_events(
+    const std::filesystem::path& file, std::vector<std::string>& problems,
+    const std::function<void()>& ask = [] {});
 
 }  // namespace pipewright::loop

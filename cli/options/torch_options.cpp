@@ -241,7 +241,10 @@ Command describe_train(TrainOptions& options) {
 
 Command describe_save(SaveOptions& options) {
   return {.name = "save",
-          .summary = "Write a trained model of kind hf as a folder that transformers loads",
+          .summary =
+              "Write a trained model of kind hf as a folder that transformers loads, or a module "
+              "that was "
+              "imported as weights that pipewright.torch.load_weights takes back",
           .options = with_scenario(
               options.scenario,
               {{.names = "--checkpoints",
@@ -251,7 +254,8 @@ Command describe_save(SaveOptions& options) {
                 .required = true},
                {.names = "-o,--out",
                 .target = &options.out,
-                .help = "Write config.json, the weights and the tokenizer of the model's folder",
+                .help = "Write the weights here; of hf also config.json and the tokenizer of the "
+                        "model's folder",
                 .value = "FOLDER",
                 .required = true}}),
           .examples = "Example: pipewright save scenario.json --checkpoints ckpt -o tuned"};

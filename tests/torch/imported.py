@@ -20,7 +20,7 @@ sys.path.remove(str(Path(__file__).parent))
 del sys.modules["pipewright"]
 sys.path.insert(0, str(Path(PROGRAM).parent.parent / "python"))
 try:
-    from pipewright.torch import export, save_samples  # noqa: E402
+    from pipewright.torch import export, load_weights, save_samples  # noqa: E402
 except ImportError as missing:
     print(f"skipped: the module pipewright was not built ({missing})")
     sys.exit(SKIPPED)
@@ -364,12 +364,36 @@ def check(name, case, folder):
     for ranks, schedule, stages in ((2, "1f1b", 2), (4, "1f1b", 4), (2, "zbv", 4)):
         if stages > layers:
             continue
-        losses = [step["loss"] for step in trained(folder, case, ranks, schedule, costs, "--verify")]
+        saved = [] if ran else ["--checkpoints", folder / "saved"]
+        losses = [step["loss"] for step in trained(folder, case, ranks, schedule, costs, "--verify", *saved)]
         assert losses == serial, f"{name}: {schedule} on {ranks} ranks: {losses}, serial {serial}"
         ran.append(f"{schedule} {ranks}")
     assert ran, f"{name} has {layers} layers only"
+    check_weights(name, case, folder, module if case.exact else None)
     print(f"{name}: {layers} layers, losses {'equal to PyTorch bit by bit, ' if case.exact else ''}and the same under "
           f"{', '.join(ran)}", flush=True)
+
+
+def check_weights(name, case, folder, wanted):
+    """What the first pipeline trained goes back into the module, and is what PyTorch's own loop trains."""
+    pipewright("save", folder / "scenario.json", "--checkpoints", folder / "saved", "-o", folder / "tuned")
+    torch.manual_seed(8)
+    module = case.build().train(case.training)
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    load_weights(module, folder / "tuned")
+    after = module.state_dict()
+    assert any(not torch.equal(after[key], value) for key, value in before.items()), name
+    if wanted is not None:
+        differing = [key for key, value in wanted.state_dict().items() if not torch.equal(after[key], value)]
+        assert not differing, f"{name}: after the steps these are not PyTorch's: {differing}"
+    first = next(iter(dict(module.named_parameters())))
+    module.register_parameter("beside", nn.Parameter(torch.ones(1)))
+    try:
+        load_weights(module, folder / "tuned")
+    except ValueError as error:
+        assert "beside is missing" in str(error) and first not in str(error), error
+    else:
+        raise AssertionError("a parameter that the folder lacks is not refused")
 
 
 def check_refusals(folder):

@@ -240,25 +240,24 @@ Command describe_train(TrainOptions& options) {
 }
 
 Command describe_save(SaveOptions& options) {
-  return {.name = "save",
-          .summary =
-              "Write a trained model of kind hf as a folder that transformers loads, or a module "
-              "that was "
-              "imported as weights that pipewright.torch.load_weights takes back",
-          .options = with_scenario(
-              options.scenario,
-              {{.names = "--checkpoints",
-                .target = &options.checkpoints,
-                .help = "The newest whole checkpoint in this folder, as train leaves them",
-                .value = "FOLDER",
-                .required = true},
-               {.names = "-o,--out",
-                .target = &options.out,
-                .help = "Write the weights here; of hf also config.json and the tokenizer of the "
-                        "model's folder",
-                .value = "FOLDER",
-                .required = true}}),
-          .examples = "Example: pipewright save scenario.json --checkpoints ckpt -o tuned"};
+  return {
+      .name = "save",
+      .summary =
+          "Write a trained model's weights for others: transformers (kind hf), PyTorch (imported)",
+      .options = with_scenario(
+          options.scenario,
+          {{.names = "--checkpoints",
+            .target = &options.checkpoints,
+            .help = "The newest whole checkpoint in this folder, as train leaves them",
+            .value = "FOLDER",
+            .required = true},
+           {.names = "-o,--out",
+            .target = &options.out,
+            .help = "Write the weights here; of hf also config.json and the tokenizer of the "
+                    "model's folder",
+            .value = "FOLDER",
+            .required = true}}),
+      .examples = "Example: pipewright save scenario.json --checkpoints ckpt -o tuned"};
 }
 
 Command describe_generate(GenerateOptions& options) {

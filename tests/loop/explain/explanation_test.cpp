@@ -10,6 +10,7 @@
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/make_schedule.hpp"

@@ -74,7 +74,8 @@ TraceExplanation explain_traces(const std::vector<std::filesystem::path>& files,
                                 std::optional<int> step, std::vector<std::string>& problems) {
   std::vector<TracedRank> ranks;
   for (const std::filesystem::path& file : files)
-    ranks.push_back(traced_rank(read_pipeline_events(file, problems)));
+    for (const PipelineEvents& events : read_ranks(file, problems))
+      ranks.push_back(traced_rank(events));
   return explain_pipeline(traced_pipeline(ranks, step));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What of a rank's Kineto trace speaks of its pipeline: ranges that are called after actions,
+// What of a rank's trace speaks of its pipeline: ranges that are called after actions,
 // operators, the arrows from a forward operator to its backward, and what its device did.
 
 #include <cstdint>
@@ -21,6 +21,7 @@ enum class RangeKind {
   Optimizer,     // "Optimizer.step#AdamW.step"
   Send,          // "gloo:send": from its start until somebody has waited for it
   Receive,       // "gloo:recv", likewise
+  Passing,       // "send_forward_recv_backward", …: Megatron's, between its actions
 };
 
 enum class OperatorKind { Compute, Engine, Send, Receive, Collective };
@@ -70,5 +71,11 @@ struct PipelineEvents {
 /// out. Throws as `read_chrome_trace` does, and fills `problems` as it does.
 PipelineEvents read_pipeline_events(const std::filesystem::path& file,
                                     std::vector<std::string>& problems);
+
+/// The ranks of one file: of a trace of torch's profiler one, of what Nsight Systems has exported
+/// as SQLite (`nsys export --type sqlite`) one for each process that has ranges. Throws InputError
+/// that names file, table and column where that is not as NVIDIA describes it.
+std::vector<PipelineEvents> read_ranks(const std::filesystem::path& file,
+                                       std::vector<std::string>& problems);
 
 }  // namespace pipewright::loop

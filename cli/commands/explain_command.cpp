@@ -71,7 +71,8 @@ Command describe_explain(ExplainOptions& options) {
           {{.names = "traces",
             .target = &options.files,
             .help =
-                "Traces of torch's profiler of one run, one for each rank, also .gz; with --hang "
+                "Traces of torch's profiler of one run, one for each rank, also .gz, or what nsys "
+                "export --type sqlite has written; with --hang "
                 "dumps of FlightRecorder (nccl_trace_rank_0, …) or a folder of them",
             .value = "FILE",
             .required = true},

@@ -20,8 +20,10 @@ std::string source_words(const loop::TracedPipeline& pipeline) {
       return "ranges called PP:…" + device;
     case loop::ActionSource::MicrobatchRanges:
       return "ranges called Forward … and Backward …" + device;
+    case loop::ActionSource::Passing:
+      return "from the ranges of Megatron-LM's sends and receives" + device;
     case loop::ActionSource::Functions:
-      return "no ranges: from Python functions and transfers" + device;
+      return "from functions and transfers" + device;
     case loop::ActionSource::Operators:
       return "no ranges: from operators, arrows and transfers" + device;
   }

@@ -13,7 +13,7 @@
 namespace pipewright::loop {
 namespace {
 
-using Kind = ResidualCause::Kind;
+using PlaceKind = ResidualCause::Kind;
 
 double idle_of(const sim::IdleTime& idle, std::size_t rank,
                std::initializer_list<plan::IdleCause> causes) {
@@ -35,19 +35,19 @@ RankResidual budget(const sim::Times& times, const sim::IdleTime& idle, std::siz
 }
 
 /// By where the time went: (kind, rank, stage, other).
-using Place = std::tuple<Kind, int, int, int>;
+using Place = std::tuple<PlaceKind, int, int, int>;
 using Places = std::map<Place, double>;
 
 Place place_of(const plan::Dependencies& events, int event) {
   const auto& own = events[event];
   const plan::InstructionKind kind = own.instruction->kind;
   if (plan::is_send(kind))
-    return {Kind::Transfer, own.rank, -1, events[own.partner].rank};
+    return {PlaceKind::Transfer, own.rank, -1, events[own.partner].rank};
   if (plan::is_receive(kind))
-    return {Kind::Transfer, events[own.partner].rank, -1, own.rank};
+    return {PlaceKind::Transfer, events[own.partner].rank, -1, own.rank};
   if (plan::is_collective(kind))
-    return {Kind::Reduction, own.rank, own.instruction->stage, -1};
-  return {Kind::Compute, own.rank, own.instruction->stage, -1};
+    return {PlaceKind::Reduction, own.rank, own.instruction->stage, -1};
+  return {PlaceKind::Compute, own.rank, own.instruction->stage, -1};
 }
 
 /// When an event of the chain let the next one go on; of the last one, when it ended.
@@ -82,8 +82,8 @@ Places places_on_path(const sim::Structure& structure, const sim::Times& predict
     const double end = handed_over(events, measured, path, at);
     const double then = handed_over(events, predicted, path, at);
     last_rank = events[event].rank;
-    if (std::get<Kind>(place) == Kind::Compute) {
-      places[{Kind::Launch, last_rank, -1, -1}] += measured[event].start - until;
+    if (std::get<PlaceKind>(place) == PlaceKind::Compute) {
+      places[{PlaceKind::Launch, last_rank, -1, -1}] += measured[event].start - until;
       until = measured[event].start;
     }
     // A receive takes nothing by itself: what it waits for is its send.
@@ -93,8 +93,8 @@ Places places_on_path(const sim::Structure& structure, const sim::Times& predict
     foreseen += share;
     until = end;
   }
-  places[{Kind::Launch, last_rank, -1, -1}] += measured.iteration - until;
-  places[{Kind::Overlap, -1, -1, -1}] = foreseen - predicted.iteration;
+  places[{PlaceKind::Launch, last_rank, -1, -1}] += measured.iteration - until;
+  places[{PlaceKind::Overlap, -1, -1, -1}] = foreseen - predicted.iteration;
   return places;
 }
 
@@ -105,18 +105,18 @@ std::string longer(double seconds) {
 
 std::string in_words(const ResidualCause& cause) {
   switch (cause.kind) {
-    case Kind::Compute:
+    case PlaceKind::Compute:
       return fmt::format("stage {} on rank {} computes {}", cause.stage, cause.rank,
                          longer(cause.seconds));
-    case Kind::Transfer:
+    case PlaceKind::Transfer:
       return fmt::format("transfers from rank {} to rank {} take {}", cause.rank, cause.other,
                          longer(cause.seconds));
-    case Kind::Reduction:
+    case PlaceKind::Reduction:
       return fmt::format("the reductions of stage {} on rank {} take {}", cause.stage, cause.rank,
                          longer(cause.seconds));
-    case Kind::Launch:
+    case PlaceKind::Launch:
       return fmt::format("rank {} begins late, by {}", cause.rank, longer(cause.seconds));
-    case Kind::Overlap:
+    case PlaceKind::Overlap:
       return fmt::format("{:.3f} ms were hidden beside a longer path in the prediction",
                          1e3 * std::abs(cause.seconds));
   }
@@ -164,7 +164,7 @@ Residuals residuals_of(const sim::Structure& structure, const sim::Times& predic
   std::stable_sort(
       residuals.causes.begin(), residuals.causes.end(),
       [](const ResidualCause& a, const ResidualCause& b) {
-        const bool a_hides = a.kind == Kind::Overlap, b_hides = b.kind == Kind::Overlap;
+        const bool a_hides = a.kind == PlaceKind::Overlap, b_hides = b.kind == PlaceKind::Overlap;
         return a_hides != b_hides ? b_hides : std::abs(a.seconds) > std::abs(b.seconds);
       });
   return residuals;

@@ -1,5 +1,5 @@
-// Traces of a pipeline's ranks, one behind the other with a line of ==== between: what can be
-// explained adds up.
+// Traces of a pipeline's ranks, one behind the other with a line of ==== between, or an export of
+// nsys: what can be explained adds up.
 
 #include <cmath>
 #include <string>
@@ -42,7 +42,7 @@ void try_text(std::string_view text) {
     return;
   const double length = own->pipeline.timeline.length.value;
   demand(std::isfinite(length) && length >= 0, "an iteration has a length");
-  demand(own->ranks.size() == files.size(), "each trace is a rank");
+  demand(own->ranks.size() >= files.size(), "each trace is a rank, or several");
   for (const loop::TracedRankTimes& rank : own->ranks) {
     double sum = rank.busy_s;
     for (const plan::Seconds& idle : rank.idle) {

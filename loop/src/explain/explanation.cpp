@@ -80,7 +80,8 @@ TraceExplanation explain_traces(const std::vector<std::filesystem::path>& files,
   };
   for (const std::filesystem::path& file : files) {
     ask();
-    ranks.push_back(traced_rank(read_pipeline_events(file, problems, ask)));
+    for (const PipelineEvents& events : read_ranks(file, problems, ask))
+      ranks.push_back(traced_rank(events));
   }
   return explanation_of(traced_pipeline(ranks, step), ask);
 }

@@ -177,12 +177,24 @@ class Joiner {
       return;
     for (int rank = 0; rank < ranks(); ++rank) {
       TracedStep& step = steps_[static_cast<std::size_t>(rank)];
-      require_ends(step, rank);
+      if (pipeline_.source != ActionSource::Passing && knows_transfers())
+        require_ends(step, rank);
       for (TracedAction& action : step.actions)
         action.action.stage = rank;
       for (TracedTransfer& transfer : step.transfers)
         transfer.instruction.stage = rank;
+      if (pipeline_.source == ActionSource::Passing)
+        std::erase_if(step.transfers, [&](const TracedTransfer& own) {
+          const int peer = plan::peer_stage(own.instruction);
+          return peer < 0 || peer >= ranks();
+        });
     }
+  }
+
+  /// Ranks at the ends of Megatron's pipeline call what does nothing there.
+  bool knows_transfers() const {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const TracedStep& step) { return !step.transfers.empty(); });
   }
 
   /// What enters or leaves the pipeline at its ends comes from ranks that were not given.

@@ -73,12 +73,14 @@ class RankTracer {
       TracedStep step{.number = window.number, .whole = window.whole};
       if (rank.source == ActionSource::Operators)
         add_groups(window, step);
+      else if (rank.source == ActionSource::Passing)
+        add_between(window, step);
       else
         add_ranges(window, rank.source, step);
       if (step.actions.empty())
         continue;
       add_optimizer(window, step);
-      if (rank.source != ActionSource::Ranges)
+      if (rank.source != ActionSource::Ranges && rank.source != ActionSource::Passing)
         add_neighbouring_transfers(window, step);
       rank.on_device = put_on_device(step) || rank.on_device;
       finish(step);
@@ -103,11 +105,14 @@ class RankTracer {
       rank.source = ActionSource::MicrobatchRanges;
     } else if (events_.interleaves) {
       refuse(
-          "its ranks have several stages each (Megatron's forward_step_helper), and no range tells "
+          "its ranks have several stages each (Megatron's interleaved schedule), and no range "
+          "tells "
           "which stage runs; what is right is one stage a rank, or ranges as torch's schedule "
           "runtime writes them (\"PP:2F0\")");
     } else if (!of(RangeKind::ForwardCall).empty() && !of(RangeKind::BackwardCall).empty()) {
       rank.source = ActionSource::Functions;
+    } else if (!of(RangeKind::Passing).empty()) {
+      rank.source = ActionSource::Passing;
     } else {
       rank.source = ActionSource::Operators;
       const bool transfers =
@@ -139,6 +144,17 @@ class RankTracer {
       for (const Range* step : of(RangeKind::Optimizer)) {
         windows.push_back({{}, begin, step->end});
         begin = step->end;
+      }
+    } else if (source == ActionSource::Passing) {
+      // A step begins with receiving for the first forward, when backwards have been.
+      bool has_backward = false;
+      for (const Range* range : of(RangeKind::Passing)) {
+        if (has_backward && range->name == "recv_forward") {
+          windows.push_back({{}, begin, range->start});
+          begin = range->start;
+          has_backward = false;
+        }
+        has_backward = has_backward || range->name.starts_with("send_backward");
       }
     } else {
       // A step is over where an action comes again.
@@ -174,6 +190,7 @@ class RankTracer {
           return kind == RangeKind::Forward || kind == RangeKind::Backward;
         case ActionSource::Functions:
           return kind == RangeKind::ForwardCall || kind == RangeKind::BackwardCall;
+        case ActionSource::Passing:
         case ActionSource::Operators:
           return false;
       }
@@ -377,6 +394,36 @@ class RankTracer {
                                                                : own.end;
   }
 
+  // ---- sends and receives of Megatron-LM
+
+  /// What ends with sending an output is a forward, with sending a gradient a backward:
+  /// "recv_forward" and "send_forward_recv_backward" have a forward between them.
+  void add_between(const Window& window, TracedStep& step) {
+    using Kind = plan::InstructionKind;
+    int forwards = 0, backwards = 0;
+    double free = 0;
+    for (const Range* range : of(RangeKind::Passing)) {
+      if (range->start < window.start || range->start >= window.end)
+        continue;
+      const auto transfer = [&](Kind kind, int microbatch) {
+        step.transfers.push_back({{kind, -1, microbatch}, range->start, range->end});
+      };
+      const std::string_view name = range->name;
+      if (name.starts_with("send_forward")) {
+        add_action({plan::ActionKind::Forward, -1, forwards}, free, range->start, step);
+        transfer(Kind::SendActivation, forwards++);
+      } else if (name.starts_with("send_backward")) {
+        add_action({plan::ActionKind::Backward, -1, backwards}, free, range->start, step);
+        transfer(Kind::SendGradient, backwards++);
+      }
+      if (name.ends_with("recv_forward"))
+        transfer(Kind::ReceiveActivation, forwards);
+      else if (name.ends_with("recv_backward"))
+        transfer(Kind::ReceiveGradient, backwards);
+      free = range->end;
+    }
+  }
+
   // ---- what all have
 
   void add_optimizer(const Window& window, TracedStep& step) {
@@ -485,6 +532,8 @@ std::string to_string(ActionSource source) {
       return "ranges";
     case ActionSource::MicrobatchRanges:
       return "microbatch ranges";
+    case ActionSource::Passing:
+      return "sends and receives";
     case ActionSource::Functions:
       return "functions";
     case ActionSource::Operators:

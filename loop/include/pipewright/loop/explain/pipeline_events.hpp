@@ -1,6 +1,6 @@
 #pragma once
 
-// What of a rank's Kineto trace speaks of its pipeline: ranges that are called after actions,
+// What of a rank's trace speaks of its pipeline: ranges that are called after actions,
 // operators, the arrows from a forward operator to its backward, and what its device did.
 
 #include <cstdint>
@@ -22,6 +22,7 @@ enum class RangeKind {
   Optimizer,     // "Optimizer.step#AdamW.step"
   Send,          // "gloo:send": from its start until somebody has waited for it
   Receive,       // "gloo:recv", likewise
+  Passing,       // "send_forward_recv_backward", …: Megatron's, between its actions
 };
 
 enum class OperatorKind { Compute, Engine, Send, Receive, Collective };
@@ -69,8 +70,16 @@ struct PipelineEvents {
 
 /// Reads `{"traceEvents": […]}` or a bare list, also gzipped; all else that a trace has is left
 /// out. Throws as `read_chrome_trace` does, and fills `problems` as it does. `ask` is called every
-/// few thousand events, and may throw.
+/// `events_between_questions`, and may throw.
+inline constexpr std::size_t events_between_questions = 4096;
 PipelineEvents read_pipeline_events(
+    const std::filesystem::path& file, std::vector<std::string>& problems,
+    const std::function<void()>& ask = [] {});
+
+/// The ranks of one file: of a trace of torch's profiler one, of what Nsight Systems has exported
+/// as SQLite (`nsys export --type sqlite`) one for each process that has ranges. Throws InputError
+/// that names file, table and column where that is not as NVIDIA describes it. `ask` as above.
+std::vector<PipelineEvents> read_ranks(
     const std::filesystem::path& file, std::vector<std::string>& problems,
     const std::function<void()>& ask = [] {});
 

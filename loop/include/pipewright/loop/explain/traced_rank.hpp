@@ -16,6 +16,7 @@ namespace pipewright::loop {
 enum class ActionSource {
   Ranges,            // "PP:2F0": stage, kind and microbatch are told
   MicrobatchRanges,  // "Forward 3": the stage is the rank's place in the pipeline
+  Passing,           // ranges of Megatron's sends and receives, between which actions lie
   Functions,         // torch's, Megatron's or DeepSpeed's, likewise; microbatches in their order
   Operators,         // no range tells: forward operators, the engine's, the arrows between them
 };

@@ -127,7 +127,7 @@ class NsysReader {
 
  private:
   void read(const std::string& table, const std::vector<std::string>& columns,
-            const SqliteFile::Take& take) {
+            const SqliteFile::Take& take) const {
     std::size_t taken = 0;
     file_.read(table, columns, [&](const SqliteRow& row) {
       if (++taken % events_between_questions == 0)

@@ -68,10 +68,11 @@ struct PipelineEvents {
   std::vector<DeviceWork> device{};
 };
 
+inline constexpr std::size_t events_between_questions = 4096;
+
 /// Reads `{"traceEvents": […]}` or a bare list, also gzipped; all else that a trace has is left
 /// out. Throws as `read_chrome_trace` does, and fills `problems` as it does. `ask` is called every
 /// `events_between_questions`, and may throw.
-inline constexpr std::size_t events_between_questions = 4096;
 PipelineEvents read_pipeline_events(
     const std::filesystem::path& file, std::vector<std::string>& problems,
     const std::function<void()>& ask = [] {});

@@ -35,7 +35,7 @@ std::string torch_program() {
 int nameless_file(const std::string& text) {
   const int file = memfd_create("scenario", 0);
   if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    give_up("the scenario cannot be passed to it");
+    throw_errno("the scenario cannot be passed to it");
   return file;
 }
 
@@ -53,12 +53,12 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario) {
 
 int become_torch_program() {
   become(torch_program(), own_words());
-  give_up("pipewright-torch cannot start");
+  throw_errno("pipewright-torch cannot start");
 }
 
 int become_simgrid_program() {
   become(find_program("pipewright-simgrid", "--engine simgrid needs SimGrid"), own_words());
-  give_up("pipewright-simgrid cannot start");
+  throw_errno("pipewright-simgrid cannot start");
 }
 
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file) {

@@ -49,17 +49,17 @@ int exit_code_of(const std::string& program, pid_t child) {
 
 }  // namespace
 
-void give_up(const std::string& what) {
+void throw_errno(const std::string& what) {
   throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 std::string output_of(const std::string& program, const std::vector<std::string>& words) {
   int ends[2];
   if (pipe(ends) != 0)
-    give_up("no pipe");
+    throw_errno("no pipe");
   const pid_t child = fork();
   if (child < 0)
-    give_up(program + " cannot start");
+    throw_errno(program + " cannot start");
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);

@@ -8,7 +8,7 @@
 namespace pipewright::cli {
 
 /// Throws what errno says.
-[[noreturn]] void give_up(const std::string& what);
+[[noreturn]] void throw_errno(const std::string& what);
 
 /// What the program prints on stdout; its messages pass through. `words`: its own name first.
 /// Throws ProgramFailed, and loop::Stopped when the user asked to stop.

@@ -3,12 +3,15 @@
     profiled.py PIPEWRIGHT
 """
 
+import json
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+SOURCE = Path(__file__).parents[2]
 PACKAGE = Path(sys.argv[1]).parents[1] / "python"
 if not (PACKAGE / "pipewright").is_dir():
     print(f"skipped: there is no {PACKAGE}: it was built without PIPEWRIGHT_PYTHON")
@@ -141,9 +144,25 @@ def check_traced():
             raise AssertionError(words)
 
 
+def check_command():
+    """`profile --runtime torch` asks a Python for the runtime; one that cannot is named."""
+    small = ["model.blocks=1", "model.hidden=16", "model.heads=2", "model.sequence=16"]
+    words = [sys.argv[1], "profile", str(SOURCE / "scenarios/gpt-text/scenario.json"), "--over", "0", "--runtime", "torch",
+             *(word for field in small for word in ("--set", field))]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    with tempfile.TemporaryDirectory() as folder:
+        costs = Path(folder) / "costs.json"
+        subprocess.run([*words, "--python", sys.executable, "-o", str(costs)], env=environment, check=True,
+                       stdout=subprocess.DEVNULL)
+        runtime = json.loads(costs.read_text())["runtime"]
+    assert runtime["name"] == f"torch {torch.__version__.split('+')[0]}" and 0 < runtime["send_s"] < 1, runtime
+    done = subprocess.run([*words, "--python", "/bin/false"], capture_output=True, text=True)
+    assert done.returncode == 2 and "--python /bin/false: a Python is needed" in done.stderr, done
+
+
 def main():
     torch.set_num_threads(1)
-    for check in (check_figures, check_predictions, check_traced, check_runtime, check_job):
+    for check in (check_figures, check_predictions, check_traced, check_runtime, check_job, check_command):
         check()
         print(check.__name__)
 

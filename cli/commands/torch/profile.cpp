@@ -10,6 +10,7 @@
 #include "print/console.hpp"
 #include "print/costs_table.hpp"
 #include "process/interrupt.hpp"
+#include "process/program.hpp"
 #include "process/program_output.hpp"
 
 namespace pipewright::cli {
@@ -19,10 +20,17 @@ namespace {
 /// That torch's runtime takes for actions and messages, as Python measures it.
 plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
   say("measuring torch's runtime in two processes");
-  const std::string text =
-      output_of(options.python, {options.python, "-W", "ignore", "-m", "pipewright._runtime"});
-  return plan::runtime_cost_from_json(
-      plan::JsonDocument::parse(text, "what torch's runtime costs"));
+  try {
+    const std::string text =
+        output_of(options.python, {options.python, "-W", "ignore", "-m", "pipewright._runtime"});
+    return plan::runtime_cost_from_json(
+        plan::JsonDocument::parse(text, "what torch's runtime costs"));
+  } catch (const ProgramFailed&) {
+    throw plan::InputError(fmt::format(
+        "--python {}: a Python is needed that has torch 2.11 and the module pipewright (pip "
+        "install . in its environment)",
+        options.python));
+  }
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ class _Work:
             raise InputError(f"layer {self.name} gives no tensor")
         return outputs
 
-    def median(self, part):
-        return statistics.median(self.seconds[part] or [0.0])
+    def mean(self, part):
+        """A stage takes the sum of its layers: that of medians is less, where some rounds are slow."""
+        return statistics.fmean(self.seconds[part] or [0.0])
 
 
 def profiled(layers, example, loss_fn, target, optimizer, seconds, with_runtime):
@@ -225,10 +226,10 @@ def _kept(layer, inputs, outputs, saved):
 
 
 def _cost(layer):
-    backward, whole = layer.median("input_gradient") + layer.median("weight_gradient"), layer.median("backward")
-    times = {"forward_s": layer.median("forward"), "input_gradient_s": layer.median("input_gradient"),
-             "weight_gradient_s": layer.median("weight_gradient"), "splitting_s": max(0.0, backward - whole),
-             "optimizer_step_s": layer.median("optimizer")}
+    backward, whole = layer.mean("input_gradient") + layer.mean("weight_gradient"), layer.mean("backward")
+    times = {"forward_s": layer.mean("forward"), "input_gradient_s": layer.mean("input_gradient"),
+             "weight_gradient_s": layer.mean("weight_gradient"), "splitting_s": max(0.0, backward - whole),
+             "optimizer_step_s": layer.mean("optimizer")}
     return {"name": layer.name, **_mean_of_job(times), **layer.fields}
 
 

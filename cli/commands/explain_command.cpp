@@ -2,7 +2,7 @@
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/loop/hang/explain_hang.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "print/console.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 struct ExplainOptions {
   std::vector<std::string> files;
-  std::optional<int> step;
+  loop::TraceChoice choice;
   std::string output;
   std::string timeline;
   bool hang = false;
@@ -38,9 +38,9 @@ int explain(const ExplainOptions& options) {
   if (!options.timeline.empty())
     loop::require_timeline_suffix(options.timeline);
   std::vector<std::string> problems;
-  const auto explanation = [&] {
+  const auto job = [&] {
     try {
-      return loop::explain_traces({options.files.begin(), options.files.end()}, options.step,
+      return loop::explain_traces({options.files.begin(), options.files.end()}, options.choice,
                                   problems);
     } catch (...) {
       for (const std::string& problem : problems)
@@ -51,13 +51,13 @@ int explain(const ExplainOptions& options) {
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty())
-    loop::write_timeline_file(options.timeline, plan::table_of(explanation.pipeline.timeline));
+    loop::write_timeline_file(options.timeline, plan::table_of(job.timeline));
   if (!options.output.empty())
-    loop::write_explanation(options.output, explanation);
+    loop::write_explanation(options.output, job);
   if (options.json)
-    fmt::print("{}\n", to_json(explanation).dump(2));
+    fmt::print("{}\n", to_json(job).dump(2));
   else
-    fmt::print("{}", explanation_table(explanation));
+    fmt::print("{}", explanation_table(job));
   return Done;
 }
 
@@ -79,23 +79,30 @@ Command describe_explain(ExplainOptions& options) {
            {.names = "--hang",
             .target = &options.hang,
             .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
-            .excludes = {"--step", "--output", "--timeline"}},
+            .excludes = {"--axes", "--step", "--output", "--timeline"}},
            {.names = "--schedule",
             .target = &options.schedule,
             .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
                     "rank that left its order",
             .value = "FILE",
             .needs = {"--hang"}},
+           {.names = "--axes",
+            .target = &options.choice.axes,
+            .help =
+                "How the ranks of a job of several pipelines lie, the last axis fastest: \"pipe\", "
+                "\"data\", \"context\" and \"tensor\" with their lengths; not needed where the "
+                "traces name their groups",
+            .value = "AXES"},
            {.names = "--step",
-            .target = &options.step,
+            .target = &options.choice.step,
             .help = "The step to explain: N of \"ProfilerStep#N\", or counted from 0 where there "
                     "is none; without it the last whole one",
             .value = "N",
             .numbers = Numbers::NotNegative},
            {.names = "-o,--output",
             .target = &options.output,
-            .help = "Write timeline.pwt, timeline.json, schedule.csv, scenario.json and costs.json "
-                    "into this folder",
+            .help = "Write timeline.pwt and timeline.json of all ranks, and schedule.csv, "
+                    "scenario.json and costs.json of the slowest pipeline into this folder",
             .value = "FOLDER"},
            {.names = "--timeline",
             .target = &options.timeline,
@@ -106,6 +113,7 @@ Command describe_explain(ExplainOptions& options) {
       .examples =
           "Examples:\n"
           "  pipewright explain rank0.json.gz rank1.json.gz -o explained\n"
+          "  pipewright explain traces/*.json.gz --axes pipe=4,data=2,tensor=2\n"
           "  pipewright explain --hang /tmp/nccl_trace_rank_* --schedule plan.csv"};
 }
 

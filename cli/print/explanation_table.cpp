@@ -1,10 +1,14 @@
 #include "print/explanation_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
+
+#include "pipewright/loop/explain/job_layout.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -59,19 +63,67 @@ std::string head(const loop::TraceExplanation& own) {
   return text;
 }
 
-std::string rank_table(const loop::TraceExplanation& own) {
+constexpr std::size_t most_ranks_listed = 8;
+
+std::string listed_ranks(const std::vector<int>& ranks) {
+  if (ranks.size() <= most_ranks_listed)
+    return fmt::format("{}", fmt::join(ranks, ", "));
+  return fmt::format("{}, {}, …, {}", ranks[0], ranks[1], ranks.back());
+}
+
+/// A line for each pipeline, where there are several.
+std::string pipeline_table(const loop::JobExplanation& job) {
+  if (job.pipelines.size() == 1)
+    return {};
+  std::size_t widest = std::string_view("pipeline").size();
+  for (const loop::ExplainedPipeline& own : job.pipelines)
+    widest = std::max(widest, loop::to_string(own.place).size());
+  std::string text = fmt::format("{:<{}}{:>16}{:>12}{:>9}{:>12}{:>12}  ranks\n", "pipeline", widest,
+                                 "iteration, ms", "actions", "busiest", "busy", "mean busy");
+  for (std::size_t at = 0; at < job.pipelines.size(); ++at) {
+    const loop::ExplainedPipeline& own = job.pipelines[at];
+    const std::size_t busiest = busiest_rank(own);
+    text += fmt::format("{:<{}}{:>16}{:>12}{:>9}{:>12}{:>12}  {}{}\n", loop::to_string(own.place),
+                        widest, ms(own.iteration_s), ms(own.actions_s), own.ranks[busiest],
+                        ms(own.busy_s[busiest]), ms(mean_busy_s(own)), listed_ranks(own.ranks),
+                        at == job.slowest ? "  slowest" : "");
+  }
+  return text +
+         fmt::format("\nthe slowest, {}:\n", loop::to_string(job.pipelines[job.slowest].place));
+}
+
+/// "0", "1", … of a pipeline alone; of one of several "6 (pipe 1, data 2)".
+std::vector<std::string> rank_labels(const loop::JobExplanation& job) {
+  const loop::ExplainedPipeline& own = job.pipelines[job.slowest];
+  std::vector<std::string> labels;
+  for (std::size_t rank = 0; rank < own.ranks.size(); ++rank)
+    labels.push_back(job.pipelines.size() == 1
+                         ? fmt::format("{}", rank)
+                         : fmt::format("{} ({})", own.ranks[rank], place_of_rank(own, rank)));
+  return labels;
+}
+
+std::size_t widest_of(const std::vector<std::string>& labels) {
+  std::size_t widest = 0;
+  for (const std::string& label : labels)
+    widest = std::max(widest, label.size());
+  return widest;
+}
+
+std::string rank_table(const loop::TraceExplanation& own, const std::vector<std::string>& labels) {
+  const std::size_t width = std::max<std::size_t>(6, widest_of(labels));
   std::vector<std::size_t> causes;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     if (std::any_of(own.ranks.begin(), own.ranks.end(),
                     [&](const auto& rank) { return rank.idle[cause].value > 0; }))
       causes.push_back(cause);
-  std::string text = fmt::format("\n{:<6}{:>12}", "rank", "busy, ms");
+  std::string text = fmt::format("\n{:<{}}{:>12}", "rank", width, "busy, ms");
   for (const std::size_t cause : causes)
     text += fmt::format("{:>12}", plan::idle_causes()[cause]);
   text += fmt::format("{:>12}{:>12}\n", "waiting", "moving");
   for (std::size_t rank = 0; rank < own.ranks.size(); ++rank) {
     const loop::TracedRankTimes& times = own.ranks[rank];
-    text += fmt::format("{:<6}{:>12}", rank, ms(times.busy_s));
+    text += fmt::format("{:<{}}{:>12}", labels[rank], width, ms(times.busy_s));
     for (const std::size_t cause : causes)
       text += fmt::format("{:>12}", ms(times.idle[cause].value));
     text += fmt::format("{:>12}{:>12}\n", ms(times.waiting_s), ms(times.moving_s));
@@ -79,12 +131,14 @@ std::string rank_table(const loop::TraceExplanation& own) {
   return text;
 }
 
-std::string stage_table(const loop::TraceExplanation& own) {
-  std::string text = fmt::format("\n{:<6}{:>6}{:>14}{:>14}{:>12}\n", "stage", "rank", "forward, ms",
-                                 "backward", "all");
+std::string stage_table(const loop::TraceExplanation& own, const std::vector<std::string>& labels) {
+  const std::size_t width = std::max<std::size_t>(6, widest_of(labels));
+  std::string text = fmt::format("\n{:<6}{:>{}}{:>14}{:>14}{:>12}\n", "stage", "rank", width,
+                                 "forward, ms", "backward", "all");
   for (std::size_t stage = 0; stage < own.costs.stages.size(); ++stage) {
     const loop::TracedStage& times = own.costs.stages[stage];
-    text += fmt::format("{:<6}{:>6}{:>14}{:>14}{:>12}{}\n", stage, times.rank, ms(times.forward),
+    text += fmt::format("{:<6}{:>{}}{:>14}{:>14}{:>12}{}\n", stage,
+                        labels[static_cast<std::size_t>(times.rank)], width, ms(times.forward),
                         ms(times.backward), ms(times.total),
                         static_cast<int>(stage) == own.slowest_stage
                             ? fmt::format("  slowest: {:.2f} times the mean", own.slowest_over_mean)
@@ -153,9 +207,11 @@ std::string alternative_table(const loop::TraceExplanation& own) {
 
 }  // namespace
 
-std::string explanation_table(const loop::TraceExplanation& explanation) {
-  return head(explanation) + rank_table(explanation) + stage_table(explanation) +
-         alternative_table(explanation);
+std::string explanation_table(const loop::JobExplanation& job) {
+  const loop::TraceExplanation& slowest = job.explanation;
+  const auto labels = rank_labels(job);
+  return pipeline_table(job) + head(slowest) + rank_table(slowest, labels) +
+         stage_table(slowest, labels) + alternative_table(slowest);
 }
 
 }  // namespace pipewright::cli

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings.hpp"
-#include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/loop/hang/explain_hang.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -80,19 +80,21 @@ void bind_plans(nb::module_& module) {
       "peak_bytes and its scenario as a dictionary.");
   module.def(
       "explain",
-      [](const std::vector<std::string>& files, std::optional<int> step, nb::handle progress) {
+      [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,
+         nb::handle progress) {
         plan::Json json;
         run_long(progress, [&](const loop::GoesOn& goes_on) {
           std::vector<std::string> problems;
           json = loop::to_json(
-              loop::explain_traces({files.begin(), files.end()}, step, problems, goes_on));
+              loop::explain_traces({files.begin(), files.end()}, {step, axes}, problems, goes_on));
         });
         return to_python(json);
       },
-      nb::arg("files"), nb::arg("step") = nb::none(), nb::kw_only(),
+      nb::arg("files"), nb::arg("step") = nb::none(), nb::kw_only(), nb::arg("axes") = "",
       nb::arg("progress") = nb::none(),
       "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
-      "`pipewright explain --json` prints. One trace for each rank. `progress(done, of)` is called "
+      "`pipewright explain --json` prints. One trace for each rank; `axes` as \"pipe=4,data=2\" "
+      "where several pipelines' traces do not say how they lie. `progress(done, of)` is called "
       "now and then, of files and what would be faster as one more; Ctrl-C ends it.");
   module.def(
       "explain_hang",

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/explain/job_explanation.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 #include "support/temp_folder.hpp"
@@ -36,13 +36,15 @@ void try_text(std::string_view text) {
   for (const std::string& part : parts_of(text))
     files.push_back(folder.write("rank" + std::to_string(files.size()) + ".json", part));
   std::vector<std::string> problems;
-  const auto own = accepted([&] { return loop::explain_traces(files, {}, problems); });
+  const auto job = accepted([&] { return loop::explain_traces(files, {}, problems); });
   demand(problems.size() < 10'000, "problems are not listed without end");
-  if (!own)
+  if (!job)
     return;
+  const loop::TraceExplanation* const own = &job->explanation;
   const double length = own->pipeline.timeline.length.value;
   demand(std::isfinite(length) && length >= 0, "an iteration has a length");
-  demand(own->ranks.size() >= files.size(), "each trace is a rank, or several");
+  demand(job->timeline.ranks >= static_cast<int>(files.size()), "each trace is a rank, or several");
+  demand(job->timeline.length.value >= length, "no pipeline goes on behind the end of the job");
   for (const loop::TracedRankTimes& rank : own->ranks) {
     double sum = rank.busy_s;
     for (const plan::Seconds& idle : rank.idle) {
@@ -53,7 +55,7 @@ void try_text(std::string_view text) {
   }
   for (const loop::Alternative& change : own->alternatives.all)
     demand(std::isfinite(change.iteration_s), "what is simulated has a length");
-  demand(!to_json(*own).dump().empty(), "it can be printed");
+  demand(!to_json(*job).dump().empty(), "it can be printed");
 }
 
 const pipewright::fuzz::Reader reader("explain", try_text);

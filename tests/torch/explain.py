@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from pipewright import PROGRAM, run  # first: it skips where torch is missing
-from trace_pipeline import Job, trace
+from trace_pipeline import NAP, Job, trace
 
 NAMES = {
     "ScheduleGPipe": "gpipe",
@@ -72,6 +72,28 @@ def check_stacks(folder: Path) -> None:
     assert abs(own["iteration_s"] - wanted) < MOST_OFF * wanted + 2e-3, (own["iteration_s"], wanted)
 
 
+def check_replicas(folder: Path, schedule: str) -> None:
+    """Of two pipelines that sum their gradients the slow one is named; the device mesh says who is where."""
+    job = Job(schedule, 2, 4, replicas=2, width=128, rows=64, slow_stage=1, slow_replica=1)
+    files = trace(job, folder / f"{schedule}-replicas")
+    timeline = folder / "job.pwt"
+    own = explain(files, "--timeline", str(timeline))
+    assert [p["axes"] for p in own["pipelines"]] == [{"data": 0}, {"data": 1}], own["pipelines"]
+    assert [p["ranks"] for p in own["pipelines"]] == [[0, 2], [1, 3]], own["pipelines"]
+    assert own["slowest"] == 1 and own["slowest_stage"] == 1, own["pipelines"]
+    assert own["schedule"] == NAMES[schedule] and own["iteration_s"] > 4 * NAP, own
+    quick, slow = own["pipelines"]
+    assert quick["actions_s"] < 4 * NAP < slow["actions_s"], own["pipelines"]
+    wanted = max(t[1] for t in json.loads((files[0].parent / "truth.json").read_text())["step_s"])
+    for pipeline in own["pipelines"]:  # they wait for each other's gradients
+        found = pipeline["iteration_s"]
+        assert abs(found - wanted) < MOST_OFF * wanted + 2e-3, f"{pipeline}: not {wanted} s"
+    assert explain(files, "--axes", "pipe=2,data=2")["pipelines"] == own["pipelines"]
+    assert "would be a pipeline" in refusal(*files, "--axes", "data=2,pipe=2")
+    run("convert", str(timeline), str(folder / "job.json"))
+    run("compare", str(timeline), str(folder / "job.json"))
+
+
 def check_files(folder: Path) -> None:
     """What is written is what the other commands take, and says the same."""
     files = sorted((folder / "Schedule1F1B").glob("rank*.json.gz"))
@@ -123,6 +145,8 @@ def main() -> None:
         if not sys.argv[2:]:
             check(Job("Schedule1F1B", 4, 8, width=128, rows=64, slow_stage=2), folder)
             check_stacks(folder)
+            check_replicas(folder, "Schedule1F1B")
+            check_replicas(folder, "ScheduleGPipe")
             check_files(folder)
             check_refusals(folder)
 

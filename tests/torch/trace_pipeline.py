@@ -1,9 +1,9 @@
 """Trains a small pipeline in torch, a process for each rank over Gloo, with torch's profiler on: what
 `pipewright explain` reads. As a program it leaves FOLDER/rank0.json.gz, … and FOLDER/truth.json:
 
-    trace_pipeline.py FOLDER SCHEDULE [RANKS [MICROBATCHES [CHUNKS]]]
+    trace_pipeline.py FOLDER SCHEDULE [RANKS [MICROBATCHES [CHUNKS [REPLICAS]]]]
 
-SCHEDULE is a class of torch.distributed.pipelining, such as Schedule1F1B.
+REPLICAS train it side by side and sum their gradients. SCHEDULE is a class of torch.distributed.pipelining, such as Schedule1F1B.
 """
 
 import json
@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, schedules
 from torch.profiler import ProfilerActivity, profile, schedule
 
@@ -34,10 +35,16 @@ class Job(NamedTuple):
     ranks: int = 2
     microbatches: int = 4
     chunks: int = 1
+    replicas: int = 1
     width: int = 192
     rows: int = 64  # of a microbatch
     slow_stage: int = -1  # sleeps in its forwards
+    slow_replica: int = 0  # where it does
     stacks: bool = False  # whether the profiler records them
+
+    @property
+    def processes(self) -> int:
+        return self.ranks * self.replicas
 
     @property
     def stages(self) -> int:
@@ -67,30 +74,35 @@ class Sleep(nn.Module):
         return x
 
 
-def make_stage(job: Job, stage: int) -> nn.Sequential:
+def make_stage(job: Job, stage: int, replica: int) -> nn.Sequential:
     torch.manual_seed(stage)
     blocks = [nn.Sequential(nn.Linear(job.width, job.width), nn.GELU()) for _ in range(3)]
-    if stage == job.slow_stage:
+    if stage == job.slow_stage and replica == job.slow_replica:
         blocks.insert(1, Sleep())
     return nn.Sequential(*blocks)
 
 
-def make_schedule(job: Job, modules: dict[int, nn.Module], rank: int):
-    stages = [Stage(modules[s], s, job.stages, DEVICE) for s in job.stages_of(rank)]
+def make_schedule(job: Job, modules: dict[int, nn.Module], group: dist.ProcessGroup | None):
+    stages = [Stage(module, s, job.stages, DEVICE, group=group) for s, module in modules.items()]
     kind = getattr(schedules, job.schedule)
     single = issubclass(kind, schedules.PipelineScheduleSingle)
     return kind(stages[0] if single else stages, job.microbatches, loss_fn=nn.functional.mse_loss)
 
 
-def train(rank: int, job: Job, folder: Path) -> None:
+def train(process: int, job: Job, folder: Path) -> None:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    store = dist.FileStore(str(folder / "store"), job.ranks)
+    store = dist.FileStore(str(folder / "store"), job.processes)
     dist.init_process_group(
-        "gloo", store=store, rank=rank, world_size=job.ranks, timeout=timedelta(seconds=60)
+        "gloo", store=store, rank=process, world_size=job.processes, timeout=timedelta(seconds=60)
     )
-    modules = {s: make_stage(job, s) for s in job.stages_of(rank)}
-    runtime = make_schedule(job, modules, rank)
+    rank, replica = divmod(process, job.replicas)
+    pipeline, replicas = None, None  # groups
+    if job.replicas > 1:
+        mesh = init_device_mesh("cpu", (job.ranks, job.replicas), mesh_dim_names=("pp", "dp"))
+        pipeline, replicas = mesh.get_group("pp"), mesh.get_group("dp")
+    modules = {s: make_stage(job, s, replica) for s in job.stages_of(rank)}
+    runtime = make_schedule(job, modules, pipeline)
     parameters = [p for module in modules.values() for p in module.parameters()]
     optimizer = torch.optim.SGD(parameters, 1e-3)
     x, y = torch.randn(2, job.microbatches * job.rows, job.width).unbind()
@@ -99,7 +111,7 @@ def train(rank: int, job: Job, folder: Path) -> None:
     with profile(
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=0, warmup=WARM_UP, active=STEPS, repeat=1),
-        on_trace_ready=lambda p: p.export_chrome_trace(str(folder / f"rank{rank}.json.gz")),
+        on_trace_ready=lambda p: p.export_chrome_trace(str(folder / f"rank{process}.json.gz")),
         with_stack=job.stacks,
         acc_events=True,
     ) as profiler:
@@ -108,11 +120,13 @@ def train(rank: int, job: Job, folder: Path) -> None:
             began = time.perf_counter()
             inputs = [x] if 0 in modules else []
             runtime.step(*inputs, target=y) if has_last else runtime.step(*inputs)
+            for parameter in parameters if replicas else []:
+                dist.all_reduce(parameter.grad, group=replicas)
             optimizer.step()
             optimizer.zero_grad()
             times.append(time.perf_counter() - began)
             profiler.step()
-    (folder / f"times{rank}.json").write_text(json.dumps(times[WARM_UP:]))
+    (folder / f"times{process}.json").write_text(json.dumps(times[WARM_UP:]))
     dist.destroy_process_group()
 
 
@@ -121,10 +135,10 @@ def trace(job: Job, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.iterdir():
         left.unlink()
-    mp.start_processes(train, (job, folder), nprocs=job.ranks, start_method="fork")
-    times = [json.loads((folder / f"times{r}.json").read_text()) for r in range(job.ranks)]
+    mp.start_processes(train, (job, folder), nprocs=job.processes, start_method="fork")
+    times = [json.loads((folder / f"times{r}.json").read_text()) for r in range(job.processes)]
     (folder / "truth.json").write_text(json.dumps({**job._asdict(), "step_s": times}))
-    return [folder / f"rank{r}.json.gz" for r in range(job.ranks)]
+    return [folder / f"rank{r}.json.gz" for r in range(job.processes)]
 
 
 if __name__ == "__main__":

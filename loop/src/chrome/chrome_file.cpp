@@ -102,7 +102,7 @@ class ChromeFileReader {
         if (!read_list(/*may_stay_open=*/false))
           break;
       } else {
-        take_member(key, value());
+        take_member(key, value(key == distributed_info ? most_of_groups : most_kept));
       }
     }
     if (!has_events)
@@ -110,6 +110,9 @@ class ChromeFileReader {
   }
 
   static constexpr std::size_t most_kept = std::size_t{1} << 16U;  // bytes of one value
+  static constexpr std::size_t most_of_groups = std::size_t{1}
+                                                << 22U;  // with ranks by the thousand
+  static constexpr std::string_view distributed_info = "\"distributedInfo\"";
 
   /// Moves the next letter to the end of `kept`, while that is short.
   void keep(std::string& kept, std::size_t most) {
@@ -133,17 +136,17 @@ class ChromeFileReader {
   }
 
   /// A whole value; of a long one its beginning.
-  std::string value() {
+  std::string value(std::size_t most) {
     std::string kept;
     int depth = 0;
     while (const auto letter = window_.peek()) {
       if (depth == 0 && (letter == ',' || letter == '}'))
         break;
       if (letter == '"') {
-        kept += text(most_kept - std::min(most_kept, kept.size()));
+        kept += text(most - std::min(most, kept.size()));
         continue;
       }
-      keep(kept, most_kept);
+      keep(kept, most);
       if (letter == '[' || letter == '{')
         ++depth;
       if (letter == ']' || letter == '}')
@@ -160,7 +163,8 @@ class ChromeFileReader {
   }
 
   void take_member(const std::string& key, const std::string& json) {
-    if (key == "\"distributedInfo\"") {
+    if (key == distributed_info) {
+      header_.distributed = json;
       const FlatObject info = flat_object(json);
       header_.rank = count_of(info, "rank");
       header_.world_size = count_of(info, "world_size");

@@ -77,6 +77,7 @@ struct ChromeFile {
   std::optional<int> rank{};                // of a distributed run
   std::optional<int> world_size{};          // … and how many ranks that has
   std::optional<std::int64_t> base_time{};  // ns, what its times count from
+  std::string distributed{};                // "distributedInfo" as it stands there
 };
 
 struct ChromeProcess {

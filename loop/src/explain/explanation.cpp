@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
 
@@ -48,6 +47,8 @@ plan::Json json_of(const TracedStage& stage) {
   return json;
 }
 
+}  // namespace
+
 TraceExplanation explanation_of(TracedPipeline pipeline, const std::function<void()>& ask) {
   TraceExplanation explanation;
   explanation.pipeline = std::move(pipeline);
@@ -66,24 +67,6 @@ TraceExplanation explanation_of(TracedPipeline pipeline, const std::function<voi
   if (sum > 0)
     explanation.slowest_over_mean = slowest * static_cast<double>(stages.size()) / sum;
   return explanation;
-}
-
-}  // namespace
-
-TraceExplanation explain_traces(const std::vector<std::filesystem::path>& files,
-                                std::optional<int> step, std::vector<std::string>& problems,
-                                const GoesOn& goes_on) {
-  std::vector<TracedRank> ranks;
-  const auto ask = [&] {
-    if (goes_on && !goes_on(ranks.size(), files.size() + 1))
-      throw Stopped{};
-  };
-  for (const std::filesystem::path& file : files) {
-    ask();
-    for (const PipelineEvents& events : read_ranks(file, problems, ask))
-      ranks.push_back(traced_rank(events));
-  }
-  return explanation_of(traced_pipeline(ranks, step), ask);
 }
 
 plan::Json to_json(const TraceExplanation& explanation) {
@@ -123,15 +106,6 @@ plan::Json to_json(const TraceExplanation& explanation) {
     json["alternatives"].push_back(std::move(change));
   }
   return json;
-}
-
-void write_explanation(const std::filesystem::path& folder, const TraceExplanation& explanation) {
-  std::filesystem::create_directories(folder);
-  write_timeline(folder / "timeline.pwt", explanation.pipeline.timeline);
-  write_timeline(folder / "timeline.json", explanation.pipeline.timeline);
-  plan::write_file(folder / "schedule.csv", plan::to_csv(explanation.pipeline.schedule));
-  plan::write_file(folder / "scenario.json", to_json(explanation.costs.scenario).dump(2) + "\n");
-  plan::write_file(folder / "costs.json", to_json(explanation.costs.costs).dump(1) + "\n");
 }
 
 }  // namespace pipewright::loop

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "chrome/chrome_file.hpp"
 #include "explain/event_gatherer.hpp"
 #include "explain/nsys_events.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json.hpp"
 #include "sqlite/sqlite_file.hpp"
 
 namespace pipewright::loop {
@@ -29,6 +31,7 @@ constexpr std::array<PipelineFunction, 6> pipeline_functions{{
     {"runtime/pipe/engine.py(", ": _exec_forward_pass", RangeKind::ForwardCall},
     {"runtime/pipe/engine.py(", ": _exec_backward_pass", RangeKind::BackwardCall},
 }};
+constexpr std::uint64_t most_rank = 1'000'000'000;
 constexpr std::string_view interleaving_function = ": forward_step_helper";
 
 std::optional<RangeKind> kind_of_call(std::string_view name) {
@@ -36,6 +39,27 @@ std::optional<RangeKind> kind_of_call(std::string_view name) {
     if (name.ends_with(own.name) && name.find(own.file) != std::string_view::npos)
       return own.kind;
   return {};
+}
+
+/// Of `{"rank": 0, "pg_config": [{"pg_desc": "mesh_pp", "ranks": [0, 2], …}, …], …}`, as
+/// torch.distributed writes it. What is otherwise tells nothing.
+std::vector<RankGroup> groups_of(const std::string& distributed_info) {
+  const auto info = plan::Json::parse(distributed_info, nullptr, /*allow_exceptions=*/false);
+  std::vector<RankGroup> groups;
+  if (!info.is_object() || !info.contains("pg_config") || !info["pg_config"].is_array())
+    return groups;
+  for (const plan::Json& config : info["pg_config"]) {
+    if (!config.is_object() || !config.contains("pg_desc") || !config["pg_desc"].is_string() ||
+        !config.contains("ranks") || !config["ranks"].is_array())
+      continue;
+    RankGroup group{.description = config["pg_desc"].get<std::string>()};
+    for (const plan::Json& rank : config["ranks"])
+      if (rank.is_number_unsigned() && rank.get<std::uint64_t>() < most_rank)
+        group.ranks.push_back(rank.get<int>());
+    if (group.ranks.size() == config["ranks"].size())
+      groups.push_back(std::move(group));
+  }
+  return groups;
 }
 
 /// Says of Kineto's events what they are.
@@ -55,6 +79,7 @@ class KinetoReader {
   void finish(const ChromeFile& header) {
     events_.rank = header.rank;
     events_.world_size = header.world_size;
+    events_.groups = groups_of(header.distributed);
     gatherer_.finish(header.base_time);
   }
 

@@ -21,62 +21,11 @@ namespace {
 
 constexpr double most_apart = 60;  // seconds, of the clocks of one run
 constexpr int most_events = 4'000'000;
+constexpr const char* what_would_be_right =
+    "give the traces of all its ranks, and --axes where they are of several pipelines";
 
 std::string name_of(const TracedRank& rank) {
   return rank.rank ? fmt::format("{} (rank {})", rank.file, *rank.rank) : rank.file;
-}
-
-/// In the order of the pipeline: by their ranks, or as they were given where none says which.
-std::vector<const TracedRank*> in_order(const std::vector<TracedRank>& ranks) {
-  std::vector<const TracedRank*> order;
-  for (const TracedRank& rank : ranks)
-    order.push_back(&rank);
-  for (const TracedRank& rank : ranks)
-    if (rank.rank.has_value() != ranks.front().rank.has_value())
-      throw plan::InputError(fmt::format(
-          "{}: says of no rank (distributedInfo.rank), but {} does: give traces that all say it",
-          rank.rank ? ranks.front().file : rank.file, rank.rank ? rank.file : ranks.front().file));
-  if (!ranks.front().rank)
-    return order;
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return *a->rank < *b->rank; });
-  for (std::size_t next = 1; next < order.size(); ++next)
-    if (*order[next]->rank == *order[next - 1]->rank)
-      throw plan::InputError(
-          fmt::format("{} and {}: both are of rank {} (distributedInfo.rank); "
-                      "give one trace for each rank",
-                      order[next - 1]->file, order[next]->file, *order[next]->rank));
-  return order;
-}
-
-void require_one_run(const std::vector<const TracedRank*>& order) {
-  const TracedRank& first = *order.front();
-  for (const TracedRank* rank : order) {
-    if (rank->world_size != first.world_size)
-      throw plan::InputError(fmt::format(
-          "{}: distributedInfo.world_size is {}, but {} has {}: they are of different runs",
-          rank->file, rank->world_size.value_or(0), first.file, first.world_size.value_or(0)));
-    if (rank->source != first.source)
-      throw plan::InputError(fmt::format(
-          "{}: its actions are told by {}, those of {} by {}: they are of different runs",
-          rank->file, to_string(rank->source), first.file, to_string(first.source)));
-  }
-  if (!first.rank || !first.world_size || order.size() < 2)
-    return;
-  // The ranks of one pipeline of several lie at equal distances.
-  const int apart = *order[1]->rank - *order[0]->rank;
-  std::set<int> given;
-  for (const TracedRank* rank : order)
-    given.insert(*rank->rank);
-  for (std::size_t next = 1; next < order.size(); ++next)
-    if (const int wanted = *order[next - 1]->rank + apart; *order[next]->rank != wanted) {
-      int missing = *order.front()->rank;
-      while (given.contains(missing))
-        ++missing;
-      throw plan::InputError(
-          fmt::format("ranks {}: rank {} is missing; give the traces of all ranks of a pipeline",
-                      fmt::join(given, ", "), missing));
-    }
 }
 
 std::string steps_of(const TracedRank& rank) {
@@ -109,29 +58,6 @@ std::vector<int> whole_steps(const std::vector<const TracedRank*>& order) {
       whole.push_back(number);
   }
   return whole;
-}
-
-int choose_step(const std::vector<const TracedRank*>& order, std::optional<int> wanted) {
-  if (wanted)
-    for (const TracedRank* rank : order) {
-      const TracedStep* const step = find_step(*rank, *wanted);
-      if (step == nullptr || !step->whole)
-        throw plan::InputError(fmt::format("{}: step {} {}; it has {}", rank->file, *wanted,
-                                           step == nullptr ? "is not in it" : "is not whole",
-                                           steps_of(*rank)));
-    }
-  if (wanted)
-    return *wanted;
-  const auto whole = whole_steps(order);
-  if (!whole.empty())
-    return whole.back();
-  std::vector<std::string> words;
-  for (const TracedRank* rank : order)
-    words.push_back(fmt::format("{} has {}", rank->file, steps_of(*rank)));
-  throw plan::InputError(
-      fmt::format("no step is whole on all ranks: {}; profile at least one step from its begin to "
-                  "its end, the same on all ranks",
-                  fmt::join(words, "; ")));
 }
 
 /// Puts one step together.
@@ -208,10 +134,8 @@ class Joiner {
     const bool behind = has(Kind::SendActivation) || has(Kind::ReceiveGradient);
     const std::string name = name_of(*order_[static_cast<std::size_t>(rank)]);
     const auto refuse = [&](const char* what, const char* where) {
-      throw plan::InputError(
-          fmt::format("{}: it {}, so it is not the {} stage of the pipeline; give the traces of "
-                      "all its ranks",
-                      name, what, where));
+      throw plan::InputError(fmt::format("{}: it {}, so it is not the {} stage of the pipeline; {}",
+                                         name, what, where, what_would_be_right));
     };
     if (rank == 0 && before)
       refuse("receives before its forwards or sends behind its backwards", "first");
@@ -246,10 +170,9 @@ class Joiner {
     }
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw plan::InputError(fmt::format(
-        "{}: together they are no whole pipeline: {}; give the traces of all its ranks, "
-        "of one run and one step",
-        fmt::join(pipeline_.files, ", "), why));
+    throw plan::InputError(
+        fmt::format("{}: together they are no whole pipeline: {}; {}, all of one run and one step",
+                    fmt::join(pipeline_.files, ", "), why, what_would_be_right));
   }
 
   void require_stages(const plan::Schedule& schedule, std::size_t actions) const {
@@ -397,6 +320,8 @@ class Joiner {
 
   void align() {
     plan::Timeline& timeline = pipeline_.timeline;
+    const auto first_span = first_action(timeline);
+    const plan::Seconds traced = timeline.spans[first_span].start;
     auto passages = plan::passages_of(timeline);
     double worst = 0;
     for (const plan::Passage& passage : passages)
@@ -432,7 +357,19 @@ class Joiner {
       pipeline_.clock_s.push_back(offset.value);
     timeline = plan::aligned(std::move(timeline), clocks);
     begin_at_zero(timeline);
+    if (all_have_origin())
+      pipeline_.began_ns = *order_.front()->origin_ns +
+                           std::llround((traced - timeline.spans[first_span].start).value * 1e9);
     end_sends(timeline);
+  }
+
+  /// The place of one of the first rank's that stays where it was traced.
+  static std::size_t first_action(const plan::Timeline& timeline) {
+    const auto found =
+        std::find_if(timeline.spans.begin(), timeline.spans.end(), [](const plan::Span& span) {
+          return span.rank == 0 && plan::parse_action(span.action).has_value();
+        });
+    return static_cast<std::size_t>(found - timeline.spans.begin());
   }
   bool all_have_origin() const {
     return std::all_of(order_.begin(), order_.end(),
@@ -523,16 +460,34 @@ class Joiner {
 
 }  // namespace
 
-TracedPipeline traced_pipeline(const std::vector<TracedRank>& ranks, std::optional<int> step) {
-  if (ranks.empty())
-    throw plan::InputError("no trace given: give one for each rank of a pipeline");
-  const auto order = in_order(ranks);
-  require_one_run(order);
-  const int number = choose_step(order, step);
-  TracedPipeline pipeline = Joiner(order, number).join();
-  pipeline.step = find_step(*order.front(), number)->number;
-  pipeline.step_index = number;
-  pipeline.steps = static_cast<int>(whole_steps(order).size());
+int step_to_explain(const std::vector<const TracedRank*>& ranks, std::optional<int> wanted) {
+  if (wanted)
+    for (const TracedRank* rank : ranks) {
+      const TracedStep* const step = find_step(*rank, *wanted);
+      if (step == nullptr || !step->whole)
+        throw plan::InputError(fmt::format("{}: step {} {}; it has {}", rank->file, *wanted,
+                                           step == nullptr ? "is not in it" : "is not whole",
+                                           steps_of(*rank)));
+    }
+  if (wanted)
+    return *wanted;
+  const auto whole = whole_steps(ranks);
+  if (!whole.empty())
+    return whole.back();
+  std::vector<std::string> words;
+  for (const TracedRank* rank : ranks)
+    words.push_back(fmt::format("{} has {}", rank->file, steps_of(*rank)));
+  throw plan::InputError(
+      fmt::format("no step is whole on all ranks: {}; profile at least one step from its begin to "
+                  "its end, the same on all ranks",
+                  fmt::join(words, "; ")));
+}
+
+TracedPipeline traced_pipeline(const std::vector<const TracedRank*>& ranks, int step) {
+  TracedPipeline pipeline = Joiner(ranks, step).join();
+  pipeline.step = find_step(*ranks.front(), step)->number;
+  pipeline.step_index = step;
+  pipeline.steps = static_cast<int>(whole_steps(ranks).size());
   return pipeline;
 }
 

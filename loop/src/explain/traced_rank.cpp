@@ -66,6 +66,7 @@ class RankTracer {
     TracedRank rank{.file = events_.file,
                     .rank = events_.rank,
                     .world_size = events_.world_size,
+                    .groups = events_.groups,
                     .origin_ns = events_.origin_ns};
     find_source(rank);
     actions_ = actions_of(rank.source);

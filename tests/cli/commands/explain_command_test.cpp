@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "loop/support/made_up_traces.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
 
 namespace explain_command_test {
@@ -101,6 +103,67 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
   CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
+}
+
+/// The traces of pipe=2,data=2, where data 1 takes half as long again.
+std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
+  std::vector<std::string> files(4);
+  for (const int replica : {0, 1}) {
+    const auto texts =
+        test::traces_of(plan::make_schedule("1f1b", 2, 4), {.style = test::TraceStyle::Operators,
+                                                            .forward_s = replica == 0 ? 4e-3 : 6e-3,
+                                                            .world_size = 4,
+                                                            .numbers = {replica, replica + 2}});
+    for (const std::size_t stage : {0U, 1U}) {
+      const std::size_t rank = 2 * stage + static_cast<std::size_t>(replica);
+      files[rank] = folder.write("r" + std::to_string(rank) + ".json", texts[stage]).string();
+    }
+  }
+  return files;
+}
+
+TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") {
+  const TempFolder folder;
+  const auto files = traces_of_replicas(folder);
+  const std::string timeline = (folder.path() / "job.pwt").string();
+  std::vector<std::string> words = files;
+  words.insert(words.end(), {"--axes", "pipe=2,data=2", "--timeline", timeline});
+  auto own = explained(words);
+  REQUIRE(own["pipelines"].size() == 2);
+  CHECK(own["slowest"] == 1);
+  CHECK(own["pipelines"][1]["axes"] == nlohmann::json{{"data", 1}});
+  CHECK(own["pipelines"][1]["ranks"] == nlohmann::json{1, 3});
+  CHECK(own["pipelines"][1]["iteration_s"] == own["iteration_s"]);
+  CHECK(own["pipelines"][0]["iteration_s"].get<double>() < own["iteration_s"].get<double>());
+  CHECK(own["ranks"][1]["rank"] == 3);
+  // All else is what its two files say alone.
+  auto alone = explained({files[1], files[3]});
+  CHECK(alone["slowest"] == 0);
+  CHECK(alone["pipelines"][0]["axes"] == nlohmann::json::object());
+  for (auto* const json : {&own, &alone})
+    for (const char* key : {"pipelines", "slowest"})
+      json->erase(key);
+  CHECK(own == alone);
+
+  CHECK(run_program({"convert", timeline, (folder.path() / "job.json").string()}).exit_code == 0);
+  const auto compared = run_program({"compare", timeline, (folder.path() / "job.json").string()});
+  INFO(compared.err);
+  CHECK(compared.exit_code == 0);
+
+  words.resize(6);
+  words.insert(words.begin(), "explain");
+  const std::string text = run_program(words).out;
+  INFO(text);
+  CHECK(
+      text.starts_with("pipeline   iteration, ms     actions  busiest        busy   mean busy  "
+                       "ranks\ndata 0  "));
+  CHECK(text.find("  1, 3  slowest\n\nthe slowest, data 1:\nschedule    1f1b, 2 ranks") !=
+        std::string::npos);
+  CHECK(text.find("\n3 (pipe 1, data 1)  ") != std::string::npos);
+
+  const auto refused = run_program({"explain", files[0], files[1], files[2], files[3]});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("--axes where they are of several pipelines") != std::string::npos);
 }
 
 const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/gloo";

@@ -1,9 +1,8 @@
-#include "pipewright/loop/explain/explanation.hpp"
-
 #include <cmath>
 #include <numeric>
 
 #include "loop/support/made_up_traces.hpp"
+#include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -35,7 +34,8 @@ std::vector<std::filesystem::path> written(const TempFolder& folder,
 TraceExplanation explained(const std::vector<std::string>& texts, std::optional<int> step = {}) {
   const TempFolder folder;
   std::vector<std::string> problems;
-  TraceExplanation explanation = explain_traces(written(folder, texts), step, problems);
+  TraceExplanation explanation =
+      explain_traces(written(folder, texts), {step}, problems).explanation;
   CHECK(problems == std::vector<std::string>{});
   return explanation;
 }
@@ -48,7 +48,7 @@ TraceExplanation explained(const plan::Schedule& schedule, const MadeUpTraces& m
 std::string refusal(const std::vector<std::string>& texts, std::optional<int> step = {}) {
   const TempFolder folder;
   std::vector<std::string> problems;
-  std::string message = error_of([&] { explain_traces(written(folder, texts), step, problems); });
+  std::string message = error_of([&] { explain_traces(written(folder, texts), {step}, problems); });
   for (std::size_t at; (at = message.find(folder.path().string() + "/")) != std::string::npos;)
     message.erase(at, folder.path().string().size() + 1);
   return message;
@@ -197,8 +197,11 @@ TEST_CASE("What would save time is simulated, the quickest first", "[loop][expla
 
 TEST_CASE("What is written can be read by all else", "[loop][explain]") {
   const TempFolder folder;
-  const TraceExplanation own = explained(plan::make_schedule("1f1b", 2, 4), {.slow_stage = 0});
-  write_explanation(folder.path() / "out", own);
+  std::vector<std::string> found;
+  const JobExplanation job = explain_traces(
+      written(folder, traces_of(plan::make_schedule("1f1b", 2, 4), {.slow_stage = 0})), {}, found);
+  const TraceExplanation& own = job.explanation;
+  write_explanation(folder.path() / "out", job);
   const auto scenario =
       plan::scenario_from_json(plan::JsonDocument::read(folder.path() / "out" / "scenario.json"));
   const auto costs =
@@ -296,7 +299,7 @@ TEST_CASE("A trace that was cut off is explained up to its last whole step", "[l
   traces[1].resize(traces[1].size() - 2000);
   const TempFolder folder;
   std::vector<std::string> problems;
-  const TraceExplanation own = explain_traces(written(folder, traces), {}, problems);
+  const TraceExplanation own = explain_traces(written(folder, traces), {}, problems).explanation;
   CHECK(own.pipeline.step == 5);
   REQUIRE(problems.size() == 1);
   CHECK(problems.front().find("the file is cut off") != std::string::npos);

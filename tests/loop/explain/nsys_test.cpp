@@ -6,7 +6,7 @@
 
 #include "loop/support/made_up_traces.hpp"
 #include "loop/support/nsys_export.hpp"
-#include "pipewright/loop/explain/explanation.hpp"
+#include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "support/catch.hpp"
@@ -26,7 +26,7 @@ using Files = std::vector<std::filesystem::path>;
 
 TraceExplanation explained(const Files& files) {
   std::vector<std::string> problems;
-  TraceExplanation own = explain_traces(files, {}, problems);
+  TraceExplanation own = explain_traces(files, {}, problems).explanation;
   CHECK(problems == std::vector<std::string>{});
   return own;
 }

@@ -23,7 +23,9 @@ struct MadeUpTraces {
   double forward_s = 4e-3;       // of a stage
   int slow_stage = -1;           // takes twice that
   double transfer_s = 3e-4;
-  int world_size = 0;  // 0: as many as there are ranks
+  int world_size = 0;                 // 0: as many as there are ranks
+  std::vector<int> numbers{};         // by rank: its number within the job; empty: 0, 1, …
+  std::vector<std::string> groups{};  // by rank: what "pg_config" is; empty: it is not there
   int steps = 1;
   bool step_ranges = true;
 };
@@ -64,10 +66,14 @@ class TraceWriter {
                     phase, id, us(time), phase == 'f' ? R"(,"bp":"e")" : ""));
   }
   std::string text(int rank, int world_size) const {
+    const auto at = static_cast<std::size_t>(rank);
+    const int number = made_.numbers.empty() ? rank : made_.numbers[at];
+    const std::string groups =
+        made_.groups.empty() ? "" : R"(,"pg_count":9,"pg_config":)" + made_.groups[at];
     return fmt::format(R"({{"schemaVersion":1,"distributedInfo":{{"backend":"gloo","rank":{},)"
-                       R"("world_size":{}}},"baseTimeNanoseconds":1790857026000000000,)"
+                       R"("world_size":{}{}}},"baseTimeNanoseconds":1790857026000000000,)"
                        "\"traceEvents\":[\n{}\n]}}",
-                       rank, world_size, fmt::join(events_, ",\n"));
+                       number, world_size, groups, fmt::join(events_, ",\n"));
   }
 
  private:

@@ -27,6 +27,12 @@ enum class RangeKind {
 
 enum class OperatorKind { Compute, Engine, Send, Receive, Collective };
 
+/// A process group in which a rank is, by the job's ranks.
+struct RankGroup {
+  std::string description;  // "mesh_pp", "PIPELINE_MODEL_PARALLEL_GROUP"
+  std::vector<int> ranks{};
+};
+
 /// Times are in seconds from `origin_ns` on, or from the first event where that is not known.
 struct PipelineEvents {
   struct Range {
@@ -58,6 +64,7 @@ struct PipelineEvents {
   std::string file{};
   std::optional<int> rank{};
   std::optional<int> world_size{};
+  std::vector<RankGroup> groups{};
   std::optional<std::int64_t> origin_ns{};  // since 1970
   bool interleaves = false;                 // Megatron's schedule of several stages a rank
   bool cut_off = false;                     // the file is not whole

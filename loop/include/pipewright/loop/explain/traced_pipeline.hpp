@@ -1,7 +1,8 @@
 #pragma once
 
-// The ranks of one run put together: one step, on one clock, as a Schedule and a Timeline.
+// The ranks of one pipeline put together: one step, on one clock, as a Schedule and a Timeline.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,9 @@ struct TracedPipeline {
   plan::Schedule schedule;           // as it ran
   std::shared_ptr<const sim::Structure> structure;  // of its Program
   plan::Timeline timeline;                          // with the causes of idle time
-  std::vector<double> optimizer_s{};                // by rank
+  /// When its 0 was, since 1970 by the clock of its first rank; nothing where a trace does not say.
+  std::optional<std::int64_t> began_ns{};
+  std::vector<double> optimizer_s{};  // by rank
   /// By rank: how far its clock was put back. All 0: what was received was sent before as it is.
   std::vector<double> clock_s{};
   double clock_uncertainty_s = 0;  // of these; infinite where transfers go one way only
@@ -33,9 +36,13 @@ struct TracedPipeline {
   std::vector<std::vector<TracedOperator>> operators{};
 };
 
-/// `step`: the number of a ProfilerStep range, or counted from 0 where there are none; nothing: the
-/// last that is whole. Throws InputError that names file and value for ranks that are missing or
-/// doubled, for traces of different runs, and for what is no whole pipeline.
-TracedPipeline traced_pipeline(const std::vector<TracedRank>& ranks, std::optional<int> step = {});
+/// The number of a ProfilerStep range, or counted from 0 where there are none: `wanted`, or the
+/// last that is whole on all of these. Throws InputError that names the file where it is not.
+int step_to_explain(const std::vector<const TracedRank*>& ranks, std::optional<int> wanted);
+
+/// One step of it; `ranks` from the first stage's on, as `pipelines_of` orders them. Throws
+/// InputError that names file and value for traces of different runs, and for what is no whole
+/// pipeline.
+TracedPipeline traced_pipeline(const std::vector<const TracedRank*>& ranks, int step);
 
 }  // namespace pipewright::loop

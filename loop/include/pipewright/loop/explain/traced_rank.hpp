@@ -56,6 +56,7 @@ struct TracedRank {
   std::string file;
   std::optional<int> rank{};
   std::optional<int> world_size{};
+  std::vector<RankGroup> groups{};
   std::optional<std::int64_t> origin_ns{};
   ActionSource source = ActionSource::Ranges;
   bool on_device = false;  // times are the device's

@@ -48,11 +48,11 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("input_gradient_s", s.input_gradient, any(), "Likewise");
   visit("weight_gradient_s", s.weight_gradient, any(), "Likewise");
   visit("iteration_s", s.iteration, any(), "Once for each step");
-  visit("send_s", s.send.each, any(), "That a message keeps its sender from computing");
-  visit("send_bandwidth_per_s", s.send.bandwidth_per_s, within(at_least(0)),
+  visit("send_s", s.send, any(), "That a message keeps its sender from computing");
+  visit("send_bandwidth_per_s", s.send_bandwidth_per_s, within(at_least(0)),
         "Bytes per second, of what send_s grows by; 0: by nothing");
-  visit("receive_s", s.receive.each, any(), "The same of its receiver");
-  visit("receive_bandwidth_per_s", s.receive.bandwidth_per_s, within(at_least(0)), "Likewise");
+  visit("receive_s", s.receive, any(), "The same of its receiver");
+  visit("receive_bandwidth_per_s", s.receive_bandwidth_per_s, within(at_least(0)), "Likewise");
   visit("whole_first_backward", s.whole_first_backward, any(),
         "The first stage's backward runs whole, where the second of its parts stands");
 }

@@ -19,12 +19,4 @@ void add_actions(std::vector<StageCost>& stages, const RuntimeCost& runtime) {
   }
 }
 
-Cluster with_messages(Cluster cluster, const RuntimeCost& runtime) {
-  for (Link* link : {&cluster.within_node, &cluster.between_nodes}) {
-    link->overheads.send = runtime.send;
-    link->overheads.receive = runtime.receive;
-  }
-  return cluster;
-}
-
 }  // namespace pipewright::plan

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "pipewright/plan/cluster/runtime_messages.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 

@@ -68,8 +68,10 @@ LayerCosts costs() {
                                  .input_gradient = {3e-4},
                                  .weight_gradient = {4e-4},
                                  .iteration = {5e-4},
-                                 .send = {{6e-5}, 7e9},
-                                 .receive = {{8e-5}, 9e9},
+                                 .send = {6e-5},
+                                 .send_bandwidth_per_s = 7e9,
+                                 .receive = {8e-5},
+                                 .receive_bandwidth_per_s = 9e9,
                                  .whole_first_backward = true}};
 }
 

@@ -1,5 +1,6 @@
 #include "pipewright/plan/costs/runtime_cost.hpp"
 
+#include "pipewright/plan/cluster/runtime_messages.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "support/catch.hpp"
 
@@ -23,8 +24,10 @@ RuntimeCost runtime() {
           .backward = {0.25},
           .input_gradient = {0.0625},
           .weight_gradient = {0.5},
-          .send = {{0.75}, 8},
-          .receive = {{0.375}, 16}};
+          .send = {0.75},
+          .send_bandwidth_per_s = 8,
+          .receive = {0.375},
+          .receive_bandwidth_per_s = 16};
 }
 
 TEST_CASE("Each action of a stage takes its runtime's part beside that of its layers",

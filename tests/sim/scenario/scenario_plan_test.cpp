@@ -70,7 +70,7 @@ TEST_CASE("A runtime's costs are in the iteration: each action, each message, an
   CHECK(iteration(runtime) == Approx(without + 2 * 3));  // one after the other on both ranks
   runtime.iteration = {4};
   CHECK(iteration(runtime) == Approx(without + 2 * 3 + 4));
-  runtime.receive = {{0.5}};
+  runtime.receive = {0.5};
   CHECK(iteration(runtime) == Approx(without + 2 * 3 + 4 + 2 * 0.5));
 }
 

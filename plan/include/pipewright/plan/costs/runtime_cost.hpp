@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/quantity.hpp"
 
@@ -21,8 +20,12 @@ struct RuntimeCost {
   Seconds input_gradient{};
   Seconds weight_gradient{};
   Seconds iteration{};  // once for each step
-  Overhead send{};      // of a message
-  Overhead receive{};
+  // For which a message keeps its ends from computing, and the bytes per second by which that
+  // grows; 0: it does not.
+  Seconds send{};
+  double send_bandwidth_per_s = 0;
+  Seconds receive{};
+  double receive_bandwidth_per_s = 0;
   /// Where a backward has two parts, the first stage's first part does nothing and the second all
   /// of it, as in torch: nobody waits for the gradient of its input.
   bool whole_first_backward = false;
@@ -33,7 +36,5 @@ RuntimeCost runtime_cost_from_json(const JsonDocument& document);
 
 /// `stages`: of all layers' work, the first one first; then also of what runs it.
 void add_actions(std::vector<StageCost>& stages, const RuntimeCost& runtime);
-/// What a message takes of its ranks is this runtime's, on every link.
-Cluster with_messages(Cluster cluster, const RuntimeCost& runtime);
 
 }  // namespace pipewright::plan

@@ -359,7 +359,7 @@ TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[pl
 "training": {"steps": 1, "microbatch_size": 4, "learning_rate": 0}})") ==
       "s.json:1:1: /: \"name\" is missing\n"
       "s.json:2:11: /model/kind: \"gtp\" is not known here, did you mean \"gpt\"? (possible: gpt, "
-      "alexnet, vit, encoder-decoder, transformer, hf or imported)\n"
+      "alexnet, vit, encoder-decoder, transformer, hf, imported or measured)\n"
       "s.json:2:26: /model/block: unknown key \"block\", did you mean \"blocks\"?\n"
       "s.json:3:29: /data/path: the path is empty\n"
       "s.json:4:1: /cluster: \"within_node\" is missing\n"

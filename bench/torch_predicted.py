@@ -18,7 +18,7 @@ import torch.multiprocessing as mp
 from torch import nn
 
 RANKS, MICROBATCHES, BLOCKS, ROWS, STEPS = 2, 8, 8, 4, 4
-SHAPES = [(256, 64), (128, 64), (64, 32)]  # hidden, sequence
+SHAPES = [(256, 64), (64, 64)]  # hidden, sequence
 SCHEDULES = [{"schedule": "gpipe"}, {"schedule": "1f1b"}, {"schedule": "interleaved-1f1b", "chunks": 2},
              {"schedule": "interleaved-zb", "chunks": 2}, {"schedule": "zb-h1"}]
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
 
 from . import InputError, LayerCosts
-from ._runtime import measured_runtime, runtime_costs
+from ._runtime import measured_runtime, runtime_costs, torch_name
 
 LEAST_ROUNDS = 6  # every other one with the backward in two parts
 
@@ -47,7 +47,7 @@ def profiled(layers, example, loss_fn, target, optimizer, seconds, with_runtime)
             for part in layer.seconds.values():
                 part.clear()
         rounds = 0
-        while _all_agree(rounds < LEAST_ROUNDS or time.perf_counter() - begin < seconds):
+        while _by_first(rounds < LEAST_ROUNDS or time.perf_counter() - begin < seconds):
             _round(work, example, device, in_parts=rounds % 2 == 1)
             rounds += 1
         if optimizer is not None:
@@ -59,7 +59,7 @@ def profiled(layers, example, loss_fn, target, optimizer, seconds, with_runtime)
     dtype = next((parameter.dtype for layer in work for parameter in layer.parameters), torch.float32)
     fields = {"format": "pipewright/costs/1", "dtype": str(dtype).split(".")[-1],
               "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
-              "software": f"torch {torch.__version__.split('+')[0]}", "microbatch_size": example[0].shape[0],
+              "software": torch_name(), "microbatch_size": example[0].shape[0],
               "load_s": 0.0, "input_bytes": _size(example), "target_bytes": _size(_tensors(target)), "layers": costs,
               "loss": loss, "measured_over_s": over}
     if with_runtime and device.type == "cpu":  # a GPU's host runs ahead of it
@@ -71,9 +71,9 @@ def _is_job():
     return dist.is_initialized() and dist.get_world_size() > 1
 
 
-def _all_agree(wanted):
-    """The processes of a job measure at the same time, and as many rounds."""
-    told = [wanted]
+def _by_first(value):
+    """That of a job's first process, in all of them."""
+    told = [value]
     if _is_job():
         dist.broadcast_object_list(told)
     return told[0]
@@ -81,11 +81,7 @@ def _all_agree(wanted):
 
 def _runtime():
     """Of the first two processes of a job; of two of its own, where this is none."""
-    if not _is_job():
-        return runtime_costs()
-    told = [measured_runtime()]
-    dist.broadcast_object_list(told)
-    return told[0]
+    return _by_first(measured_runtime()) if _is_job() else runtime_costs()
 
 
 def _tensors(values):
@@ -117,6 +113,12 @@ def _detachable(outputs):
     return tuple(output.clone() if output._is_view() else output for output in outputs)
 
 
+def _with_gradients(outputs, gradients):
+    """The outputs that have a gradient, and these."""
+    pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
+    return [output for output, _ in pairs], [gradient for _, gradient in pairs]
+
+
 def _round(work, example, device, in_parts):
     """Forward and backward of all layers, one layer after the other."""
     inputs, calls = example, []
@@ -128,9 +130,9 @@ def _round(work, example, device, in_parts):
         inputs = _leaves(outputs)
     gradients = [torch.ones_like(outputs[0])]
     for layer, inputs, outputs in reversed(calls):
-        pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
-        if pairs:
-            (_backward_in_parts if in_parts else _backward)(layer, inputs, *map(list, zip(*pairs)), device)
+        outputs, gradients = _with_gradients(outputs, gradients)
+        if outputs:
+            (_backward_in_parts if in_parts else _backward)(layer, inputs, outputs, gradients, device)
         gradients = [value.grad for value in inputs]
 
 
@@ -204,10 +206,9 @@ def _find_sizes(work, example, device):
         inputs = _leaves(outputs)
     gradients = [torch.ones_like(outputs[0])]
     for layer, inputs, outputs in reversed(calls):
-        pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
-        layer.fields["backward_peak_bytes"] = _size(gradient for _, gradient in pairs)
-        if pairs:
-            outputs, gradients = map(list, zip(*pairs))
+        outputs, gradients = _with_gradients(outputs, gradients)
+        layer.fields["backward_peak_bytes"] = _size(gradients)
+        if outputs:
             for parameter in layer.parameters:
                 parameter.grad = torch.zeros_like(parameter)  # as from the second microbatch on
             layer.fields["backward_peak_bytes"] += _peak(lambda: torch.autograd.backward(outputs, gradients), device)[0]

@@ -39,10 +39,23 @@ def _loss(output, target):
     return output
 
 
-def _seconds(run, prepare=lambda: None):
+def torch_name():
+    return f"torch {torch.__version__.split('+')[0]}"
+
+
+def csv_schedule(stages, microbatches, loss_fn, text):
+    """torch's runtime by the actions of a CSV."""
+    schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss_fn)
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        file.write(text)
+        file.flush()
+        schedule._load_csv(file.name)
+    return schedule
+
+
+def _seconds(run):
     times = []
     for _ in range(REPEATS):
-        prepare()
         begin = time.perf_counter()
         run()
         times.append(time.perf_counter() - begin)
@@ -52,11 +65,8 @@ def _seconds(run, prepare=lambda: None):
 def _step(kinds, microbatches, group):
     """What a step of one stage takes, in which each microbatch has an action of each kind."""
     stage = PipelineStage(_Product(), 0, 1, torch.device("cpu"), group=group)
-    schedule = _PipelineScheduleRuntime([stage], microbatches, loss_fn=_loss)
-    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-        file.write(",".join(f"0{kind}{number}" for kind in kinds for number in range(microbatches)) + "\n")
-        file.flush()
-        schedule._load_csv(file.name)
+    actions = ",".join(f"0{kind}{number}" for kind in kinds for number in range(microbatches))
+    schedule = csv_schedule([stage], microbatches, _loss, actions + "\n")
     batch = torch.ones(microbatches)
 
     def step():
@@ -107,7 +117,7 @@ def measured_runtime():
     own, pair = groups[rank], groups[2]
     (whole, iteration), (parts, _) = _actions("FB", own), _actions("FIW", own)
     forward = whole / 2
-    found = {"name": f"torch {torch.__version__.split('+')[0]}", "forward_s": forward, "backward_s": whole - forward,
+    found = {"name": torch_name(), "forward_s": forward, "backward_s": whole - forward,
              "input_gradient_s": max(0.0, parts - forward) / 2, "weight_gradient_s": max(0.0, parts - forward) / 2,
              "iteration_s": iteration, "whole_first_backward": True}
     small, large = _message(rank, SMALL, pair), _message(rank, LARGE, pair)

@@ -8,7 +8,6 @@ schedule, with FSDP or DDP where it has replicas.
 
 import os
 import re
-import tempfile
 from pathlib import Path
 
 import torch
@@ -17,12 +16,13 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, SplitPoint
 from torch.distributed.pipelining import pipeline as traced
-from torch.distributed.pipelining.schedules import PipelineScheduleSingle, _PipelineScheduleRuntime, get_schedule_class
+from torch.distributed.pipelining.schedules import PipelineScheduleSingle, get_schedule_class
 
 from . import InputError, Scenario, Schedule, schedule as made_schedule
 from ._export import export, load_weights, save_samples
 from ._pipewright import torch_schedule
 from ._profile import profiled
+from ._runtime import csv_schedule
 
 __all__ = ["Pipeline", "export", "load_weights", "pipeline", "profile", "save_samples"]
 
@@ -191,13 +191,7 @@ def _stage(parts, index, count, device, groups, zero):
 def _torch_schedule(cut, order, stages, loss_fn):
     """torch's class of this order; its runtime by the order's CSV where there is none."""
     name = torch_schedule(cut["schedule"])
-    made = get_schedule_class(name) if name else _PipelineScheduleRuntime
-    if issubclass(made, PipelineScheduleSingle):
-        return made(stages[0], cut["microbatches"], loss_fn=loss_fn)
-    schedule = made(stages, cut["microbatches"], loss_fn=loss_fn)
     if not name:
-        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-            file.write(order.to_csv())
-            file.flush()
-            schedule._load_csv(file.name)
-    return schedule
+        return csv_schedule(stages, cut["microbatches"], loss_fn, order.to_csv())
+    made = get_schedule_class(name)
+    return made(stages[0] if issubclass(made, PipelineScheduleSingle) else stages, cut["microbatches"], loss_fn=loss_fn)

@@ -77,7 +77,7 @@ void EventGatherer::take_range(const NamedRange& range, double start, double end
 
 void EventGatherer::take_work(std::uint32_t thread, std::string_view name, double start,
                               double end) {
-  if (!name.starts_with("nccl"))
+  if (!only_waits(name))
     works_.push_back({thread, OperatorKind::Compute, start, end, 0});
 }
 

@@ -23,6 +23,9 @@ struct NamedRange {
 /// Nothing for a range that does not speak of a pipeline.
 std::optional<NamedRange> named_range(std::string_view name);
 
+/// A kernel that only waits for other ranks, which is no work.
+inline bool only_waits(std::string_view kernel) { return kernel.starts_with("nccl"); }
+
 OperatorKind operator_kind(std::string_view name);
 
 class EventGatherer {

@@ -253,10 +253,9 @@ class NsysReader {
     });
   }
 
-  /// What only waits for other ranks is none.
   bool is_work(std::optional<std::int64_t> name) const {
     const auto string = name ? strings_.find(*name) : strings_.end();
-    return string == strings_.end() || !string->second.starts_with("nccl");
+    return string == strings_.end() || !only_waits(string->second);
   }
 
   std::vector<Launch> read_launches() {

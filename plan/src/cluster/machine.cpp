@@ -19,6 +19,8 @@ const std::vector<ConstantRule>& constant_rules() {
        "Rate of memory-bound work over the device's memory bandwidth."},
       {"collective_call_s", &C::collective_call_s, 1e-7, 0.1, 0.6, Physics,
        "Seconds that a sum in a layer costs beside what moving its bytes takes."},
+      {"exposed_sums", &C::exposed_sums, 0.01, 1, 0.5, Physics,
+       "Share of the time of sums in a layer that is left where they overlap with its products."},
       {"exchange_efficiency", &C::exchange_efficiency, 0.01, 1, 0.5, Physics,
        "Rate of exchanging tokens among experts within a node over the link's bandwidth."},
       {"layer_launch_s", &C::layer_launch_s, 1e-6, 1, 0.5, Physics,

@@ -61,6 +61,11 @@ class Counting {
     add_sums(work);
     work.recomputes_all = cut_.recompute == RecomputeMode::Full;
     work.recomputes_core = cut_.recompute == RecomputeMode::Selective;
+    work.replays_launches = training_.replays_launches;
+    work.overlaps_sums = cut_.overlaps_sums;
+    work.overlaps_gradients = cut_.overlaps_gradients;
+    work.overlaps_parameters = cut_.overlaps_parameters && cut_.zero > 0;
+    work.pipeline = cut_.pipeline, work.chunks = cut_.chunks;
     const double embedding = embedding_parameters(training_), head = head_parameters(model_);
     work.first_end = end_of(layers_of(0), embedding);
     work.middle_end = end_of(most_layers_of_middle(), 0);
@@ -70,10 +75,7 @@ class Counting {
   }
 
  private:
-  double peak() const {
-    const double half = cluster_.device.flops_per_s;
-    return training_.precision == ProductPrecision::Float8 ? 2 * half : half;
-  }
+  double peak() const { return rate_of(training_.precision) * cluster_.device.flops_per_s; }
   double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
   double memory_s(double bytes) const { return at_bandwidth_s(cluster_, bytes); }
   double activation_bytes() const { return half_bytes * tokens() * model_.hidden; }
@@ -105,14 +107,14 @@ class Counting {
     if (has_experts)
       add_experts(layer);
     else
-      add_feed_forward(layer, rows, model_.feed_forward, 1);
+      add_feed_forward(layer, rows, model_.feed_forward, 1, t);
     add_context(layer);
     return layer;
   }
 
-  /// `count` of them, each of m rows.
-  void add_feed_forward(LayerWork& layer, double m, double width, double count) const {
-    const double h = model_.hidden, t = cut_.tensor;
+  /// `count` of them, each of m rows, cut among t devices.
+  void add_feed_forward(LayerWork& layer, double m, double width, double count, double t) const {
+    const double h = model_.hidden;
     for (const Product& one :
          {product(m, h, (model_.gated ? 2.0 : 1.0) * width / t), product(m, width / t, h)})
       layer.products.push_back({count * one.flops, one.side});
@@ -120,11 +122,11 @@ class Counting {
 
   /// Tokens go to their experts and come back; around it they are put in order, in memory.
   void add_experts(LayerWork& layer) const {
-    const double here = 1.0 * model_.experts / cut_.expert;
-    add_feed_forward(layer, tokens() * model_.experts_per_token / here, model_.expert_feed_forward,
-                     here);
+    const double here = 1.0 * model_.experts / cut_.expert, t = cut_.expert_cut();
+    const double routed = tokens() * model_.experts_per_token * t / cut_.tensor;
+    add_feed_forward(layer, routed / here, model_.expert_feed_forward, here, t);
     if (model_.shared_feed_forward > 0)
-      add_feed_forward(layer, tokens(), model_.shared_feed_forward, 1);
+      add_feed_forward(layer, tokens(), model_.shared_feed_forward, 1, cut_.tensor);
     const double bytes = activation_bytes() * model_.experts_per_token;
     layer.element_bytes_s += memory_s(expert_passes * bytes);
     if (cut_.expert == 1)
@@ -144,12 +146,15 @@ class Counting {
     add_exchange(layer, layer.contexts, cut_.context);
   }
 
-  /// Of so many devices that lie as many apart as shards of tensors lie between them.
+  /// Of so many devices that lie as many apart as shards of tensors lie between them; of copies,
+  /// where these lie behind the pipelines, each with its shards of context.
   GroupPlace place(int devices) const {
-    const bool spans = 1.0 * devices * cut_.tensor > cluster_.devices_per_node;
-    return {.devices = devices,
-            .beside = std::min(cut_.tensor, cluster_.devices_per_node),
-            .spans = spans};
+    const int in_node = cluster_.devices_per_node;
+    int here = std::max(1, in_node / cut_.tensor);
+    if (cut_.copies_last && devices > cut_.context)
+      here = cut_.context * std::max(1, in_node / (cut_.ranks_beside() * cut_.pipeline));
+    here = std::min(here, in_node);
+    return {.devices = devices, .beside = in_node / here, .spans = devices > here};
   }
 
   void add_exchange(LayerWork& layer, const ShardTraffic& traffic, int devices) const {
@@ -174,7 +179,7 @@ class Counting {
     const double in_node = cluster_.devices_per_node;
     const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
-    if (cut_.devices() <= cluster_.devices_per_node)
+    if (cut_.ranks_beside() * cut_.pipeline <= cluster_.devices_per_node)
       return;
     work.network_hop_s = activation_bytes() / cluster_.between_nodes.bandwidth_per_s;
     work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * activation_bytes() /
@@ -201,12 +206,13 @@ class Counting {
 
   StageEndWork end_of(double layers, double more_parameters) const {
     const double of_experts_in_layer = expert_parameters(model_);
-    const double experts = layers * of_experts_in_layer / (cut_.tensor * cut_.expert);
+    const double experts = layers * of_experts_in_layer / (cut_.expert_cut() * cut_.expert);
     const double others =
         (layers * (layer_parameters(model_) - of_experts_in_layer) + more_parameters) / cut_.tensor;
     const int copies = cut_.data * cut_.context;
     StageEndWork end = end_of_copies(others, copies);
-    const StageEndWork of_experts = end_of_copies(experts, copies / cut_.expert);
+    end.layers = layers;
+    const StageEndWork of_experts = end_of_copies(experts, cut_.expert_copies());
     end.sum.table_s += of_experts.sum.table_s, end.sum.bulk_s += of_experts.sum.bulk_s;
     end.sum.network_s += of_experts.sum.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
@@ -238,16 +244,16 @@ class Pricing {
     times.layer = layer_pass(work_.layer, factors.layer);
     if (!work_.dense_layer.products.empty())
       times.dense_layer = layer_pass(work_.dense_layer, factors.layer);
-    times.embedding = thirds((work_.embedding_s + c_.stage_launch_s / 2) * factors.embedding);
+    times.embedding = thirds((work_.embedding_s + stage_launch_s() / 2) * factors.embedding);
     times.head = thirds(head_s() * factors.head);
     times.hop_s = work_.hop_s / c_.hop_efficiency;
     times.network_hop_s =
         work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_waiting;
     times.hop_size = work_.hop_size;
-    times.first_end_s = end_s(work_.first_end);
-    times.middle_end_s = end_s(work_.middle_end);
-    times.last_end_s = end_s(work_.last_end);
-    times.only_end_s = end_s(work_.only_end);
+    times.first_end_s = end_s(work_.first_end, times);
+    times.middle_end_s = end_s(work_.middle_end, times);
+    times.last_end_s = end_s(work_.last_end, times);
+    times.only_end_s = end_s(work_.only_end, times);
     times.iteration_s = c_.iteration_s;
     return times;
   }
@@ -257,7 +263,11 @@ class Pricing {
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
-  double sum_s() const { return work_.sums.times == 0 ? 0 : shard_sum_s(work_.sum, c_); }
+  double sum_s() const {
+    if (work_.sums.times == 0)
+      return 0;
+    return shard_sum_s(work_.sum, c_) * (work_.overlaps_sums ? c_.exposed_sums : 1);
+  }
 
   double core_s(const LayerWork& layer) const {
     return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
@@ -282,6 +292,8 @@ class Pricing {
   }
 
   double host_s() const {
+    if (work_.replays_launches)
+      return 0;
     const double passes = work_.recomputes_all ? 4.0 / 3 : 1;
     return passes *
            (c_.layer_launch_s + work_.cut * c_.tensor_launch_s +
@@ -290,13 +302,31 @@ class Pricing {
   }
 
   double head_s() const {
-    return c_.stage_launch_s +
+    return stage_launch_s() +
            work_.head_s / c_.gemm_efficiency * (work_.odd_vocabulary ? c_.odd_vocabulary : 1) +
            memory_s(work_.head_bytes_s) + sum_s();
   }
 
-  double end_s(const StageEndWork& end) const {
-    return gradient_sum_s(end.sum, c_) + end.optimizer_s / c_.optimizer_efficiency;
+  double stage_launch_s() const { return work_.replays_launches ? 0 : c_.stage_launch_s; }
+
+  double end_s(const StageEndWork& end, const TransformerTimes& times) const {
+    const double half = gradient_sum_s(end.sum, c_) / 2;
+    const double gradients =
+        work_.overlaps_gradients ? exposed_s(half, end, times.layer.backward) : half;
+    const double whole =
+        work_.overlaps_parameters ? exposed_s(half, end, times.layer.forward) : half;
+    return gradients + whole + end.optimizer_s / c_.optimizer_efficiency;
+  }
+
+  /// What is left of a sum that takes `sum_s` for a stage, where it begins with the stage's last
+  /// pass, layer by layer, and the sums of a rank's stages follow each other. Between two of them
+  /// the rank has a pass of each of `pipeline` microbatches.
+  double exposed_s(double sum_s, const StageEndWork& end, double layer_s) const {
+    const double pass = end.layers * layer_s, chunks = work_.chunks;
+    const double of_first = sum_s - pass;
+    const double of_all = chunks * sum_s - pass - (chunks - 1) * work_.pipeline * pass;
+    const double least = sum_s / std::max(1.0, end.layers);
+    return std::max({of_first, of_all, least}) / chunks;
   }
 
   const TransformerWork& work_;

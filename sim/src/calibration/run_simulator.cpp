@@ -14,6 +14,7 @@ plan::Program program_of(const plan::Cut& cut, int microbatches) {
                                       .ranks = cut.pipeline,
                                       .microbatches = microbatches,
                                       .chunks = cut.chunks,
+                                      .group = cut.group,
                                       .rank_of_stage = {},
                                       .costs = {},
                                       .memory_units = {}};
@@ -34,8 +35,8 @@ RunSimulator::RunSimulator(const plan::Cluster& cluster) : cluster_(cluster) {}
 RunSimulator::~RunSimulator() = default;
 
 RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::Cut& cut, int microbatches) {
-  auto& pipeline =
-      pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches, cut.chunks}];
+  auto& pipeline = pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches,
+                               cut.chunks, cut.group}];
   if (!pipeline)
     pipeline = std::make_unique<Pipeline>(cut, microbatches);
   return *pipeline;

@@ -16,6 +16,7 @@ struct MachineConstants {
   double core_efficiency = 0.5;  // of attention's two products, over large ones
   double memory_efficiency = 0.65;       // of memory-bound work, over the published bandwidth
   double collective_call_s = 200e-6;     // of each sum in a layer, beside its table
+  double exposed_sums = 0.5;             // of sums in a layer, where they overlap with its products
   double exchange_efficiency = 0.5;      // of tokens among experts in a node, over the link
   double layer_launch_s = 2.6e-3;        // host time of a layer, forward and backward
   double tensor_launch_s = 200e-6;       // more where a layer is cut among devices

@@ -58,9 +58,7 @@ class PartKept {
   long long share() const { return tokens_.share * model_.hidden; }
   long long of_tensor(long long channels) const { return channels / run_.cut.tensor; }
 
-  void add_norm_input() {
-    kept_.add("norm inputs", share() * (run_.wide_residual ? 4 : wide()));
-  }
+  void add_norm_input() { kept_.add("norm inputs", share() * (run_.wide_residual ? 4 : wide())); }
   void add_norm_output(long long bytes_each) { kept_.add("norm outputs", share() * bytes_each); }
 
   void attention() {
@@ -68,9 +66,8 @@ class PartKept {
       latent_products();
     else
       whole_products();
-    const long long values =
-        of_tensor(1LL * model_.heads *
-                  (model_.is_latent() ? model_.value_channels : model_.head_channels));
+    const long long values = of_tensor(
+        1LL * model_.heads * (model_.is_latent() ? model_.value_channels : model_.head_channels));
     core(tokens_.whole * values);
     if (has_scores())
       kept_.add("scores", scores(tokens_.whole / run_.cut.microbatch) * bytes_of_score());
@@ -173,11 +170,10 @@ class PartKept {
   }
 
   void routed_experts() {
-    const auto tokens =
-        static_cast<long long>(static_cast<double>(tokens_.share * model_.experts_per_token *
-                                                   run_.expert_tensor) *
-                               most_tokens(run_));
-    const long long within = tokens * model_.expert_feed_forward / run_.expert_tensor;
+    const auto tokens = static_cast<long long>(
+        static_cast<double>(tokens_.share * model_.experts_per_token * run_.cut.expert_cut()) *
+        most_tokens(run_));
+    const long long within = tokens * model_.expert_feed_forward / run_.cut.expert_cut();
     kept_.add("experts", cast() * tokens * model_.hidden);
     kept_.add("experts", wide() * within * activation_inputs());
     if (!again("moe_act"))
@@ -243,14 +239,14 @@ std::vector<std::vector<Layer>> groups_of(const MegatronRun& run, const RankStag
   std::vector<std::vector<Layer>> groups;
   const auto each =
       static_cast<std::size_t>(run.recompute_block ? 1 : std::max(1, run.recompute_layers));
-  const std::size_t count = run.recompute_block
-                                ? std::min<std::size_t>(stage.layers.size(),
-                                                        static_cast<std::size_t>(run.recompute_layers))
-                                : stage.layers.size();
+  const std::size_t count =
+      run.recompute_block ? std::min<std::size_t>(stage.layers.size(),
+                                                  static_cast<std::size_t>(run.recompute_layers))
+                          : stage.layers.size();
   for (std::size_t first = 0; first < count; first += each)
-    groups.emplace_back(stage.layers.begin() + static_cast<std::ptrdiff_t>(first),
-                        stage.layers.begin() +
-                            static_cast<std::ptrdiff_t>(std::min(count, first + each)));
+    groups.emplace_back(
+        stage.layers.begin() + static_cast<std::ptrdiff_t>(first),
+        stage.layers.begin() + static_cast<std::ptrdiff_t>(std::min(count, first + each)));
   return groups;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a microbatch leaves on a stage until its backward has run, by name. Bytes of 16-bit training:
-// what Korthikanti et al. (arXiv 2205.05198, 4.1) count, with what TransformerEngine's modules and
-// their attention keep instead.
+// What a microbatch leaves on a stage until its backward has run, by name. Bytes of 16-bit
+// training: what Korthikanti et al. (arXiv 2205.05198, 4.1) count, with what TransformerEngine's
+// modules and their attention keep instead.
 
 #include "pipewright/plan/megatron/megatron_memory.hpp"
 #include "rank_stages.hpp"

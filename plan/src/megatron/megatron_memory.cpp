@@ -24,9 +24,9 @@ std::vector<Action> actions_of(const MegatronRun& run) {
   const int pipeline = run.cut.pipeline;
   const int microbatches = std::max(1, run.cut.microbatches(run.training.batch));
   const Schedule schedule =
-      run.cut.chunks > 1 ? make_megatron_interleaved(pipeline, microbatches, run.cut.chunks,
-                                                     run.microbatch_group)
-                         : make_1f1b(pipeline, microbatches);
+      run.cut.chunks > 1
+          ? make_megatron_interleaved(pipeline, microbatches, run.cut.chunks, run.cut.group)
+          : make_1f1b(pipeline, microbatches);
   return schedule.ranks[static_cast<std::size_t>(run.rank)];
 }
 
@@ -46,8 +46,7 @@ class StepWalk {
       kept_.push_back(megatron::kept_of_stage(run, stage));
       totals_.push_back(kept_.back().total());
       loss_.push_back(megatron::loss_work(run, stage));
-      backward_.push_back(megatron::brought_back(run, stage) +
-                          megatron::backward_work(run, stage));
+      backward_.push_back(megatron::brought_back(run, stage) + megatron::backward_work(run, stage));
     }
   }
 
@@ -123,9 +122,10 @@ long long inside_graphs(const Holdings& peak) {
 void check_run(const MegatronRun& run) {
   const auto refuse = [](const std::string& what) { throw InputError(what); };
   if (run.cut.zero > 1)
-    refuse(fmt::format("zero is {}: shards of gradients or weights are not accounted for, 0 and 1 "
-                       "are",
-                       run.cut.zero));
+    refuse(
+        fmt::format("zero is {}: shards of gradients or weights are not accounted for, 0 and 1 "
+                    "are",
+                    run.cut.zero));
   if (run.rank < 0 || run.rank >= run.cut.pipeline)
     refuse(fmt::format("rank {} of a pipeline of {}", run.rank, run.cut.pipeline));
   if (run.training.model.vocabulary < 1)

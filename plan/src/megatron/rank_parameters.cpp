@@ -29,10 +29,10 @@ std::vector<Weight> attention_weights(const MegatronRun& run) {
     return {{(queries + 2 * keys) / tensor, hidden}, {hidden, queries / tensor}};
   }
   const long long query = heads * (m.head_channels + m.rope_channels) / tensor;
-  std::vector<Weight> weights{{m.kv_rank + m.rope_channels, hidden, false},
-                              {heads * (m.head_channels + m.value_channels) / tensor, m.kv_rank,
-                               false},
-                              {hidden, heads * m.value_channels / tensor}};
+  std::vector<Weight> weights{
+      {m.kv_rank + m.rope_channels, hidden, false},
+      {heads * (m.head_channels + m.value_channels) / tensor, m.kv_rank, false},
+      {hidden, heads * m.value_channels / tensor}};
   if (m.q_rank > 0) {
     weights.push_back({m.q_rank, hidden, false});
     weights.push_back({query, m.q_rank, false});
@@ -58,7 +58,7 @@ std::vector<Weight> shared_expert_weights(const MegatronRun& run) {
 }
 
 std::vector<Weight> expert_weights(const MegatronRun& run) {
-  return feed_forward_weights(run, run.training.model.expert_feed_forward, run.expert_tensor,
+  return feed_forward_weights(run, run.training.model.expert_feed_forward, run.cut.expert_cut(),
                               run.bias && !run.grouped_experts);
 }
 
@@ -106,8 +106,8 @@ Parameters without_norm(const MegatronRun& run, Part part) {
     case Part::CrossAttention:
       return {sum_of(run, attention_weights(run))};
     case Part::FeedForward:
-      return {sum_of(run, feed_forward_weights(run, run.training.model.feed_forward,
-                                               run.cut.tensor, true))};
+      return {sum_of(
+          run, feed_forward_weights(run, run.training.model.feed_forward, run.cut.tensor, true))};
     case Part::Experts:
       return expert_parameters(run);
     case Part::Mamba:
@@ -184,9 +184,9 @@ Parameters head_parameters(const MegatronRun& run, const RankStage& stage) {
 Parameters prediction_parameters(const MegatronRun& run, const RankStage& stage) {
   const long long hidden = run.training.model.hidden;
   Parameters sum;
-  const std::size_t depths =
-      run.shared_prediction ? std::min<std::size_t>(1, stage.predictions.size())
-                            : stage.predictions.size();
+  const std::size_t depths = run.shared_prediction
+                                 ? std::min<std::size_t>(1, stage.predictions.size())
+                                 : stage.predictions.size();
   for (std::size_t depth = 0; depth < depths; ++depth) {
     for (const Layer& layer : stage.predictions[depth])
       sum += layer_parameters(run, layer);

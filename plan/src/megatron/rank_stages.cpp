@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partitioners/layout.hpp"
 
 namespace pipewright::plan::megatron {
 namespace {
@@ -27,9 +25,9 @@ Layer layer_of_letter(char letter, const std::string& pattern) {
     case 'E':
       return {{Part::Experts}};
   }
-  throw InputError(fmt::format(
-      "hybrid-layer-pattern \"{}\": a layer \"{}\": M, *, - and E are accounted for", pattern,
-      letter));
+  throw InputError(
+      fmt::format("hybrid-layer-pattern \"{}\": a layer \"{}\": M, *, - and E are accounted for",
+                  pattern, letter));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -55,9 +53,10 @@ std::vector<std::string> pattern_stages(const std::string& letters, int stages) 
     return split(letters, '|');
   const int count = static_cast<int>(letters.size());
   if (count % stages != 0)
-    throw InputError(fmt::format("hybrid-layer-pattern has {} layers, which {} stages do not share "
-                                 "evenly: cut it by |",
-                                 count, stages));
+    throw InputError(
+        fmt::format("hybrid-layer-pattern has {} layers, which {} stages do not share "
+                    "evenly: cut it by |",
+                    count, stages));
   std::vector<std::string> cut;
   for (int stage = 0; stage < stages; ++stage)
     cut.push_back(letters.substr(static_cast<std::size_t>(stage * (count / stages)),
@@ -78,85 +77,21 @@ std::vector<RankStage> hybrid_stages(const MegatronRun& run) {
 }
 
 /// A depth of further predictions is one more of the last layer.
-void add_predictions(RankStage& stage, const TransformerConfig& model, int depths) {
-  for (int depth = 0; depth < depths; ++depth)
+void add_predictions(RankStage& stage, const TransformerConfig& model) {
+  for (int depth = 0; depth < model.predictions; ++depth)
     stage.predictions.push_back({usual_layer(model, model.layers - 1)});
-}
-
-std::vector<RankStage> layout_stages(const MegatronRun& run) {
-  const TransformerConfig& model = run.training.model;
-  std::vector<RankStage> stages;
-  int layer = 0, told = 0;
-  for (const std::string& letters : parse_layout(run.layout).stages) {
-    RankStage stage;
-    const auto depths = static_cast<int>(std::count(letters.begin(), letters.end(), 'm'));
-    for (const char letter : letters)
-      if (letter == 't')
-        stage.layers.push_back(usual_layer(model, layer++));
-    add_predictions(stage, model, depths);
-    told += depths;
-    stages.push_back(std::move(stage));
-  }
-  if (layer != model.layers)
-    throw InputError(fmt::format("pipeline_layout \"{}\" has {} layers, but the model {}",
-                                 run.layout, layer, model.layers));
-  if (told == 0)
-    add_predictions(stages.back(), model, model.predictions);
-  return stages;
-}
-
-/// --decoder-first-pipeline-num-layers and its like: the ranks at the ends have so many, the others
-/// what is left, in equal parts.
-std::vector<int> uneven_counts(const MegatronRun& run) {
-  const int pipeline = run.cut.pipeline, chunks = run.cut.chunks;
-  const int first = run.first_stage_layers, last = run.last_stage_layers;
-  const int others = pipeline - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
-  const int rest = run.training.model.layers - first - last;
-  if (rest < 0 || (others > 0 && rest % others != 0))
-    throw InputError(fmt::format("first_stage_layers {} and last_stage_layers {} leave {} layers "
-                                 "for {} ranks: a multiple is needed",
-                                 first, last, rest, others));
-  std::vector<int> counts;
-  for (int stage = 0; stage < pipeline * chunks; ++stage) {
-    const int rank = stage % pipeline;
-    const int of_rank = rank == 0 && first > 0              ? first
-                        : rank == pipeline - 1 && last > 0 ? last
-                                                           : rest / std::max(1, others);
-    counts.push_back(of_rank / chunks);
-  }
-  return counts;
-}
-
-std::vector<int> layer_counts(const MegatronRun& run) {
-  if (run.first_stage_layers > 0 || run.last_stage_layers > 0)
-    return uneven_counts(run);
-  const int stages = run.cut.stages();
-  const int units = run.training.model.layers + (run.embedding_is_layer ? 1 : 0) +
-                    (run.loss_is_layer ? 1 : 0);
-  if (units % stages != 0)
-    throw InputError(fmt::format("{} layers (with those that embedding and loss count as) do not "
-                                 "divide into {} stages",
-                                 units, stages));
-  std::vector<int> counts(static_cast<std::size_t>(stages), units / stages);
-  counts.front() -= run.embedding_is_layer ? 1 : 0;
-  counts.back() -= run.loss_is_layer ? 1 : 0;
-  return counts;
 }
 
 std::vector<RankStage> counted_stages(const MegatronRun& run) {
   const TransformerConfig& model = run.training.model;
-  std::vector<RankStage> stages;
+  std::vector<RankStage> stages(static_cast<std::size_t>(run.cut.stages()));
   int layer = 0;
-  for (const int count : layer_counts(run)) {
-    RankStage stage;
-    for (int i = 0; i < count; ++i)
-      stage.layers.push_back(usual_layer(model, layer++));
-    stages.push_back(std::move(stage));
-  }
+  for (int stage = 0; stage < run.cut.stages(); ++stage)
+    for (int i = 0; i < run.cut.layers_of(stage, model.layers); ++i)
+      stages[static_cast<std::size_t>(stage)].layers.push_back(usual_layer(model, layer++));
   if (layer != model.layers)
-    throw InputError(
-        fmt::format("{} of the model's {} layers are on stages", layer, model.layers));
-  add_predictions(stages.back(), model, model.predictions);
+    throw InputError(fmt::format("{} of the model's {} layers are on stages", layer, model.layers));
+  add_predictions(stages.back(), model);
   return stages;
 }
 
@@ -180,7 +115,7 @@ std::vector<RankStage> all_stages(const MegatronRun& run) {
       return hybrid_stages(run);
     case MegatronFamily::Decoder:
     case MegatronFamily::Encoder:
-      return run.layout.empty() ? counted_stages(run) : layout_stages(run);
+      return counted_stages(run);
   }
   return {};
 }
@@ -190,9 +125,9 @@ std::vector<RankStage> all_stages(const MegatronRun& run) {
 std::vector<RankStage> rank_stages(const MegatronRun& run) {
   auto stages = all_stages(run);
   if (static_cast<int>(stages.size()) != run.cut.stages())
-    throw InputError(fmt::format("{} stages are told, but pp {} with {} chunks has {}",
-                                 stages.size(), run.cut.pipeline, run.cut.chunks,
-                                 run.cut.stages()));
+    throw InputError(
+        fmt::format("hybrid-layer-pattern has {} stages, but pp {} with {} chunks has {}",
+                    stages.size(), run.cut.pipeline, run.cut.chunks, run.cut.stages()));
   stages.front().embedding = true;
   stages.back().loss = true;
   std::vector<RankStage> own;

@@ -1,7 +1,6 @@
 #pragma once
 
-// The stages of one rank, layer by layer: layouts, uneven ends, embedding and loss that count as
-// layers, and the patterns of hybrids.
+// The stages of one rank, layer by layer, by the cut's counts or by the pattern of a hybrid.
 
 #include <vector>
 

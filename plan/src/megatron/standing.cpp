@@ -19,7 +19,7 @@ long long optimizer_bytes(const MegatronRun& run, const Parameters& parameters, 
     return each * parameters.all();
   const long long devices = std::max(1, run.copies() / run.optimizer_groups);
   return shared_out(each * parameters.dense, devices) +
-         shared_out(each * parameters.experts, run.expert_copies());
+         shared_out(each * parameters.experts, std::max(1, run.cut.expert_copies()));
 }
 
 int bytes_of_weight(const MegatronRun& run) {
@@ -35,9 +35,9 @@ int float8_copies(const MegatronRun& run) { return run.float8_one_copy ? 1 : 2; 
 /// LibTorch keeps a workspace for each handle and stream: the forward's thread has one, the
 /// backward's another. Its own choice: 32 MiB on Hopper and later, else :4096:2:16:8.
 long long cublas_workspaces(const MegatronRun& run) {
-  const bool large = run.gpu == GpuKind::Hopper ||
-                     (run.gpu == GpuKind::Blackwell && !run.one_node &&
-                      run.date >= large_blackwell_workspace);
+  const bool large =
+      run.gpu == GpuKind::Hopper ||
+      (run.gpu == GpuKind::Blackwell && !run.one_node && run.date >= large_blackwell_workspace);
   const long long own = large ? 32 * mebibyte : (2 * 4096 + 8 * 16) * 1024LL;
   return 2 * (run.cublas_workspace > 0 ? run.cublas_workspace : own);
 }
@@ -51,8 +51,8 @@ bool has_experts(const std::vector<RankStage>& stages) {
   });
 }
 
-/// TransformerEngine's: 4 MiB, from Hopper on 32 MiB, for each stream that overlaps; grouped products
-/// run on four streams more. Experts use it even beside Megatron's own layers.
+/// TransformerEngine's: 4 MiB, from Hopper on 32 MiB, for each stream that overlaps; grouped
+/// products run on four streams more. Experts use it even beside Megatron's own layers.
 long long engine_workspaces(const MegatronRun& run, const std::vector<RankStage>& stages) {
   const bool own_layers = attention_of(run) == AttentionBackend::Local;
   const bool experts = has_experts(stages);
@@ -114,8 +114,7 @@ void add_set_aside(Holdings& held, const MegatronRun& run, const std::vector<Ran
   held.add("cuBLAS workspaces", cublas_workspaces(run));
   held.add("TransformerEngine workspaces", engine_workspaces(run, stages));
   if (run.fused_weight_gradients && run.date >= shared_stand_ins)
-    held.add("stand-ins of weight gradients",
-             bytes_of_weight(run) * distinct_weights(run, stages));
+    held.add("stand-ins of weight gradients", bytes_of_weight(run) * distinct_weights(run, stages));
   if (run.precision == MegatronPrecision::Float8 && !run.float8_parameters)
     held.add("8-bit weights", float8_copies(run) * quantized(parameters));
   held.add("global buffer", global_buffer(run));

@@ -40,23 +40,15 @@ struct MambaSizes {
 
 struct MegatronRun {
   TransformerTraining training{};  // its vocabulary is the padded one
-  Cut cut{};                       // cut.data: pipelines, `dp`
+  Cut cut{};                       // with the layers of each stage, where they differ
   int rank = 0;                    // of a pipeline: whose memory is asked for
   MegatronFamily family = MegatronFamily::Decoder;
-  int decoder_sequence = 0;       // of T5
-  std::string layer_pattern{};    // of a hybrid: M Mamba, * attention, - feed-forward, E experts
+  int decoder_sequence = 0;        // of T5
+  std::string layer_pattern{};     // of a hybrid: M Mamba, * attention, - feed-forward, E experts
   bool shared_prediction = false;  // all predictions are of the first one's layers
   MambaSizes mamba{};
 
-  int expert_tensor = 1;     // `etp`: devices that cut an expert
   int optimizer_groups = 1;  // copies of the optimizer's shards
-  std::string layout{};      // --pipeline-model-parallel-layout
-  int first_stage_layers = 0;
-  int last_stage_layers = 0;  // 0: as all others
-  bool embedding_is_layer = false;
-  bool loss_is_layer = false;
-  int microbatch_group = 0;  // of interleaved stages; 0: as many as there are ranks
-
   bool bias = true;
   bool attention_dropout = false;
   bool fused_activation = true;  // one kernel from the products to the next product's input
@@ -66,9 +58,9 @@ struct MegatronRun {
   bool grouped_experts = false;
   double expert_capacity = 0;  // times the mean that an expert takes; 0: all that comes
   MegatronPrecision precision = MegatronPrecision::Half;
-  bool float8_parameters = false;  // weights are kept in 8 bits, not cast
-  bool float8_one_copy = false;    // products need no second copy of a weight, transposed
-  int gradient_bytes = 4;          // of the buffer that gradients are summed in
+  bool float8_parameters = false;     // weights are kept in 8 bits, not cast
+  bool float8_one_copy = false;       // products need no second copy of a weight, transposed
+  int gradient_bytes = 4;             // of the buffer that gradients are summed in
   bool keeps_wide_gradients = false;  // a precision-aware optimizer's fp32 gradients stay
   int main_weight_bytes = 4;          // of the optimizer's copy
   int state_bytes = 8;                // of its momentum and variance together
@@ -78,7 +70,7 @@ struct MegatronRun {
   bool deterministic = false;
   bool fused_weight_gradients = false;  // --gradient-accumulation-fusion
   LossFusion loss_fusion = LossFusion::None;
-  int deferred_head_gradients = 0;           // --wgrad-deferral-limit
+  int deferred_head_gradients = 0;            // --wgrad-deferral-limit
   std::set<std::string> recompute_modules{};  // of selective recomputation
   int recompute_layers = 1;                   // of full recomputation: that a group has
   bool recompute_block = false;               // … only so many, the first ones
@@ -94,11 +86,6 @@ struct MegatronRun {
   bool resumed = false;          // the first step has the optimizer's state of a checkpoint
 
   int copies() const { return cut.data * cut.context; }
-  /// Devices that hold the same experts.
-  int expert_copies() const {
-    const int devices = cut.tensor * copies() / (expert_tensor * cut.expert);
-    return devices > 1 ? devices : 1;
-  }
   friend bool operator==(const MegatronRun&, const MegatronRun&) = default;
 };
 

@@ -78,6 +78,12 @@ class PartKept {
                     keys = 1LL * model_.kv_heads * model_.head_channels;
     add_norm_output(cast());
     kept_.add("queries, keys, values", wide() * tokens_.whole * of_tensor(queries + 2 * keys));
+    const AttentionBackend backend = attention_of(run_);
+    const bool whole_scores =
+        backend == AttentionBackend::Unfused || backend == AttentionBackend::Local;
+    if (whole_scores &&
+        queries > keys)  // keys and values once more, repeated for each query's head
+      kept_.add("queries, keys, values", wide() * tokens_.whole * of_tensor(2 * queries));
     if (model_.head_norms)
       kept_.add("queries, keys, values", wide() * tokens_.whole * of_tensor(queries + keys));
   }

@@ -15,8 +15,8 @@ constexpr int weights_within_experts = 20250601;
 /// What stands for a fused weight gradient is kept, one for each shape.
 constexpr int shared_stand_ins = 20250715;
 
-/// LibTorch gives cuBLAS 32 MiB on Blackwell as well. Runs on one node still show the smaller
-/// workspace, so for them the day has not come.
+/// LibTorch gives cuBLAS 32 MiB on Blackwell as well. Tests that need one node alone still show the
+/// smaller workspace.
 constexpr int large_blackwell_workspace = 20260501;
 
 }  // namespace pipewright::plan::megatron

@@ -80,13 +80,12 @@ void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) 
       {"fine-grained-activation-offloading", "a part of the activations is on the host"},
       {"experimental-attention-variant", "its attention's activations are not known"},
       {"export-kd-teacher-load", "a teacher's memory is beside the student's"},
-      {"overlap-moe-expert-parallel-comm", "forwards and backwards run in pairs"},
       {"heterogeneous-layers-config-path", "layers differ by a file"}};
   for (const auto& [option, why] : uncounted)
     if (arguments.has(option))
       refuse_column("other_args", option, why + ", which is not accounted for");
-  const std::string& graphs = options.cuda_graph;
-  if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine")
+  const std::string& graphs = options.cuda_graph;  // one of a whole iteration keeps nothing inside
+  if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine" && graphs != "full")
     refuse_column("cuda_graph", graphs, "what such graphs keep is not accounted for");
   if (!options.optimizer.empty() && options.optimizer != "adam")
     refuse_column("optimizer", options.optimizer, "the state of adam is accounted for");

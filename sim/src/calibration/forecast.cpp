@@ -9,7 +9,6 @@
 #include "device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
-#include "pipewright/plan/megatron/megatron_memory.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 
 namespace pipewright::sim {
@@ -54,7 +53,8 @@ std::vector<RankForecast> rank_memory(const MeasuredRun& run, const plan::Cut& c
   for (counted.rank = 0; counted.rank < counted.cut.pipeline; ++counted.rank) {
     const plan::MegatronMemory memory = plan::megatron_memory(counted);
     ranks.push_back({.peak_bytes = static_cast<double>(memory.peak.value),
-                     .allocated_bytes = static_cast<double>(memory.allocated.value)});
+                     .allocated_bytes = static_cast<double>(memory.allocated.value),
+                     .at_peak = memory.at_peak.holders()});
   }
   return ranks;
 }

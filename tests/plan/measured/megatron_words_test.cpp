@@ -46,8 +46,8 @@ TEST_CASE("What a row says that nobody has counted is refused with its column",
           "[plan][measured]") {
   CHECK_THAT(error_of([&] { run_of("bf16,auto,transformer_engine,muon,last,no,,"); }),
              Contains("optimizer is \"muon\""));
-  CHECK_THAT(error_of([&] { run_of("bf16,auto,transformer_engine,adam,last,full,,"); }),
-             Contains("cuda_graph is \"full\""));
+  CHECK_THAT(error_of([&] { run_of("bf16,auto,transformer_engine,adam,last,local,,"); }),
+             Contains("cuda_graph is \"local\""));
   CHECK_THAT(
       error_of([&] { run_of("bf16,auto,transformer_engine,adam,last,no,use-megatron-fsdp,"); }),
       Contains("use-megatron-fsdp"));

@@ -321,7 +321,7 @@ Holdings kept_of_stage(const MegatronRun& run, const RankStage& stage) {
   if (stage.loss)
     kept.add("last norm", 2 * hidden_state(run));
   if (stage.loss && run.family == MegatronFamily::Encoder)
-    kept.add("head", 4 * hidden_state(run));
+    kept.add("head", 3 * hidden_state(run));
   return kept;
 }
 
@@ -350,8 +350,8 @@ long long loss_work(const MegatronRun& run, const RankStage& stage) {
     return 0;
   const auto depths = static_cast<long long>(stage.predictions.size());
   switch (run.loss_fusion) {
-    case LossFusion::None:
-      return logits_of(run) * (6 + 6 * depths);
+    case LossFusion::None:  // BERT's head adds a bias: that is a copy
+      return logits_of(run) * (6 + 6 * depths + (run.family == MegatronFamily::Encoder ? 2 : 0));
     case LossFusion::Native:
       return logits_of(run) * (10 + 6 * depths);
     case LossFusion::TransformerEngine:

@@ -235,6 +235,8 @@ plan::Json forecast_json(const plan::MeasuredRun& run, const sim::Forecast& own,
   json["peak_bytes"] = own.ranks[own.read].peak_bytes;
   if (const auto allocated = own.ranks[own.read].allocated_bytes)
     json["allocated_bytes"] = *allocated;
+  for (const plan::Holder& holder : own.ranks[own.read].at_peak)
+    json["at_peak"][holder.name] = holder.bytes.value;
   json["ranks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < own.ranks.size(); ++rank)
     json["ranks"].push_back(rank_json(rank, own.ranks[rank]));

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "csv_table.hpp"
 #include "model/layer_pattern.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "run_columns.hpp"
 
@@ -170,6 +172,7 @@ class RowReader {
       training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one
     if (const int group = number_of(options.arguments, group_option); group > 0)
       cut_.group = group;
+    fill_pattern();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
@@ -187,6 +190,22 @@ class RowReader {
     fill_latent();
     if (model_.experts > 0)
       fill_mixture();
+  }
+
+  /// A hybrid's pattern says its layers, and perhaps those of each stage.
+  void fill_pattern() {
+    const std::string pattern = hybrid_pattern(row_.run.options.arguments, model_.layers);
+    if (pattern.empty())
+      return;
+    std::vector<int> stages{0};
+    for (const char letter : pattern.substr(0, pattern.find('/')))
+      if (letter == '|')
+        stages.push_back(0);
+      else
+        ++stages.back();
+    model_.layers = std::reduce(stages.begin(), stages.end());
+    if (stages.size() > 1)
+      cut_.stage_layers = std::move(stages);
   }
 
   /// A table may give ranks where it says that attention is not latent.
@@ -234,6 +253,8 @@ class RowReader {
             fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", row_.gpus,
                         cut_.tensor, cut_.data, cut_.pipeline,
                         cut_.context > 1 ? fmt::format(" × cp {}", cut_.context) : "", devices));
+    if (row_.microbatches == 0)  // the batch is that of fewer pipelines
+      cut_.data = std::clamp(training_.batch / cut_.microbatch, 1, cut_.data);
     cut_layers();
     divides("heads", model_.heads, "tp", cut_.tensor);
     divides("heads", model_.heads, "kv_heads", model_.kv_heads);
@@ -316,7 +337,7 @@ class RowReader {
 
   void check_microbatches() {
     const int own = cut_.microbatches(training_.batch);
-    if (row_.microbatches != 0 && row_.microbatches != own)
+    if (row_.microbatches > 0 && row_.microbatches != own)
       fault("microbatches",
             fmt::format("is {}, but global_batch {} of dp {} and micro_batch {} makes {}",
                         row_.microbatches, training_.batch, cut_.data, cut_.microbatch, own));

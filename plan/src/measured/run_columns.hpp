@@ -17,7 +17,7 @@ namespace pipewright::plan {
 struct RunRow {
   MeasuredRun run;
   int gpus = 0;
-  int microbatches = 0;
+  int microbatches = -1;  // not said
   int shared_experts = 0;
   int shared_expert_ffn = 0;  // the width of all of them
   int dense_layers = 0;       // at the front of a mixture

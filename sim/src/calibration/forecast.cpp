@@ -7,6 +7,7 @@
 
 #include "calibration_runs.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/calibration/device_kind.hpp"
 
@@ -38,11 +39,30 @@ std::size_t read_rank(const MeasuredRun& run, const std::vector<RankForecast>& r
                                   ranks.begin());
 }
 
+/// Of a pipeline's ranks: counted, where the run says all that its trainer's memory follows from,
+/// or by the machine's constants.
+std::vector<RankForecast> rank_memory(const MeasuredRun& run, const plan::Cut& cut,
+                                      const plan::MachineConstants& constants) {
+  std::vector<RankForecast> ranks;
+  if (!plan::tells_megatron(run)) {
+    for (const plan::RankMemory& rank : plan::transformer_memory(run.training, cut))
+      ranks.push_back({.peak_bytes = plan::peak_of({rank}, constants)});
+    return ranks;
+  }
+  plan::MegatronRun counted = plan::megatron_run_of(run);
+  for (counted.rank = 0; counted.rank < counted.cut.pipeline; ++counted.rank) {
+    const plan::MegatronMemory memory = plan::megatron_memory(counted);
+    ranks.push_back({.peak_bytes = static_cast<double>(memory.peak.value),
+                     .allocated_bytes = static_cast<double>(memory.allocated.value),
+                     .at_peak = memory.at_peak.holders()});
+  }
+  return ranks;
+}
+
 void add_memory(Forecast& answer, const MeasuredRun& run, const plan::Cut& cut,
                 const plan::MachineConstants& constants) {
   try {
-    for (const plan::RankMemory& rank : plan::transformer_memory(run.training, cut))
-      answer.ranks.push_back({.peak_bytes = plan::peak_of({rank}, constants)});
+    answer.ranks = rank_memory(run, cut, constants);
     answer.read = read_rank(run, answer.ranks);
   } catch (const plan::InputError& error) {
     answer.memory_refused = error.what();

@@ -13,6 +13,9 @@ struct TrainerOptions {
   std::string date{};      // of the trainer's version: 2025-04-28
   std::string platform{};  // where it ran, as its table calls it
   std::string device{};    // the GPU, likewise
+  int nodes = 0;
+  int repeat = 0;  // which run of a test it is: the second resumes the first one's checkpoint
+  std::string test_type{};  // what the test is for
 
   int padded_vocabulary = 0;  // 0: as usual
   std::string position{};     // learned_absolute, rope, none

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/megatron/megatron_memory.hpp"
 #include "pipewright/sim/calibration/calibration.hpp"
 
 namespace pipewright::sim {
@@ -15,6 +16,7 @@ namespace pipewright::sim {
 struct RankForecast {
   double peak_bytes = 0;
   std::optional<double> allocated_bytes{};  // between two iterations, where that is counted
+  std::vector<plan::Holder> at_peak{};      // by name, likewise
 };
 
 struct Forecast {

@@ -75,9 +75,9 @@ class RecordReader {
 
   void read_line(const CsvLine& line) {
     if (line.cells.size() != record_columns.size())
-      return fault(line.line, 1,
-                   fmt::format("{} cells, but the header has {}", line.cells.size(),
-                               record_columns.size()));
+      return fault(
+          line.line, 1,
+          fmt::format("{} cells, but the header has {}", line.cells.size(), record_columns.size()));
     RecordLine read{.line = line.line, .step = whole(line, 0), .operation = {}, .seconds = 0};
     read.operation.replica = whole(line, 1);
     read.operation.rank = whole(line, 2);
@@ -136,9 +136,8 @@ class RecordReader {
   }
 
   void require_whole(const RecordedOperation& operation, const RecordedSteps& record) {
-    const auto missing =
-        std::find_if(operation.seconds.begin(), operation.seconds.end(),
-                     [](double seconds) { return std::isnan(seconds); });
+    const auto missing = std::find_if(operation.seconds.begin(), operation.seconds.end(),
+                                      [](double seconds) { return std::isnan(seconds); });
     if (missing != operation.seconds.end())
       faults_.push_back(fmt::format(
           "{}: {} has no line for step {}, which others have", name_, words_of(operation),

@@ -50,34 +50,55 @@ def late(begin, ready):
     return max(0.0, begin - ready)
 
 
+def group_of(name, worker, stages):
+    """Workers with the same word here begin an operation together."""
+    replica, stage = worker
+    return {"embedding-grads-all-reduce": f"pipeline {replica}" if stage in (0, stages - 1) else worker,
+            "grads-reduce-scatter": f"stage {stage}", "optimizer-clip-main-grad": "all"}.get(name, worker)
+
+
+def tail_seconds(step, free):
+    """Worker → name → seconds behind the last compute, from when the last of its group could begin on."""
+    stages = 1 + max(stage for _, stage in step)
+    took = {worker: {} for worker in step}
+    for name in TAIL:
+        ready = collections.defaultdict(float)
+        for worker in step:
+            group = group_of(name, worker, stages)
+            ready[group] = max(ready[group], free[worker])
+        for worker, names in step.items():
+            for begin, seconds in names.get(name, []):
+                took[worker][name] = seconds + late(begin, ready[group_of(name, worker, stages)])
+                free[worker] = begin + seconds
+    return took
+
+
 def operations(step):
-    """(replica, rank, action, seconds) of all that a step did. What an operation waits for nobody, its launch, is its own."""
+    """(replica, rank, action, seconds) of all that a step did. That it began later than it could have, its launch, is its
+    own; of sums the gathering of parameters is a part."""
     began = min(begin for names in step.values() for events in names.values() for begin, _ in events)
+    free = {}
     for (replica, stage), names in step.items():
         gathers = names.get("params-all-gather", [(began, 0.0)])
-        free = gathers[-1][0] + gathers[-1][1]
-        others = late(gathers[0][0], began)  # beside compute and what is summed
+        ready_at = gathers[-1][0] + gathers[-1][1]
         computes = sorted((begin, seconds, name, at) for name in COMPUTES for at, (begin, seconds) in enumerate(names[name]))
         for begin, seconds, name, at in computes:
-            ready = free
+            ready = ready_at
             received = names.get(name.replace("compute", "recv"), [])
             if at < len(received):
                 ready = max(ready, sum(received[at]))
             yield replica, stage, f"{stage}{COMPUTES[name]}{at}", seconds + late(begin, ready)
-            free = begin + seconds
+            ready_at = begin + seconds
             sent = names.get(name.replace("compute", "send"), [])
             if at < len(sent):
                 yield replica, stage, f"{stage}SEND_{COMPUTES[name]}{at}", sent[at][1]
-        took = {}
-        for name in TAIL:
-            for begin, seconds in names.get(name, []):
-                took[name] = seconds
-                # It began when the last of its group did: only the optimizer waits for nobody.
-                if name == "optimizer":
-                    others += late(begin, free)
-                free = begin + seconds
-        yield replica, stage, f"{stage}STEP", took["optimizer"] + took.get("layernorm-grads-all-reduce", 0) + others
-        yield replica, stage, f"{stage}REDUCE_GRAD", took.get("grads-reduce-scatter", 0) + sum(s for _, s in gathers)
+        free[replica, stage] = ready_at
+    for (replica, stage), took in tail_seconds(step, free).items():
+        gathers = step[replica, stage].get("params-all-gather", [(began, 0.0)])
+        yield (replica, stage, f"{stage}STEP",
+               took["optimizer"] + took.get("layernorm-grads-all-reduce", 0) + late(gathers[0][0], began))
+        yield (replica, stage, f"{stage}REDUCE_GRAD",
+               took.get("grads-reduce-scatter", 0) + sum(seconds for _, seconds in gathers))
         if "embedding-grads-all-reduce" in took:
             yield replica, stage, f"{stage}REDUCE_TIED", took["embedding-grads-all-reduce"]
         yield replica, stage, f"{stage}LOSS", took.get("optimizer-clip-main-grad", 0)
@@ -132,6 +153,7 @@ class Learned:
                     "model": {"kind": "measured", "layers": [{"name": layer["name"],
                                                               "parameter_bytes": layer["parameter_bytes"]}
                                                              for layer in layers]},
+                    "data": {"kind": "samples", "path": "none"},
                     "cluster": {"name": "traced", "nodes": 1, "devices_per_node": self.stages * self.replicas,
                                 "device": {"name": "traced"}, "within_node": link},
                     "pipeline": {"ranks": self.stages, "microbatches": self.microbatches, "schedule": "1f1b",

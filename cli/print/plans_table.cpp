@@ -168,8 +168,8 @@ std::string plans_table(const PlansFound& found) {
     text += fmt::format(
         "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
         at + 1, plan.iteration_s, found.at.empty() ? "" : fmt::format("{:>9.3f} s  ", plan.at_s),
-        plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble,
-        gb(plan.peak_bytes), plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
+        plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
+        plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
         words_of(found.training.model, plan.cut));
   }
   if (answer.nearest && !answer.plans.empty())

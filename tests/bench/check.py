@@ -169,6 +169,11 @@ def days():
                  (r"^2 random halves, .*: error \d+\.\d\d % in the median", 4))
 
 
+def drift():
+    text = output_of("python3", "bench/drift.py", "--draws", 4, "1f1b")
+    expect_lines(text, (r"^\| 1f1b \| [24] \|( \d+\.\d \|){6}$", 2))
+
+
 def calculon():
     if not os.environ.get("PIPEWRIGHT_CALCULON"):
         skip("PIPEWRIGHT_CALCULON names no checkout of github.com/calculon-ai/calculon")

@@ -157,8 +157,8 @@ std::span<const double> LaneSimulator::iterations(std::uint64_t seed, std::uint6
   for (std::size_t group = 0; group < groups_; ++group) {
     groups.emplace_back(*this, group, memory);
     for (std::size_t lane = 0; lane < lanes; ++lane)
-      jitter_.draw(seed, first + group * lanes + lane,
-                   memory.steps.data() + group * workers() * lanes + lane, lanes);
+      jitter_.steps().draw(seed, first + group * lanes + lane,
+                           memory.steps.data() + group * workers() * lanes + lane, lanes);
   }
   for (const Node& node : nodes_)
     for (const Group& group : groups)

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "structure/uniform.hpp"
-
 namespace pipewright::sim {
 namespace {
 
@@ -29,8 +27,10 @@ JobJitter::JobJitter(const Structure& structure, int copies, const Jitter& jitte
       ranks_(static_cast<int>(structure.program().ranks.size())),
       alike_(std::min(copies, jitter.replicas())),
       size_(static_cast<std::size_t>(structure.size())),
-      recorded_steps_(jitter.steps()),
-      together_(jitter.together()) {
+      steps_{.pipelines = copies,
+             .ranks = ranks_,
+             .recorded = jitter.steps(),
+             .together = jitter.together()} {
   const auto stages = stages_of_ranks(structure);
   factors_.reserve(static_cast<std::size_t>(alike_) * size_);
   for (int copy = 0; copy < alike_; ++copy)
@@ -46,37 +46,9 @@ JobJitter::JobJitter(const Structure& structure, int copies, const Jitter& jitte
     }
 }
 
-/// Every place where something is chosen has a number of its own: the job, then pipeline by
-/// pipeline itself and its ranks, each twice: whether those below go together, and by which step.
-void JobJitter::draw(std::uint64_t seed, std::uint64_t number, int* steps,
-                     std::size_t stride) const {
-  const auto ranks = static_cast<std::uint64_t>(ranks_);
-  const std::uint64_t choices = 2 * (1 + static_cast<std::uint64_t>(copies_) * (1 + ranks));
-  std::uint64_t next = number * choices;
-  const auto chance = [&] { return uniform(seed, next++); };
-  const auto step = [&] {
-    return std::min(recorded_steps_ - 1, static_cast<int>((1 - chance()) * recorded_steps_));
-  };
-  const bool all_together = chance() <= together_.pipelines;
-  const int of_all = step();
-  const double ranks_too = together_.pipelines < 1
-                               ? (together_.ranks - together_.pipelines) / (1 - together_.pipelines)
-                               : 1;
-  for (int copy = 0; copy < copies_; ++copy) {
-    const bool pipeline_together = chance() <= ranks_too;
-    const int of_pipeline = step();
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const int own = step();
-      ++next;
-      *steps = all_together ? of_all : pipeline_together ? of_pipeline : own;
-      steps += stride;
-    }
-  }
-}
-
 std::vector<double> JobJitter::event_factors(std::uint64_t seed, std::uint64_t number) const {
   std::vector<int> steps(static_cast<std::size_t>(workers()));
-  draw(seed, number, steps.data());
+  steps_.draw(seed, number, steps.data());
   std::vector<double> drawn;
   drawn.reserve(static_cast<std::size_t>(copies_) * size_);
   for (int copy = 0; copy < copies_; ++copy)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pipewright/sim/jitter/drawn_steps.hpp"
 #include "pipewright/sim/jitter/jitter.hpp"
 #include "pipewright/sim/structure/structure.hpp"
 
@@ -31,10 +32,8 @@ class JobJitter {
                     static_cast<std::size_t>(event)];
   }
 
-  /// Writes the step of each worker in a draw to every `stride`-th place from `steps` on. Draws
-  /// depend on the seed and their own number alone.
-  void draw(std::uint64_t seed, std::uint64_t number, int* steps, std::size_t stride = 1) const;
-  /// The same as `StepCosts::event_factors`, a list for each copy.
+  const DrawnSteps& steps() const { return steps_; }
+  /// Of a draw, as `StepCosts::event_factors` has them: a list for each copy.
   std::vector<double> event_factors(std::uint64_t seed, std::uint64_t number) const;
 
  private:
@@ -42,8 +41,7 @@ class JobJitter {
   const int copies_, ranks_;
   const int alike_;
   const std::size_t size_;
-  const int recorded_steps_;
-  const Together together_;
+  const DrawnSteps steps_;
   std::vector<const double*> factors_;
 };
 

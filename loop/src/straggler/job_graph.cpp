@@ -401,6 +401,14 @@ int computes_of(const JobPlan& plan, int stage, Direction direction) {
   }));
 }
 
+void set_transfers(JobPlan& plan) {
+  for (int stage = 0; stage < plan.layout.stages; ++stage)
+    for (const Direction direction : both_directions)
+      for (const JobOperation transfer : {send_of(direction), receive_of(direction)})
+        plan.shapes[static_cast<std::size_t>(stage)].count[index_of(transfer)] =
+            transfers_with_partner(plan, stage, transfer);
+}
+
 JobGraph make_job_graph(const JobPlan& plan,
                         const std::vector<std::pair<NodeNumber, NodeNumber>>& joined) {
   return GraphMaker(plan).make(joined);

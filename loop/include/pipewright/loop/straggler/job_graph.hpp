@@ -69,6 +69,8 @@ struct JobGraph {
 int transfers_with_partner(const JobPlan& plan, int stage, JobOperation operation);
 /// How many computes of a direction it has.
 int computes_of(const JobPlan& plan, int stage, Direction direction);
+/// Gives each compute that has a partner its transfer, and no other.
+void set_transfers(JobPlan& plan);
 
 /// `joined`: nodes that begin together beside those that always do. Throws InputError that names
 /// stage and operation where numbers of transfers fit no computes, and what stands in a circle.

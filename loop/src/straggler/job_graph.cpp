@@ -83,9 +83,28 @@ class Groups {
   std::vector<NodeNumber> first_;
 };
 
-class GraphMaker {
+/// For each node a list, all in one: those that `pairs` have as its second.
+struct NodeLists {
+  std::vector<std::uint32_t> begins;
+  std::vector<NodeNumber> values;
+
+  NodeLists(std::size_t nodes, const std::vector<std::pair<NodeNumber, NodeNumber>>& pairs)
+      : begins(nodes + 1), values(pairs.size()) {
+    for (const auto& [node, value] : pairs)
+      ++begins[node + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    std::vector<std::uint32_t> next(begins.begin(), begins.end() - 1);
+    for (const auto& [node, value] : pairs)
+      values[next[node]++] = value;
+  }
+  std::span<const NodeNumber> of(NodeNumber node) const {
+    return std::span(values).subspan(begins[node], begins[node + 1] - begins[node]);
+  }
+};
+
+class JobGraphMaker {
  public:
-  explicit GraphMaker(const JobPlan& plan) : plan_(plan) {}
+  explicit JobGraphMaker(const JobPlan& plan) : plan_(plan) {}
 
   JobGraph make(const std::vector<std::pair<NodeNumber, NodeNumber>>& joined) {
     for (int replica = 0; replica < plan_.layout.replicas; ++replica) {
@@ -101,15 +120,15 @@ class GraphMaker {
   }
 
  private:
-  using Place = std::tuple<JobOperation, int, int>;  // transfer or compute, model's stage, microbatch
+  using Place =
+      std::tuple<JobOperation, int, int>;  // transfer or compute, model's stage, microbatch
 
   NodeNumber add_node(JobNode node) {
     graph_.nodes.push_back(node);
-    waits_.emplace_back();
     groups_.add();
     return static_cast<NodeNumber>(graph_.nodes.size() - 1);
   }
-  void wait(NodeNumber node, NodeNumber for_node) { waits_[node].push_back(for_node); }
+  void wait(NodeNumber node, NodeNumber for_node) { waits_.emplace_back(node, for_node); }
   void wait(NodeNumber node, std::optional<NodeNumber> for_node) {
     if (for_node)
       wait(node, *for_node);
@@ -139,9 +158,8 @@ class GraphMaker {
     std::array<int, job_operation_count> counted{};
     for (const plan::Action& action : actions()) {
       const JobOperation operation = operation_of(action.kind);
-      const NodeNumber node =
-          add_node({operation, worker_, action.stage / plan_.layout.stages,
-                    counted[index_of(operation)]++, action.microbatch});
+      const NodeNumber node = add_node({operation, worker_, action.stage / plan_.layout.stages,
+                                        counted[index_of(operation)]++, action.microbatch});
       if (!computes_.empty())
         wait(node, computes_.back());
       computes_.push_back(node);
@@ -165,8 +183,8 @@ class GraphMaker {
         continue;
       const NodeNumber compute = computes_[at];
       if (each_has_one || crosses_ranks(plan_, action.stage, direction, receives)) {
-        const NodeNumber node = add_node({transfer, worker_, action.stage / plan_.layout.stages,
-                                          index++, action.microbatch});
+        const NodeNumber node = add_node(
+            {transfer, worker_, action.stage / plan_.layout.stages, index++, action.microbatch});
         wait(node, before);
         if (receives) {
           wait(node, compute_before);
@@ -266,7 +284,8 @@ class GraphMaker {
   }
 
   void wait_for_all(NodeNumber node, const std::vector<NodeNumber>& last) {
-    waits_[node].insert(waits_[node].end(), last.begin(), last.end());
+    for (const NodeNumber before : last)
+      wait(node, before);
   }
 
   void add_all(JobOperation operation, std::vector<NodeNumber>& last) {
@@ -325,37 +344,35 @@ class GraphMaker {
   }
 
   void store_waits() {
-    graph_.wait_begins.push_back(0);
-    for (const auto& waits : waits_) {
-      graph_.waits.insert(graph_.waits.end(), waits.begin(), waits.end());
-      graph_.wait_begins.push_back(static_cast<std::uint32_t>(graph_.waits.size()));
-    }
+    const NodeLists lists(graph_.nodes.size(), waits_);
+    graph_.wait_begins = lists.begins;
+    graph_.waits = lists.values;
     if (graph_.last.empty())
       throw plan::InputError("no worker does anything");
   }
 
-  /// Kahn's algorithm over groups.
+  /// Kahn's algorithm over groups, each by its first node.
   void put_in_order() {
-    const auto count = static_cast<NodeNumber>(graph_.nodes.size());
-    std::vector<std::vector<NodeNumber>> members(count), after(count);
+    const std::size_t count = graph_.nodes.size();
+    std::vector<std::pair<NodeNumber, NodeNumber>> in_group, waiting;
     std::vector<int> open(count);
-    for (NodeNumber node = 0; node < count; ++node) {
-      members[groups_.of(node)].push_back(node);
-      for (const NodeNumber before : graph_.waits_of(node)) {
-        after[groups_.of(before)].push_back(groups_.of(node));
-        ++open[groups_.of(node)];
-      }
+    for (NodeNumber node = 0; node < count; ++node)
+      in_group.emplace_back(groups_.of(node), node);
+    for (const auto& [node, before] : waits_) {
+      waiting.emplace_back(groups_.of(before), groups_.of(node));
+      ++open[groups_.of(node)];
     }
+    const NodeLists members(count, in_group), after(count, waiting);
     std::vector<NodeNumber> ready;
     for (NodeNumber node = 0; node < count; ++node)
       if (groups_.of(node) == node && open[node] == 0)
         ready.push_back(node);
     graph_.group_begins.push_back(0);
     for (std::size_t at = 0; at < ready.size(); ++at) {
-      const auto& own = members[ready[at]];
+      const auto own = members.of(ready[at]);
       graph_.members.insert(graph_.members.end(), own.begin(), own.end());
       graph_.group_begins.push_back(static_cast<std::uint32_t>(graph_.members.size()));
-      for (const NodeNumber next : after[ready[at]])
+      for (const NodeNumber next : after.of(ready[at]))
         if (--open[next] == 0)
           ready.push_back(next);
     }
@@ -374,7 +391,7 @@ class GraphMaker {
 
   const JobPlan& plan_;
   JobGraph graph_;
-  std::vector<std::vector<NodeNumber>> waits_;
+  std::vector<std::pair<NodeNumber, NodeNumber>> waits_;  // a node, and one that it waits for
   Groups groups_;
   std::map<Place, NodeNumber> places_;    // of a replica
   std::map<Place, NodeNumber> together_;  // the first of a group of more than two
@@ -411,7 +428,7 @@ void set_transfers(JobPlan& plan) {
 
 JobGraph make_job_graph(const JobPlan& plan,
                         const std::vector<std::pair<NodeNumber, NodeNumber>>& joined) {
-  return GraphMaker(plan).make(joined);
+  return JobGraphMaker(plan).make(joined);
 }
 
 }  // namespace pipewright::loop

@@ -15,7 +15,7 @@ double mean_from(const std::vector<double>& values, std::size_t first, std::size
   return mean_of(chosen);
 }
 
-int most_activations(const plan::Schedule& schedule) {
+int fullest_worker(const plan::Schedule& schedule) {
   const auto peaks = plan::peak_activations(schedule);
   return peaks.empty() ? 0 : *std::max_element(peaks.begin(), peaks.end());
 }
@@ -25,7 +25,7 @@ int most_activations(const plan::Schedule& schedule) {
 RemedyJudge::RemedyJudge(const JobSteps& steps, const StragglerMetrics& metrics)
     : steps_(steps), metrics_(metrics), source_(steps) {
   found_.step_s = mean_of(metrics.replayed_s);
-  found_.activations = most_activations(steps.plan.schedule);
+  found_.activations = fullest_worker(steps.plan.schedule);
   found_.has_kept = steps.numbers.size() > 1;
 }
 
@@ -40,8 +40,8 @@ void RemedyJudge::add(Remedy remedy, const JobGraph& graph, const JobTimes& time
   found_.all.push_back(std::move(remedy));
 }
 
-Saving RemedyJudge::saving(const std::vector<double>& with, std::size_t first,
-                           std::size_t stride) const {
+SavedTime RemedyJudge::saving(const std::vector<double>& with, std::size_t first,
+                              std::size_t stride) const {
   const double now = mean_from(metrics_.replayed_s, first, stride);
   const double seconds = now - mean_from(with, first, stride);
   return {seconds, now > 0 ? seconds / now : 0};

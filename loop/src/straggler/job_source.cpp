@@ -16,19 +16,18 @@ JobSource::JobSource(const JobSteps& steps) : steps_(steps) {
                   index_of(own.operation)]
         .push_back(node);
     if (own.operation == JobOperation::Forward || own.operation == JobOperation::Backward)
-      computes_[slot(own.worker,
-                     own.operation == JobOperation::Forward ? Direction::Forward
-                                                            : Direction::Backward,
-                     own.chunk, own.microbatch)] = node;
+      computes_[slot(
+          own.worker,
+          own.operation == JobOperation::Forward ? Direction::Forward : Direction::Backward,
+          own.chunk, own.microbatch)] = node;
   }
 }
 
 std::size_t JobSource::slot(int worker, Direction direction, int chunk, int microbatch) const {
   const JobPlan& plan = steps_.plan;
   const int way = direction == Direction::Forward ? 0 : 1;
-  return static_cast<std::size_t>(((worker * 2 + way) * plan.layout.chunks + chunk) *
-                                      plan.schedule.microbatches +
-                                  microbatch);
+  return static_cast<std::size_t>(
+      ((worker * 2 + way) * plan.layout.chunks + chunk) * plan.schedule.microbatches + microbatch);
 }
 
 NodeNumber JobSource::compute(int worker, Direction direction, int chunk, int microbatch) const {

@@ -20,8 +20,8 @@ class JobSource {
   std::span<const NodeNumber> all(int worker, JobOperation operation) const;
   std::span<const double> times(NodeNumber node) const { return steps_.recorded.of(node); }
 
-  /// Mean over every second step, from the first on, of a worker's compute, of one microbatch through all
-  /// its chunks.
+  /// Mean over every second step, from the first on, of a worker's compute, of one microbatch
+  /// through all its chunks.
   double mean_compute(int worker, Direction direction) const;
   /// … of a stage, over all replicas.
   double mean_stage(int stage, Direction direction) const;

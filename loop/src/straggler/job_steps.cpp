@@ -20,8 +20,7 @@ class StepEvents {
   using Events = std::span<const JobEvent>;
 
   StepEvents(const JobLayout& layout, Events events)
-      : all_(events),
-        events_(static_cast<std::size_t>(layout.workers()) * job_operation_count) {
+      : all_(events), events_(static_cast<std::size_t>(layout.workers()) * job_operation_count) {
     for (std::size_t at = 0; at < events.size();) {
       std::size_t end = at;
       while (end < events.size() && slot(events[end]) == slot(events[at]))
@@ -84,10 +83,10 @@ class StepsMaker {
 
   JobSteps make() {
     gather_steps();
-    const std::vector<int> usual = usual_counts();
+    const std::vector<int> most_have = usual_counts();
     std::vector<const StepEvents*> whole;
     for (std::size_t at = 0; at < all_.size(); ++at)
-      if (const auto fault = fault_of(all_[at], usual)) {
+      if (const auto fault = fault_of(all_[at], most_have)) {
         made_.left_out.push_back({trace_.steps[at], *fault});
       } else {
         made_.numbers.push_back(trace_.steps[at]);
@@ -129,9 +128,10 @@ class StepsMaker {
     return {};
   }
 
-  std::optional<std::string> fault_of(const StepEvents& step, const std::vector<int>& usual) const {
+  std::optional<std::string> fault_of(const StepEvents& step,
+                                      const std::vector<int>& most_have) const {
     const std::vector<int> counts = step.counts();
-    const auto [own, expected] = std::mismatch(counts.begin(), counts.end(), usual.begin());
+    const auto [own, expected] = std::mismatch(counts.begin(), counts.end(), most_have.begin());
     if (own == counts.end())
       return {};
     const auto slot = static_cast<std::size_t>(own - counts.begin());
@@ -177,8 +177,7 @@ class StepsMaker {
     for (const JobEvent* const event : computes) {
       const int chunk = chunk_of(*event);
       const int microbatch = counted[{event->operation, chunk}]++;
-      made_.plan.schedule.microbatches =
-          std::max(made_.plan.schedule.microbatches, microbatch + 1);
+      made_.plan.schedule.microbatches = std::max(made_.plan.schedule.microbatches, microbatch + 1);
       actions.push_back({event->operation == JobOperation::Forward ? plan::ActionKind::Forward
                                                                    : plan::ActionKind::Backward,
                          chunk * trace_.layout.stages + stage, microbatch});
@@ -214,10 +213,11 @@ class StepsMaker {
       for (const Direction direction : both_directions)
         if (const int count = computes_of(made_.plan, stage, direction);
             count != layout.chunks * schedule.microbatches)
-          refuse(fmt::format("stage {} has {} of {} in a step; {} microbatches through {} chunks "
-                             "are {}",
-                             stage, count, name_of(compute_of(direction)), schedule.microbatches,
-                             layout.chunks, layout.chunks * schedule.microbatches));
+          refuse(
+              fmt::format("stage {} has {} of {} in a step; {} microbatches through {} chunks "
+                          "are {}",
+                          stage, count, name_of(compute_of(direction)), schedule.microbatches,
+                          layout.chunks, layout.chunks * schedule.microbatches));
   }
 
   JobGraph make_graph() const {

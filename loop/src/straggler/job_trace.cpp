@@ -20,7 +20,7 @@ constexpr int rows_of_worker = 5;  // compute, pp-comm, tp-comm, dp-comm, misc
 constexpr int most_number = 100'000'000;
 
 /// A whole number that is written as one; nothing else.
-std::optional<int> whole_number(std::string_view text) {
+std::optional<int> number_in(std::string_view text) {
   int number = 0;
   const char* const end = text.data() + text.size();
   const auto [behind, error] = std::from_chars(text.data(), end, number);
@@ -35,7 +35,7 @@ std::optional<int> stage_in(std::string_view thread_name) {
   const auto comma = thread_name.find(", TP rank ");
   if (!thread_name.starts_with(mark) || comma == std::string_view::npos)
     return {};
-  return whole_number(thread_name.substr(mark.size(), comma - mark.size()));
+  return number_in(thread_name.substr(mark.size(), comma - mark.size()));
 }
 
 /// What of an event's `args` counts.
@@ -46,8 +46,7 @@ struct StepArguments {
 
 std::optional<int> whole_in(const FlatObject& arguments, std::string_view key) {
   const auto number = arguments.number(key);
-  if (!number || !(*number >= -1 && *number <= most_number) ||
-      *number != static_cast<int>(*number))
+  if (!number || !(*number >= -1 && *number <= most_number) || *number != static_cast<int>(*number))
     return {};
   return static_cast<int>(*number);
 }
@@ -99,7 +98,7 @@ class JobReader {
   }
 
   int thread_of(const ChromeEvent& event) const {
-    const auto thread = whole_number(event.thread);
+    const auto thread = number_in(event.thread);
     if (!thread || *thread < 0)
       refuse(fmt::format("byte {}: thread (tid) {}: 5 times the worker's rank and its row is right",
                          event.offset, event.thread));
@@ -118,7 +117,7 @@ class JobReader {
       ++trace_.left_out;
       return;
     }
-    const auto replica = whole_number(event.process);
+    const auto replica = number_in(event.process);
     if (!replica || *replica < 0)
       refuse(fmt::format("byte {}: process (pid) {}: the data-parallel rank is right", event.offset,
                          event.process));
@@ -127,8 +126,8 @@ class JobReader {
       refuse(fmt::format("byte {}: {} takes {} s", event.offset, event.name, seconds));
     replicas_.push_back(*replica);
     threads_.push_back(thread_of(event));
-    trace_.events.push_back({*operation, 0, *arguments.step, arguments.chunk,
-                             seconds_of(*event.start), seconds});
+    trace_.events.push_back(
+        {*operation, 0, *arguments.step, arguments.chunk, seconds_of(*event.start), seconds});
   }
 
   /// Most texts come often.
@@ -147,17 +146,18 @@ class JobReader {
     if (trace_.steps.empty())
       refuse("no operation of a training in it");
     for (JobEvent& event : trace_.events)
-      event.step = static_cast<int>(
-          std::lower_bound(trace_.steps.begin(), trace_.steps.end(), event.step) -
-          trace_.steps.begin());
+      event.step =
+          static_cast<int>(std::lower_bound(trace_.steps.begin(), trace_.steps.end(), event.step) -
+                           trace_.steps.begin());
   }
 
   int stage_of_thread(int thread) const {
     const auto found = stages_.find(thread);
     if (found == stages_.end())
-      refuse(fmt::format("thread (tid) {} has no thread_name \"PP rank S, TP rank T, …\", which "
-                         "alone says its stage",
-                         thread));
+      refuse(
+          fmt::format("thread (tid) {} has no thread_name \"PP rank S, TP rank T, …\", which "
+                      "alone says its stage",
+                      thread));
     return found->second;
   }
 
@@ -185,8 +185,7 @@ class JobReader {
 
   void number_workers() {
     for (std::size_t at = 0; at < threads_.size(); ++at)
-      trace_.events[at].worker =
-          trace_.layout.worker(replicas_[at], stage_of_thread(threads_[at]));
+      trace_.events[at].worker = trace_.layout.worker(replicas_[at], stage_of_thread(threads_[at]));
   }
 
   void require_all_workers() const {
@@ -210,8 +209,8 @@ class JobReader {
   };
 
   JobTrace& trace_;
-  std::map<int, int> stages_;                // by thread
-  std::vector<int> replicas_, threads_;      // by event
+  std::map<int, int> stages_;            // by thread
+  std::vector<int> replicas_, threads_;  // by event
   std::unordered_map<std::string, StepArguments, TextHash, std::equal_to<>> arguments_;
 };
 

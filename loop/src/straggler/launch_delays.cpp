@@ -189,8 +189,8 @@ class Delays {
 double replay_error(const std::vector<double>& replayed, const std::vector<double>& measured) {
   double sum = 0;
   for (std::size_t step = 0; step < replayed.size(); ++step)
-    if (measured[step] > 0)
-      sum += std::abs(replayed[step] - measured[step]) / measured[step];
+    if (replayed[step] > 0)
+      sum += std::abs(measured[step] - replayed[step]) / replayed[step];
   return replayed.empty() ? 0 : sum / static_cast<double>(replayed.size());
 }
 

@@ -33,15 +33,14 @@ class LayerRemedies {
   /// makes the slowest quicker; the first move and the best of all are told.
   void run() {
     Parts parts(fixed_s_.size(), parts_of_stage), best;
-    double best_s = RemedyJudge::learnt_mean(
-        replayed_steps(judge_.steps().graph, judge_.steps().recorded));
+    double best_s =
+        RemedyJudge::learnt_mean(replayed_steps(judge_.steps().graph, judge_.steps().recorded));
     bool is_first = true;
     while (move_one(parts)) {
       const JobTimes times = times_with(parts);
       if (is_first)
         add(parts, times);
-      const double step_s =
-          RemedyJudge::learnt_mean(replayed_steps(judge_.steps().graph, times));
+      const double step_s = RemedyJudge::learnt_mean(replayed_steps(judge_.steps().graph, times));
       if (step_s < best_s) {
         best_s = step_s;
         best = is_first ? Parts{} : parts;

@@ -15,7 +15,7 @@ struct Sized {
 /// Which microbatch each replica runs in which place of its order.
 using Dealt = std::vector<std::vector<Sized>>;
 
-enum class Order { AsItCame, LongestFirst, ShortestFirst };
+enum class MicrobatchOrder { AsItCame, LongestFirst, ShortestFirst };
 
 bool is_longer(const Sized& a, const Sized& b) { return a.seconds > b.seconds; }
 
@@ -25,25 +25,28 @@ class MicrobatchRemedies {
 
   void run() {
     if (judge_.layout().replicas > 1)
-      for (const Order order : {Order::AsItCame, Order::LongestFirst, Order::ShortestFirst})
-        add_dealt("deal out microbatches", "deal the microbatches of a step out evenly over the "
-                                           "replicas" + order_words(order),
+      for (const MicrobatchOrder order : {MicrobatchOrder::AsItCame, MicrobatchOrder::LongestFirst,
+                                          MicrobatchOrder::ShortestFirst})
+        add_dealt("deal out microbatches",
+                  "deal the microbatches of a step out evenly over the "
+                  "replicas" +
+                      order_words(order),
                   true, order);
     add_dealt("sort microbatches", "sort each replica's microbatches, the longest first", false,
-              Order::LongestFirst);
+              MicrobatchOrder::LongestFirst);
     add_dealt("sort microbatches", "sort each replica's microbatches, the shortest first", false,
-              Order::ShortestFirst);
+              MicrobatchOrder::ShortestFirst);
     even_lengths();
   }
 
  private:
-  static std::string order_words(Order order) {
+  static std::string order_words(MicrobatchOrder order) {
     switch (order) {
-      case Order::AsItCame:
+      case MicrobatchOrder::AsItCame:
         return "";
-      case Order::LongestFirst:
+      case MicrobatchOrder::LongestFirst:
         return ", the longest first";
-      case Order::ShortestFirst:
+      case MicrobatchOrder::ShortestFirst:
         return ", the shortest first";
     }
     return {};
@@ -90,21 +93,22 @@ class MicrobatchRemedies {
     return dealt;
   }
 
-  static void sort(std::vector<Sized>& own, Order order) {
+  static void sort(std::vector<Sized>& own, MicrobatchOrder order) {
     std::stable_sort(own.begin(), own.end(), [&](const Sized& a, const Sized& b) {
       switch (order) {
-        case Order::LongestFirst:
+        case MicrobatchOrder::LongestFirst:
           return is_longer(a, b);
-        case Order::ShortestFirst:
+        case MicrobatchOrder::ShortestFirst:
           return is_longer(b, a);
-        case Order::AsItCame:
+        case MicrobatchOrder::AsItCame:
           break;
       }
       return std::pair(a.microbatch, a.replica) < std::pair(b.microbatch, b.replica);
     });
   }
 
-  void add_dealt(const std::string& kind, const std::string& change, bool deals, Order order) {
+  void add_dealt(const std::string& kind, const std::string& change, bool deals,
+                 MicrobatchOrder order) {
     JobTimes times = judge_.steps().recorded;
     for (std::size_t step = 0; step < times.steps(); ++step) {
       Dealt dealt = sizes_of(step);

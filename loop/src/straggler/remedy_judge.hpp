@@ -18,6 +18,8 @@ class RemedyJudge {
   const JobSource& source() const { return source_; }
   double ideal_s(JobOperation operation) const { return metrics_.ideal_s[index_of(operation)]; }
 
+  int slowest_workers() const { return metrics_.slowest_workers; }
+
   /// `remedy` has kind, change and what is supposed; its steps are replayed.
   void add(Remedy remedy, const JobGraph& graph, const JobTimes& times);
   /// The same order of work in other times.
@@ -29,7 +31,7 @@ class RemedyJudge {
   Remedies all();
 
  private:
-  Saving saving(const std::vector<double>& with, std::size_t first, std::size_t stride) const;
+  SavedTime saving(const std::vector<double>& with, std::size_t first, std::size_t stride) const;
 
   const JobSteps& steps_;
   const StragglerMetrics& metrics_;
@@ -45,7 +47,6 @@ void try_schedules(RemedyJudge& judge);
 
 /// What of a stage's compute no border moves: what the first stage has beyond the middle ones (the
 /// embedding) and the last (head and loss), as a part of its own time.
-double fixed_part(const JobSource& source, const JobLayout& layout, int stage,
-                  Direction direction);
+double fixed_part(const JobSource& source, const JobLayout& layout, int stage, Direction direction);
 
 }  // namespace pipewright::loop

@@ -6,13 +6,13 @@
 namespace pipewright::loop {
 namespace {
 
-void raise(std::vector<double>& begins, std::span<const double> ends) {
+void raise_begins(std::vector<double>& begins, std::span<const double> ends) {
   for (std::size_t step = 0; step < begins.size(); ++step)
     begins[step] = std::max(begins[step], ends[step]);
 }
 
-void raise_later(std::vector<double>& begins, const std::vector<double>& ready,
-                 std::span<const double> delays) {
+void raise_begins_later(std::vector<double>& begins, const std::vector<double>& ready,
+                        std::span<const double> delays) {
   for (std::size_t step = 0; step < begins.size(); ++step)
     begins[step] = std::max(begins[step], ready[step] + delays[step]);
 }
@@ -27,13 +27,13 @@ JobTimes replayed_ends(const JobGraph& graph, const JobTimes& times, const JobTi
     for (const NodeNumber node : graph.group(group)) {
       if (delays == nullptr) {
         for (const NodeNumber before : graph.waits_of(node))
-          raise(begins, ends.of(before));
+          raise_begins(begins, ends.of(before));
         continue;
       }
       std::fill(ready.begin(), ready.end(), 0.0);
       for (const NodeNumber before : graph.waits_of(node))
-        raise(ready, ends.of(before));
-      raise_later(begins, ready, delays->of(node));
+        raise_begins(ready, ends.of(before));
+      raise_begins_later(begins, ready, delays->of(node));
     }
     for (const NodeNumber node : graph.group(group)) {
       const auto own = times.of(node);
@@ -50,7 +50,7 @@ std::vector<double> replayed_steps(const JobGraph& graph, const JobTimes& times,
   const JobTimes ends = replayed_ends(graph, times, delays);
   std::vector<double> steps(times.steps());
   for (const NodeNumber node : graph.last)
-    raise(steps, ends.of(node));
+    raise_begins(steps, ends.of(node));
   return steps;
 }
 

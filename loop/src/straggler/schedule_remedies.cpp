@@ -52,14 +52,16 @@ class ScheduleRemedies {
  private:
   void add(const std::string& name, int chunks) {
     try {
-      JobPlan plan{.layout = now_.layout, .shapes = now_.shapes};
-      plan.schedule = plan::make_training_schedule({.name = name,
-                                                    .ranks = now_.layout.stages,
-                                                    .microbatches = now_.schedule.microbatches,
-                                                    .chunks = chunks,
-                                                    .costs = costs(chunks)});
+      JobPlan plan = now_;
+      plan::ScheduleRequest request;
+      request.name = name;
+      request.ranks = now_.layout.stages;
+      request.microbatches = now_.schedule.microbatches;
+      request.chunks = chunks;
+      request.costs = costs(chunks);
+      plan.schedule = plan::make_training_schedule(request);
       const auto places = places_of(plan.schedule);
-      if (!places || plan.schedule == now_.schedule ||
+      if (!places || plan.schedule == now_.schedule || was_tried(plan.schedule) ||
           static_cast<int>(places->size()) != chunks * now_.layout.stages)
         return;
       plan.rank_of_stage = *places;
@@ -74,15 +76,24 @@ class ScheduleRemedies {
     }
   }
 
+  /// Several names make one schedule of some sizes.
+  bool was_tried(const plan::Schedule& schedule) {
+    if (std::find(tried_.begin(), tried_.end(), schedule) != tried_.end())
+      return true;
+    tried_.push_back(schedule);
+    return false;
+  }
+
   Remedy remedy(const std::string& name, int chunks, const plan::Schedule& schedule) const {
     const auto peaks = plan::peak_activations(schedule);
     return {.kind = "another schedule",
             .change = chunks == now_.layout.chunks
                           ? "schedule " + name
                           : fmt::format("schedule {}, {} stages on each rank", name, chunks),
-            .supposed = "the layers of a stage are equal, but for embedding, head and loss; half "
-                        "of a backward is input gradient, where it is split; transfers take what "
-                        "they take now in the mean; memory is not told",
+            .supposed =
+                "the layers of a stage are equal, but for embedding, head and loss; half "
+                "of a backward is input gradient, where it is split; transfers take what "
+                "they take now in the mean; memory is not told",
             .activations = *std::max_element(peaks.begin(), peaks.end())};
   }
 
@@ -128,24 +139,25 @@ class ScheduleRemedies {
       }
       if (own.worker != worker) {  // its computes are its first nodes, in their order
         worker = own.worker;
-        action = plan.schedule.ranks[static_cast<std::size_t>(plan.layout.stage_of(worker))].begin();
+        action =
+            plan.schedule.ranks[static_cast<std::size_t>(plan.layout.stage_of(worker))].begin();
       }
       set_compute(times.of(node), *action++, plan.layout, plan.layout.replica_of(worker));
     }
     return times;
   }
 
-  void set_compute(std::span<double> into, const plan::Action& action,
-                   const JobLayout& layout, int replica) const {
+  void set_compute(std::span<double> into, const plan::Action& action, const JobLayout& layout,
+                   int replica) const {
     const bool forward = action.kind == plan::ActionKind::Forward;
     const Direction direction = forward ? Direction::Forward : Direction::Backward;
     const bool is_half = !forward && action.kind != plan::ActionKind::Backward;
     const int from = stage_now(action.stage, layout.chunks);
     const int chunk = layout.chunks == now_.layout.chunks ? action.stage / layout.stages : 0;
-    const double part = (layout.chunks == now_.layout.chunks
-                             ? 1
-                             : part_of(action.stage, layout.chunks, direction)) *
-                        (is_half ? 0.5 : 1);
+    const double part =
+        (layout.chunks == now_.layout.chunks ? 1
+                                             : part_of(action.stage, layout.chunks, direction)) *
+        (is_half ? 0.5 : 1);
     const auto times = judge_.source().times(judge_.source().compute(
         now_.layout.worker(replica, from), direction, chunk, action.microbatch));
     for (std::size_t step = 0; step < into.size(); ++step)
@@ -178,8 +190,9 @@ class ScheduleRemedies {
 
   RemedyJudge& judge_;
   const JobPlan& now_;
+  std::vector<plan::Schedule> tried_;
   std::map<std::pair<int, JobOperation>, std::vector<double>> transfers_;  // by step
-  std::array<std::vector<double>, 2> fixed_;  // by direction and stage
+  std::array<std::vector<double>, 2> fixed_;                               // by direction and stage
 };
 
 }  // namespace

@@ -114,8 +114,7 @@ class Metrics {
       return mean_of(replayed_steps(steps_.graph, times));
     };
     ExplainedShare own{
-        .without_s =
-            mean_step(chosen_times(steps_.graph, ideal_, steps_.recorded, is_one)),
+        .without_s = mean_step(chosen_times(steps_.graph, ideal_, steps_.recorded, is_one)),
         .with_s = mean_step(chosen_times(steps_.graph, steps_.recorded, ideal_, is_one))};
     if (recorded != ideal) {
       own.share = (recorded - own.without_s) / (recorded - ideal);

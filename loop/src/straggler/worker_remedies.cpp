@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
@@ -12,9 +11,9 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr double least_slow = 1.01;       // over its peers
-constexpr std::size_t most_single = 3;    // workers that are tried alone
-constexpr double slow_part = 0.03;        // of all workers, together
+constexpr double least_slow = 1.02;     // over its peers
+constexpr double least_to_leave = 1.1;  // of who is left out with its replica
+constexpr std::size_t most_single = 3;  // workers that are tried alone
 constexpr std::size_t most_listed = 8;
 
 double compute_of_worker(const JobSource& source, int worker) {
@@ -35,11 +34,10 @@ class WorkerRemedies {
   void run() {
     for (std::size_t at = 0; at < std::min(most_single, order_.size()); ++at)
       replace({order_[at]});
-    const auto together = static_cast<std::size_t>(
-        std::ceil(slow_part * static_cast<double>(slower_.size())));
+    const auto together = static_cast<std::size_t>(judge_.slowest_workers());
     if (const std::size_t count = std::min(together, order_.size()); count > 1)
       replace({order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count)});
-    if (!order_.empty())
+    if (!order_.empty() && slower(order_.front()) >= least_to_leave)
       leave_out(judge_.layout().replica_of(order_.front()));
   }
 
@@ -87,20 +85,21 @@ class WorkerRemedies {
     plan.layout.replicas = left;
     const int microbatches = own + (own + left - 1) / left;
     try {
-      plan.schedule = plan::make_schedule(name->substr(0, name->find(',')), now.layout.stages,
-                                          microbatches);
+      plan.schedule =
+          plan::make_schedule(name->substr(0, name->find(',')), now.layout.stages, microbatches);
     } catch (const plan::InputError&) {
       return;
     }
     set_transfers(plan);
     const JobGraph graph = make_job_graph(plan);
-    judge_.add({.kind = "leave out a replica",
-                .change = fmt::format("leave out dp {} with {}; its {} microbatches go to the other "
-                                      "{} replicas",
-                                      replica, words(order_.front()), own, left),
-                .supposed = "a microbatch takes longer on another replica by as much as that is "
-                            "slower"},
-               graph, without(graph, plan.layout, replica));
+    judge_.add(
+        {.kind = "leave out a replica",
+         .change = fmt::format("leave out dp {} with {}; its {} microbatches go to the other "
+                               "{} replicas",
+                               replica, words(order_.front()), own, left),
+         .supposed = "a microbatch takes longer on another replica by as much as that is "
+                     "slower"},
+        graph, without(graph, plan.layout, replica));
   }
 
   JobTimes without(const JobGraph& graph, const JobLayout& fewer, int replica) const {
@@ -121,19 +120,19 @@ class WorkerRemedies {
     return times;
   }
 
-  void set_compute(std::span<double> into, const JobNode& own, int worker, int left_out,
-                   int place, int replicas) const {
+  void set_compute(std::span<double> into, const JobNode& own, int worker, int left_out, int place,
+                   int replicas) const {
     const JobSource& source = judge_.source();
-    const int usual = judge_.steps().plan.schedule.microbatches;
+    const int own_count = judge_.steps().plan.schedule.microbatches;
     const Direction direction =
         own.operation == JobOperation::Forward ? Direction::Forward : Direction::Backward;
-    if (own.microbatch < usual) {
+    if (own.microbatch < own_count) {
       const auto from = source.times(source.compute(worker, direction, 0, own.microbatch));
       std::copy_n(from.begin(), into.size(), into.begin());
       return;
     }
-    const int taken = (own.microbatch - usual) * replicas + place;
-    if (taken >= usual)
+    const int taken = (own.microbatch - own_count) * replicas + place;
+    if (taken >= own_count)
       return;
     const auto from = source.times(source.compute(left_out, direction, 0, taken));
     const double speed =

@@ -12,19 +12,19 @@
 
 namespace pipewright::loop {
 
-struct Saving {
+struct SavedTime {
   double seconds = 0;  // of the mean step
   double part = 0;     // of it
 };
 
 struct Remedy {
-  std::string kind;    // "replace workers", "leave out a replica", "move layers", …
-  std::string change;  // in words: which worker, how many layers, which schedule
-  std::string supposed;  // what no trace tells
-  double step_s = 0;     // the mean step with it
-  Saving saves{};        // over all steps
-  Saving on_learnt{}, on_kept{};  // over every second step, from the first on, and the others
-  int activations = 0;   // of a microbatch on a stage of the model, that the fullest worker keeps
+  std::string kind;                  // "replace workers", "leave out a replica", "move layers", …
+  std::string change;                // in words: which worker, how many layers, which schedule
+  std::string supposed;              // what no trace tells
+  double step_s = 0;                 // the mean step with it
+  SavedTime saves{};                 // over all steps
+  SavedTime on_learnt{}, on_kept{};  // over every second step, from the first on, and the others
+  int activations = 0;  // of a microbatch on a stage of the model, that the fullest worker keeps
 };
 
 struct Remedies {

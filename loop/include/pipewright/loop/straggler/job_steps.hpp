@@ -21,10 +21,10 @@ struct JobSteps {
   JobGraph graph;
   std::vector<int> numbers;  // of the steps, rising
   std::vector<LeftOutStep> left_out{};
-  JobTimes recorded;                // how long each operation took
-  JobTimes begins;                  // after the step's first event has begun
-  std::vector<double> measured{};   // by step: from the first begin to the last end
-  std::vector<double> zero{};       // by step: when its first event began, in the trace's time
+  JobTimes recorded;               // how long each operation took
+  JobTimes begins;                 // after the step's first event has begun
+  std::vector<double> measured{};  // by step: from the first begin to the last end
+  std::vector<double> zero{};      // by step: when its first event began, in the trace's time
 };
 
 /// Steps that do not have the operations that most have are left out. Computes of a stage run in

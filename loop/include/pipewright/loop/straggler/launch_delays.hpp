@@ -13,16 +13,16 @@ namespace pipewright::loop {
 
 /// Delays of one kind.
 struct DelayKind {
-  std::string before;       // an operation's type, "first-forward", or "joined-transfers"
-  std::size_t count = 0;    // in all steps; those of a group are one
+  std::string before;     // an operation's type, "first-forward", or "joined-transfers"
+  std::size_t count = 0;  // in all steps; those of a group are one
   double mean_s = 0, longest_s = 0;
-  double explains_s = 0;    // of the mean step: what it adds to the replay with those before it
+  double explains_s = 0;  // of the mean step: what it adds to the replay with those before it
 };
 
 struct LaunchDelays {
-  std::size_t joined = 0;            // pairs of a send and a receive that were one call
+  std::size_t joined = 0;             // pairs of a send and a receive that were one call
   std::vector<double> explained_s{};  // by step: replayed with the step's own delays
-  /// Mean over the steps of how far a replay is off the measured step, over that.
+  /// Mean over the steps of how far a replay is off the measured step, over the replayed.
   double plain_error = 0;      // lengths alone
   double explained_error = 0;  // with the step's own delays
   /// … of every second step, with each operation's mean delay in the others; below 0: one step.
@@ -32,7 +32,7 @@ struct LaunchDelays {
 
 LaunchDelays launch_delays(const JobSteps& steps, const std::vector<double>& replayed_s);
 
-/// Mean of |replayed - measured| / measured over those steps.
+/// Mean of |measured - replayed| / replayed over those steps.
 double replay_error(const std::vector<double>& replayed, const std::vector<double>& measured);
 
 }  // namespace pipewright::loop

@@ -16,7 +16,7 @@ namespace pipewright::loop {
 
 /// By step, in seconds or as quotients, with the mean's quotient over all steps.
 struct Slowdown {
-  double all = 1;                  // T(…) / T(ideal), T: mean over the steps
+  double all = 1;  // T(…) / T(ideal), T: mean over the steps
   std::vector<double> by_step{};
 };
 
@@ -34,10 +34,10 @@ struct StragglerMetrics {
   Slowdown slowdown{};                                // S, Eq. 1
   std::map<std::string, Slowdown> by_operation{};     // S_t, Eq. 2
   std::vector<Slowdown> by_stage{}, by_replica{};
-  std::vector<double> by_worker{};     // S_w, Eq. 4
-  std::vector<int> workers{};          // the slowest first
-  int slowest_workers = 1;             // so many of them count as slow: 3 %
-  ExplainedShare workers_explain{};    // M_W, Eq. 5
+  std::vector<double> by_worker{};       // S_w, Eq. 4
+  std::vector<int> workers{};            // the slowest first
+  int slowest_workers = 1;               // so many of them count as slow: 3 %
+  ExplainedShare workers_explain{};      // M_W, Eq. 5
   ExplainedShare last_stage_explains{};  // M_S
 };
 

@@ -84,8 +84,7 @@ std::optional<plan::EventTable> job_timeline_in(const std::filesystem::path& fil
     auto table = read_job_timeline(file, more);
     problems.insert(problems.end(), more.begin(), more.end());
     return table;
-  } catch (const plan::InputError& error) {
-    problems.emplace_back(error.what());
+  } catch (const plan::InputError&) {
     return {};
   }
 }

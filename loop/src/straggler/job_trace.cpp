@@ -16,7 +16,8 @@
 namespace pipewright::loop {
 namespace {
 
-constexpr int rows_of_worker = 5;  // compute, pp-comm, tp-comm, dp-comm, misc
+constexpr int rows_of_worker = 5;      // compute, pp-comm, tp-comm, dp-comm, misc
+constexpr int most_to_look_at = 4096;  // events, until it is told what a file is
 constexpr int most_number = 100'000'000;
 
 /// A whole number that is written as one; nothing else.
@@ -173,14 +174,21 @@ class JobReader {
         chunk = std::max(chunk, trace_.events[at].chunk);
     }
     layout.chunks = chunk + 1;
-    if (static_cast<std::size_t>(layout.replicas) * static_cast<std::size_t>(layout.stages) >
-            trace_.events.size() ||
-        static_cast<std::size_t>(layout.chunks) > trace_.events.size())
-      refuse(fmt::format("{} replicas of {} stages of {} chunks have more workers than events: {}",
-                         layout.replicas, layout.stages, layout.chunks, trace_.events.size()));
+    if (const auto most = trace_.events.size(); static_cast<std::size_t>(layout.replicas) *
+                                                        static_cast<std::size_t>(layout.stages) *
+                                                        trace_.steps.size() >
+                                                    most ||
+                                                static_cast<std::size_t>(layout.chunks) > most)
+      refuse(
+          fmt::format("{} steps of {} replicas of {} stages of {} chunks are more than events: "
+                      "{}",
+                      trace_.steps.size(), layout.replicas, layout.stages, layout.chunks, most));
     // The second worker's rank, or of one worker nothing that tells.
     if (layout.workers() > 1 && least != std::numeric_limits<int>::max())
       layout.ranks_per_worker = least;
+    if (std::int64_t{layout.ranks_per_worker} * layout.workers() > most_number)
+      refuse(fmt::format("{} workers of {} ranks are more than can be counted", layout.workers(),
+                         layout.ranks_per_worker));
   }
 
   void number_workers() {
@@ -226,12 +234,14 @@ bool is_job_trace(const std::filesystem::path& file) {
   ChromeFile header{.name = file.string()};
   ChromeEventParser parser;
   parser.set_wants_span_arguments(true);
+  int seen = 0;
   try {
-    read_chrome_file(file, header, problems, parser, [](const ChromeEvent& event) {
-      if (event.phase == 'X')
-        throw Told{find_job_operation(event.name) && step_arguments(event.arguments).step};
-      if (names_stage(event))
+    read_chrome_file(file, header, problems, parser, [&](const ChromeEvent& event) {
+      if (names_stage(event) || (event.phase == 'X' && find_job_operation(event.name) &&
+                                 step_arguments(event.arguments).step))
         throw Told{true};
+      if (++seen == most_to_look_at)
+        throw Told{false};
     });
   } catch (const Told& told) {
     return told.is_job;

@@ -7,6 +7,8 @@
 namespace pipewright::loop {
 namespace {
 
+constexpr double least_variance = 1e-12;  // of times over their mean; rounding makes less
+
 /// Sums from which deviations and a correlation follow.
 struct Pairs {
   double count = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
@@ -23,7 +25,7 @@ struct Pairs {
   double correlation() const {
     const double a = xx / count - x / count * x / count, b = yy / count - y / count * y / count;
     const double both = xy / count - x / count * y / count;
-    return a > 0 && b > 0 ? both / std::sqrt(a * b) : 0;
+    return a > least_variance && b > least_variance ? both / std::sqrt(a * b) : 0;
   }
 };
 

@@ -97,10 +97,15 @@ class ReportJson {
                        {"mean_s", kind.mean_s},
                        {"longest_s", kind.longest_s},
                        {"explains_s", kind.explains_s},
-                       {"explains_percent", 100 * kind.explains_s / mean_of(metrics_.replayed_s)}});
+                       {"explains_percent", 100 * part_of_step(kind.explains_s)}});
     json_["launch_delays"] = {{"unexplained_by_replay_s", unexplained},
                               {"joined_transfers", delays.joined},
                               {"kinds", std::move(kinds)}};
+  }
+
+  double part_of_step(double seconds) const {
+    const double replayed = mean_of(metrics_.replayed_s);
+    return replayed > 0 ? seconds / replayed : 0;
   }
 
   void add_slowdowns() {

@@ -135,8 +135,8 @@ class WorkerRemedies {
     if (taken >= own_count)
       return;
     const auto from = source.times(source.compute(left_out, direction, 0, taken));
-    const double speed =
-        source.mean_compute(worker, direction) / source.mean_compute(left_out, direction);
+    const double usual = source.mean_compute(left_out, direction);
+    const double speed = usual > 0 ? source.mean_compute(worker, direction) / usual : 1;
     for (std::size_t step = 0; step < into.size(); ++step)
       into[step] = from[step] * speed;
   }

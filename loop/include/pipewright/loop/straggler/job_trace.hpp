@@ -48,7 +48,7 @@ struct JobTrace {
   std::size_t left_out = 0;      // events of other names, or without a step
 };
 
-/// Whether the file's first event that tells is of such a job: an operation of it with a step, or a
+/// Whether one of the file's first events is of such a job: an operation of it with a step, or a
 /// thread "PP rank 0, TP rank 0, compute". False of what is no Chrome trace.
 bool is_job_trace(const std::filesystem::path& file);
 

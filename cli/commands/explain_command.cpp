@@ -18,6 +18,7 @@ namespace {
 struct ExplainOptions {
   std::vector<std::string> files;
   loop::TraceChoice choice;
+  std::vector<int> steps;
   std::string output;
   std::string timeline;
   bool hang = false;
@@ -55,7 +56,7 @@ bool is_whole_job(const ExplainOptions& options) {
 
 int explain_job(const ExplainOptions& options) {
   std::vector<std::string> problems;
-  const auto report = loop::explain_stragglers(options.files.front(), problems);
+  const auto report = loop::explain_stragglers(options.files.front(), problems, options.steps);
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty() || !options.output.empty()) {
@@ -67,7 +68,7 @@ int explain_job(const ExplainOptions& options) {
       loop::write_stragglers(options.output, report, timeline);
   }
   if (options.json)
-    fmt::print("{}\n", plan::Json{{"file", report.file}, {"straggler", to_json(report)}}.dump(2));
+    fmt::print("{}\n", document_of(report).dump(2));
   else
     fmt::print("{}", straggler_table(report));
   return Done;
@@ -80,6 +81,10 @@ int explain(const ExplainOptions& options) {
     loop::require_timeline_suffix(options.timeline);
   if (is_whole_job(options))
     return explain_job(options);
+  if (!options.steps.empty())
+    throw plan::InputError(
+        "--steps chooses among those of a whole job's trace; --step is for "
+        "traces of single ranks");
   std::vector<std::string> problems;
   const auto job = [&] {
     try {
@@ -124,7 +129,7 @@ Command describe_explain(ExplainOptions& options) {
            {.names = "--hang",
             .target = &options.hang,
             .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
-            .excludes = {"--axes", "--step", "--output", "--timeline"}},
+            .excludes = {"--axes", "--step", "--steps", "--output", "--timeline"}},
            {.names = "--schedule",
             .target = &options.schedule,
             .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
@@ -145,6 +150,11 @@ Command describe_explain(ExplainOptions& options) {
                 "is none; without it the last whole one. Of a whole job's trace the step of the "
                 "timeline, without it all steps",
             .value = "N",
+            .numbers = Numbers::NotNegative},
+           {.names = "--steps",
+            .target = &options.steps,
+            .help = "Of a whole job's trace these steps alone; without it all whole ones",
+            .value = "N,N,…",
             .numbers = Numbers::NotNegative},
            {.names = "-o,--output",
             .target = &options.output,

@@ -13,7 +13,7 @@ void write_stragglers(const std::filesystem::path& folder, const StragglerReport
   write_timeline_file(folder / "timeline.pwt", timeline);
   write_timeline_file(folder / "timeline.json", timeline);
   plan::write_file(folder / "schedule.csv", plan::to_csv(report.steps.plan.schedule));
-  plan::write_file(folder / "stragglers.json", to_json(report).dump(1) + "\n");
+  plan::write_file(folder / "stragglers.json", document_of(report).dump(1) + "\n");
 }
 
 plan::EventTable read_job_timeline(const std::filesystem::path& file,

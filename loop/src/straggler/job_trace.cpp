@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -263,6 +264,26 @@ JobTrace read_job_trace(const std::filesystem::path& file, std::vector<std::stri
                    [&](const ChromeEvent& event) { reader.take(event); });
   list.end_file();
   reader.finish();
+  return trace;
+}
+
+JobTrace with_steps(JobTrace trace, const std::vector<int>& numbers) {
+  std::vector<int> place(trace.steps.size(), -1);
+  std::vector<int> kept;
+  for (const int number : std::set<int>(numbers.begin(), numbers.end())) {
+    const auto found = std::lower_bound(trace.steps.begin(), trace.steps.end(), number);
+    if (found == trace.steps.end() || *found != number)
+      throw plan::InputError(fmt::format("{}: step {} is not in it, of {} steps from {} to {}",
+                                         trace.file, number, trace.steps.size(),
+                                         trace.steps.front(), trace.steps.back()));
+    place[static_cast<std::size_t>(found - trace.steps.begin())] = static_cast<int>(kept.size());
+    kept.push_back(number);
+  }
+  std::erase_if(trace.events, [&](JobEvent& event) {
+    event.step = place[static_cast<std::size_t>(event.step)];
+    return event.step < 0;
+  });
+  trace.steps = std::move(kept);
   return trace;
 }
 

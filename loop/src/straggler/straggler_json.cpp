@@ -199,4 +199,8 @@ class ReportJson {
 
 plan::Json to_json(const StragglerReport& report) { return ReportJson(report).make(); }
 
+plan::Json document_of(const StragglerReport& report) {
+  return {{"file", report.file}, {"straggler", to_json(report)}};
+}
+
 }  // namespace pipewright::loop

@@ -27,8 +27,11 @@ std::vector<double> computes_by_worker(const JobSteps& steps) {
 }  // namespace
 
 StragglerReport explain_stragglers(const std::filesystem::path& file,
-                                   std::vector<std::string>& problems) {
-  const JobTrace trace = read_job_trace(file, problems);
+                                   std::vector<std::string>& problems,
+                                   const std::vector<int>& only) {
+  JobTrace trace = read_job_trace(file, problems);
+  if (!only.empty())
+    trace = with_steps(std::move(trace), only);
   StragglerReport report;
   report.file = trace.file;
   report.events = trace.events.size();

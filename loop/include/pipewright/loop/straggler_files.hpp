@@ -11,7 +11,7 @@
 namespace pipewright::loop {
 
 /// Leaves timeline.pwt and timeline.json of all workers, schedule.csv, and stragglers.json with
-/// what `to_json` says.
+/// what `document_of` says.
 void write_stragglers(const std::filesystem::path& folder, const StragglerReport& report,
                       const plan::EventTable& timeline);
 

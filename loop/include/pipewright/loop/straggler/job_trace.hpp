@@ -57,4 +57,7 @@ bool is_job_trace(const std::filesystem::path& file);
 /// worker has no events, and where numbers are none of ranks; MalformedFile for what is no trace.
 JobTrace read_job_trace(const std::filesystem::path& file, std::vector<std::string>& problems);
 
+/// Those steps alone, by their numbers. Throws InputError for one that is not there.
+JobTrace with_steps(JobTrace trace, const std::vector<int>& numbers);
+
 }  // namespace pipewright::loop

@@ -29,14 +29,18 @@ struct StragglerReport {
   std::string schedule;  // "1f1b, 4 ranks, 4 microbatches", or "unknown"
 };
 
-/// Throws as `read_job_trace` and `job_steps` do.
+/// `only`: steps by their numbers; empty: all that are whole. Throws as `read_job_trace`,
+/// `with_steps` and `job_steps` do.
 StragglerReport explain_stragglers(const std::filesystem::path& file,
-                                   std::vector<std::string>& problems);
+                                   std::vector<std::string>& problems,
+                                   const std::vector<int>& only = {});
 
 /// What the metrics say, in a sentence or two.
 std::string reading_of(const StragglerReport& report);
 
 /// The object under `straggler`: names as in the published answers, and more.
 plan::Json to_json(const StragglerReport& report);
+/// The whole document that `explain --json` prints: `file` and `straggler`.
+plan::Json document_of(const StragglerReport& report);
 
 }  // namespace pipewright::loop

@@ -99,6 +99,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"recompute", to_string(cut.recompute)},
           {"zero", cut.zero},
           {"sequence_parallel", cut.sequence_parallel},
+          {"overlaps_gradients", cut.overlaps_gradients},
           {"iteration_s", plan.iteration_s},
           {"least_s", plan.least_s},
           {"tokens_per_s", plan.tokens_per_s},
@@ -133,6 +134,8 @@ std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut)
     words += fmt::format(", ZeRO {}", cut.zero);
   if (cut.sequence_parallel)
     words += ", sequence parallel";
+  if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
+    words += ", sums beside backwards";
   return words;
 }
 

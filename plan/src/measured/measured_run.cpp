@@ -183,6 +183,8 @@ class RowReader {
     set_if_open(model_.kv_heads, model_.heads);
     set_if_open(model_.head_channels, model_.hidden / model_.heads);
     set_if_open(model_.feed_forward, 4 * model_.hidden);
+    if (options.padded_vocabulary > 0)
+      model_.vocabulary = options.padded_vocabulary;
     set_if_open(model_.vocabulary, gpt_vocabulary);
     model_.value_channels = model_.head_channels;
     fill_latent();

@@ -20,6 +20,8 @@ constexpr double embedding_token_s = 0.35e-6;
 constexpr double optimizer_bytes = 28;  // for a parameter: read and written by Adam
 constexpr double narrow_head = 128;     // channels
 constexpr int wide_cut = 8;
+constexpr double balance_of_guess = 312e12 / 2039e9;  // FLOPs a byte, of the A100
+constexpr double replayed_launch = 0.05;  // of what a launch costs where nobody replays it
 
 Product product(double m, double k, double n) {
   const double volume = m * k * n;
@@ -55,6 +57,8 @@ class Counting {
     TransformerWork work;
     work.peak = peak();
     work.head_peak = cluster_.device.flops_per_s;
+    work.balance =
+        cluster_.device.flops_per_s / cluster_.device.memory_bandwidth_per_s / balance_of_guess;
     add_layers(work);
     add_ends_of_model(work);
     add_hop(work);
@@ -76,6 +80,8 @@ class Counting {
 
  private:
   double peak() const { return rate_of(training_.precision) * cluster_.device.flops_per_s; }
+  /// Attention's two products are in 16 bits, whatever the others are in.
+  double core_peak() const { return std::min(peak(), cluster_.device.flops_per_s); }
   double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
   double memory_s(double bytes) const { return at_bandwidth_s(cluster_, bytes); }
   double activation_bytes() const { return half_bytes * tokens() * model_.hidden; }
@@ -97,7 +103,7 @@ class Counting {
     for (const auto& [k, n, cuts_k] : projections_of(model_))
       layer.products.push_back(product(rows, cuts_k ? k / t : k, cuts_k ? n : n / t));
     const double channels = 2.0 * model_.head_channels + model_.rope_channels;
-    layer.core_s = 2 * rows * training_.sequence * heads * channels / peak();
+    layer.core_s = 2 * rows * training_.sequence * heads * channels / core_peak();
     if (training_.attention == AttentionKind::Scores)
       layer.core_bytes_s =
           memory_s(score_bytes * cut_.microbatch * heads * training_.sequence * training_.sequence);
@@ -175,15 +181,16 @@ class Counting {
   /// other.
   void add_hop(TransformerWork& work) const {
     work.hop_size = whole_bytes(activation_bytes());
-    work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
+    const double sent = activation_bytes() / (cut_.sequence_parallel ? cut_.tensor : 1);
+    work.hop_s = sent / cluster_.within_node.bandwidth_per_s;
     const double in_node = cluster_.devices_per_node;
     const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
     if (cut_.ranks_beside() * cut_.pipeline <= cluster_.devices_per_node)
       return;
-    work.network_hop_s = activation_bytes() / cluster_.between_nodes.bandwidth_per_s;
-    work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * activation_bytes() /
-                    cluster_.between_nodes.bandwidth_per_s;
+    work.network_hop_s = sent / cluster_.between_nodes.bandwidth_per_s;
+    work.uplink_s =
+        (pipelines - 1) * std::max(0.0, nodes - 2) * sent / cluster_.between_nodes.bandwidth_per_s;
   }
 
   void add_sums(TransformerWork& work) const {
@@ -214,6 +221,7 @@ class Counting {
     end.layers = layers;
     const StageEndWork of_experts = end_of_copies(experts, cut_.expert_copies());
     end.sum.table_s += of_experts.sum.table_s, end.sum.bulk_s += of_experts.sum.bulk_s;
+    end.sum.inside_s += of_experts.sum.inside_s;
     end.sum.network_s += of_experts.sum.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
   }
@@ -266,7 +274,8 @@ class Pricing {
   double sum_s() const {
     if (work_.sums.times == 0)
       return 0;
-    return shard_sum_s(work_.sum, c_) * (work_.overlaps_sums ? c_.exposed_sums : 1);
+    const double sum = shard_sum_s(work_.sum, c_) - (1 - replayed()) * c_.collective_call_s;
+    return sum * (work_.overlaps_sums ? c_.exposed_sums : 1);
   }
 
   double core_s(const LayerWork& layer) const {
@@ -276,9 +285,10 @@ class Pricing {
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
     double forward = core_s(layer) + memory_s(layer.element_bytes_s);
     for (const Product& product : layer.products)
-      forward += product.flops / rate() * (1 + c_.gemm_saturation / product.side);
-    const double sums =
-        work_.sums.times * sum_s() + exchanges_s(layer.exchanged, layer.exchanges(), c_);
+      forward += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
+    const double sums = work_.sums.times * sum_s() +
+                        exchanges_s(layer.exchanged, layer.exchanges(), c_) -
+                        (1 - replayed()) * layer.exchanges() * c_.collective_call_s;
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -292,10 +302,8 @@ class Pricing {
   }
 
   double host_s() const {
-    if (work_.replays_launches)
-      return 0;
     const double passes = work_.recomputes_all ? 4.0 / 3 : 1;
-    return passes *
+    return replayed() * passes *
            (c_.layer_launch_s + work_.cut * c_.tensor_launch_s +
             work_.cut_wide * c_.wide_tensor_launch_s + work_.odd_scores * c_.odd_scores_launch_s +
             work_.narrow_heads * c_.narrow_heads_launch_s);
@@ -307,7 +315,9 @@ class Pricing {
            memory_s(work_.head_bytes_s) + sum_s();
   }
 
-  double stage_launch_s() const { return work_.replays_launches ? 0 : c_.stage_launch_s; }
+  /// The share of a launch that is left where it is replayed.
+  double replayed() const { return work_.replays_launches ? replayed_launch : 1; }
+  double stage_launch_s() const { return replayed() * c_.stage_launch_s; }
 
   double end_s(const StageEndWork& end, const TransformerTimes& times) const {
     const double half = gradient_sum_s(end.sum, c_) / 2;
@@ -320,13 +330,13 @@ class Pricing {
 
   /// What is left of a sum that takes `sum_s` for a stage, where it begins with the stage's last
   /// pass, layer by layer, and the sums of a rank's stages follow each other. Between two of them
-  /// the rank has a pass of each of `pipeline` microbatches.
+  /// the rank has a pass of each of `pipeline` microbatches. It is not hidden whole: the passes
+  /// beside it are slower.
   double exposed_s(double sum_s, const StageEndWork& end, double layer_s) const {
     const double pass = end.layers * layer_s, chunks = work_.chunks;
     const double of_first = sum_s - pass;
     const double of_all = chunks * sum_s - pass - (chunks - 1) * work_.pipeline * pass;
-    const double least = sum_s / std::max(1.0, end.layers);
-    return std::max({of_first, of_all, least}) / chunks;
+    return std::max({of_first / chunks, of_all / chunks, c_.exposed_reduction * sum_s});
   }
 
   const TransformerWork& work_;

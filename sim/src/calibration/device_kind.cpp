@@ -1,4 +1,4 @@
-#include "device_kind.hpp"
+#include "pipewright/sim/calibration/device_kind.hpp"
 
 #include <algorithm>
 #include <cctype>

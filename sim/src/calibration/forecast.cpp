@@ -6,10 +6,10 @@
 #include <charconv>
 
 #include "calibration_runs.hpp"
-#include "device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
+#include "pipewright/sim/calibration/device_kind.hpp"
 
 namespace pipewright::sim {
 namespace {

@@ -8,7 +8,8 @@ namespace pipewright::sim {
 
 namespace {
 
-/// A transfer holds both ends, as Megatron's do.
+/// A transfer holds both ends, as Megatron-LM's do, unless stages are interleaved: then it sends
+/// while it computes (--overlap-p2p-communication, the default there).
 plan::Program program_of(const plan::Cut& cut, int microbatches) {
   const plan::ScheduleRequest request{.name = std::string(cut.schedule_name()),
                                       .ranks = cut.pipeline,
@@ -18,7 +19,7 @@ plan::Program program_of(const plan::Cut& cut, int microbatches) {
                                       .rank_of_stage = {},
                                       .costs = {},
                                       .memory_units = {}};
-  return plan::lower(plan::make_schedule(request), {.blocking = true});
+  return plan::lower(plan::make_schedule(request), {.blocking = cut.chunks == 1});
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct LayerWork {
 struct TransformerWork {
   double peak = 0;  // FLOP/s of the products
   double head_peak = 0;
+  double balance = 1;  // FLOPs for each byte that its memory gives, over those of an A100
   LayerWork layer;
   LayerWork dense_layer;  // at the front of a mixture
   ShardTraffic sums;      // among the devices that a layer is cut among

@@ -9,8 +9,8 @@ namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
-constexpr std::size_t most_remedies = 8;
-constexpr double least_share = 0.0005;  // of a slowdown or a delay that is told
+constexpr std::size_t most_remedies = 5;  // and the best of each kind more
+constexpr double least_share = 0.0005;    // of a slowdown or a delay that is told
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
 std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }

@@ -55,7 +55,7 @@ std::string worker_table(const loop::StragglerReport& report) {
   const loop::JobLayout& layout = report.steps.plan.layout;
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
                                  "compute, ms", "to its peers");
-  const auto& workers = report.metrics.workers;
+  const auto& workers = report.workers;
   for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(workers[at]);
     text += fmt::format("{:<28}{:>10.4f}{:>14}{:>14.4f}\n", loop::worker_name(layout, workers[at]),

@@ -144,7 +144,7 @@ class ReportJson {
   void add_workers() {
     json_["slowest_workers"] = metrics_.slowest_workers;
     json_["workers"] = plan::Json::array();
-    for (const int worker : metrics_.workers) {
+    for (const int worker : report_.workers) {
       const auto at = static_cast<std::size_t>(worker);
       json_["workers"].push_back({{"dp", layout_.replica_of(worker)},
                                   {"stage", layout_.stage_of(worker)},

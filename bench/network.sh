@@ -5,7 +5,7 @@
 # costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
 # `all`: every schedule that trains, 40 min with --quick (eight steps each). The fewer steps, the more
 # a machine that does not keep its speed is seen: 32 average it out. With --pipelines, so many side by
-# side share the cable, and the last column is for links of their own.
+# side share the cable, and the last two columns are for draws of the steps and for links of their own.
 # Links are measured within --within seconds.
 # Usage: bench/network.sh [--quick | --steps N] [--mbit "N…"] [--within S] [--pipelines N] [--set FIELD=VALUE]…
 #                         [all | SCHEDULE…]
@@ -43,7 +43,7 @@ cleanup() {
   rm -rf "$work"
 }
 trap cleanup EXIT
-if ! ip netns add "${name}a" 2>/dev/null; then
+if ! { ip netns add "${name}a" && ip netns exec "${name}a" true; } 2>/dev/null; then
   echo "skipped: no network namespaces for this user" >&2
   exit 0
 fi
@@ -109,7 +109,9 @@ step() {  # MBIT LABEL OPTION…
   local engines=(native simgrid)
   if ((pipelines > 1)); then
     simulate apart --set cluster.between_nodes.shared=false
-    engines+=(apart)
+    # Draws of what the first pipeline computed in each step: the other has durations of its own.
+    simulate drawn --draws 1000 --jitter "$work/run"
+    engines+=(drawn apart)
   fi
   python3 - "$work" "$mbit" "$label" "${engines[@]}" <<'END'
 import json
@@ -122,7 +124,8 @@ measured = report["measured"]["iteration_s"]
 predictions = [report["predicted"]["iteration_s"]]
 for engine in engines:
     with open(f"{work}/{engine}.json") as file:
-        predictions.append(json.load(file)["iteration_s"])
+        answer = json.load(file)
+        predictions.append(answer["draws"]["p50_s"] if "draws" in answer else answer["iteration_s"])
 row = f"| {mbit} Mbit/s | {label} | {measured:.3f} |"
 for predicted in predictions:
     row += f" {predicted:.3f}, {100 * (predicted / measured - 1):+.1f} % |"
@@ -131,7 +134,7 @@ END
 }
 
 head="| bandwidth | schedule | measured, s | \`run\` | mean costs: native | SimGrid |"
-((pipelines == 1)) || head+=" links of their own |"
+((pipelines == 1)) || head+=" drawn, P50 | links of their own |"
 echo "$head"
 echo "$head" | sed 's/[^|][^|]*/---/g'
 for mbit in $bandwidths; do

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "commands/plan_at.hpp"
 #include "commands/plan_options.hpp"
 #include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
@@ -67,7 +68,7 @@ sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster
 }
 
 sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluster,
-                         const sim::PlanSpace& space) {
+                         const sim::PlanSpace& space, const std::optional<PlanAt>& at) {
   catch_interrupts();
   ProgressLine line;
   const auto show = [&](std::size_t decided, std::size_t candidates, const sim::FoundPlan* best) {
@@ -79,12 +80,18 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
     return !interrupted();
   };
   sim::PlanAnswer answer = sim::search_plans(cluster, space,
-                                             {.most_plans = options.top,
+                                             {.most_plans = plans_to_find(options, at),
                                               .pareto = options.pareto,
                                               .exhaustive = options.exhaustive,
                                               .progress = show});
   line.clear();
   sim::require_candidates(space, answer);
+  if (at)
+    choose_at(answer.plans, options.top, [&](const sim::FoundPlan& plan) {
+      const plan::Scenario scenario = sim::scenario_of(cluster, space.training, plan.cut);
+      return seconds_at(*at, scenario,
+                        plan::transformer_costs(scenario.cluster, space.training, plan.cut));
+    });
   if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
     throw plan::InputError(
         fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));
@@ -132,8 +139,9 @@ void print(const PlanOptions& options, const PlansFound& found) {
 int plan_model(const PlanOptions& options) {
   const plan::Cluster cluster = planned_cluster(options);
   const sim::PlanSpace space = space_of(options, cluster);
-  const sim::PlanAnswer answer = searched(options, cluster, space);
+  const sim::PlanAnswer answer = searched(options, cluster, space, plan_at(options));
   PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};
+  found.at = options.at;
   if (!answer.plans.empty()) {
     if (!options.out.empty())
       write_plan(options.out, cluster, space.training, answer.plans.front().cut);

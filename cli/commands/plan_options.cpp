@@ -17,6 +17,7 @@ constexpr Holds of_model = [](const Options& o) { return o.scenario.empty(); };
 constexpr Holds of_scenario = [](const Options& o) { return !o.scenario.empty(); };
 constexpr Holds goes_on = [](const Options& o) { return o.replan; };
 constexpr Holds of_failures = [](const Options& o) { return o.failure_hours > 0; };
+constexpr Holds at_percentile = [](const Options& o) { return !o.at.empty(); };
 constexpr Holds of_front = [](const Options& o) { return o.pareto; };
 
 /// An option that is for one kind of question alone.
@@ -30,6 +31,7 @@ struct Belongs {
 constexpr const char* for_model = "is for --model; a scenario has its own";
 constexpr const char* for_scenario = "is for a scenario's file, which trains here";
 constexpr const char* for_replan = "is for --replan";
+constexpr const char* for_at = "is for --at";
 
 constexpr Belongs belongings[] = {
     {"--model", [](const Options& o) { return !o.model.empty(); }, of_model,
@@ -58,6 +60,12 @@ constexpr Belongs belongings[] = {
      "is for --model with --pareto"},
     {"--svg", [](const Options& o) { return !o.svg.empty(); }, of_front,
      "draws time over memory, for which it needs --pareto"},
+    {"--jitter", [](const Options& o) { return !o.jitter.empty(); }, at_percentile, for_at},
+    {"--draws", [](const Options& o) { return o.draws.has_value(); }, at_percentile, for_at},
+    {"--seed", [](const Options& o) { return o.seed.has_value(); }, at_percentile, for_at},
+    {"--at", [](const Options& o) { return !o.at.empty(); },
+     [](const Options& o) { return !o.pareto; },
+     "chooses by one time; --pareto shows all times over memory"},
     {"--set", [](const Options& o) { return !o.assignments.empty(); }, of_scenario, for_scenario},
     {"--costs", [](const Options& o) { return !o.costs.empty(); }, of_scenario, for_scenario},
     {"--replan", [](const Options& o) { return o.replan; }, of_scenario, for_scenario},
@@ -95,6 +103,10 @@ void require_fitting(const PlanOptions& options) {
   for (const Belongs& one : belongings)
     if (one.is_given(options) && !one.belongs_to(options))
       throw plan::InputError(fmt::format("{}: {}", one.option, one.otherwise));
+  if (at_percentile(options) && options.jitter.empty())
+    throw plan::InputError(
+        "--at: there is nothing to draw from: --jitter names what was recorded of several steps, a "
+        "table or the folder of a run");
   if (of_failures(options) && options.write_rate <= 0)
     throw plan::InputError(
         "--failure-hours needs --write-rate: GB/s at which checkpoints are written");

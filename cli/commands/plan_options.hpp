@@ -3,6 +3,7 @@
 // What `pipewright plan` is told, and which of it is for a model by its sizes, which for a
 // scenario.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,11 @@ struct PlanOptions {
   std::vector<std::string> slow;
   std::string checkpoints;
   std::optional<int> step;
+
+  std::string at;      // "p95"; empty: by the time without jitter
+  std::string jitter;  // what was recorded
+  std::optional<int> draws;
+  std::optional<std::int64_t> seed;
 
   std::string out;
   std::string svg;

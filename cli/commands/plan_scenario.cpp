@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "commands/plan_at.hpp"
 #include "commands/plan_options.hpp"
 #include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
@@ -99,7 +100,7 @@ loop::Draft asked_for(const PlanOptions& options) {
 }
 
 loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
-                           const loop::DevicesLeft& left) {
+                           const loop::DevicesLeft& left, const std::optional<PlanAt>& at) {
   ProgressLine line;
   const auto show = [&](std::size_t decided, std::size_t candidates, const loop::DraftPlan* best) {
     line.show(progress_words(decided, candidates,
@@ -109,9 +110,13 @@ loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
                                                loop::words_of(*best))));
     return !interrupted();
   };
-  loop::DraftAnswer answer = loop::search_drafts(draft, space_of(options, left),
-                                                 {.most_plans = options.top, .progress = show});
+  loop::DraftAnswer answer = loop::search_drafts(
+      draft, space_of(options, left), {.most_plans = plans_to_find(options, at), .progress = show});
   line.clear();
+  if (at)
+    choose_at(answer.plans, options.top, [&](const loop::DraftPlan& plan) {
+      return seconds_at(*at, plan.draft.scenario, loop::costs_of(plan.draft));
+    });
   return answer;
 }
 
@@ -120,16 +125,17 @@ loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
 int plan_scenario(const PlanOptions& options) {
   const loop::Draft before = asked_for(options);
   const loop::DevicesLeft left = devices_of(options, before.scenario);
-  const loop::DraftAnswer answer = searched(options, before, left);
+  const std::optional<PlanAt> at = plan_at(options);
+  const loop::DraftAnswer answer = searched(options, before, left, at);
   std::optional<Replan> replan;
   if (options.replan && !answer.plans.empty())
     replan = replan_of(options, before, left, answer.plans.front());
   if (!options.out.empty() && !answer.plans.empty())
     write_plan(options.out, answer.plans.front());
   if (options.json)
-    fmt::print("{}\n", drafts_json(before, answer, replan).dump(2));
+    fmt::print("{}\n", drafts_json(before, answer, replan, options.at).dump(2));
   else
-    fmt::print("{}", drafts_table(before, answer, replan, options.out));
+    fmt::print("{}", drafts_table(before, answer, replan, options.out, options.at));
   if (answer.interrupted)
     return Interrupted;
   return answer.plans.empty() ? NegativeAnswer : Done;

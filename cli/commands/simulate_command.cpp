@@ -5,12 +5,15 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/recorded_days.hpp"
 #include "pipewright/loop/sensitivities.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/causes/why_idle.hpp"
+#include "pipewright/sim/draws/draws.hpp"
 #include "print/console.hpp"
+#include "print/draws_table.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
 #include "process/interrupt.hpp"
@@ -29,6 +32,9 @@ struct SimulateOptions {
   std::string actions;
   std::string explain;
   bool sensitivities = false;
+  std::optional<int> draws;
+  std::string jitter;
+  std::optional<std::int64_t> seed;
 };
 
 /// "3@12.5ms", "0@0.2s"; a number alone is milliseconds.
@@ -96,18 +102,59 @@ loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& s
   return loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform));
 }
 
+/// Draws are of a record, and of that alone.
+void require_drawable(const SimulateOptions& options, const plan::Scenario& scenario) {
+  if (!options.draws) {
+    if (!options.jitter.empty() || options.seed)
+      throw plan::InputError(options.seed ? "--seed is for --draws" : "--jitter is for --draws");
+    return;
+  }
+  if (options.jitter.empty())
+    throw plan::InputError(
+        "--draws: there is nothing to draw from: --jitter names what was recorded of several "
+        "steps, a table or the folder of a run");
+  if (options.engine == "simgrid")
+    throw plan::InputError("--draws is for --engine native");
+  if (scenario.training.jitter > 0)
+    throw plan::InputError(
+        "--draws: training.jitter is a standard deviation, and the record says more: leave one of "
+        "them out");
+}
+
+/// What was drawn, and from what.
+struct Drawn {
+  sim::Jitter jitter;
+  sim::DrawOptions options;
+  sim::Draws draws;
+};
+
+std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario& scenario,
+                           const sim::ScenarioPlan& plan) {
+  if (!options.draws)
+    return {};
+  const sim::Jitter jitter(loop::read_record(options.jitter));
+  const sim::DrawOptions how{
+      .count = *options.draws,
+      .seed = static_cast<std::uint64_t>(options.seed.value_or(scenario.training.seed))};
+  return Drawn{jitter, how, sim::draw_iterations(*plan.structure, plan.costs, jitter, how)};
+}
+
 void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
                       const sim::ScenarioPlan& plan, const plan::LayerCosts& costs,
-                      const sim::Throughput& throughput) {
+                      const sim::Throughput& throughput, const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
+    if (drawn)
+      json["draws"] = draws_json(drawn->draws, drawn->options, drawn->jitter);
     fmt::print("{}\n", json.dump(2));
     return;
   }
   fmt::print("{}{}", plan_table(plan, costs),
              prediction_table(prediction, plan, costs, throughput));
+  if (drawn)
+    fmt::print("{}", draws_table(drawn->draws, drawn->options, drawn->jitter));
   if (options.sensitivities)
     fmt::print("{}", sensitivity_table(plan, prediction.times, costs));
 }
@@ -122,6 +169,7 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   std::optional<Instant> instant;
   if (!options.explain.empty())
     instant = parse_instant(options.explain);
+  require_drawable(options, scenario);
   sim::sound_program(scenario);  // refuses before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);
@@ -136,7 +184,8 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
         sim::why_idle(*plan.structure, prediction.times, instant->rank, instant->seconds).sentence);
   else
     print_prediction(options, prediction, plan, costs,
-                     sim::throughput_of(scenario, plan, prediction.times.iteration));
+                     sim::throughput_of(scenario, plan, prediction.times.iteration),
+                     drawn(options, scenario, plan));
   return Done;
 }
 
@@ -181,7 +230,21 @@ Command describe(SimulateOptions& options) {
             .value = "RANK@TIME"},
            {.names = "--sensitivities",
             .target = &options.sensitivities,
-            .help = "Show what a faster stage, layer or link would save"}}),
+            .help = "Show what a faster stage, layer or link would save"},
+           {.names = "--draws",
+            .target = &options.draws,
+            .help = "Draw so many iterations from what was recorded: their mean, P50, P95, P99",
+            .value = "COUNT",
+            .numbers = Numbers::Positive},
+           {.names = "--jitter",
+            .target = &options.jitter,
+            .help = "What was recorded of several steps: a table (step, replica, rank, action, "
+                    "seconds), or the folder of a run",
+            .value = "FILE"},
+           {.names = "--seed",
+            .target = &options.seed,
+            .help = "Of the draws; default: training.seed",
+            .numbers = Numbers::NotNegative}}),
       .examples =
           "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "
           "t.svg"};

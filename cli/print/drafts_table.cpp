@@ -92,17 +92,21 @@ std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
 }  // namespace
 
 std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
-                         const std::optional<Replan>& replan, const std::string& out) {
+                         const std::optional<Replan>& replan, const std::string& out,
+                         const std::string& at_percentile) {
   std::string text;
   const plan::Bytes cap = least_memory(before.scenario.cluster);
   if (!answer.plans.empty())
-    text += fmt::format("{:>4}  {:>12}  {:>12}  {:>7}  {:>10}  {}\n", "plan", "iteration",
+    text += fmt::format("{:>4}  {:>12}  {}{:>12}  {:>7}  {:>10}  {}\n", "plan", "iteration",
+                        at_percentile.empty() ? "" : fmt::format("{:>12}  ", at_percentile),
                         answer.plans.front().figures.unit + "/s", "bubble", "memory", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const loop::DraftPlan& plan = answer.plans[at];
-    text += fmt::format("{:>4}  {:>9.3f} ms  {:>12.0f}  {:>5.1f} %  {:>7.1f} MB  {}\n", at + 1,
-                        1e3 * plan.figures.iteration_s, plan.figures.units_per_s,
-                        100 * bubble_of(plan), mb(plan.figures.peak), loop::words_of(plan));
+    text += fmt::format("{:>4}  {:>9.3f} ms  {}{:>12.0f}  {:>5.1f} %  {:>7.1f} MB  {}\n", at + 1,
+                        1e3 * plan.figures.iteration_s,
+                        at_percentile.empty() ? "" : fmt::format("{:>9.3f} ms  ", 1e3 * plan.at_s),
+                        plan.figures.units_per_s, 100 * bubble_of(plan), mb(plan.figures.peak),
+                        loop::words_of(plan));
   }
   if (answer.nearest)
     text +=
@@ -122,11 +126,13 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
 }
 
 plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
-                       const std::optional<Replan>& replan) {
+                       const std::optional<Replan>& replan, const std::string& at_percentile) {
   const plan::Bytes cap = least_memory(before.scenario.cluster);
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     plan::Json plan = draft_json(answer.plans[at], cap);
+    if (!at_percentile.empty())
+      plan[at_percentile + "_s"] = answer.plans[at].at_s;
     plan["change_to_next"] = at + 1 < answer.plans.size()
                                  ? loop::changes_between(answer.plans[at].draft.scenario,
                                                          answer.plans[at + 1].draft.scenario)

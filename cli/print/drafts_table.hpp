@@ -20,10 +20,12 @@ struct Replan {
   std::optional<int> repeated_steps{};
 };
 
-/// `out`: the folder that was written; may be empty.
+/// `out`: the folder that was written; `at`: the percentile that plans were chosen by, "p95". Both
+/// may be empty.
 std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
-                         const std::optional<Replan>& replan, const std::string& out);
+                         const std::optional<Replan>& replan, const std::string& out,
+                         const std::string& at = "");
 plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
-                       const std::optional<Replan>& replan);
+                       const std::optional<Replan>& replan, const std::string& at = "");
 
 }  // namespace pipewright::cli

@@ -160,14 +160,16 @@ std::string plans_table(const PlansFound& found) {
   const sim::PlanAnswer& answer = found.answer;
   std::string text;
   if (!answer.plans.empty())
-    text += fmt::format("{:>4}  {:>11}  {:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
-                        "iteration", "tokens/s", "MFU", "bubble", "memory", "GPU h / 1e9", "cut");
+    text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
+                        "iteration", found.at.empty() ? "" : fmt::format("{:>11}  ", found.at),
+                        "tokens/s", "MFU", "bubble", "memory", "GPU h / 1e9", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const sim::FoundPlan& plan = answer.plans[at];
     text += fmt::format(
-        "{:>4}  {:>9.3f} s  {:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
-        at + 1, plan.iteration_s, plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble,
-        gb(plan.peak_bytes), plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
+        "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
+        at + 1, plan.iteration_s, found.at.empty() ? "" : fmt::format("{:>9.3f} s  ", plan.at_s),
+        plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
+        plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
         words_of(found.training.model, plan.cut));
   }
   if (answer.nearest && !answer.plans.empty())
@@ -258,6 +260,8 @@ plan::Json to_json(const PlansFound& found) {
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     plan::Json plan = json_of(found, answer.plans[at]);
+    if (!found.at.empty())
+      plan[found.at + "_s"] = answer.plans[at].at_s;
     plan["change_to_next"] =
         at + 1 < answer.plans.size()
             ? change_between(found.training.model, answer.plans[at].cut, answer.plans[at + 1].cut)

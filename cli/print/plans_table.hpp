@@ -27,6 +27,7 @@ struct PlansFound {
   const sim::PlanAnswer& answer;
   std::optional<sim::Regret> regret{};
   std::optional<KeptTime> kept{};  // of the first plan
+  std::string at{};                // the percentile that they were chosen by, "p95"; empty: none
 };
 
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".

@@ -7,6 +7,7 @@
 
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
+#include "pipewright/loop/recorded_days.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
@@ -91,6 +92,10 @@ void RunDirectory::write_timelines(const Plan& plan, const plan::Timeline& measu
                    plan::actions_csv(plan::compare_actions(plan.predicted, measured)));
   plan::write_file(path_ / "timeline.svg",
                    draw::to_svg(draw::timeline_scene({plan.predicted, measured}, title)));
+}
+
+void RunDirectory::write_record(const plan::RecordedSteps& record) {
+  plan::write_file(path_ / recorded_steps_file, plan::to_csv(record));
 }
 
 void RunDirectory::write_report(const plan::Json& report) {

@@ -154,6 +154,26 @@ def validation():
     expect(len(constants) >= 20, f"{len(constants)} constants")
 
 
+def draws():
+    lines = json_lines(output_of(f"{build}/bin/pipewright_bench_draws", "--ranks", 4, "--microbatches", 4, "--replicas", 3,
+                                 "--steps", 4, "--draws", 100, "--rounds", 1))
+    expect(len(lines) == 1 and lines[0]["draws"] == 100 and lines[0]["p95_s"] > 0, lines)
+
+
+def days():
+    timeline = f"{source}/../shared/reference/traces/bytedance-straggler/timeline-ST.json.gz"
+    if not os.path.exists(timeline):
+        skip(f"{timeline} is not there")
+    text = output_of("python3", "bench/days.py", timeline, "--draws", 100, "--random", 2)
+    expect_lines(text, (r"^(even for odd|odd for even|first half .*|second half .*): p50 \d\.\d{4} s", 4),
+                 (r"^2 random halves, .*: error \d+\.\d\d % in the median", 4))
+
+
+def drift():
+    text = output_of("python3", "bench/drift.py", "--draws", 4, "1f1b")
+    expect_lines(text, (r"^\| 1f1b \| [24] \|( \d+\.\d \|){6}$", 2))
+
+
 def calculon():
     if not os.environ.get("PIPEWRIGHT_CALCULON"):
         skip("PIPEWRIGHT_CALCULON names no checkout of github.com/calculon-ai/calculon")

@@ -118,10 +118,24 @@ void append(std::vector<profiler::LayerSamples>& all,
 
 }  // namespace
 
+namespace {
+
+/// The ranks of a pipeline, first shards alone.
+std::vector<int> ranks_of_pipeline(const exec::JobGrid& grid, int replica) {
+  std::vector<int> ranks = grid.first_pipeline();
+  for (int rank = 0; rank < grid.size(); ++rank)
+    if (const exec::JobRank own = grid.rank(rank); own.replica == replica && own.shard == 0)
+      ranks[static_cast<std::size_t>(own.rank)] = rank;
+  return ranks;
+}
+
+}  // namespace
+
 std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
-                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of) {
+                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of,
+                                          int replica) {
   std::vector<std::vector<double>> plays((rehearsed.ranks.front().*of).size());
-  for (const int rank : grid_of(pipeline).first_pipeline())
+  for (const int rank : ranks_of_pipeline(grid_of(pipeline), replica))
     for (std::size_t play = 0; play < plays.size(); ++play) {
       const auto& own = (rehearsed.ranks[static_cast<std::size_t>(rank)].*of)[play];
       plays[play].insert(plays[play].end(), own.begin(), own.end());
@@ -299,14 +313,22 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
   plan::Scenario whole = scenario;
   whole.pipeline.expert = 1;
   const sim::StepCosts of_all_experts = sim::step_costs_of(whole, costs, plan.partition);
-  std::vector<sim::StepCosts> all;
-  for (auto& seconds : plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays)) {
-    if (scenario.pipeline.expert > 1)
-      share_out_experts(*plan.structure, plain, of_all_experts, seconds);
-    if (scenario.data.read_ahead > 0 && !costs.reads_on_rank)
-      leave_out_loads(*plan.structure, seconds);
-    all.push_back(with_measured(*plan.structure, plain, seconds));
+  std::vector<std::vector<double>> all_seconds;  // by play, of one pipeline after the other
+  for (int replica = 0; replica < scenario.pipeline.replicas; ++replica) {
+    auto plays = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays, replica);
+    all_seconds.resize(plays.size());
+    for (std::size_t play = 0; play < plays.size(); ++play) {
+      std::vector<double>& seconds = plays[play];
+      if (scenario.pipeline.expert > 1)
+        share_out_experts(*plan.structure, plain, of_all_experts, seconds);
+      if (scenario.data.read_ahead > 0 && !costs.reads_on_rank)
+        leave_out_loads(*plan.structure, seconds);
+      all_seconds[play].insert(all_seconds[play].end(), seconds.begin(), seconds.end());
+    }
   }
+  std::vector<sim::StepCosts> all;
+  for (const std::vector<double>& seconds : all_seconds)
+    all.push_back(with_measured(*plan.structure, plain, seconds));
   return all;
 }
 
@@ -317,12 +339,12 @@ sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts cos
     link->overheads = {};
   sim::Durations usual;
   usual.fill(structure, bare, bare.contended.empty() ? bare.stages : bare.contended);
-  costs.event_factors.assign(static_cast<std::size_t>(structure.size()), 1.0);
-  for (int event = 0; event < structure.size(); ++event) {
-    const double wanted = seconds[static_cast<std::size_t>(event)];
+  costs.event_factors.assign(seconds.size(), 1.0);
+  for (std::size_t at = 0; at < seconds.size(); ++at) {
+    const int event = static_cast<int>(at % static_cast<std::size_t>(structure.size()));
     const double known = usual.of(structure, event).held;
-    if (wanted > 0 && known > 0)
-      costs.event_factors[static_cast<std::size_t>(event)] = wanted / known;
+    if (seconds[at] > 0 && known > 0)
+      costs.event_factors[at] = seconds[at] / known;
   }
   return costs;
 }

@@ -1,5 +1,6 @@
 #include "pipewright/loop_torch/run.hpp"
 
+#include "pipewright/loop/recorded_days.hpp"
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/comparison.hpp"
@@ -37,6 +38,7 @@ void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome
   }
   RunFigures& told = outcome.figures;
   told.measured = typical_figures(figures, skip);
+  outcome.recorded = record_of(warm, static_cast<int>(skip));
   told.parts = error_parts(outcome.plan, warm, told.predicted.iteration, told.measured.iteration);
   outcome.measured = all[typical_step(outcome.training.steps, skip)];
   outcome.measured->timeline =

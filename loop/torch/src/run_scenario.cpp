@@ -17,6 +17,8 @@ void write_timelines(const plan::Scenario& scenario, const RunOutcome& outcome,
                               fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name,
                                           scenario.pipeline.schedule.label(),
                                           scenario.pipeline.ranks, scenario.pipeline.microbatches));
+  if (outcome.recorded.steps() > 0)
+    directory.write_record(outcome.recorded);
 }
 
 /// The first process keeps what comes of it.

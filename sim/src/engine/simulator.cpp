@@ -50,6 +50,10 @@ const Times& Simulator::run(const StepCosts& costs) {
 }
 
 const Times& Simulator::run_shared(const StepCosts& costs) {
+  if (has_factors_by_copy(structure_, costs)) {
+    times_ = simulate_shared_links(structure_, costs);
+    return times_;
+  }
   run(costs);
   if (!shared_link_overlaps(structure_, costs, times_).empty())
     times_ = simulate_shared_links(structure_, costs);

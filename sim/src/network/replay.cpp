@@ -16,20 +16,30 @@ StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
   return costs;
 }
 
-Durations works_of(const Structure& structure, const StepCosts& costs) {
-  Durations works;
-  works.fill(structure, on_links_of(1, costs));
+namespace {
+
+CopyWorks works_by(const Structure& structure, const StepCosts& costs,
+                   const std::vector<plan::StageCost>& stages) {
+  const StepCosts in_bytes = on_links_of(1, costs);
+  CopyWorks works(has_factors_by_copy(structure, costs) ? static_cast<std::size_t>(costs.replicas)
+                                                        : 1);
+  for (std::size_t copy = 0; copy < works.size(); ++copy)
+    works[copy].fill(structure, in_bytes, stages, static_cast<int>(copy));
   return works;
 }
 
-Durations contended_works_of(const Structure& structure, const StepCosts& costs) {
-  Durations works;
-  works.fill(structure, on_links_of(1, costs), costs.contended);
-  return works;
+}  // namespace
+
+CopyWorks works_of(const Structure& structure, const StepCosts& costs) {
+  return works_by(structure, costs, costs.stages);
 }
 
-Replay::Replay(const Structure& structure, const Durations& works, const StepCosts& costs,
-               const Durations* contended)
+CopyWorks contended_works_of(const Structure& structure, const StepCosts& costs) {
+  return works_by(structure, costs, costs.contended);
+}
+
+Replay::Replay(const Structure& structure, const CopyWorks& works, const StepCosts& costs,
+               const CopyWorks* contended)
     : structure_(structure), works_(works), contended_(contended), costs_(costs) {
   find_collectives();
 }
@@ -43,7 +53,12 @@ int Replay::receiving_device(int id) const {
   return costs_.device(events[events[event_of(id)].partner].rank, member_of(id));
 }
 
-double Replay::work_of(int id) const { return works_.of(structure_, event_of(id)).held; }
+/// A copy has `shards` members.
+const EventCost& Replay::cost_of(const CopyWorks& works, int id) const {
+  const std::size_t copy =
+      works.size() == 1 ? 0 : static_cast<std::size_t>(member_of(id) / costs_.shards);
+  return works[copy].of(structure_, event_of(id));
+}
 
 /// Which of the groups of a collective a member is in: copies of one shard sum, tied weights are
 /// summed in each pipeline, and all is one.
@@ -74,7 +89,8 @@ void Replay::find_collectives() {
       const int id = member * structure_.size() + event;
       Collective& collective = found[Key{leader, group_of(i.kind, member)}];
       collective.rounds = plan::traits_of(i.kind).rounds;
-      collective.work = works_.of(structure_, leader).held;
+      if (collective.ring.empty())  // the first takes the time of all
+        collective.work = work_of(id - event + leader);
       if (event == leader)
         collective.leaders.push_back(id);
       collective.ring.push_back(id);
@@ -165,14 +181,14 @@ void Replay::begin(int id) {
   } else if (contended_ != nullptr && plan::is_compute(own.instruction->kind)) {
     begin_compute(id);
   } else {
-    const EventCost& cost = works_.of(structure_, event_of(id));
+    const EventCost& cost = cost_of(works_, id);
     finish(id, start + cost.held + cost.latency, start + cost.held);
   }
 }
 
 void Replay::begin_compute(int id) {
-  const EventCost& cost = works_.of(structure_, event_of(id));
-  const Compute work{cost.held, contended_->of(structure_, event_of(id)).held};
+  const EventCost& cost = cost_of(works_, id);
+  const Compute work{cost.held, cost_of(*contended_, id).held};
   network_->compute(device_of(id), work, times_of(id).start,
                     [this, id, latency = cost.latency](double end) {
                       finish(id, end + latency, end);

@@ -15,11 +15,13 @@ namespace pipewright::sim {
 
 /// The same costs where every link has this bandwidth and no latency.
 StepCosts on_links_of(double bandwidth_per_s, StepCosts costs);
+/// By copy of the ranks, or of all of them where they are alike.
+using CopyWorks = std::vector<Durations>;
 /// The seconds that compute takes, and the bytes that a send or a reduction puts on its links: on
 /// links of one byte per second a transfer takes as long as it is large.
-Durations works_of(const Structure& structure, const StepCosts& costs);
+CopyWorks works_of(const Structure& structure, const StepCosts& costs);
 /// The same where all cores compute at once: with `costs.contended`.
-Durations contended_works_of(const Structure& structure, const StepCosts& costs);
+CopyWorks contended_works_of(const Structure& structure, const StepCosts& costs);
 
 /// The copies and shards of a pipeline side by side, joined by their reductions.
 class Replay {
@@ -27,8 +29,8 @@ class Replay {
   /// `works`: as `works_of` tells them (`held` of each). `contended`: those of
   /// `contended_works_of`, on a network that sees who computes; null: nobody minds. `costs` say who
   /// is where. All must outlive it.
-  Replay(const Structure& structure, const Durations& works, const StepCosts& costs,
-         const Durations* contended = nullptr);
+  Replay(const Structure& structure, const CopyWorks& works, const StepCosts& costs,
+         const CopyWorks* contended = nullptr);
 
   Traffic traffic() const;
   /// The events of pipeline 0 and the last end of all pipelines.
@@ -52,7 +54,8 @@ class Replay {
   int member_of(int id) const { return id / structure_.size(); }
   int device_of(int id) const;
   int receiving_device(int id) const;
-  double work_of(int id) const;
+  const EventCost& cost_of(const CopyWorks& works, int id) const;
+  double work_of(int id) const { return cost_of(works_, id).held; }
   EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
   int last_id() const { return costs_.members() * structure_.size(); }
 
@@ -69,8 +72,8 @@ class Replay {
   void finish(int id, double released, double end);
 
   const Structure& structure_;
-  const Durations& works_;
-  const Durations* contended_;
+  const CopyWorks& works_;
+  const CopyWorks* contended_;
   const StepCosts& costs_;
   std::vector<Collective> collectives_;
   std::vector<int> collective_of_;  // by id; -1: none

@@ -6,11 +6,11 @@
 namespace pipewright::sim {
 
 Times simulate_shared_links(const Structure& structure, const StepCosts& costs) {
-  const Durations works = works_of(structure, costs);
+  const CopyWorks works = works_of(structure, costs);
   FairNetwork network(costs.cluster, costs.busy_cores);
   if (costs.contended.empty())
     return Replay(structure, works, costs).run(network);
-  const Durations contended = contended_works_of(structure, costs);
+  const CopyWorks contended = contended_works_of(structure, costs);
   return Replay(structure, works, costs, &contended).run(network);
 }
 

@@ -1,11 +1,10 @@
 #include "pipewright/sim/scenario/sweep.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
+#include "engine/all_cores.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
@@ -57,30 +56,15 @@ std::vector<SweepRow> sweep(std::size_t count, const std::function<SweepRow(std:
                             const std::function<void(std::size_t)>& done,
                             const std::atomic<bool>& stop) {
   std::vector<SweepRow> rows(count);
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::size_t finished = 0;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count && !stop; i = next++)
-      try {
-        rows[i] = row(i);
-        const std::lock_guard lock(mutex);
-        done(++finished);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        next = count;
-      }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t)
-    threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads)
-    thread.join();
-  if (failure)
-    std::rethrow_exception(failure);
+  on_all_cores(count, [&](const auto& next) {
+    for (auto i = next(); i && !stop; i = next()) {
+      rows[*i] = row(*i);
+      const std::lock_guard lock(mutex);
+      done(++finished);
+    }
+  });
   return rows;
 }
 

@@ -48,7 +48,7 @@ Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
 
   // SimGrid ends the process when it does not like its input, and starts only once in it.
   return times_from(in_child_process([&] {
-    const Durations works = works_of(structure, costs);
+    const CopyWorks works = works_of(structure, costs);
     Replay replay(structure, works, costs);
     Traffic traffic = replay.traffic();
     traffic.seconds = native_seconds(structure, costs, has_file);

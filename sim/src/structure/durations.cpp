@@ -7,6 +7,7 @@
 #include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/costs/pair_times.hpp"
 #include "pipewright/plan/error.hpp"
+#include "uniform.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -211,16 +212,6 @@ class Pricing {
   const std::vector<plan::StageCost>& stages_;
 };
 
-/// A well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014), so that
-/// draws depend neither on their order nor on the standard library.
-double uniform(std::uint64_t seed, std::uint64_t number) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + (number + 1) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  x ^= x >> 31;
-  return (static_cast<double>(x >> 11) + 1) * 0x1p-53;
-}
-
 /// Which draw is an event's: one of its own, but one for all members of a collective.
 std::uint64_t draw_of(const Structure& structure, int event) {
   const Instruction& i = *structure.events()[event].instruction;
@@ -246,12 +237,16 @@ bool with_overheads(const Structure& structure, const StepCosts& costs) {
          (has_overheads(costs.cluster.within_node) || has_overheads(costs.cluster.between_nodes));
 }
 
+bool has_factors_by_copy(const Structure& structure, const StepCosts& costs) {
+  return costs.event_factors.size() > static_cast<std::size_t>(structure.size());
+}
+
 Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event) {
   return hidden_in_pair(structure, costs, costs.stages, event);
 }
 
 void Durations::fill(const Structure& structure, const StepCosts& costs,
-                     const std::vector<plan::StageCost>& stages) {
+                     const std::vector<plan::StageCost>& stages, int copy) {
   const Pricing pricing(structure, costs, stages);
   const auto& representatives = structure.representatives();
   const bool kept = with_overheads(structure, costs);
@@ -263,6 +258,8 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
   if (!by_event_)
     return;
   by_event_costs_.resize(static_cast<std::size_t>(structure.size()));
+  const std::size_t first_factor =
+      has_factors_by_copy(structure, costs) ? static_cast<std::size_t>(copy * structure.size()) : 0;
   for (int event = 0; event < structure.size(); ++event) {
     EventCost cost = by_class_[static_cast<std::size_t>(structure.class_of(event))];
     const int microbatch = structure.events()[event].instruction->microbatch;
@@ -271,7 +268,7 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
     if (costs.jitter > 0 && cost.held > 0)
       cost.held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event));
     if (!costs.event_factors.empty())
-      cost.held *= costs.event_factors[static_cast<std::size_t>(event)];
+      cost.held *= costs.event_factors[first_factor + static_cast<std::size_t>(event)];
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
   if (kept)

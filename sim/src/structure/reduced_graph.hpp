@@ -28,7 +28,6 @@ class ReducedGraph {
   double longest_path(const Durations& durations, const std::vector<EventCost>& costs,
                       plan::LargeVector<double>& ends) const;
 
- private:
   /// `ends` of a transfer is when it is released; who waits for its data adds the latency.
   struct Node {
     std::uint32_t first;
@@ -46,6 +45,14 @@ class ReducedGraph {
     int send;        // whose latency is added, or -1
     int send_class;  // its class
   };
+  /// Each behind those that it waits for; the first is the start of the iteration.
+  const plan::LargeVector<Node>& nodes() const { return nodes_; }
+  /// By node: the events whose costs it has.
+  const plan::LargeVector<Source>& sources() const { return node_sources_; }
+  /// The nodes that nobody waits for, and those whose data nobody waits for.
+  const std::vector<Sink>& sinks() const { return sinks_; }
+
+ private:
   class Builder;
 
   template <bool by_event>
@@ -54,7 +61,7 @@ class ReducedGraph {
   plan::LargeVector<Node> nodes_;  // node 0 is the start of the iteration
   plan::LargeVector<Source> node_sources_;
   std::vector<Source> class_sources_;
-  std::vector<Sink> sinks_;  // nobody waits for these
+  std::vector<Sink> sinks_;
 };
 
 }  // namespace pipewright::sim

@@ -31,10 +31,14 @@ const ReducedGraph* Structure::reduced() const {
   if (asked_.load(std::memory_order_relaxed) < asks_before_reduction &&
       asked_++ < asks_before_reduction)
     return nullptr;
+  return &reduce();
+}
+
+const ReducedGraph& Structure::reduce() const {
   std::call_once(reducing_, [this] {
     reduced_ = std::make_unique<const ReducedGraph>(program_, events_, order_, class_of_);
   });
-  return reduced_.get();
+  return *reduced_;
 }
 
 Structure::~Structure() = default;

@@ -52,6 +52,45 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
   CHECK(json.at("too_large_but_faster").at("fits") == false);
 }
 
+TEST_CASE("plan --at: the plans whose 95th of a hundred iterations is the shortest",
+          "[cli][planner]") {
+  const TempFolder folder;
+  const auto record = folder.path() / "steps.csv";
+  const auto plan_at = [&](const std::string& lines) {
+    plan::write_file(record, "step,replica,rank,action,seconds\n" + lines);
+    const auto result = run_program({"plan", "--model", "llama3-8b", "--cluster", h100, "--gpus",
+                                     "32", "--batch", "64", "--top", "3", "--at", "p95", "--jitter",
+                                     record.string(), "--draws", "200", "--json"});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return nlohmann::json::parse(result.out).at("plans");
+  };
+  const auto steady = plan_at("0,0,0,0F0,1\n1,0,0,0F0,1\n");
+  REQUIRE(steady.size() == 3);
+  for (const auto& plan : steady)
+    CHECK(plan.at("p95_s").get<double>() ==
+          Approx(plan.at("iteration_s").get<double>()).epsilon(1e-9));
+  double before = 0;
+  for (const auto& plan : plan_at("0,0,0,0F0,1\n1,0,0,0F0,3\n2,0,0,0F0,1\n")) {
+    CHECK(plan.at("p95_s") > plan.at("iteration_s"));
+    CHECK(plan.at("p95_s") >= before);
+    before = plan.at("p95_s");
+  }
+  const auto refusal = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"plan", "--model", "llama3-8b", "--cluster",
+                                   h100,   "--batch", "64"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto result = run_program(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(refusal({"--at", "p95"}).find("--jitter names what was recorded") != std::string::npos);
+  CHECK(refusal({"--jitter", "x"}).find("--jitter: is for --at") != std::string::npos);
+  CHECK(refusal({"--draws", "5"}).find("--draws: is for --at") != std::string::npos);
+  CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"}).find("--pareto shows all times") !=
+        std::string::npos);
+}
+
 TEST_CASE("plan --failure-hours: what remains for training, and how often to save",
           "[cli][planner]") {
   const auto plan_with = [](std::vector<std::string> more) {

@@ -105,6 +105,63 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(run_program({"simulate", scenario, "--costs", file}).err.empty());
 }
 
+/// A record of one rank: `lines` are of step 0 and 1.
+std::string record_in(const TempFolder& folder, const std::string& lines) {
+  const auto file = folder.path() / "steps.csv";
+  plan::write_file(file, "step,replica,rank,action,seconds\n" + lines);
+  return file.string();
+}
+
+TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][simulate]") {
+  const TempFolder folder;
+  const auto draws_of = [&](const std::string& record, const std::string& seed) {
+    return answer_of(
+        shared_card("simulate", {"--json", "--set", "cluster.between_nodes.shared=false", "--draws",
+                                 "500", "--jitter", record, "--seed", seed}));
+  };
+  const std::string alike = record_in(folder, "0,0,0,0F0,3\n1,0,0,0F0,3\n");
+  const json steady = draws_of(alike, "1");
+  for (const char* figure : {"mean_s", "p50_s", "p95_s", "p99_s"})
+    CHECK(steady["draws"][figure].get<double>() ==
+          Approx(steady["iteration_s"].get<double>()).epsilon(1e-12));
+  CHECK(steady["draws"]["count"] == 500);
+  CHECK(steady["draws"]["seed"] == 1);
+
+  const std::string unlike =
+      record_in(folder, "0,0,0,0F0,1\n1,0,0,0F0,3\n0,0,0,0B0,1\n1,0,0,0B0,3\n");
+  const json jittery = draws_of(unlike, "1");
+  CHECK(jittery["draws"]["p95_s"] > jittery["draws"]["p50_s"]);
+  CHECK(draws_of(unlike, "1") == jittery);
+  CHECK(draws_of(unlike, "2")["draws"]["mean_s"] != jittery["draws"]["mean_s"]);
+  // The folder that a run leaves is as good as its table.
+  CHECK(draws_of(folder.path().string(), "1") == jittery);
+  const auto table =
+      run_program(shared_card("simulate", {"--draws", "10", "--jitter", unlike, "--seed", "1"}));
+  CHECK(table.out.find("10 draws of 2 recorded steps (seed 1): mean ") != std::string::npos);
+}
+
+TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[cli][simulate]") {
+  const TempFolder folder;
+  const std::string record = record_in(folder, "0,0,0,0F0,1\n1,0,0,0F0,3\n");
+  const auto refusal = [](const std::vector<std::string>& more) {
+    const auto result = run_program(shared_card("simulate", more));
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(refusal({"--draws", "10"}).find("there is nothing to draw from: --jitter names") !=
+        std::string::npos);
+  CHECK(refusal({"--jitter", record}).find("--jitter is for --draws") != std::string::npos);
+  CHECK(refusal({"--seed", "1"}).find("--seed is for --draws") != std::string::npos);
+  CHECK(refusal({"--draws", "0", "--jitter", record}).find("--draws") != std::string::npos);
+  CHECK(refusal({"--draws", "10", "--jitter", record, "--engine", "simgrid"})
+            .find("--draws is for --engine native") != std::string::npos);
+  CHECK(refusal({"--draws", "10", "--jitter", record, "--set", "training.jitter=0.1"})
+            .find("training.jitter is a standard deviation") != std::string::npos);
+  CHECK(refusal({"--draws", "10", "--jitter", folder_of_scenario})
+            .find("has no steps.csv: `pipewright run` leaves one") != std::string::npos);
+}
+
 TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {
   const auto explain = [](const char* at) {
     return run_program(

@@ -91,6 +91,30 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
   }
 }
 
+TEST_CASE("pipelines side by side are played with durations of their own", "[loop][rehearsal]") {
+  plan::Scenario scenario = odd_scenario();
+  scenario.pipeline.replicas = 2;
+  const loop::Workload workload(scenario);
+  const loop::Plan plan = loop::make_plan(scenario, odd_costs());
+  loop::Membership alone;
+  loop::DressRehearsal rehearsal(scenario, plan, workload, alone);
+  rehearsal.play();
+  const loop::Rehearsed rehearsed = rehearsal.rehearsed();
+  const auto steps =
+      step_costs_of(rehearsed, scenario, plan, costs_of(rehearsed, scenario, plan, odd_costs()));
+  REQUIRE(steps.size() == 1);
+  const auto& factors = steps.front().event_factors;
+  const auto size = static_cast<std::size_t>(plan.structure->size());
+  REQUIRE(factors.size() == 2 * size);
+  int unlike = 0;
+  for (std::size_t event = 0; event < size; ++event)
+    if (plan.structure->events()[static_cast<int>(event)].instruction->kind ==
+        plan::InstructionKind::Forward)
+      unlike += factors[event] != factors[size + event] ? 1 : 0;
+  CHECK(unlike > 0);
+  CHECK(predict(scenario, plan, odd_costs(), rehearsed).figures.iteration > plan::Seconds{});
+}
+
 TEST_CASE("shards that are rehearsed pass on what they have, and the prediction says how long",
           "[loop][rehearsal]") {
   for (const auto& [tensor, groups, cuts_tokens] :

@@ -33,6 +33,7 @@ struct DraftPlan {
   std::vector<int> devices;  // of each rank of the job: those that are used, in their order
   Figures figures;
   std::vector<int> boundaries;
+  double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };
 
 /// By time and memory, as every search holds plans against each other.

@@ -8,6 +8,7 @@
 
 #include "pipewright/loop/plan.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/measured/recorded_steps.hpp"
 #include "pipewright/plan/model/model.hpp"
 
 namespace pipewright::loop {
@@ -32,6 +33,8 @@ class RunDirectory {
   /// measured.trace.json (the typical step), actions.csv (each of its actions beside its own
   /// prediction) and timeline.svg: predicted above measured.
   void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);
+  /// steps.csv: what ranks computed in each step, for draws of it (recorded_days.hpp).
+  void write_record(const plan::RecordedSteps& record);
   /// Written last: a folder with a report is whole.
   void write_report(const plan::Json& report);
 

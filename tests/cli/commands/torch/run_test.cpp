@@ -152,6 +152,15 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   for (const auto& [figure, value] : report["planned"].items())
     CHECK(answer[figure] == value);
 
+  // Steps like those that were measured.
+  const auto drawn = run_program({"simulate", (out / "scenario.json").string(), "--costs",
+                                  (out / "costs.json").string(), "--json", "--draws", "100",
+                                  "--jitter", out.string()});
+  REQUIRE(drawn.exit_code == 0);
+  const auto draws = json::parse(drawn.out)["draws"];
+  CHECK(draws["recorded_steps"] == report["steps_measured"]);
+  CHECK(draws["p95_s"] >= draws["p50_s"]);
+
   // What was predicted before the training stays beside what its minutes say, and has an error.
   const auto planned = plan::timeline_from_trace(open("planned.trace.json"));
   const double planned_s = report["planned"]["iteration_s"];
@@ -170,7 +179,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
     CHECK(page.find('`' + name + '`') != std::string::npos);
     ++files;
   }
-  CHECK(files == 14);
+  CHECK(files == 15);
 }
 
 TEST_CASE("run --processes: its scenario runs again, with processes and with threads",

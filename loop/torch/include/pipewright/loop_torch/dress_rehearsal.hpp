@@ -36,9 +36,10 @@ struct Rehearsed {
   plan::Seconds over;                // from the first play to the end of the last
 };
 
-/// By play: `of` all events of the first pipeline.
+/// By play: `of` all events of a pipeline.
 std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
-                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of);
+                                          const plan::Pipeline& pipeline, RehearsedRank::Plays of,
+                                          int replica = 0);
 
 class DressRehearsal {
  public:
@@ -74,12 +75,14 @@ class DressRehearsal {
 /// The costs that were planned with, their times replaced by those that were found.
 plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scenario,
                           const Plan& plan, plan::LayerCosts planned);
-/// A step's costs for each time that it was played: its actions as long as they were then.
+/// A step's costs for each time that it was played: its actions as long as they were then, on each
+/// of the pipelines side by side.
 std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::Scenario& scenario, const Plan& plan,
                                           const plan::LayerCosts& costs);
 
-/// The costs with factors that make each event as long as `seconds` says; 0: as it is.
+/// The costs with factors that make each event as long as `seconds` says; 0: as it is. One list for
+/// all pipelines, or one after the other a list for each.
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,
                              const std::vector<double>& seconds);
 

@@ -10,6 +10,7 @@
 #include "pipewright/loop_torch/prepared.hpp"
 #include "pipewright/loop_torch/training.hpp"
 #include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/measured/recorded_steps.hpp"
 
 namespace pipewright::loop {
 
@@ -29,6 +30,7 @@ struct RunOutcome {
   RunFigures figures;
   std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
   std::optional<MeasuredTimeline> measured{};   // the typical step
+  plan::RecordedSteps recorded{};               // what all steps but the first few computed
 };
 
 /// Trains by the plan. Where its costs were measured here, what ranks compute is played through

@@ -23,7 +23,7 @@ class Simulator {
   /// When everything ran. The answer stays valid until the next call.
   const Times& run(const StepCosts& costs);
   /// The same, but transfers that overlap on a shared link share its bandwidth (shared_links.hpp).
-  /// Costs nothing where the cluster shares none.
+  /// Costs nothing where the cluster shares none, and copies of the ranks are alike.
   const Times& run_shared(const StepCosts& costs);
   /// What the last call's events take where no rank minds others.
   const Durations& durations() const { return durations_; }

@@ -44,7 +44,8 @@ struct FoundPlan {
   double peak_bytes = 0;             // of the rank that holds most
   double bubble = 0;                 // mean over ranks: their idle part of the iteration
   double tokens_per_s = 0;
-  double mfu = 0;  // the model's FLOPs over the peak of all GPUs
+  double mfu = 0;   // the model's FLOPs over the peak of all GPUs
+  double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };
 
 using PlanAnswer = SearchAnswer<FoundPlan>;

@@ -20,6 +20,9 @@ struct EventCost {
 /// Whether transfers keep ranks from computing.
 bool with_overheads(const Structure& structure, const StepCosts& costs);
 
+/// Whether each copy of the ranks has factors of its own.
+bool has_factors_by_copy(const Structure& structure, const StepCosts& costs);
+
 /// What shards pass on in an action beside the compute of the one that it is fused with, for a
 /// microbatch of length 1: the action takes so much less.
 plan::Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event);
@@ -31,9 +34,10 @@ class Durations {
   void fill(const Structure& structure, const StepCosts& costs) {
     fill(structure, costs, costs.stages);
   }
-  /// The same with other costs of the stages, such as `costs.contended`.
+  /// The same with other costs of the stages, such as `costs.contended`, and for another copy of
+  /// the ranks than the first.
   void fill(const Structure& structure, const StepCosts& costs,
-            const std::vector<plan::StageCost>& stages);
+            const std::vector<plan::StageCost>& stages, int copy = 0);
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }

@@ -41,7 +41,8 @@ struct StepCosts {
   /// on its own from `seed`.
   double jitter = 0;
   std::uint64_t seed = 0;
-  /// By event of the Structure: factors of what they take, as somebody measured them. Empty: all 1.
+  /// By event of the Structure: factors of what they take, as somebody measured them; one list for
+  /// all copies of the ranks, or one after the other a list for each. Empty: all 1.
   std::vector<double> event_factors;
 
   /// Devices that a rank of the Program stands for: shard m mod `shards` of copy m / `shards`.

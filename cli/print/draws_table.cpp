@@ -1,0 +1,35 @@
+#include "print/draws_table.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pipewright::cli {
+
+std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options,
+                        const sim::Jitter& jitter) {
+  const sim::Together& together = jitter.together();
+  return fmt::format(
+      "{} draws of {} recorded steps (seed {}): mean {:.3f} ms, P50 {:.3f} ms, P95 {:.3f} ms, "
+      "P99 {:.3f} ms\n"
+      "the ranks of a pipeline take the same step in {:.0f} % of the draws, all pipelines in "
+      "{:.0f} %\n",
+      draws.sorted().size(), jitter.steps(), options.seed, 1e3 * draws.mean(),
+      1e3 * draws.percentile(0.50), 1e3 * draws.percentile(0.95), 1e3 * draws.percentile(0.99),
+      100 * together.ranks, 100 * together.pipelines);
+}
+
+plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
+                      const sim::Jitter& jitter) {
+  return {{"count", draws.sorted().size()},
+          {"seed", options.seed},
+          {"recorded_steps", jitter.steps()},
+          {"ranks_together", jitter.together().ranks},
+          {"pipelines_together", jitter.together().pipelines},
+          {"mean_s", draws.mean()},
+          {"p50_s", draws.percentile(0.50)},
+          {"p95_s", draws.percentile(0.95)},
+          {"p99_s", draws.percentile(0.99)}};
+}
+
+}  // namespace pipewright::cli

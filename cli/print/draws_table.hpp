@@ -1,0 +1,17 @@
+#pragma once
+
+// What draws of an iteration come to, for people and for programs.
+
+#include <string>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/sim/draws/draws.hpp"
+
+namespace pipewright::cli {
+
+std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options,
+                        const sim::Jitter& jitter);
+plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
+                      const sim::Jitter& jitter);
+
+}  // namespace pipewright::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+// Many days of one training: iterations whose durations are drawn from what was recorded, and what
+// most of them stay below.
+
+#include <cstdint>
+#include <vector>
+
+#include "pipewright/sim/jitter/jitter.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "pipewright/sim/structure/structure.hpp"
+
+namespace pipewright::sim {
+
+struct DrawOptions {
+  int count = 10'000;
+  std::uint64_t seed = 0;
+};
+
+/// Iterations in seconds, rising.
+class Draws {
+ public:
+  explicit Draws(std::vector<double> iterations);
+
+  const std::vector<double>& sorted() const { return sorted_; }
+  double mean() const;
+  /// The shortest that at least this part of them does not exceed: a draw, not between two.
+  double percentile(double fraction) const;
+
+ private:
+  std::vector<double> sorted_;
+};
+
+/// Every pipeline has durations of its own. On all cores, and the same for any number of them.
+/// Throws InputError for costs that cannot be used, and for fewer draws than one.
+Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
+                      const DrawOptions& options);
+
+}  // namespace pipewright::sim

@@ -1,0 +1,73 @@
+#include "pipewright/sim/draws/draws.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/all_cores.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/sim/draws/lane_simulator.hpp"
+#include "pipewright/sim/network/shared_links.hpp"
+
+namespace pipewright::sim {
+namespace {
+
+/// Nobody minds what others do.
+void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
+                   std::vector<double>& iterations) {
+  const std::size_t at_once = simulator.at_once();
+  on_all_cores((iterations.size() + at_once - 1) / at_once, [&](const auto& next) {
+    LaneSimulator::Memory memory;
+    for (auto part = next(); part; part = next()) {
+      const std::size_t first = *part * at_once;
+      const auto found = simulator.iterations(seed, first, memory);
+      std::copy_n(found.begin(), std::min(at_once, iterations.size() - first),
+                  iterations.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+  });
+}
+
+/// All pipelines on one clock.
+void draw_together(const Structure& structure, const StepCosts& costs, const JobJitter& jitter,
+                   std::uint64_t seed, std::vector<double>& iterations) {
+  on_all_cores(iterations.size(), [&](const auto& next) {
+    StepCosts own = costs;
+    for (auto draw = next(); draw; draw = next()) {
+      own.event_factors = jitter.event_factors(seed, *draw);
+      iterations[*draw] = simulate_shared_links(structure, own).iteration;
+    }
+  });
+}
+
+}  // namespace
+
+Draws::Draws(std::vector<double> iterations) : sorted_(std::move(iterations)) {
+  std::sort(sorted_.begin(), sorted_.end());
+}
+
+double Draws::mean() const {
+  return std::accumulate(sorted_.begin(), sorted_.end(), 0.0) / static_cast<double>(sorted_.size());
+}
+
+double Draws::percentile(double fraction) const {
+  const double rank = std::ceil(fraction * static_cast<double>(sorted_.size()));
+  return sorted_[std::clamp(static_cast<std::size_t>(rank), std::size_t{1}, sorted_.size()) - 1];
+}
+
+Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
+                      const DrawOptions& options) {
+  if (options.count < 1)
+    throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
+  require_usable(costs, structure.program());
+  const JobJitter of_job(structure, costs.replicas, jitter);
+  std::vector<double> iterations(static_cast<std::size_t>(options.count));
+  if (LaneSimulator::can_time(structure, costs))
+    draw_in_lanes(LaneSimulator(structure, costs, of_job), options.seed, iterations);
+  else
+    draw_together(structure, costs, of_job, options.seed, iterations);
+  return Draws(std::move(iterations));
+}
+
+}  // namespace pipewright::sim

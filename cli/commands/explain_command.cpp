@@ -60,8 +60,7 @@ int explain_job(const ExplainOptions& options) {
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty() || !options.output.empty()) {
-    const auto timeline =
-        loop::job_timeline(report.steps, report.metrics.workers, options.choice.step);
+    const auto timeline = loop::job_timeline(report.steps, report.workers, options.choice.step);
     if (!options.timeline.empty())
       loop::write_timeline_file(options.timeline, timeline);
     if (!options.output.empty())

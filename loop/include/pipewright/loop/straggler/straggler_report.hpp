@@ -23,6 +23,7 @@ struct StragglerReport {
   StragglerMetrics metrics;
   std::vector<double> over_peers;  // by worker: its compute over that of its stage's others
   std::vector<double> compute_s;   // by worker: of a step, in the mean
+  std::vector<int> workers;        // the slowest first
   MicrobatchLengths lengths;
   LaunchDelays delays;
   Remedies remedies;
